@@ -1,0 +1,68 @@
+# Rollcall. `make` alone prints what there is. Every target installs what is missing first; it needs only
+# Node.js 20.19 or later, npm, git and make.
+
+PNPM := npx --yes pnpm@10.34.9
+BIN := node_modules/.bin
+INSTALLED := node_modules/.installed
+MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json bench/package.json)
+JEST := NODE_OPTIONS="$$NODE_OPTIONS --experimental-vm-modules --disable-warning=ExperimentalWarning" $(BIN)/jest
+
+.DEFAULT_GOAL := help
+.PHONY: help install run build test check-stubs lint gen fmt bench baseline clean require-node
+
+help: ## Print this help
+	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
+		/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(INSTALLED) ## Build, then run everything on this machine with its data in .rollcall (ARGS: flags of `rollcall up`)
+	@$(BIN)/tsc -b services/rollcall
+	@exec bin/rollcall up --data-dir .rollcall $(ARGS)
+
+build: $(INSTALLED) ## Compile what changed into each package's dist
+	$(BIN)/tsc -b
+
+test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, breaking changes, tests (ARGS: arguments for jest)
+	sh scripts/check-breaking.sh
+	$(JEST) $(ARGS)
+
+lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
+	$(BIN)/tsc -b
+	$(BIN)/tsc -p tsconfig.tests.json
+	$(BIN)/biome ci
+	$(BIN)/knip
+	$(BIN)/buf lint
+	$(BIN)/buf format proto --diff --exit-code
+
+gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/
+	$(BIN)/buf generate
+
+fmt: $(INSTALLED) ## Format sources and schema, and mend what the linter can mend safely
+	$(BIN)/biome check --write
+	$(BIN)/buf format proto --write
+
+bench: $(INSTALLED) ## Measure, beside a rival or bound of the same run (NAME: one row, for example heartbeats)
+	$(BIN)/tsc -b services/rollcall bench
+	@node bench/dist/main.js $(NAME)
+
+clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
+	rm -rf libs/*/dist services/*/dist bench/dist coverage
+
+# The targets below are parts of those above, and maintainers' chores.
+
+install: $(INSTALLED)
+
+check-stubs: $(INSTALLED)
+	sh scripts/check-stubs.sh
+
+# After a release: the schema as released becomes what later schemas are compared with.
+baseline:
+	rm -rf baseline/proto && cp -R proto baseline/proto
+
+$(INSTALLED): $(MANIFESTS) | require-node
+	$(PNPM) install --frozen-lockfile
+	@touch $@
+
+require-node:
+	@command -v node >/dev/null && command -v npx >/dev/null || \
+		{ echo "Rollcall needs Node.js 20.19 or later with npm: node or npx is not in the PATH." >&2; exit 1; }
+	@node scripts/require-node.cjs

@@ -1,0 +1,57 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { messageFrame } from "./http2-frames.ts";
+
+const GPUS = [0, 1];
+/** A connection carries one call, so it is always the first of the client's streams. */
+const STREAM_ID = 1;
+
+/** A Beat with the usage of a machine with two GPUs, as an agent sends it: totals only in the first of a stream. */
+export function beatRequest(sequence: number): HeartbeatRequest {
+  const totals = sequence === 1;
+  const wobble = sequence % 10;
+  return create(HeartbeatRequestSchema, {
+    frame: {
+      case: "beat",
+      value: {
+        sequence,
+        usage: {
+          cpuPercent: 30.5 + wobble,
+          memoryUsedMib: 181_000 + wobble,
+          memoryTotalMib: totals ? 773_000 : 0,
+          diskUsedMib: 412_000 + wobble,
+          diskTotalMib: totals ? 1_907_000 : 0,
+          temperatureAverageCelsius: 51.5 + wobble,
+          temperatureMaxCelsius: 68 + wobble,
+          gpus: GPUS.map((index) => ({
+            index,
+            utilizationPercent: 85 + wobble,
+            memoryUsedMib: 61_000 + wobble,
+            memoryTotalMib: totals ? 81_559 : 0,
+            temperatureCelsius: 58 + wobble,
+          })),
+        },
+      },
+    },
+  });
+}
+
+/** Frames of Beats, each encoded once for all agents: a Beat names no node. */
+export class BeatFrames {
+  readonly #frames: Buffer[] = [];
+
+  /** The whole HTTP/2 frame of the Beat with this sequence. */
+  at(sequence: number): Buffer {
+    for (let next = this.#frames.length + 1; next <= sequence; next++) {
+      this.#frames.push(
+        messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next))),
+      );
+    }
+    const found = this.#frames[sequence - 1];
+    if (found === undefined) throw new RangeError(`a sequence starts at 1, not at ${sequence}`);
+    return found;
+  }
+}

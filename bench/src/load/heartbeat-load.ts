@@ -1,0 +1,125 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { BeatFrames } from "./beat-frames.ts";
+import { type AgentIdentity, agentIdentity, HeldAgent } from "./held-agent.ts";
+import { answerOrders } from "./orders.ts";
+
+/** What the benchmark orders from this process. */
+export type HeartbeatOrder =
+  /** Connect agents until so many are held; several at once. */
+  | { readonly kind: "hold"; readonly port: number; readonly agents: number }
+  /** Each agent beats as fast as it is acknowledged, one Beat outstanding, until its total of Beats is reached. */
+  | { readonly kind: "beat"; readonly totalEach: number }
+  /** Each agent beats as fast as it is acknowledged, one Beat outstanding, for this long. */
+  | { readonly kind: "beat-for"; readonly durationMs: number };
+
+/** What became of an order. */
+export interface HeartbeatOutcome {
+  /** Agents that are held now. */
+  readonly held: number;
+  /** Beats acknowledged since the order came. */
+  readonly acks: number;
+  readonly elapsedMs: number;
+  /** Streams that ended unasked since the process began, and why the last one did. */
+  readonly lost: number;
+  readonly lastRefusal: string;
+}
+
+const CONNECTING_AT_ONCE = 200;
+const WELCOME_LIMIT_MS = 30_000;
+const JOIN_TRIES = 5;
+const JOIN_PAUSE_MS = 1_000;
+const BEATS_LIMIT_MS = 300_000;
+
+const frames = new BeatFrames();
+const agents = new Map<number, HeldAgent>();
+let acks = 0;
+let lost = 0;
+let lastRefusal = "";
+let mayBeat: (agent: HeldAgent) => boolean = () => false;
+let outstanding = 0;
+let allAcknowledged: () => void = () => {};
+
+const listener = {
+  onAck(agent: HeldAgent): void {
+    acks += 1;
+    if (mayBeat(agent)) agent.beat();
+    else settleOne();
+  },
+  onEnd(agent: HeldAgent, refusal: string): void {
+    // One that was never held is tried again by whoever connects it.
+    if (!agents.delete(agent.identity.index)) return;
+    lost += 1;
+    lastRefusal = refusal;
+    if (agent.waits) settleOne();
+  },
+};
+
+function settleOne(): void {
+  outstanding -= 1;
+  if (outstanding === 0) allAcknowledged();
+}
+
+/** Answers how long it took, identities not included. */
+async function hold(port: number, count: number): Promise<number> {
+  const identities = Array.from({ length: count }, (_, index) => agentIdentity(index));
+  const start = performance.now();
+  const queue = identities.values();
+  const connectInTurn = async (): Promise<void> => {
+    for (const identity of queue) await join(identity, port);
+  };
+  await Promise.all(Array.from({ length: CONNECTING_AT_ONCE }, connectInTurn));
+  return performance.now() - start;
+}
+
+/** Comes back after being turned away, as an agent would, but only so often. */
+async function join(identity: AgentIdentity, port: number): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    const agent = new HeldAgent(identity, port, frames, listener);
+    try {
+      await agent.open();
+      await within(WELCOME_LIMIT_MS, agent.welcome, `no welcome for ${identity.nodeId}`);
+      agents.set(identity.index, agent);
+      return;
+    } catch (error) {
+      agent.close();
+      if (tries === JOIN_TRIES) throw error;
+      await delay(JOIN_PAUSE_MS);
+    }
+  }
+}
+
+/** Answers how long it took until everything was acknowledged. */
+async function beatWhile(may: (agent: HeldAgent) => boolean): Promise<number> {
+  mayBeat = may;
+  const start = performance.now();
+  const beating = [...agents.values()].filter(may);
+  if (beating.length === 0) return 0;
+  outstanding = beating.length;
+  const done = new Promise<void>((resolve) => {
+    allAcknowledged = resolve;
+  });
+  for (const agent of beating) agent.beat();
+  await within(BEATS_LIMIT_MS, done, "beats were not acknowledged");
+  return performance.now() - start;
+}
+
+function within(limitMs: number, promise: Promise<void>, complaint: string): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const limit = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`${complaint} within ${limitMs} ms`)), limitMs);
+  });
+  return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
+}
+
+async function carryOut(order: HeartbeatOrder): Promise<number> {
+  if (order.kind === "hold") return hold(order.port, order.agents);
+  if (order.kind === "beat") return beatWhile((agent) => agent.beats < order.totalEach);
+  const end = performance.now() + order.durationMs;
+  return beatWhile(() => performance.now() < end);
+}
+
+answerOrders<HeartbeatOrder, HeartbeatOutcome>(async (order) => {
+  acks = 0;
+  const elapsedMs = await carryOut(order);
+  return { held: agents.size, acks, elapsedMs, lost, lastRefusal };
+});

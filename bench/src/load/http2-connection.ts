@@ -1,0 +1,111 @@
+import { connect, type Socket } from "node:net";
+import {
+  clientPreface,
+  FLAG_ACK,
+  FLAG_END_STREAM,
+  FRAME_HEADER_BYTES,
+  FRAME_TYPE,
+  frame,
+  headersFrame,
+} from "./http2-frames.ts";
+import { MessageReader } from "./message-reader.ts";
+
+const SETTINGS_ACK = frame(FRAME_TYPE.settings, FLAG_ACK, 0, Buffer.alloc(0));
+
+/** What a connection tells its owner. */
+export interface Http2Listener {
+  /** One gRPC message; the bytes are valid during the call alone. */
+  onMessage(streamId: number, message: Buffer): void;
+  /** The server ended or reset a stream. */
+  onStreamEnd(streamId: number): void;
+  /** The connection is gone, with every stream on it. */
+  onClose(): void;
+}
+
+/** Where to connect to, and from which loopback address. */
+export interface Http2Target {
+  readonly port: number;
+  /** Each local address has ports of its own, so many of them carry more connections than one can. */
+  readonly localAddress: string;
+}
+
+/**
+ * The client's half of one cleartext HTTP/2 connection over a plain socket: a load generator must be cheaper than what it
+ * measures. It does not read headers, and it trusts its user to leave little unacknowledged (less than 64 KiB), because
+ * it does not account for the server's receiving windows.
+ */
+export class Http2Connection {
+  readonly #socket: Socket;
+  readonly #listener: Http2Listener;
+  readonly #readers = new Map<number, MessageReader>();
+  #rest: Buffer | null = null;
+  #nextStreamId = 1;
+  #ready: () => void = () => {};
+  /** Settles when the server's settings came, so that it takes calls. */
+  readonly ready: Promise<void>;
+
+  constructor(target: Http2Target, listener: Http2Listener) {
+    this.#listener = listener;
+    this.#socket = connect({ host: "127.0.0.1", ...target });
+    this.#socket.setNoDelay(true);
+    this.ready = new Promise((resolve, reject) => {
+      this.#ready = resolve;
+      this.#socket.once("error", reject);
+    });
+    this.#socket.on("error", () => {}); // "close" follows and tells the listener.
+    this.#socket.on("connect", () => this.#socket.write(clientPreface()));
+    this.#socket.on("data", (chunk) => this.#read(chunk));
+    this.#socket.on("close", () => listener.onClose());
+  }
+
+  /** Opens a gRPC call and answers its stream's id; the messages of the call are written with `write`. */
+  openStream(path: string, headers?: Readonly<Record<string, string>>): number {
+    const streamId = this.#nextStreamId;
+    this.#nextStreamId += 2;
+    this.#readers.set(streamId, new MessageReader());
+    this.#socket.write(headersFrame(streamId, path, headers));
+    return streamId;
+  }
+
+  /** Writes a frame that was encoded before. */
+  write(encoded: Buffer): void {
+    this.#socket.write(encoded);
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #read(chunk: Buffer): void {
+    const bytes = this.#rest === null ? chunk : Buffer.concat([this.#rest, chunk]);
+    let offset = 0;
+    while (bytes.length - offset >= FRAME_HEADER_BYTES) {
+      const end = offset + FRAME_HEADER_BYTES + bytes.readUIntBE(offset, 3);
+      if (end > bytes.length) break;
+      this.#take(bytes, offset, end);
+      offset = end;
+    }
+    this.#rest = offset === bytes.length ? null : Buffer.from(bytes.subarray(offset));
+  }
+
+  #take(bytes: Buffer, start: number, end: number): void {
+    const type = bytes[start + 3];
+    const flags = bytes[start + 4] ?? 0;
+    const streamId = bytes.readUInt32BE(start + 5);
+    const payload = bytes.subarray(start + FRAME_HEADER_BYTES, end);
+    if (type === FRAME_TYPE.data) {
+      this.#readers
+        .get(streamId)
+        ?.push(payload, (message) => this.#listener.onMessage(streamId, message));
+    } else if (type === FRAME_TYPE.settings && (flags & FLAG_ACK) === 0) {
+      this.#socket.write(SETTINGS_ACK);
+      this.#ready();
+    } else if (type === FRAME_TYPE.ping && (flags & FLAG_ACK) === 0) {
+      this.#socket.write(frame(FRAME_TYPE.ping, FLAG_ACK, 0, payload));
+    }
+    const ends = type === FRAME_TYPE.data || type === FRAME_TYPE.headers;
+    if (type === FRAME_TYPE.resetStream || (ends && (flags & FLAG_END_STREAM) !== 0)) {
+      if (this.#readers.delete(streamId)) this.#listener.onStreamEnd(streamId);
+    }
+  }
+}

@@ -1,0 +1,34 @@
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+import type { Answer } from "./orders.ts";
+
+/** A load generator in a process of its own, so that its cost is not the benchmark's nor the server's. */
+export class LoadProcess<Order extends object, Outcome> {
+  readonly #child: ChildProcess;
+  readonly #ended = new AbortController();
+
+  /** Starts a program of this folder, by its name without an extension. */
+  constructor(program: string) {
+    const path = fileURLToPath(new URL(`./${program}.js`, import.meta.url));
+    this.#child = fork(path, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
+    this.#child.once("exit", () => this.#ended.abort(new Error("the load generator ended")));
+  }
+
+  /** Orders something and waits for its outcome. One order at a time. */
+  async order(order: Order): Promise<Outcome> {
+    this.#child.send(order);
+    const [answer] = (await once(this.#child, "message", { signal: this.#ended.signal })) as [
+      Answer<Outcome>,
+    ];
+    if (!answer.ok) throw new Error(`the load generator failed: ${answer.message}`);
+    return answer.outcome;
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null) return;
+    const exit = once(this.#child, "exit");
+    this.#child.kill("SIGKILL");
+    await exit;
+  }
+}

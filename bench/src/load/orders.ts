@@ -1,0 +1,21 @@
+/** What a load process answers to one order. */
+export type Answer<Outcome> =
+  | { readonly ok: true; readonly outcome: Outcome }
+  | { readonly ok: false; readonly message: string };
+
+/**
+ * Makes this process a servant of the one that forked it: each message is an order, carried out one after the other and
+ * answered. The process ends with its parent.
+ */
+export function answerOrders<Order, Outcome>(carryOut: (order: Order) => Promise<Outcome>): void {
+  const answer = (message: Answer<Outcome>): void => {
+    process.send?.(message);
+  };
+  process.on("disconnect", () => process.exit());
+  process.on("message", (order: Order) => {
+    carryOut(order).then(
+      (outcome) => answer({ ok: true, outcome }),
+      (error: unknown) => answer({ ok: false, message: String(error) }),
+    );
+  });
+}

@@ -1,0 +1,44 @@
+import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
+import { formatTable } from "./report.ts";
+import { heartbeats } from "./rows/heartbeats.ts";
+import { listNodes } from "./rows/list-nodes.ts";
+import { registrations } from "./rows/registrations.ts";
+import { start } from "./rows/start.ts";
+
+const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, start];
+
+const size: BenchSize = {
+  agents: positive("AGENTS", 10_000),
+  nodes: positive("NODES", 50_000),
+  durationMs: positive("SECONDS", 10) * 1_000,
+};
+
+function positive(variable: string, byDefault: number): number {
+  const value = Number(process.env[variable] ?? byDefault);
+  if (Number.isInteger(value) && value > 0) return value;
+  throw new RangeError(`${variable} must be a whole number above 0`);
+}
+
+async function run(bench: Bench): Promise<void> {
+  const context = new BenchContext(size);
+  const interrupt = (): void => {
+    void context.end().finally(() => process.exit(130));
+  };
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  console.error(bench.title);
+  try {
+    const figures = await bench.run(context);
+    console.log(`\n${formatTable(`${bench.name}: ${bench.title}`, figures)}\n`);
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+    await context.end();
+  }
+}
+
+const [name] = process.argv.slice(2);
+const chosen = BENCHES.filter((bench) => name === undefined || bench.name === name);
+if (chosen.length === 0) {
+  console.error(`no benchmark ${name}; there are: ${BENCHES.map((one) => one.name).join(", ")}`);
+  process.exitCode = 2;
+}
+for (const bench of chosen) await run(bench);

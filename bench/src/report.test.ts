@@ -1,0 +1,33 @@
+import { describe, expect, it } from "@jest/globals";
+import { formatTable, percentile } from "./report.ts";
+
+describe("formatTable()", () => {
+  it("should show each figure beside its bound, with the ratio", () => {
+    const table = formatTable("title", [
+      {
+        figure: "rate",
+        measured: 21_000,
+        unit: "/s",
+        against: "bare",
+        beside: 28_000,
+        target: "0.7",
+      },
+      { figure: "memory", measured: 45.25, unit: "KiB", against: "bare", beside: 0, target: "" },
+    ]);
+    expect(table.split("\n")).toEqual([
+      "title",
+      "figure  measured   against             ratio  target",
+      "rate    21,000 /s  bare     28,000 /s  0.75   0.7",
+      "memory  45.3 KiB   bare     0 KiB      -",
+    ]);
+  });
+});
+
+describe("percentile()", () => {
+  it("should find the middle and the end, and 0 in nothing", () => {
+    const samples = Float64Array.from({ length: 100 }, (_, index) => 100 - index);
+    expect(percentile(samples, 0.5)).toBe(51);
+    expect(percentile(samples, 0.99)).toBe(100);
+    expect(percentile(new Float64Array(), 0.5)).toBe(0);
+  });
+});

@@ -1,0 +1,133 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Bench, BenchContext } from "../bench-context.ts";
+import type { HeartbeatOrder, HeartbeatOutcome } from "../load/heartbeat-load.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { Figure } from "../report.ts";
+import { seedNodes } from "../seeds/seed-nodes.ts";
+import { startDatabase } from "../servers/database.ts";
+import { freePort } from "../servers/free-port.ts";
+import { startService } from "../servers/rollcall.ts";
+import { ServerProcess } from "../servers/server-process.ts";
+
+/** As many samples of usage as a replica keeps of each node. */
+const SAMPLES_KEPT = 60;
+
+/** The health service beside the least that any grpc-js server must do for the same bytes. */
+export const heartbeats: Bench = {
+  name: "heartbeats",
+  title: "streams held, and Beats with the usage of two GPUs, beside a bare grpc-js server",
+  async run(context) {
+    const bare = await measure(context, "bare server", startBareServer);
+    const health = await measure(context, "health service", startHealthService);
+    return compare(context.size.agents, health, bare);
+  },
+};
+
+/** A server, and the port of its agents' streams. */
+interface Candidate {
+  readonly server: ServerProcess;
+  readonly port: number;
+}
+
+interface Measurement {
+  readonly held: number;
+  readonly hellosPerSecond: number;
+  readonly rssBytesPerAgent: number;
+  readonly heapBytesPerAgent: number;
+  /** Beats acknowledged for each second of CPU that the server used. */
+  readonly acksPerCpuSecond: number;
+}
+
+async function startBareServer(context: BenchContext): Promise<Candidate> {
+  const port = await freePort();
+  const program = fileURLToPath(new URL("../servers/bare-grpcjs-main.js", import.meta.url));
+  const logFile = join(context.directory, "bare.log");
+  const server = await ServerProcess.start({ program, args: [String(port)], port, logFile });
+  context.atEnd(() => server.stop());
+  return { port, server };
+}
+
+async function startHealthService(context: BenchContext): Promise<Candidate> {
+  const database = await startDatabase(context);
+  await seedNodes({ url: database.url, count: context.size.agents, identities: true });
+  return startService(context, "health", database.url);
+}
+
+async function measure(
+  context: BenchContext,
+  name: string,
+  start: (context: BenchContext) => Promise<Candidate>,
+): Promise<Measurement> {
+  const { agents, durationMs } = context.size;
+  const { server, port } = await start(context);
+  const load = new LoadProcess<HeartbeatOrder, HeartbeatOutcome>("heartbeat-load");
+  context.atEnd(() => load.stop());
+
+  const before = await server.memory();
+  const hold = await load.order({ kind: "hold", port, agents });
+  context.progress(`${name}: ${hold.held} agents held`);
+  // Every ring of samples is full before memory is looked at, and everything is compiled before the rate is.
+  await load.order({ kind: "beat", totalEach: SAMPLES_KEPT });
+  const after = await server.memory();
+  const cpuBefore = server.cpuSeconds();
+  const beats = await load.order({ kind: "beat-for", durationMs });
+  const cpuSeconds = server.cpuSeconds() - cpuBefore;
+  if (beats.lost > 0) context.progress(`${name}: ${beats.lost} streams lost: ${beats.lastRefusal}`);
+  await load.stop();
+  await server.stop();
+  return {
+    held: beats.held,
+    hellosPerSecond: (hold.held / hold.elapsedMs) * 1_000,
+    rssBytesPerAgent: (after.rssBytes - before.rssBytes) / beats.held,
+    heapBytesPerAgent: (after.heapBytes - before.heapBytes) / beats.held,
+    acksPerCpuSecond: beats.acks / cpuSeconds,
+  };
+}
+
+function compare(agents: number, ours: Measurement, bare: Measurement): readonly Figure[] {
+  const KIB = 1_024;
+  const beside = { against: "bare grpc-js" };
+  return [
+    {
+      figure: "agents held",
+      measured: ours.held,
+      unit: "",
+      against: "asked for",
+      beside: agents,
+      target: "1",
+    },
+    {
+      figure: "memory an agent (resident)",
+      measured: ours.rssBytesPerAgent / KIB,
+      unit: "KiB",
+      ...beside,
+      beside: bare.rssBytesPerAgent / KIB,
+      target: "1.4 or less",
+    },
+    {
+      figure: "memory an agent (heap, external)",
+      measured: ours.heapBytesPerAgent / KIB,
+      unit: "KiB",
+      ...beside,
+      beside: bare.heapBytesPerAgent / KIB,
+      target: "",
+    },
+    {
+      figure: "acknowledged a second a core",
+      measured: ours.acksPerCpuSecond,
+      unit: "/s",
+      ...beside,
+      beside: bare.acksPerCpuSecond,
+      target: "0.7 or more",
+    },
+    {
+      figure: "agents taken in a second",
+      measured: ours.hellosPerSecond,
+      unit: "/s",
+      ...beside,
+      beside: bare.hellosPerSecond,
+      target: "",
+    },
+  ];
+}

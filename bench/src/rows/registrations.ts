@@ -1,0 +1,90 @@
+import type { Bench, BenchContext } from "../bench-context.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { RegistrationOrder, RegistrationOutcome } from "../load/registration-load.ts";
+import { percentile } from "../report.ts";
+import { startDatabase, withClient } from "../servers/database.ts";
+import { startService } from "../servers/rollcall.ts";
+
+const CONNECTIONS = 64;
+const WARM_UP_NODES = 500;
+const AIM_PER_SECOND = 500;
+const COMMITTERS = 16;
+
+/** New nodes that register, each with a challenge, a signature and a durable commit. */
+export const registrations: Bench = {
+  name: "registrations",
+  title: `new nodes, challenge included, ${CONNECTIONS} at once, every one of them durable`,
+  async run(context) {
+    const { url } = await startDatabase(context);
+    const commitsPerSecond = await measureCommits(context, url);
+    const { port } = await startService(context, "registry", url);
+    const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
+    context.atEnd(() => load.stop());
+
+    await load.order({ port, from: 0, count: WARM_UP_NODES, connections: CONNECTIONS });
+    const count = Math.round((context.size.durationMs / 1_000) * AIM_PER_SECOND);
+    context.progress(`registering ${count} nodes`);
+    const run = await load.order({ port, from: WARM_UP_NODES, count, connections: CONNECTIONS });
+    if (run.failed > 0) context.progress(`${run.failed} were refused: ${run.lastFailure}`);
+
+    const latenciesMs = Float64Array.from(run.latenciesMs);
+    const perSecond = (run.registered / run.elapsedMs) * 1_000;
+    const rate = { figure: "registrations a second", measured: perSecond, unit: "/s" };
+    const latency = { unit: "ms", against: `${CONNECTIONS} at once, on average` };
+    // Little's law: what is in flight, divided by the rate.
+    const averageMs = (CONNECTIONS / perSecond) * 1_000;
+    return [
+      {
+        figure: "registered",
+        measured: run.registered,
+        unit: "",
+        against: "asked for",
+        beside: count,
+        target: "1",
+      },
+      { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
+      {
+        ...rate,
+        against: `bare commits, ${COMMITTERS} at once`,
+        beside: commitsPerSecond,
+        target: "",
+      },
+      {
+        figure: "RegisterNode, p50",
+        measured: percentile(latenciesMs, 0.5),
+        ...latency,
+        beside: averageMs,
+        target: "",
+      },
+      {
+        figure: "RegisterNode, p99",
+        measured: percentile(latenciesMs, 0.99),
+        ...latency,
+        beside: averageMs,
+        target: "",
+      },
+    ];
+  },
+};
+
+/** Durable commits of one small row each: what the same Postgres does when nothing else is asked of it. */
+async function measureCommits(context: BenchContext, url: string): Promise<number> {
+  await withClient(url, (client) => client.query("create table bench_commits (at timestamptz)"));
+  const end = performance.now() + Math.min(context.size.durationMs, 3_000);
+  const begin = performance.now();
+  const commits = await Promise.all(
+    Array.from({ length: COMMITTERS }, () =>
+      withClient(url, async (client) => {
+        let count = 0;
+        while (performance.now() < end) {
+          await client.query("insert into bench_commits values (now())");
+          count += 1;
+        }
+        return count;
+      }),
+    ),
+  );
+  const elapsedMs = performance.now() - begin;
+  await withClient(url, (client) => client.query("drop table bench_commits"));
+  return (commits.reduce((sum, count) => sum + count, 0) / elapsedMs) * 1_000;
+}

@@ -1,0 +1,44 @@
+import { createHash, randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { silentLogger } from "@rollcall/runtime";
+import { migrate, startEmbeddedPostgres } from "@rollcall/store";
+import { Client } from "pg";
+import type { BenchContext } from "../bench-context.ts";
+
+/** A migrated, empty record on a Postgres of its own, as durable as the one that `rollcall up` runs. */
+export interface BenchDatabase {
+  readonly url: string;
+}
+
+/** Starts a record for one benchmark; it ends with it. */
+export async function startDatabase(context: BenchContext): Promise<BenchDatabase> {
+  const log = silentLogger;
+  const postgres = await startEmbeddedPostgres({ dir: join(context.directory, "postgres"), log });
+  context.atEnd(() => postgres.stop());
+  await migrate(postgres.url, log);
+  return { url: postgres.url };
+}
+
+/** Runs statements on a connection of its own. */
+export async function withClient<T>(url: string, fn: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  try {
+    return await fn(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Puts an access token into the record, and answers its text. */
+export async function createAccessToken(url: string): Promise<string> {
+  const token = randomBytes(24).toString("base64url");
+  const hash = createHash("sha256").update(token).digest();
+  await withClient(url, (client) =>
+    client.query("insert into access_tokens (id, name, role, hash) values ($1, $1, 'admin', $2)", [
+      "bench",
+      hash,
+    ]),
+  );
+  return token;
+}

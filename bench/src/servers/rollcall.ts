@@ -1,0 +1,52 @@
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { BenchContext } from "../bench-context.ts";
+import { freePort } from "./free-port.ts";
+import { ServerProcess } from "./server-process.ts";
+
+/** The executable of the checkout. */
+export const ROLLCALL_PROGRAM = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
+
+/** A service that runs alone against a record. */
+export interface RunningService {
+  readonly server: ServerProcess;
+  /** Of the registry's API, or of the agents' streams. */
+  readonly port: number;
+}
+
+/** Starts `rollcall serve` for one service, on free ports of the loopback interface. It ends with the benchmark. */
+export async function startService(
+  context: BenchContext,
+  service: "registry" | "health",
+  databaseUrl: string,
+): Promise<RunningService> {
+  const ports = await freePorts();
+  const port = service === "health" ? ports.agents : ports.api;
+  const server = await ServerProcess.start({
+    program: ROLLCALL_PROGRAM,
+    args: ["serve", service, ...portFlags(ports, service === "health")],
+    env: { DATABASE_URL: databaseUrl },
+    port,
+    logFile: join(context.directory, `${service}.log`),
+  });
+  context.atEnd(() => server.stop());
+  return { server, port };
+}
+
+/** The ports of one process of the control plane. */
+export interface ProcessPorts {
+  readonly api: number;
+  readonly agents: number;
+  readonly probes: number;
+}
+
+/** Free ports for one process of the control plane. */
+export async function freePorts(): Promise<ProcessPorts> {
+  return { api: await freePort(), agents: await freePort(), probes: await freePort() };
+}
+
+/** The flags that put a process on these ports. */
+export function portFlags(ports: ProcessPorts, takesAgents: boolean): readonly string[] {
+  const api = ["--port", String(ports.api), "--probe-port", String(ports.probes)];
+  return takesAgents ? [...api, "--agent-port", String(ports.agents)] : api;
+}

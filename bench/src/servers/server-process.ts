@@ -1,0 +1,101 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync } from "node:fs";
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+
+/** What a server holds after its garbage is collected. */
+export interface MemoryProbeAnswer {
+  readonly rssBytes: number;
+  /** JavaScript heap in use, and what it holds outside itself (buffers, HTTP/2 sessions). */
+  readonly heapBytes: number;
+}
+
+/** What to start, and how to know that it serves. */
+export interface ServerCommand {
+  /** Path of a JavaScript entry point. */
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** Serves when this port takes connections. */
+  readonly port: number;
+  /** Takes what it prints: a log is part of what a service does, but nobody should have to read along. */
+  readonly logFile: string;
+}
+
+const START_LIMIT_MS = 60_000;
+const STOP_LIMIT_MS = 20_000;
+const CLOCK_TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux that Node.js runs on.
+
+/** A server under measurement, in a process of its own. */
+export class ServerProcess {
+  readonly #child: ChildProcess;
+
+  private constructor(child: ChildProcess) {
+    this.#child = child;
+  }
+
+  /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
+  static async start(command: ServerCommand): Promise<ServerProcess> {
+    const probe = new URL("./memory-probe.js", import.meta.url);
+    const log = openSync(command.logFile, "w");
+    const child = spawn(
+      process.execPath,
+      ["--expose-gc", "--import", probe.href, command.program, ...command.args],
+      {
+        cwd: fileURLToPath(new URL("../../..", import.meta.url)),
+        stdio: ["ignore", log, log, "ipc"],
+        env: { ...process.env, ...command.env },
+      },
+    );
+    closeSync(log);
+    const server = new ServerProcess(child);
+    const limit = performance.now() + START_LIMIT_MS;
+    while (!(await takesConnections(command.port))) {
+      if (child.exitCode !== null || performance.now() > limit) {
+        await server.stop();
+        const printed = readFileSync(command.logFile, "utf8").slice(-4_000);
+        throw new Error(`${command.program} did not start:\n${printed}`);
+      }
+      await delay(50);
+    }
+    return server;
+  }
+
+  /** CPU seconds that the process has used since it began, from the kernel's own books. Linux only. */
+  cpuSeconds(): number {
+    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
+    // After the command's name, which may hold anything, in parentheses: state, ppid, ... utime (12th), stime (13th).
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  }
+
+  /** Collects the server's garbage and answers what is left. */
+  async memory(): Promise<MemoryProbeAnswer> {
+    this.#child.send("memory");
+    const [answer] = (await once(this.#child, "message")) as [MemoryProbeAnswer];
+    return answer;
+  }
+
+  /** Ends the server; kills it when it takes too long. */
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
+    const exit = once(this.#child, "exit");
+    this.#child.kill("SIGTERM");
+    const killer = setTimeout(() => this.#child.kill("SIGKILL"), STOP_LIMIT_MS);
+    await exit;
+    clearTimeout(killer);
+  }
+}
+
+function takesConnections(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port });
+    socket.once("connect", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

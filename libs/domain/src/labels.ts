@@ -1,0 +1,96 @@
+/** Who a label comes from; a later tier wins over an earlier one. */
+export type LabelTier = "agent" | "token" | "operator";
+
+/** One label as one tier gives it. */
+export interface Label {
+  readonly key: string;
+  readonly value: string;
+  readonly tier: LabelTier;
+}
+
+/** A label in force, with what it overrides. */
+export interface EffectiveLabel extends Label {
+  /** Values that lost to this one, the strongest first. */
+  readonly overrides: readonly { readonly tier: LabelTier; readonly value: string }[];
+}
+
+/** A label that a node may not send, and why. Its fields are those of a field violation of the API. */
+export interface LabelViolation {
+  /** For example `labels["zone"]`. */
+  readonly field: string;
+  readonly description: string;
+}
+
+/** How many labels a node may give itself. */
+export const MAX_AGENT_LABELS = 64;
+
+/** Keys with this prefix are the control plane's own. */
+export const RESERVED_LABEL_PREFIX = "rollcall.io/";
+
+const TIER_RANKS: Readonly<Record<LabelTier, number>> = { agent: 0, token: 1, operator: 2 };
+const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
+const DNS_LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
+const MAX_DOMAIN_LENGTH = 253;
+const SHOWN_KEY_LENGTH = 80;
+
+/** Merge labels of all tiers into one value a key, sorted by key. */
+export function effectiveLabels(labels: readonly Label[]): readonly EffectiveLabel[] {
+  const strongestFirst = labels.toSorted(
+    (left, right) =>
+      compareText(left.key, right.key) || TIER_RANKS[right.tier] - TIER_RANKS[left.tier],
+  );
+  const effective: (Label & { overrides: { tier: LabelTier; value: string }[] })[] = [];
+  for (const { key, value, tier } of strongestFirst) {
+    const last = effective.at(-1);
+    if (last?.key === key) last.overrides.push({ tier, value });
+    else effective.push({ key, value, tier, overrides: [] });
+  }
+  return effective;
+}
+
+/** Tell whether a text is a label key as Kubernetes has it: `name` or `dns.domain/name`, the name 63 characters at most. */
+export function isLabelKey(text: string): boolean {
+  const slash = text.indexOf("/");
+  if (slash < 0) return NAME.test(text);
+  const domain = text.slice(0, slash);
+  if (domain.length > MAX_DOMAIN_LENGTH || !NAME.test(text.slice(slash + 1))) return false;
+  return domain.split(".").every((part) => DNS_LABEL.test(part));
+}
+
+/** Tell whether a text is a label value as Kubernetes has it: empty, or like a name of 63 characters at most. */
+export function isLabelValue(text: string): boolean {
+  return text === "" || NAME.test(text);
+}
+
+/** Find everything that is wrong with the labels that a node gives itself, all at once; empty when they are fine. */
+export function checkAgentLabels(labels: Readonly<Record<string, string>>): LabelViolation[] {
+  const violations: LabelViolation[] = [];
+  const entries = Object.entries(labels);
+  if (entries.length > MAX_AGENT_LABELS) {
+    const description = `a node may have at most ${MAX_AGENT_LABELS} labels, not ${entries.length}`;
+    // The rest is not looked at, or the answer would grow with what was sent.
+    return [{ field: "labels", description }];
+  }
+  for (const [key, value] of entries) {
+    const field = `labels[${JSON.stringify(key.slice(0, SHOWN_KEY_LENGTH))}]`;
+    if (key.startsWith(RESERVED_LABEL_PREFIX)) {
+      const description = `keys with the prefix ${RESERVED_LABEL_PREFIX} are the control plane's own`;
+      violations.push({ field, description });
+    } else if (!isLabelKey(key)) {
+      violations.push({ field, description: KEY_RULE });
+    }
+    if (!isLabelValue(value)) violations.push({ field, description: VALUE_RULE });
+  }
+  return violations;
+}
+
+const KEY_RULE =
+  "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS domain and /";
+const VALUE_RULE =
+  "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
+
+/** By code unit: the same order everywhere, whatever the locale. */
+function compareText(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}

@@ -1,0 +1,124 @@
+/**
+ * The time in which this process could have seen a heartbeat. It runs with the real, monotonic clock, but stands still
+ * while the process was stopped, starved, or in doubt about its lease. A `Detector` that runs on it grants the lost
+ * time to every node at once: no deadline has to be moved.
+ *
+ * It never runs faster than the real clock and never backwards. Where a suspension takes back time that was already
+ * given out, it stands still until that is paid. All times are milliseconds; it starts equal to the real clock.
+ */
+export class ObservedTime {
+  readonly #maxGapMs: number;
+  /** Up to where the real clock was followed. */
+  #realMs: number;
+  /** The time observed by then; suspensions set it back. */
+  #exactMs: number;
+  /** The highest value given out, below which none may fall. */
+  #highestMs: number;
+  #suspendedSinceMs: number | null = null;
+  #lostTotalMs = 0;
+  /** When the clock stood still of late, in order, so that a suspension does not take back the same time again. */
+  #losses: readonly Loss[] = [];
+
+  /**
+   * @param options `maxGapMs` is the longest time between two calls of `advance()` that passes for normal; what a gap
+   *   lasts beyond it is lost. It must exceed the interval of these calls a few times.
+   */
+  constructor(options: { readonly startMs: number; readonly maxGapMs: number }) {
+    this.#maxGapMs = options.maxGapMs;
+    this.#realMs = options.startMs;
+    this.#exactMs = options.startMs;
+    this.#highestMs = options.startMs;
+  }
+
+  /** Whether it is stopped. */
+  get suspended(): boolean {
+    return this.#suspendedSinceMs !== null;
+  }
+
+  /** All the time that was lost and granted so far; that of a suspension is added when it ends. */
+  get lostTotalMs(): number {
+    return this.#lostTotalMs;
+  }
+
+  /** The observed time at a real time: at most `maxGapMs` beyond the last advance. */
+  at(realMs: number): number {
+    if (this.#suspendedSinceMs === null) {
+      const elapsedMs = Math.min(realMs - this.#realMs, this.#maxGapMs);
+      this.#highestMs = Math.max(this.#highestMs, this.#exactMs + elapsedMs);
+    }
+    return this.#highestMs;
+  }
+
+  /**
+   * Follow the real clock; the owner calls this at least every tick, after it has read its sockets.
+   *
+   * @returns how much time was lost since the last call: what exceeds `maxGapMs`. Nothing while suspended.
+   */
+  advance(realMs: number): number {
+    if (this.#suspendedSinceMs !== null || realMs <= this.#realMs) return 0;
+    const elapsedMs = realMs - this.#realMs;
+    const lostMs = Math.max(0, elapsedMs - this.#maxGapMs);
+    if (lostMs > 0) this.#recordLoss({ fromMs: realMs - lostMs, toMs: realMs });
+    this.#exactMs += elapsedMs - lostMs;
+    this.#realMs = realMs;
+    this.#lostTotalMs += lostMs;
+    this.#highestMs = Math.max(this.#highestMs, this.#exactMs);
+    return lostMs;
+  }
+
+  /**
+   * Stop. When it resumes, everything since `sinceRealMs` counts as lost, also what was observed in between: since the
+   * last sure renewal of a lease, for example. Suspended again, it keeps the earlier time.
+   */
+  suspend(sinceRealMs: number): void {
+    if (this.#suspendedSinceMs !== null) {
+      this.#suspendedSinceMs = Math.min(this.#suspendedSinceMs, sinceRealMs);
+      return;
+    }
+    this.advance(sinceRealMs);
+    this.#suspendedSinceMs = sinceRealMs;
+  }
+
+  /**
+   * Go on.
+   *
+   * @returns how much time is granted: all since the suspension began, less what had been granted within it before.
+   */
+  resume(realMs: number): number {
+    if (this.#suspendedSinceMs === null) return 0;
+    const fromMs = Math.min(this.#suspendedSinceMs, realMs);
+    const grantedMs = realMs - fromMs - this.#lostSince(fromMs);
+    const elapsedMs = realMs - this.#realMs;
+    this.#suspendedSinceMs = null;
+    this.#recordLoss({ fromMs, toMs: realMs });
+    this.#exactMs += elapsedMs - grantedMs;
+    this.#realMs = realMs;
+    this.#lostTotalMs += grantedMs;
+    return grantedMs;
+  }
+
+  #lostSince(sinceMs: number): number {
+    return this.#losses.reduce(
+      (sumMs, { fromMs, toMs }) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)),
+      0,
+    );
+  }
+
+  /** A loss that is forgotten can only be granted twice, which harms no node. */
+  #recordLoss(loss: Loss): void {
+    const earlier = this.#losses.filter(({ fromMs }) => fromMs < loss.fromMs);
+    const shortened = earlier.map(({ fromMs, toMs }) => ({
+      fromMs,
+      toMs: Math.min(toMs, loss.fromMs),
+    }));
+    this.#losses = [...shortened, loss].slice(-REMEMBERED_LOSSES);
+  }
+}
+
+/** A stretch of real time in which the observed time stood still. */
+interface Loss {
+  readonly fromMs: number;
+  readonly toMs: number;
+}
+
+const REMEMBERED_LOSSES = 64;

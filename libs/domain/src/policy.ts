@@ -1,0 +1,216 @@
+import { matches, type Selector } from "./selectors.ts";
+
+/** When a silent node is declared unwell, and how often it reports. All times in milliseconds, more than 0. */
+export interface HealthPolicy {
+  /** Silence after which a node is UNHEALTHY. At least two heartbeats, or one lost packet looks like a failure. */
+  readonly unhealthyAfterMs: number;
+  /** Heartbeats missed in a row after which it is UNHEALTHY, if that comes first; at least 3. Null: time alone. */
+  readonly unhealthyAfterMissed: number | null;
+  /** Silence after which it is UNKNOWN, counted like `unhealthyAfterMs`, which it exceeds. */
+  readonly unknownAfterMs: number;
+  /** Heartbeats missed in a row after which it is UNKNOWN, if that comes first. Null: time alone. */
+  readonly unknownAfterMissed: number | null;
+  /** How often a node beats. Shortened to a third of the time to UNHEALTHY if it is longer. */
+  readonly heartbeatIntervalMs: number;
+  /** How often it reports what it is, besides on change. */
+  readonly infoIntervalMs: number;
+  /** How often it reports usage while somebody watches. */
+  readonly usageIntervalMs: number;
+}
+
+/** 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute. */
+export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
+  unhealthyAfterMs: 60_000,
+  unhealthyAfterMissed: null,
+  unknownAfterMs: 300_000,
+  unknownAfterMissed: null,
+  heartbeatIntervalMs: 15_000,
+  infoIntervalMs: 60_000,
+  usageIntervalMs: 2_000,
+};
+
+/** The fields that a group or a node sets; the others come from below. */
+export type PolicyOverride = Partial<HealthPolicy>;
+
+/** A policy for the nodes that a selector matches. */
+export interface GroupPolicy {
+  readonly name: string;
+  /** Of two groups that set the same field, the one with the greater priority wins, then the first by name. */
+  readonly priority: number;
+  readonly selector: Selector;
+  readonly override: PolicyOverride;
+}
+
+/** Where one field of a policy comes from. */
+export type PolicySource =
+  | { readonly kind: "default" }
+  | { readonly kind: "group"; readonly name: string }
+  | { readonly kind: "node" };
+
+/** The policy that applies to one node, and where each field of it comes from. */
+export interface ResolvedPolicy {
+  readonly policy: HealthPolicy;
+  readonly sources: Readonly<Record<keyof HealthPolicy, PolicySource>>;
+}
+
+/** How often an agent is to report, in milliseconds. */
+export interface Intervals {
+  readonly heartbeatMs: number;
+  readonly infoMs: number;
+  readonly usageMs: number;
+}
+
+/** Silence after which the detector declares, in milliseconds. */
+export interface Thresholds {
+  readonly unhealthyAfterMs: number;
+  /** Never less than `unhealthyAfterMs`. */
+  readonly unknownAfterMs: number;
+}
+
+/** Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count. */
+const HEARTBEATS_IN_THRESHOLD = 3;
+
+/**
+ * Find the policy of one node, field by field: default, then the groups that match, then the node's own.
+ *
+ * @param labels the node's token and operator labels only: a node must not choose its own leniency.
+ */
+export function resolvePolicy(
+  defaults: HealthPolicy,
+  groups: readonly GroupPolicy[],
+  labels: ReadonlyMap<string, string>,
+  node: PolicyOverride | null,
+): ResolvedPolicy {
+  const resolution = { policy: { ...defaults }, sources: defaultSources() };
+  const weakestFirst = groups
+    .filter(({ selector }) => matches(selector, labels))
+    .sort((left, right) => left.priority - right.priority || (left.name < right.name ? 1 : -1));
+  for (const { name, override } of weakestFirst) {
+    apply(resolution, override, { kind: "group", name });
+  }
+  if (node !== null) apply(resolution, node, { kind: "node" });
+  return resolution;
+}
+
+/** Find what contradicts itself in a policy, in words for an operator; empty when it can be used. */
+export function checkPolicy(policy: HealthPolicy): string[] {
+  const problems: string[] = [];
+  for (const field of FIELDS) {
+    const value = policy[field];
+    if (value !== null && !(Number.isSafeInteger(value) && value > 0)) {
+      problems.push(`${field} is ${value}: it must be a whole number greater than 0`);
+    }
+  }
+  // What follows compares amounts, which says nothing about ones that make no sense.
+  return problems.length > 0 ? problems : contradictions(policy);
+}
+
+/**
+ * Say how often an agent reports. The heartbeat never takes more than a third of the time to UNHEALTHY.
+ *
+ * @param wishedHeartbeatMs what the agent wished for in its Hello, or null. The policy wins: a wish to beat more often
+ *   is not granted, one to beat less often only as far as the time to UNHEALTHY stays as it is.
+ */
+export function intervalsFor(policy: HealthPolicy, wishedHeartbeatMs: number | null): Intervals {
+  const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } =
+    policy;
+  const { unhealthyAfterMs: effectiveMs } = thresholdsOf(policy, heartbeatIntervalMs);
+  const policyMs = wholeMs(Math.min(heartbeatIntervalMs, effectiveMs / HEARTBEATS_IN_THRESHOLD));
+  // Where missed heartbeats count, a longer interval would be a longer threshold.
+  const countsMissed = unhealthyAfterMissed !== null || unknownAfterMissed !== null;
+  const longestMs = countsMissed ? policyMs : wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
+  const wishedMs = wholeMs(wishedHeartbeatMs ?? policyMs);
+  return {
+    heartbeatMs: Math.max(policyMs, Math.min(wishedMs, longestMs)),
+    infoMs: policy.infoIntervalMs,
+    usageMs: policy.usageIntervalMs,
+  };
+}
+
+/**
+ * Say after how much silence a node is declared: the earlier of the time and of the heartbeats missed.
+ *
+ * @param heartbeatMs the interval that the agent has acknowledged.
+ */
+export function thresholdsOf(policy: HealthPolicy, heartbeatMs: number): Thresholds {
+  const unhealthyAfterMs = earlier(
+    policy.unhealthyAfterMs,
+    policy.unhealthyAfterMissed,
+    heartbeatMs,
+  );
+  const unknownAfterMs = earlier(policy.unknownAfterMs, policy.unknownAfterMissed, heartbeatMs);
+  return { unhealthyAfterMs, unknownAfterMs: Math.max(unhealthyAfterMs, unknownAfterMs) };
+}
+
+const FIELDS = Object.keys(DEFAULT_HEALTH_POLICY) as readonly (keyof HealthPolicy)[];
+
+function contradictions(policy: HealthPolicy): string[] {
+  const problems: string[] = [];
+  const { unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMs, heartbeatIntervalMs } = policy;
+  if (unhealthyAfterMs < 2 * heartbeatIntervalMs) {
+    problems.push(
+      `unhealthyAfterMs is ${unhealthyAfterMs}: it must be at least two heartbeats of ${heartbeatIntervalMs} ms, or one lost heartbeat looks like a failure`,
+    );
+  }
+  if (unhealthyAfterMissed !== null && unhealthyAfterMissed < HEARTBEATS_IN_THRESHOLD) {
+    problems.push(
+      `unhealthyAfterMissed is ${unhealthyAfterMissed}: it must be at least ${HEARTBEATS_IN_THRESHOLD}, or one late heartbeat looks like a failure`,
+    );
+  }
+  if (unknownAfterMs <= unhealthyAfterMs) {
+    problems.push(
+      `unknownAfterMs is ${unknownAfterMs}: it must be greater than unhealthyAfterMs, ${unhealthyAfterMs}`,
+    );
+  }
+  return [...problems, ...missedContradictions(policy)];
+}
+
+function missedContradictions(policy: HealthPolicy): string[] {
+  const { unknownAfterMissed, unhealthyAfterMissed, unhealthyAfterMs, heartbeatIntervalMs } =
+    policy;
+  if (unknownAfterMissed === null) return [];
+  if (unhealthyAfterMissed !== null && unknownAfterMissed <= unhealthyAfterMissed) {
+    return [
+      `unknownAfterMissed is ${unknownAfterMissed}: it must be greater than unhealthyAfterMissed, ${unhealthyAfterMissed}`,
+    ];
+  }
+  const unknownMs = unknownAfterMissed * heartbeatIntervalMs;
+  if (unhealthyAfterMissed === null && unknownMs <= unhealthyAfterMs) {
+    return [
+      `unknownAfterMissed is ${unknownAfterMissed}: as many heartbeats of ${heartbeatIntervalMs} ms must take longer than unhealthyAfterMs, ${unhealthyAfterMs}`,
+    ];
+  }
+  return [];
+}
+
+function apply(
+  resolution: {
+    policy: Record<keyof HealthPolicy, number | null>;
+    sources: Record<keyof HealthPolicy, PolicySource>;
+  },
+  override: PolicyOverride,
+  source: PolicySource,
+): void {
+  for (const field of FIELDS) {
+    const value = override[field];
+    if (value === undefined) continue;
+    resolution.policy[field] = value;
+    resolution.sources[field] = source;
+  }
+}
+
+function defaultSources(): Record<keyof HealthPolicy, PolicySource> {
+  const source: PolicySource = { kind: "default" };
+  return Object.fromEntries(FIELDS.map((field) => [field, source])) as Record<
+    keyof HealthPolicy,
+    PolicySource
+  >;
+}
+
+function earlier(afterMs: number, missed: number | null, heartbeatMs: number): number {
+  return missed === null ? afterMs : Math.min(afterMs, missed * heartbeatMs);
+}
+
+function wholeMs(amountMs: number): number {
+  return Math.max(1, Math.floor(amountMs));
+}

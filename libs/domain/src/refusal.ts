@@ -1,0 +1,19 @@
+/**
+ * A refusal that the caller brought about. It is a value, not an exception: the shell turns it into an error of the
+ * API with the same reason, text and metadata.
+ */
+export interface Refusal<Reason extends string = RefusalReason> {
+  readonly reason: Reason;
+  /** For people; names the node and, unless the text is fixed by the contract, what to do next. */
+  readonly message: string;
+  /** Whatever varies in the message, for machines. */
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** Why a command on a node's membership was refused. */
+export type RefusalReason =
+  | "NODE_NOT_FOUND"
+  | "NODE_ALREADY_APPROVED"
+  | "NODE_ALREADY_REJECTED"
+  | "NODE_REJECTED"
+  | "NODE_IS_ORCHESTRATOR";

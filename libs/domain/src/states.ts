@@ -1,0 +1,138 @@
+/** What a node is: a process of the control plane itself, or a machine that takes work. */
+export type NodeType = "ORCHESTRATOR" | "COMPUTE";
+
+/** One state of a node together with when, why and by whom it came about. */
+export interface Stated<State extends string> {
+  readonly state: State;
+  /** Wall time in milliseconds since 1970, for display only: nothing is decided by it. */
+  readonly sinceMs: number;
+  /** For machines, SCREAMING_SNAKE. */
+  readonly reason: string;
+  /** For people; may be empty. */
+  readonly message: string;
+  /** Who caused it: "system", "node:<id>", "token:<id>" or "replica:<id>". */
+  readonly actor: string;
+}
+
+/** What the operator decided about a node. */
+export type MembershipState = "PENDING" | "APPROVED" | "REJECTED";
+/** Whether a health replica holds the node's stream. */
+export type ConnectionState = "CONNECTED" | "DISCONNECTED";
+/** What the failure detector concluded. */
+export type HealthState = "HEALTHY" | "UNHEALTHY" | "UNKNOWN";
+/** Whether new work may be placed; derived from holds, never set. */
+export type SchedulingState = "ELIGIBLE" | "INELIGIBLE";
+
+/** Whether a node may belong, as the operator decided. */
+export type Membership = Stated<MembershipState>;
+/** Whether a node is connected. An orchestrator is, while its lease is held. */
+export type Connection = Stated<ConnectionState>;
+/** How well a node is: as detected, or effective where an operator's mark is included. */
+export type Health = Stated<HealthState>;
+
+/** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
+export type HoldKind = "OPERATOR";
+
+/** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
+export interface Hold {
+  readonly kind: HoldKind;
+  readonly sinceMs: number;
+  readonly message: string;
+  readonly actor: string;
+}
+
+/** Whether a node may be given new work, with the holds that say so. */
+export interface Scheduling extends Stated<SchedulingState> {
+  /** What keeps the node from being eligible, oldest first; empty when it is eligible. */
+  readonly holds: readonly Hold[];
+}
+
+/** An operator's word that a node is unhealthy, whatever it sends. */
+export interface Mark {
+  readonly sinceMs: number;
+  readonly message: string;
+  readonly actor: string;
+}
+
+const HOLD_REASONS: Readonly<Record<HoldKind, string>> = { OPERATOR: "OPERATOR_CORDONED" };
+
+/**
+ * Tell whether a node is eligible, from its holds alone. An ineligible node carries the reason, message and actor of
+ * its oldest hold.
+ *
+ * @param noHoldSinceMs since when there has been no hold, shown for an eligible node: when the last one was lifted,
+ *   or when the node was created.
+ */
+export function deriveScheduling(holds: readonly Hold[], noHoldSinceMs: number): Scheduling {
+  const oldestFirst = holds.toSorted((left, right) => left.sinceMs - right.sinceMs);
+  const [oldest] = oldestFirst;
+  if (oldest === undefined) {
+    return {
+      state: "ELIGIBLE",
+      sinceMs: noHoldSinceMs,
+      reason: "NO_HOLD",
+      message: "",
+      actor: "system",
+      holds: [],
+    };
+  }
+  return {
+    state: "INELIGIBLE",
+    sinceMs: oldest.sinceMs,
+    reason: HOLD_REASONS[oldest.kind],
+    message: oldest.message,
+    actor: oldest.actor,
+    holds: oldestFirst,
+  };
+}
+
+/**
+ * Place a hold. One of the same kind that is already there keeps its `sinceMs` and takes the new message and
+ * actor. The same array comes back when nothing changes, so the caller can tell by identity.
+ */
+export function placeHold(holds: readonly Hold[], hold: Hold): readonly Hold[] {
+  const present = holds.find(({ kind }) => kind === hold.kind);
+  if (present === undefined) {
+    return [...holds, hold];
+  }
+  if (present.message === hold.message && present.actor === hold.actor) return holds;
+  const renewed = { ...hold, sinceMs: present.sinceMs };
+  return holds.map((other) => (other === present ? renewed : other));
+}
+
+/** Lift the hold of one kind and leave the others. The same array comes back when there was none. */
+export function liftHold(holds: readonly Hold[], kind: HoldKind): readonly Hold[] {
+  const rest = holds.filter((hold) => hold.kind !== kind);
+  return rest.length === holds.length ? holds : rest;
+}
+
+/** The health that everyone is shown: an operator's mark wins over what the detector concluded. */
+export function effectiveHealth(detected: Health, mark: Mark | null): Health {
+  if (mark === null) return detected;
+  return {
+    state: "UNHEALTHY",
+    sinceMs: mark.sinceMs,
+    reason: "OPERATOR_MARKED",
+    message: mark.message,
+    actor: mark.actor,
+  };
+}
+
+/**
+ * Tell whether a node may take work. Nothing else decides this.
+ *
+ * @param node its `health` is the effective one, a mark included.
+ */
+export function mayTakeWork(node: {
+  readonly type: NodeType;
+  readonly membership: Membership;
+  readonly health: Health;
+  readonly scheduling: Scheduling;
+}): boolean {
+  return (
+    node.type === "COMPUTE" &&
+    node.membership.state === "APPROVED" &&
+    node.health.state === "HEALTHY" &&
+    node.scheduling.state === "ELIGIBLE"
+  );
+}

@@ -1,0 +1,170 @@
+import type { NatsConnection, Status } from "@nats-io/transport-node";
+import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/runtime";
+import { dialNats } from "./dial-nats.ts";
+import { connectedGauge } from "./metrics.ts";
+import { type NatsSettings, toConnectionOptions } from "./nats-settings.ts";
+
+/** What a link needs. */
+export interface NatsLinkOptions {
+  readonly settings: NatsSettings;
+  /** How the server's monitoring shows the connection, for example "rollcall registry". */
+  readonly name: string;
+  readonly log: Logger;
+  readonly clock?: Clock;
+  readonly metrics?: MetricsRegistry;
+  /** How long one server may take to answer. Default 5 s. */
+  readonly connectTimeoutMs?: number;
+  /** Between two signs of life asked of the server; after three that are missing the connection is dropped. Default 10 s. */
+  readonly pingIntervalMs?: number;
+  /** First pause after a failure; it doubles with each further one. Default 250 ms. */
+  readonly backoffBaseMs?: number;
+  /** Longest pause. Default 10 s. */
+  readonly backoffMaxMs?: number;
+  /** Numbers in [0, 1). Default Math.random. */
+  readonly random?: () => number;
+}
+
+/** Begin to connect, and to connect again whenever the connection is lost, until the link is closed. */
+export function connectNats(options: NatsLinkOptions): NatsLink {
+  return new NatsLink(options);
+}
+
+// The client drops a connection when one more ping is due than this.
+const UNANSWERED_PINGS = 2;
+
+/** A way to NATS that outlives its connections. Each connection lasts until it is lost, and then fails at once whatever waits for an answer. */
+export class NatsLink {
+  readonly #options: NatsLinkOptions;
+  readonly #clock: Clock;
+  readonly #closing = new AbortController();
+  readonly #waiting = new Set<(connection: NatsConnection) => void>();
+  readonly #loop: Promise<void>;
+  #current: NatsConnection | null = null;
+
+  constructor(options: NatsLinkOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#loop = this.#stayConnected();
+  }
+
+  /** The connection; null while there is none. */
+  get connection(): NatsConnection | null {
+    return this.#current;
+  }
+
+  /** Resolves as soon as there is a connection; rejects when the link is closed or the signal aborts. */
+  async connected(signal?: AbortSignal): Promise<NatsConnection> {
+    const ended = signal === undefined ? [] : [signal];
+    const either = AbortSignal.any([this.#closing.signal, ...ended]);
+    either.throwIfAborted();
+    if (this.#current !== null) return this.#current;
+    return await new Promise((resolve, reject) => {
+      const onAbort = () => {
+        this.#waiting.delete(onConnected);
+        reject(either.reason);
+      };
+      const onConnected = (connection: NatsConnection) => {
+        either.removeEventListener("abort", onAbort);
+        resolve(connection);
+      };
+      this.#waiting.add(onConnected);
+      either.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  /** End the link and its connection at once. What has not been acknowledged fails. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error("the link to nats is closed"));
+    await this.#current?.close();
+    await this.#loop;
+  }
+
+  async #stayConnected(): Promise<void> {
+    const { signal } = this.#closing;
+    let failures = 0;
+    while (!signal.aborted) {
+      const connection = await this.#dialAny();
+      failures = connection === null ? failures + 1 : 0;
+      if (connection !== null) await this.#use(connection);
+      if (signal.aborted) break;
+      // Rejects only when the link is closed, which the loop's condition sees next.
+      await this.#clock.sleep(this.#pauseMs(failures), signal).catch(() => {});
+    }
+  }
+
+  /** Null when no server answers. */
+  async #dialAny(): Promise<NatsConnection | null> {
+    const {
+      settings,
+      name,
+      log,
+      connectTimeoutMs = 5_000,
+      pingIntervalMs = 10_000,
+    } = this.#options;
+    const { signal } = this.#closing;
+    for (const url of shuffled(settings.urls, this.#random)) {
+      try {
+        const options = await toConnectionOptions(settings, url);
+        const limits = { timeout: connectTimeoutMs, pingInterval: pingIntervalMs };
+        return await dialNats(
+          { ...options, ...limits, name, maxPingOut: UNANSWERED_PINGS, noAsyncTraces: true },
+          signal,
+        );
+      } catch (error) {
+        if (signal.aborted) return null;
+        log.warn({ server: url.address, err: error }, "cannot connect to nats");
+      }
+    }
+    return null;
+  }
+
+  async #use(connection: NatsConnection): Promise<void> {
+    const { log, metrics } = this.#options;
+    const server = connection.getServer();
+    const gauge = metrics === undefined ? null : connectedGauge(metrics);
+    const watching = this.#watch(connection, server);
+    log.info({ server, server_version: connection.info?.version }, "connected to nats");
+    this.#current = connection;
+    gauge?.set(1);
+    for (const onConnected of this.#waiting) onConnected(connection);
+    this.#waiting.clear();
+    if (this.#closing.signal.aborted) await connection.close();
+    const error = await connection.closed();
+    this.#current = null;
+    gauge?.set(0);
+    await watching;
+    if (!this.#closing.signal.aborted) log.warn({ server, err: error }, "connection to nats lost");
+  }
+
+  async #watch(connection: NatsConnection, server: string): Promise<void> {
+    for await (const status of connection.status()) {
+      this.#logStatus(status, server);
+      // The client would first flush, which a server that has stopped reading never lets it finish.
+      if (status.type === "staleConnection") connection.close().catch(() => {});
+    }
+  }
+
+  #logStatus(status: Status, server: string): void {
+    const { log } = this.#options;
+    if (status.type === "error") log.warn({ server, err: status.error }, "error from nats");
+    else if (status.type === "staleConnection") log.warn({ server }, "nats does not answer");
+    else if (status.type === "ldm") log.info({ server }, "nats server is about to stop");
+  }
+
+  /** At least half of the bound, so that a server that drops us at once does not make us spin. */
+  #pauseMs(failures: number): number {
+    const { backoffBaseMs = 250, backoffMaxMs = 10_000 } = this.#options;
+    const doublings = Math.min(Math.max(failures - 1, 0), 30);
+    const boundMs = Math.min(backoffMaxMs, backoffBaseMs * 2 ** doublings);
+    return Math.round(boundMs * (0.5 + this.#random() / 2));
+  }
+
+  readonly #random = (): number => (this.#options.random ?? Math.random)();
+}
+
+function shuffled<T>(items: readonly T[], random: () => number): readonly T[] {
+  return items
+    .map((item) => ({ item, rank: random() }))
+    .sort((a, b) => a.rank - b.rank)
+    .map(({ item }) => item);
+}

@@ -1,0 +1,194 @@
+import { JetStreamApiCodes, type JetStreamClient, type PubAck } from "@nats-io/jetstream";
+import { headers } from "@nats-io/transport-node";
+import { AckWindow, type WindowResult } from "./ack-window.ts";
+import { CLOUD_EVENT_MEDIA_TYPE, encodeCloudEvent, type OutwardEvent } from "./cloud-event.ts";
+import { type EventStream, isApiError } from "./event-stream.ts";
+import type { PublisherMetrics } from "./metrics.ts";
+import type { StreamMemory } from "./resume-point.ts";
+import { eventSubject } from "./subjects.ts";
+
+/** What became of a batch. */
+export interface PublishOutcome {
+  /** The revision up to which all events of the batch are acknowledged; null when not even the first one is. */
+  readonly through: bigint | null;
+  /** Why it stopped there; null when the whole batch is acknowledged, or the signal aborted. */
+  readonly failure: Error | null;
+}
+
+/** What a session needs; made by EventPublisher.begin(). */
+export interface PublishSessionOptions {
+  readonly client: JetStreamClient;
+  readonly stream: EventStream;
+  readonly streamName: string;
+  readonly subjectPrefix: string;
+  /** Bytes that one message may have, headers included. */
+  readonly maxMessageBytes: number;
+  readonly maxInFlight: number;
+  readonly ackTimeoutMs: number;
+  /** Go on behind this revision. */
+  readonly after: bigint;
+  readonly metrics: PublisherMetrics;
+  /** Looks at the stream anew; null when it is gone. */
+  look(): Promise<EventStream | null>;
+}
+
+// For the headers, whose greatest part are the event's id and the stream's name.
+const HEADER_BYTES = 512;
+// Twice would do after duplicates; somebody else who writes to the stream may be unlucky company for longer.
+const FUTILE_RUNS = 5;
+
+/**
+ * Publishing to one stream over one connection, from one revision on. It ends with the first thing that goes wrong,
+ * because what the stream then holds must be looked at anew.
+ */
+export class PublishSession {
+  /** The caller goes on with the first event above this revision; it is below the cursor when NATS has lost events. */
+  readonly after: bigint;
+  readonly #options: PublishSessionOptions;
+  readonly #ending = new AbortController();
+  #lastSequence: number;
+  #acknowledged: StreamMemory | null = null;
+
+  constructor(options: PublishSessionOptions) {
+    this.after = options.after;
+    this.#options = options;
+    this.#lastSequence = options.stream.lastSequence;
+  }
+
+  /** Aborts when the session has ended: the connection was lost, an event was not acknowledged, or the stream is not what it was. */
+  get ended(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /** The last message that the stream acknowledged in this session; null before the first. */
+  get acknowledged(): StreamMemory | null {
+    return this.#acknowledged;
+  }
+
+  /** End the session; what is still to be acknowledged is answered as it comes. */
+  end(reason: Error): void {
+    this.#ending.abort(reason);
+  }
+
+  /**
+   * Publish events in the order of their revisions, and wait until each is acknowledged. After a failure the session has
+   * ended, and the caller begins another one at its cursor. It never rejects. One call at a time.
+   */
+  async publish(events: readonly OutwardEvent[], signal?: AbortSignal): Promise<PublishOutcome> {
+    let done = 0;
+    let failure = this.#failure();
+    for (let futile = 0; failure === null && done < events.length && !signal?.aborted; ) {
+      const run = await this.#send(events.slice(done), signal);
+      done += run.acknowledged;
+      futile = run.acknowledged > 0 ? 0 : futile + 1;
+      failure = run.failure === null ? this.#failure() : await this.#recover(run.failure, futile);
+    }
+    if (failure === null && !this.#options.stream.isExclusive)
+      failure = await this.#lossInBetween();
+    if (failure !== null) {
+      this.#options.metrics.failed();
+      this.end(failure);
+    }
+    return { through: events[done - 1]?.revision ?? null, failure };
+  }
+
+  /**
+   * Look whether the stream still is what it was; when not, or when it cannot be told, the session ends. It is for long
+   * times without events, in which a stream that was lost would not be noticed. It never rejects.
+   */
+  async check(): Promise<void> {
+    const loss = await this.#lossInBetween();
+    if (loss !== null) this.end(loss);
+  }
+
+  async #send(events: readonly OutwardEvent[], signal?: AbortSignal): Promise<WindowResult> {
+    const window = new AckWindow(this.#options.maxInFlight);
+    let expected = this.#lastSequence;
+    const floor = expected;
+    for (const event of events) {
+      while (window.isFull) await window.answered();
+      if (window.hasFailed || signal?.aborted || this.ended.aborted) break;
+      window.add(this.#publishOne(event, expected, floor));
+      expected += 1;
+    }
+    return await window.settled();
+  }
+
+  async #publishOne(event: OutwardEvent, expected: number, floor: number): Promise<void> {
+    const { client, stream, streamName, subjectPrefix, maxMessageBytes } = this.#options;
+    const extra = headers();
+    extra.set("content-type", CLOUD_EVENT_MEDIA_TYPE);
+    const acknowledgement = await client.publish(
+      eventSubject(subjectPrefix, event),
+      encodeCloudEvent(event, maxMessageBytes - HEADER_BYTES),
+      {
+        msgID: event.id,
+        headers: extra,
+        timeout: this.#options.ackTimeoutMs,
+        // With the sequence foretold the stream refuses whatever comes after an event that it did not take, so that
+        // events are in order for good. Where others write to the stream too, it cannot be foretold.
+        expect: stream.isExclusive ? { streamName, lastSequence: expected } : { streamName },
+      },
+    );
+    this.#note(acknowledgement, floor);
+  }
+
+  #note(acknowledgement: PubAck, floor: number): void {
+    if (acknowledgement.duplicate) {
+      this.#options.metrics.duplicates(1);
+      return;
+    }
+    if (acknowledgement.seq <= floor)
+      throw new Error("the NATS stream begins anew: it was replaced");
+    this.#lastSequence = Math.max(this.#lastSequence, acknowledgement.seq);
+    const { created } = this.#options.stream;
+    this.#acknowledged = { created, lastSequence: this.#lastSequence };
+    this.#options.metrics.published(1);
+  }
+
+  /** Null when it can go on: an event that the stream had already made the sequences of those behind it wrong. */
+  async #recover(failure: Error, futile: number): Promise<Error | null> {
+    const { StreamWrongLastSequence, StreamWrongLastSequenceUnknown } = JetStreamApiCodes;
+    const isOutOfStep = isApiError(
+      failure,
+      StreamWrongLastSequence,
+      StreamWrongLastSequenceUnknown,
+    );
+    if (!isOutOfStep) return failure;
+    if (futile >= FUTILE_RUNS)
+      return new Error("others write to the NATS stream", { cause: failure });
+    try {
+      this.#lastSequence = (await this.#lookAgain()).lastSequence;
+      return null;
+    } catch (error) {
+      return toError(error);
+    }
+  }
+
+  /** A stream whose sequences cannot be foretold may have been replaced without any event being refused. */
+  async #lossInBetween(): Promise<Error | null> {
+    try {
+      await this.#lookAgain();
+      return null;
+    } catch (error) {
+      return toError(error);
+    }
+  }
+
+  async #lookAgain(): Promise<EventStream> {
+    const now = await this.#options.look();
+    if (now === null) throw new Error("the NATS stream is gone");
+    const isSame = now.created === this.#options.stream.created;
+    if (isSame && now.lastSequence >= this.#lastSequence) return now;
+    throw new Error("the NATS stream has lost events");
+  }
+
+  #failure(): Error | null {
+    if (!this.ended.aborted) return null;
+    return new Error("the publishing session has ended", { cause: this.ended.reason });
+  }
+}
+
+function toError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}

@@ -1,0 +1,185 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
+import { connect as connectSocket, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe } from "@jest/globals";
+import type { NatsSettings } from "../nats-settings.ts";
+import { parseNatsUrl } from "../nats-url.ts";
+
+/** A real nats-server of one test alone, to be stopped, killed, held up and robbed of its data as the test likes. */
+export interface TestNats {
+  /** The same over stops and starts. */
+  readonly url: string;
+  readonly port: number;
+  readonly settings: NatsSettings;
+  /** Start it again; resolves when it takes connections. */
+  start(): Promise<void>;
+  /** Orderly shutdown. */
+  stop(): Promise<void>;
+  /** Kill it; resolves when it is gone. */
+  kill(): Promise<void>;
+  /** Hold it up: connections stay open, and nothing is answered. */
+  pause(): void;
+  resume(): void;
+  /** Remove what JetStream has stored. It must not be running. */
+  removeData(): Promise<void>;
+  /** End it and remove its directory. */
+  close(): Promise<void>;
+}
+
+/** How the server differs from one with JetStream, without TLS and open to everybody. */
+export interface TestNatsOptions {
+  /** Further lines of its configuration. */
+  readonly config?: string;
+  /** Default true. */
+  readonly jetstream?: boolean;
+}
+
+// Ports from 32768 up may be taken by outgoing connections while the server is down.
+const LOWEST_PORT = 20_000;
+const PORTS = 12_000;
+const START_LIMIT_MS = 20_000;
+const START_ATTEMPTS = 5;
+const LOOK_EVERY_MS = 10;
+
+/** A suite that needs a nats-server on the PATH; without one it is reported as skipped. */
+export function describeWithNats(name: string, tests: () => void): void {
+  if (hasNatsServer()) describe(name, tests);
+  else describe.skip(name, tests);
+}
+
+/** Start a server with a directory of its own. */
+export async function startTestNats(options: TestNatsOptions = {}): Promise<TestNats> {
+  const dir = await mkdtemp(join(await realpath(tmpdir()), "rollcall-nats-"));
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await findFreePort();
+    await writeFile(join(dir, "nats.conf"), configuration(dir, port, options));
+    const server = new NatsServerProcess(dir, port);
+    try {
+      await server.start();
+      return server;
+    } catch (error) {
+      // Another test may have taken the port in between.
+      await server.kill();
+      if (attempt === START_ATTEMPTS) throw error;
+    }
+  }
+}
+
+class NatsServerProcess implements TestNats {
+  readonly port: number;
+  readonly url: string;
+  readonly #dir: string;
+  #process: ChildProcess | null = null;
+
+  constructor(dir: string, port: number) {
+    this.#dir = dir;
+    this.port = port;
+    this.url = `nats://127.0.0.1:${port}`;
+  }
+
+  get settings(): NatsSettings {
+    const url = parseNatsUrl(this.url);
+    if (url === null) throw new Error(`${this.url} is not a URL of NATS`);
+    return { urls: [url] };
+  }
+
+  async start(): Promise<void> {
+    const started = spawn("nats-server", ["-c", join(this.#dir, "nats.conf")], {
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    this.#process = started;
+    const killWithUs = () => started.kill("SIGKILL");
+    process.once("exit", killWithUs);
+    started.once("exit", () => process.off("exit", killWithUs));
+    let output = "";
+    started.stderr?.on("data", (chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-4_096);
+    });
+    const endMs = performance.now() + START_LIMIT_MS;
+    while (!(await greets(this.port))) {
+      const hasEnded = started.exitCode !== null || started.signalCode !== null;
+      if (hasEnded || performance.now() > endMs) throw new Error(`no nats-server: ${output}`);
+      await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#end("SIGTERM");
+  }
+
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  pause(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
+  async removeData(): Promise<void> {
+    if (this.#process !== null) throw new Error("the nats-server is running");
+    await rm(join(this.#dir, "data"), { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  async close(): Promise<void> {
+    await this.kill();
+    await rm(this.#dir, { recursive: true, force: true, maxRetries: 10 });
+  }
+
+  async #end(signal: NodeJS.Signals): Promise<void> {
+    const ending = this.#process;
+    this.#process = null;
+    if (ending === null || ending.exitCode !== null || ending.signalCode !== null) return;
+    const ended = once(ending, "exit");
+    ending.kill(signal);
+    // One that is held up takes no other signal than SIGKILL.
+    if (signal !== "SIGKILL") ending.kill("SIGCONT");
+    await ended;
+  }
+}
+
+let isInstalled: boolean | null = null;
+
+function hasNatsServer(): boolean {
+  isInstalled ??= spawnSync("nats-server", ["--version"]).status === 0;
+  return isInstalled;
+}
+
+function configuration(dir: string, port: number, options: TestNatsOptions): string {
+  const { jetstream = true, config = "" } = options;
+  const storage = `jetstream { store_dir: ${JSON.stringify(join(dir, "data"))} }`;
+  return [`listen: "127.0.0.1:${port}"`, jetstream ? storage : "", config, ""].join("\n");
+}
+
+async function findFreePort(): Promise<number> {
+  for (;;) {
+    const port = LOWEST_PORT + Math.floor(Math.random() * PORTS);
+    const probe = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      probe.once("error", () => resolve(false));
+      probe.listen(port, "127.0.0.1", () => probe.close(() => resolve(true)));
+    });
+    if (isFree) return port;
+  }
+}
+
+/** Whether a server tells about itself, as NATS does to whoever connects; one that speaks TLS first only takes the connection. */
+function greets(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connectSocket({ port, host: "127.0.0.1", timeout: 1_000 });
+    const settle = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    socket.once("data", () => settle(true));
+    socket.once("timeout", () => settle(false));
+    socket.once("error", () => settle(false));
+    socket.once("close", () => settle(false));
+  });
+}

@@ -1,0 +1,43 @@
+import type { JetStreamManager } from "@nats-io/jetstream";
+import type { CloudEvent } from "../cloud-event.ts";
+
+/** A message of a stream, as a consumer gets it. */
+export interface ReadMessage {
+  readonly subject: string;
+  readonly messageId: string;
+  readonly contentType: string;
+  readonly event: CloudEvent;
+}
+
+/** Read everything that a stream holds, in its order. */
+export async function readStream(
+  manager: JetStreamManager,
+  name: string,
+): Promise<readonly ReadMessage[]> {
+  const { state } = await manager.streams.info(name);
+  const messages: ReadMessage[] = [];
+  if (state.messages === 0) return messages;
+  const consumer = await manager.jetstream().consumers.get(name);
+  for await (const message of await consumer.consume()) {
+    messages.push({
+      subject: message.subject,
+      messageId: message.headers?.get("Nats-Msg-Id") ?? "",
+      contentType: message.headers?.get("content-type") ?? "",
+      event: message.json<CloudEvent>(),
+    });
+    if (message.info.pending === 0) break;
+  }
+  return messages;
+}
+
+/** The revisions of messages, each once: as a consumer has them that deduplicates by id. */
+export function distinctRevisions(messages: readonly ReadMessage[]): readonly bigint[] {
+  const ids = new Set<string>();
+  const revisions: bigint[] = [];
+  for (const { event } of messages) {
+    if (ids.has(event.id)) continue;
+    ids.add(event.id);
+    revisions.push(BigInt(event.revision));
+  }
+  return revisions;
+}

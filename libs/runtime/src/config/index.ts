@@ -1,0 +1,39 @@
+export { printDefaultYaml } from "./default-yaml.ts";
+export { formatDuration, parseDuration } from "./duration.ts";
+export {
+  type ConfigKeys,
+  type ConfigValues,
+  defineKeys,
+  environmentName,
+  type KeyDeclaration,
+} from "./keys.ts";
+export { listConfig, type Setting } from "./list-config.ts";
+export {
+  type Config,
+  type LoadOptions,
+  type LoadResult,
+  loadConfig,
+  type Origin,
+} from "./load-config.ts";
+export { formatProblem, formatProblems, type Problem } from "./problems.ts";
+export { readConfigFile } from "./read-config-file.ts";
+export type { Environment } from "./read-environment.ts";
+export type { Flags } from "./read-flags.ts";
+export type { ConfigFile } from "./read-yaml.ts";
+export {
+  type Address,
+  address,
+  bool,
+  decimal,
+  duration,
+  formatAddress,
+  int,
+  list,
+  oneOf,
+  optional,
+  parseAddress,
+  stringMap,
+  text,
+  type Written,
+  writeValue,
+} from "./value-types.ts";

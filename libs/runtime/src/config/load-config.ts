@@ -1,0 +1,132 @@
+import type { Assignment } from "./assignment.ts";
+import { KeyIndex } from "./key-index.ts";
+import { type ConfigKeys, type DeclaredKey, declaredKeys } from "./keys.ts";
+import type { Problem } from "./problems.ts";
+import { type Environment, readEnvironment } from "./read-environment.ts";
+import { type Flags, readFlags } from "./read-flags.ts";
+import { type ConfigFile, readYaml } from "./read-yaml.ts";
+
+/** Where the value of a key comes from. */
+export interface Origin {
+  /** "default", "rollcall.yaml:12", "environment ROLLCALL_X" or "flag --x". */
+  readonly source: string;
+  /** The alias that was written instead of the path, if one was. */
+  readonly alias: string | undefined;
+}
+
+/** The configuration of a process, frozen. */
+export interface Config<T> {
+  readonly keys: ConfigKeys<T>;
+  readonly values: Readonly<T>;
+  readonly origins: Readonly<Record<string, Origin>>;
+  /** What is odd but harmless: unknown ROLLCALL_ variables. */
+  readonly warnings: readonly Problem[];
+}
+
+export interface LoadOptions<T> {
+  readonly keys: ConfigKeys<T>;
+  /** Keys of other services, which the same file may hold: accepted, and not looked at. */
+  readonly alsoKnown?: ConfigKeys<unknown>;
+  readonly file?: ConfigFile;
+  /** As process.env. */
+  readonly env?: Environment;
+  readonly flags?: Flags;
+  /** What is wrong between values that are each right, by the path to blame. It is asked only when each value is right. */
+  check?(
+    values: Readonly<T>,
+  ): readonly { readonly path: keyof T & string; readonly message: string }[];
+}
+
+export type LoadResult<T> =
+  | { readonly ok: true; readonly config: Config<T> }
+  | { readonly ok: false; readonly problems: readonly Problem[] };
+
+/** Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All problems are told at once. */
+export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
+  const own = declaredKeys(options.keys);
+  const ownPaths = new Set(own.map((key) => key.path));
+  const others = declaredKeys(options.alsoKnown ?? {}).filter((key) => !ownPaths.has(key.path));
+  const all = [...own, ...others];
+  const index = new KeyIndex(all);
+  const file = options.file === undefined ? NOTHING : readYaml(options.file, index);
+  const env = readEnvironment(options.env ?? {}, all);
+  const flags = readFlags(options.flags ?? {}, all, index);
+  const problems = [
+    ...file.problems,
+    ...repeats(file.assignments),
+    ...env.problems,
+    ...flags.problems,
+  ];
+
+  const given = new Map<string, Assignment>();
+  for (const it of [...file.assignments, ...env.assignments, ...flags.assignments]) {
+    given.set(it.found.key.path, it);
+  }
+  const values: Record<string, unknown> = {};
+  const origins: Record<string, Origin> = {};
+  for (const key of own) {
+    const assignment = given.get(key.path);
+    origins[key.path] = { source: assignment?.where ?? "default", alias: assignment?.found.alias };
+    values[key.path] = assignment === undefined ? key.default : read(key, assignment, problems);
+  }
+  const typed = freeze(values) as Readonly<T>;
+  if (problems.length === 0) problems.push(...relations(options, typed, origins));
+  if (problems.length > 0) return { ok: false, problems };
+  const config = {
+    keys: options.keys,
+    values: typed,
+    origins: freeze(origins),
+    warnings: env.warnings,
+  };
+  return { ok: true, config: Object.freeze(config) };
+}
+
+const NOTHING = { assignments: [], problems: [] };
+
+function read(key: DeclaredKey, { written, where }: Assignment, problems: Problem[]): unknown {
+  const result = key.schema.safeParse(written);
+  if (result.success) return result.data;
+  for (const issue of result.error.issues) {
+    const place = issue.path.length === 0 ? "" : `item ${issue.path.join(".")}: `;
+    const message = key.secret ? "the value is not acceptable" : `${place}${issue.message}`;
+    problems.push({ where, path: key.path, message });
+  }
+  return key.default;
+}
+
+/** One file that sets a key twice, perhaps once by an alias, says two things; which one is meant is not ours to guess. */
+function repeats(assignments: readonly Assignment[]): Problem[] {
+  const first = new Map<string, Assignment>();
+  const problems: Problem[] = [];
+  for (const assignment of assignments) {
+    const { key, alias } = assignment.found;
+    const earlier = first.get(key.path);
+    if (earlier === undefined) {
+      first.set(key.path, assignment);
+      continue;
+    }
+    const as = alias === undefined ? "" : ` (as its alias ${alias})`;
+    const message = `set twice, here${as} and at ${earlier.where}`;
+    problems.push({ where: assignment.where, path: key.path, message });
+  }
+  return problems;
+}
+
+function relations<T>(
+  options: LoadOptions<T>,
+  values: Readonly<T>,
+  origins: Readonly<Record<string, Origin>>,
+): Problem[] {
+  return (options.check?.(values) ?? []).map(({ path, message }) => {
+    const source = origins[path]?.source ?? "default";
+    return source === "default" ? { path, message } : { where: source, path, message };
+  });
+}
+
+function freeze<V>(value: V): V {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    for (const inner of Object.values(value)) freeze(inner);
+  }
+  return value;
+}

@@ -1,0 +1,40 @@
+import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
+import type { FoundKey, KeyIndex } from "./key-index.ts";
+import type { DeclaredKey } from "./keys.ts";
+import type { Problem } from "./problems.ts";
+import type { Written } from "./value-types.ts";
+
+/** Flags as a command line gives them: by flag name ("manual-approval" or manualApproval) or by path; undefined sets nothing. */
+export type Flags = Readonly<
+  Record<string, string | number | boolean | readonly string[] | undefined>
+>;
+
+/** Read the assignments of the command line. */
+export function readFlags(
+  flags: Flags,
+  keys: readonly DeclaredKey[],
+  index: KeyIndex,
+): SourceResult {
+  const byFlag = new Map<string, FoundKey>();
+  for (const key of keys) {
+    if (key.flag !== undefined) byFlag.set(plain(key.flag), { key, alias: undefined });
+  }
+  const assignments: Assignment[] = [];
+  const problems: Problem[] = [];
+  for (const [name, value] of Object.entries(flags)) {
+    if (value === undefined) continue;
+    const found = byFlag.get(plain(name)) ?? index.find(name);
+    const where = `flag --${found?.key.flag ?? name}`;
+    if (found === undefined) problems.push(unknownKey(where, name, index.nearest(name)));
+    else assignments.push({ found, written: toWritten(value), where });
+  }
+  return { assignments, problems };
+}
+
+function toWritten(value: string | number | boolean | readonly string[]): Written {
+  return typeof value === "object" ? value : String(value);
+}
+
+function plain(flag: string): string {
+  return flag.toLowerCase().replaceAll("-", "");
+}

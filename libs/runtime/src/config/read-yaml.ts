@@ -1,0 +1,125 @@
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
+import type { KeyIndex } from "./key-index.ts";
+import type { Problem } from "./problems.ts";
+import type { Written } from "./value-types.ts";
+
+/** A configuration file that was read: the name is the one shown in messages. */
+export interface ConfigFile {
+  readonly name: string;
+  readonly text: string;
+}
+
+// No configuration is nested deeper than this; a file of nothing but brackets must not exhaust the stack.
+const DEEPEST = 32;
+
+/** Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets nothing. */
+export function readYaml(file: ConfigFile, index: KeyIndex): SourceResult {
+  return new YamlReader(file, index).read();
+}
+
+class YamlReader {
+  readonly #file: ConfigFile;
+  readonly #index: KeyIndex;
+  readonly #lines = new LineCounter();
+  readonly #document: Document;
+  readonly #assignments: Assignment[] = [];
+  readonly #problems: Problem[] = [];
+
+  constructor(file: ConfigFile, index: KeyIndex) {
+    this.#file = file;
+    this.#index = index;
+    // With the failsafe schema every scalar is the text that was written: 1.10 stays 1.10, and no word becomes a boolean.
+    this.#document = parseDocument(file.text, { schema: "failsafe", lineCounter: this.#lines });
+  }
+
+  read(): SourceResult {
+    for (const error of this.#document.errors) {
+      const message = error.message.split("\n")[0] ?? "not YAML";
+      this.#problems.push({
+        where: this.#at(error.pos[0]),
+        message: message.replace(/ at line .*/, ""),
+      });
+    }
+    const root = this.#document.contents;
+    if (this.#problems.length === 0 && root !== null && !isUnset(root)) this.#section(root, "", 0);
+    return { assignments: this.#assignments, problems: this.#problems };
+  }
+
+  #section(node: unknown, path: string, depth: number): void {
+    const resolved = this.#resolve(node);
+    if (!isMap(resolved) || depth > DEEPEST) {
+      const what = path === "" ? "the file must be a map of keys" : `${path} must be a section`;
+      this.#problems.push({ where: this.#where(node), message: what });
+      return;
+    }
+    for (const { key, value } of resolved.items) {
+      const word = isScalar(key) ? String(key.value) : "";
+      this.#entry(path === "" ? word : `${path}.${word}`, key, value, depth);
+    }
+  }
+
+  #entry(path: string, key: unknown, value: unknown, depth: number): void {
+    const where = this.#where(key);
+    const found = this.#index.find(path);
+    if (found !== undefined && !(this.#index.isSection(path) && isMap(this.#resolve(value)))) {
+      if (isUnset(value)) return;
+      const written = this.#written(value, 0);
+      if (written === null) this.#problems.push({ where, message: `${path} is nested too deep` });
+      else this.#assignments.push({ found, written, where });
+    } else if (this.#index.isSection(path)) {
+      if (!isUnset(value)) this.#section(value, path, depth + 1);
+    } else {
+      this.#unknown(path, where, value, depth);
+    }
+  }
+
+  /** Each leaf of an unknown section is named, since the nearest key of each is what helps. */
+  #unknown(path: string, where: string, value: unknown, depth: number): void {
+    const resolved = this.#resolve(value);
+    if (!isMap(resolved) || resolved.items.length === 0 || depth > DEEPEST) {
+      this.#problems.push(unknownKey(where, path, this.#index.nearest(path)));
+      return;
+    }
+    for (const item of resolved.items) {
+      const word = isScalar(item.key) ? String(item.key.value) : "";
+      this.#unknown(`${path}.${word}`, this.#where(item.key), item.value, depth + 1);
+    }
+  }
+
+  #written(node: unknown, depth: number): Written | null {
+    const resolved = this.#resolve(node);
+    if (isScalar(resolved)) return String(resolved.value ?? "");
+    if (depth > DEEPEST) return null;
+    if (isSeq(resolved)) {
+      const items = resolved.items.map((item) => this.#written(item, depth + 1));
+      return items.every((item) => item !== null) ? items : null;
+    }
+    const entries: [string, Written][] = [];
+    for (const { key, value } of isMap(resolved) ? resolved.items : []) {
+      const written = this.#written(value, depth + 1);
+      if (written === null) return null;
+      entries.push([isScalar(key) ? String(key.value) : "", written]);
+    }
+    return Object.fromEntries(entries);
+  }
+
+  #resolve(node: unknown): unknown {
+    return isAlias(node) ? node.resolve(this.#document) : node;
+  }
+
+  #where(node: unknown): string {
+    const range = typeof node === "object" && node !== null && "range" in node ? node.range : null;
+    return this.#at(Array.isArray(range) && typeof range[0] === "number" ? range[0] : 0);
+  }
+
+  #at(offset: number): string {
+    return `${this.#file.name}:${this.#lines.linePos(offset).line}`;
+  }
+}
+
+/** A key without a value, or with `null` or `~`, is as good as one that is not there. */
+function isUnset(node: unknown): boolean {
+  if (node === null || node === undefined) return true;
+  return isScalar(node) && node.type === "PLAIN" && /^(|~|null)$/i.test(String(node.value ?? ""));
+}

@@ -1,0 +1,92 @@
+import { describe, expect, it } from "@jest/globals";
+import { z } from "zod";
+import {
+  address,
+  bool,
+  decimal,
+  duration,
+  int,
+  list,
+  oneOf,
+  optional,
+  stringMap,
+  text,
+  type Written,
+  writeValue,
+} from "./value-types.ts";
+
+function read<T>(schema: z.ZodType<T>, written: Written): T | string {
+  const result = schema.safeParse(written);
+  return result.success ? result.data : result.error.issues.map((it) => it.message).join("; ");
+}
+
+describe("value schemas", () => {
+  const minute = duration({ minMs: 1_000, maxMs: 60_000 });
+  it.each([
+    ["duration", minute, "15s", 15_000],
+    ["duration", minute, "15", 15_000],
+    ["duration", minute, "500ms", "500ms is less than 1s"],
+    ["duration", minute, "2m", "2m is more than 1m"],
+    ["duration", minute, "soon", '"soon" is not a duration such as 15s, 1h30m or 250ms'],
+    ["duration", minute, ["1s"], '["1s"] is not a duration such as 15s, 1h30m or 250ms'],
+    ["bool", bool(), "Yes", true],
+    ["bool", bool(), "off", false],
+    ["bool", bool(), "2", '"2" is not true or false'],
+    ["int", int({ min: 1, max: 10 }), "10", 10],
+    ["int", int({ min: 1, max: 10 }), "11", "11 is more than 10"],
+    ["int", int(), "1.5", '"1.5" is not a whole number'],
+    ["decimal", decimal({ max: 1 }), "0.55", 0.55],
+    ["decimal", decimal(), "1e400", '"1e400" is not a number'],
+    ["text", text(), "1.10", "1.10"],
+    ["text", text(), "", '"" is not a text that is not empty'],
+    ["text", text({ pattern: /^[a-z]+$/, expects: "a word" }), "A", '"A" is not a word'],
+    ["oneOf", oneOf(["info", "warn"]), "WARN", "warn"],
+    ["oneOf", oneOf(["info", "warn"]), "loud", '"loud" is not one of info, warn'],
+    ["address", address(), "127.0.0.1:7700", { host: "127.0.0.1", port: 7700 }],
+    ["address", address(), "[::1]:7700", { host: "::1", port: 7700 }],
+    ["address", address(), "node-1.example:0", { host: "node-1.example", port: 0 }],
+    ["address", address(), "localhost", '"localhost" is not an address HOST:PORT'],
+    ["address", address(), "localhost:70000", '"localhost:70000" is not an address HOST:PORT'],
+    ["list", list(text()), "a, b,,c", ["a", "b", "c"]],
+    ["list", list(int()), ["1", "2"], [1, 2]],
+    ["list", list(int()), ["1", "x"], '"x" is not a whole number'],
+    ["map", stringMap(), "zone=a,rack=7", { zone: "a", rack: "7" }],
+    ["map", stringMap(), { zone: "a" }, { zone: "a" }],
+    ["map", stringMap(), "zone", '"zone" is not a map of texts such as zone=a,rack=7'],
+    [
+      "map",
+      stringMap(),
+      { zone: ["a"] },
+      '{"zone":["a"]} is not a map of texts such as zone=a,rack=7',
+    ],
+    ["optional", optional(int()), "5", 5],
+    ["another schema", z.enum(["a"]), "a", "a"],
+  ] as [string, z.ZodType, Written, unknown][])("should read %s", (_, schema, written, value) => {
+    expect(read(schema, written)).toEqual(value);
+  });
+
+  it("should not read a map's text into anything but own keys", () => {
+    const value = read(stringMap(), "__proto__=x,constructor=y");
+    expect(Object.keys(value)).toEqual(["__proto__", "constructor"]);
+    expect(({} as { x?: unknown }).x).toBeUndefined();
+  });
+});
+
+describe("writeValue()", () => {
+  it.each([
+    [duration(), 90_000, "1m30s"],
+    [bool(), true, "true"],
+    [address(), { host: "::1", port: 7700 }, "[::1]:7700"],
+    [list(duration()), [1_000, 2_000], ["1s", "2s"]],
+    [stringMap(), { zone: "a" }, { zone: "a" }],
+    [optional(duration()), 1_000, "1s"],
+    [optional(duration()), undefined, undefined],
+    [z.enum(["a"]), "a", "a"],
+  ] as [z.ZodType, unknown, unknown][])(
+    "should write what is read back",
+    (schema, value, written) => {
+      expect(writeValue(schema, value)).toEqual(written);
+      if (written !== undefined) expect(schema.parse(written)).toEqual(value);
+    },
+  );
+});

@@ -1,0 +1,193 @@
+import { z } from "zod";
+import { formatDuration, parseDuration } from "./duration.ts";
+
+/** A value as it is written, whatever the source: files, environment and flags all give texts, lists and maps of them. */
+export type Written = string | readonly Written[] | { readonly [key: string]: Written };
+
+/** Where a server listens or is found. */
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** How the values of a schema are written; those of a schema without an entry are written with String(). */
+const writers = new WeakMap<object, (value: never) => Written | undefined>();
+
+/** Write a value so that its schema reads it back; undefined for a value that is not set. */
+export function writeValue<T>(schema: z.ZodType<T>, value: T): Written | undefined {
+  const write = writers.get(schema) as ((value: T) => Written | undefined) | undefined;
+  if (write !== undefined) return write(value);
+  return value === undefined ? undefined : String(value);
+}
+
+/** A time span, in milliseconds once read: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
+export function duration(
+  limits: { readonly minMs?: number; readonly maxMs?: number } = {},
+): z.ZodType<number> {
+  const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
+  return valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
+    const ms = parseDuration(text);
+    return ms === null ? null : within(ms, minMs, maxMs, formatDuration);
+  });
+}
+
+/** A yes or no: true, yes, on and 1, or false, no, off and 0. */
+export function bool(): z.ZodType<boolean> {
+  return valueType("true or false", String, (text) => {
+    const word = text.toLowerCase();
+    if (["true", "yes", "on", "1"].includes(word)) return true;
+    return ["false", "no", "off", "0"].includes(word) ? false : null;
+  });
+}
+
+/** A whole number. */
+export function int(
+  limits: { readonly min?: number; readonly max?: number } = {},
+): z.ZodType<number> {
+  const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = limits;
+  return valueType("a whole number", String, (text) =>
+    /^[+-]?\d+$/.test(text) ? within(Number(text), min, max, String) : null,
+  );
+}
+
+/** A number with or without a fraction. */
+export function decimal(
+  limits: { readonly min?: number; readonly max?: number } = {},
+): z.ZodType<number> {
+  const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = limits;
+  return valueType("a number", String, (text) =>
+    /^[+-]?\d+(\.\d+)?$/.test(text) ? within(Number(text), min, max, String) : null,
+  );
+}
+
+/** Any text; not empty unless minLength is 0. `expects` says what the pattern wants, for example "a node id". */
+export function text(
+  limits: {
+    readonly minLength?: number;
+    readonly maxLength?: number;
+    readonly pattern?: RegExp;
+    readonly expects?: string;
+  } = {},
+): z.ZodType<string> {
+  const { minLength = 1, maxLength = 4_096, pattern, expects } = limits;
+  const wanted = expects ?? (minLength > 0 ? "a text that is not empty" : "a text");
+  return valueType(wanted, String, (value) => {
+    const fits = value.length >= minLength && value.length <= maxLength;
+    return fits && (pattern === undefined || pattern.test(value)) ? value : null;
+  });
+}
+
+/** One of a few words, matched without regard to case. */
+export function oneOf<const W extends string>(words: readonly W[]): z.ZodType<W> {
+  return valueType(`one of ${words.join(", ")}`, String, (value) => {
+    return words.find((word) => word.toLowerCase() === value.toLowerCase()) ?? null;
+  });
+}
+
+/** HOST:PORT, with an IPv6 host in brackets. Port 0 takes a free one. */
+export function address(): z.ZodType<Address> {
+  return valueType("an address HOST:PORT", formatAddress, parseAddress);
+}
+
+/** Several values: a list, or one text with commas. At most 1,000. */
+export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
+  const split = (raw: unknown) =>
+    typeof raw === "string"
+      ? raw
+          .split(",")
+          .map((it) => it.trim())
+          .filter(Boolean)
+      : raw;
+  const schema = z.preprocess(split, z.array(item).max(1_000).readonly());
+  const write = (values: readonly T[]) => values.map((value) => writeValue(item, value) ?? "");
+  return register(schema, write);
+}
+
+/** Texts by name: a map, or one text such as "zone=a,rack=7". At most 1,000. */
+export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
+  const schema = z.unknown().transform((raw, context): Readonly<Record<string, string>> => {
+    const entries = typeof raw === "string" ? splitPairs(raw) : pairsOf(raw);
+    if (entries !== null && entries.length <= 1_000) return Object.fromEntries(entries);
+    context.addIssue(`${shown(raw)} is not a map of texts such as zone=a,rack=7`);
+    return z.NEVER;
+  });
+  return register(schema, (value: Readonly<Record<string, string>>) => ({ ...value }));
+}
+
+/** A value that may be absent; absent is undefined. */
+export function optional<T>(inner: z.ZodType<T>): z.ZodType<T | undefined> {
+  const write = (value: T | undefined) =>
+    value === undefined ? undefined : writeValue(inner, value);
+  return register(inner.optional(), write);
+}
+
+/** Write an address as HOST:PORT. */
+export function formatAddress({ host, port }: Address): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+/** Read HOST:PORT; null for anything else. */
+export function parseAddress(value: string): Address | null {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(value.trim());
+  const host = match?.[1] ?? match?.[2];
+  const port = Number(match?.[3]);
+  return host === undefined || port > 65_535 ? null : { host, port };
+}
+
+type Parsed<T> = T | null | { readonly problem: string };
+
+/** A schema over one text; `parse` answers null when the text is not what is expected. */
+function valueType<T extends string | number | boolean | Address>(
+  expects: string,
+  write: (value: T) => string,
+  parse: (text: string) => Parsed<T>,
+): z.ZodType<T> {
+  const schema = z.unknown().transform((raw, context): T => {
+    const parsed = typeof raw === "string" ? parse(raw) : null;
+    if (parsed === null) context.addIssue(`${shown(raw)} is not ${expects}`);
+    else if (typeof parsed === "object" && "problem" in parsed) context.addIssue(parsed.problem);
+    else return parsed as T;
+    return z.NEVER;
+  });
+  return register(schema, write);
+}
+
+function register<T>(schema: z.ZodType<T>, write: (value: T) => Written | undefined): z.ZodType<T> {
+  writers.set(schema, write);
+  return schema;
+}
+
+function within(
+  value: number,
+  min: number,
+  max: number,
+  format: (value: number) => string,
+): Parsed<number> {
+  if (value < min) return { problem: `${format(value)} is less than ${format(min)}` };
+  if (value > max) return { problem: `${format(value)} is more than ${format(max)}` };
+  return value;
+}
+
+function splitPairs(value: string): [string, string][] | null {
+  const parts = value
+    .split(",")
+    .map((part) => part.trim())
+    .filter(Boolean);
+  const pairs = parts.map((part): [string, string] => {
+    const at = part.indexOf("=");
+    return [part.slice(0, Math.max(at, 0)).trim(), part.slice(at + 1).trim()];
+  });
+  return pairs.every(([key]) => key !== "") ? pairs : null;
+}
+
+function pairsOf(raw: unknown): [string, string][] | null {
+  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return null;
+  const pairs = Object.entries(raw).map(([key, value]): [string, unknown] => [key, value]);
+  const isText = (pair: [string, unknown]): pair is [string, string] => typeof pair[1] === "string";
+  return pairs.every(isText) ? pairs : null;
+}
+
+function shown(raw: unknown): string {
+  const written = typeof raw === "string" ? `"${raw}"` : (JSON.stringify(raw) ?? "nothing");
+  return written.length > 80 ? `${written.slice(0, 77)}...` : written;
+}

@@ -1,0 +1,85 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "@jest/globals";
+import { isStoreUnavailable, mapError } from "./error-mapping.ts";
+import { describeError, refuse } from "./errors.ts";
+
+const withCode = (code: string, message = "driver says no", more: object = {}) =>
+  Object.assign(new Error(message), { code, ...more });
+
+describe("mapError()", () => {
+  it("should leave errors of ours as they are", () => {
+    const error = refuse("NODE_NOT_FOUND", "no node n1");
+    expect(mapError(error)).toBe(error);
+  });
+
+  it.each([
+    ["a server that ends", withCode("57P01")],
+    ["a server that crashed", withCode("57P02")],
+    ["a server that starts", withCode("57P03")],
+    ["a connection that failed", withCode("08006")],
+    ["a connection that could not be made", withCode("08001")],
+    ["no connection left", withCode("53300")],
+    ["a refused connection", withCode("ECONNREFUSED")],
+    ["a reset connection", withCode("ECONNRESET")],
+    ["a socket that is not there", withCode("ENOENT", "connect ENOENT", { syscall: "connect" })],
+    ["a terminated connection", new Error("Connection terminated unexpectedly")],
+    ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
+    ["several addresses that failed", new AggregateError([withCode("ECONNREFUSED")], "all failed")],
+    ["a wrapped error", new Error("query failed", { cause: withCode("57P01") })],
+  ])("should call %s STORE_UNAVAILABLE, with a time to try again", (_, error) => {
+    const mapped = mapError(error);
+    expect(describeError(mapped)).toMatchObject({
+      code: Code.Unavailable,
+      reason: "STORE_UNAVAILABLE",
+      retryAfterMs: 1_000,
+    });
+    expect(mapped.rawMessage).not.toContain(error.message);
+    expect(mapped.cause).toBe(error);
+  });
+
+  it.each([
+    ["a broken constraint", withCode("23505", "duplicate key nodes_pkey")],
+    ["a missing file", withCode("ENOENT", "open ENOENT", { syscall: "open" })],
+    ["a defect", new TypeError("x is undefined")],
+    ["a text", "thrown text"],
+    ["nothing", undefined],
+    ["another library's error", new ConnectError("secret", Code.Unknown)],
+    ["lost data", new ConnectError("secret", Code.DataLoss)],
+  ])("should hide %s as INTERNAL", (_, error) => {
+    const mapped = mapError(error);
+    expect(describeError(mapped)).toMatchObject({
+      code: Code.Internal,
+      reason: "INTERNAL",
+      message: "internal error",
+    });
+    expect(mapped.cause).toBe(error);
+  });
+
+  it.each([
+    [Code.Canceled, "x", "CANCELLED"],
+    [Code.Aborted, "x", "CANCELLED"],
+    [Code.Internal, "http/2 stream closed with error code CANCEL (0x8)", "CANCELLED"],
+    [Code.DeadlineExceeded, "x", "DEADLINE_EXCEEDED"],
+    [Code.InvalidArgument, "x", "MALFORMED_MESSAGE"],
+    [Code.Internal, "parse binary: premature EOF", "MALFORMED_MESSAGE"],
+    [Code.Unimplemented, "protocol error: missing input message", "MALFORMED_MESSAGE"],
+    [Code.ResourceExhausted, "x", "MESSAGE_TOO_LARGE"],
+    [Code.Unimplemented, "x", "UNKNOWN_METHOD"],
+  ])("should give code %i of the transport (%s) the reason %s", (code, text, reason) => {
+    expect(describeError(mapError(new ConnectError(text, code))).reason).toBe(reason);
+  });
+
+  it("should know an abort, and leave codes that other protocols ask for", () => {
+    expect(describeError(mapError(new DOMException("x", "AbortError"))).reason).toBe("CANCELLED");
+    const notFound = new ConnectError("no such service", Code.NotFound);
+    expect(mapError(notFound)).toBe(notFound);
+  });
+});
+
+describe("isStoreUnavailable()", () => {
+  it("should end on an error that is its own cause", () => {
+    const error = new Error("round");
+    error.cause = error;
+    expect(isStoreUnavailable(error)).toBe(false);
+  });
+});

@@ -1,0 +1,115 @@
+import { type Code, ConnectError } from "@connectrpc/connect";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  PreconditionFailureSchema,
+  RetryInfoSchema,
+} from "@rollcall/api/google/rpc/error_details_pb";
+import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
+
+/** The domain of every ErrorInfo of ours. */
+export const ERROR_DOMAIN = "rollcall.io";
+
+/** One broken rule of a request: the field's path, and what it should be. */
+export interface FieldViolation {
+  readonly field: string;
+  readonly description: string;
+}
+
+export interface RefusalDetails {
+  /** Everything in the message that varies, for programs. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** When trying again may help, in milliseconds from now. Absent when it does not help. */
+  readonly retryAfterMs?: number;
+  /** Every violation of the request, sent as BadRequest. */
+  readonly violations?: readonly FieldViolation[];
+  /** What a precondition failed on, for example a node id, sent as PreconditionFailure. */
+  readonly subject?: string;
+  /** What went wrong underneath. It is logged, never sent. */
+  readonly cause?: unknown;
+}
+
+/**
+ * Make the error of a call that is refused or has failed. The code follows from the reason.
+ * The message names what is concerned and what to do next.
+ */
+export function refuse(
+  reason: ErrorReasonName,
+  message: string,
+  details: RefusalDetails = {},
+): ConnectError {
+  const error = new ConnectError(
+    message,
+    CODE_OF_REASON[reason],
+    undefined,
+    undefined,
+    details.cause,
+  );
+  error.details.push({
+    desc: ErrorInfoSchema,
+    value: { reason, domain: ERROR_DOMAIN, metadata: { ...details.metadata } },
+  });
+  if (details.violations !== undefined) {
+    error.details.push({
+      desc: BadRequestSchema,
+      value: { fieldViolations: details.violations.map((violation) => ({ ...violation })) },
+    });
+  }
+  if (details.subject !== undefined) {
+    error.details.push({
+      desc: PreconditionFailureSchema,
+      value: { violations: [{ type: reason, subject: details.subject, description: message }] },
+    });
+  }
+  if (details.retryAfterMs !== undefined) {
+    error.details.push({
+      desc: RetryInfoSchema,
+      value: { retryDelay: toDuration(details.retryAfterMs) },
+    });
+  }
+  return error;
+}
+
+/** What an error tells a program, whichever side made it and whichever transport carried it. */
+export interface ErrorDescription {
+  readonly code: Code;
+  /** The text for people, without a code in front. */
+  readonly message: string;
+  /** The machine-readable reason as sent, which a newer server may have and we do not know; undefined when there is none. */
+  readonly reason: string | undefined;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** When to try again, in milliseconds; undefined when the other side does not say. */
+  readonly retryAfterMs: number | undefined;
+  readonly violations: readonly FieldViolation[];
+}
+
+/** Read an error. Anything but a ConnectError is described as unknown, with its own text. */
+export function describeError(error: unknown): ErrorDescription {
+  const connectError = ConnectError.from(error);
+  const info = connectError.findDetails(ErrorInfoSchema).find((it) => it.domain === ERROR_DOMAIN);
+  const delay = connectError.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return {
+    code: connectError.code,
+    message: connectError.rawMessage,
+    reason: info?.reason,
+    metadata: info?.metadata ?? {},
+    retryAfterMs:
+      delay === undefined ? undefined : Number(delay.seconds) * 1000 + Math.ceil(delay.nanos / 1e6),
+    violations: connectError
+      .findDetails(BadRequestSchema)
+      .flatMap((it) => it.fieldViolations)
+      .map(({ field, description }) => ({ field, description })),
+  };
+}
+
+/** The reason of an error of ours; undefined for any other error, and for a reason newer than this program. */
+export function reasonOf(error: unknown): ErrorReasonName | undefined {
+  if (!(error instanceof ConnectError)) return undefined;
+  const reason = describeError(error).reason;
+  return reason !== undefined && isErrorReasonName(reason) ? reason : undefined;
+}
+
+function toDuration(ms: number) {
+  const wholeMs = Math.max(0, Math.ceil(ms));
+  return { seconds: BigInt(Math.floor(wholeMs / 1000)), nanos: (wholeMs % 1000) * 1_000_000 };
+}

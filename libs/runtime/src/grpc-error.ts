@@ -1,0 +1,45 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { type Status, StatusSchema } from "@rollcall/api/google/rpc/status_pb";
+
+/** What a grpc-js client gives for a call that failed; its ServiceError fits. */
+export interface GrpcServiceError {
+  readonly code: number;
+  readonly details: string;
+  readonly metadata?: { get(key: string): readonly (string | Uint8Array)[] };
+}
+
+/** The trailer in which gRPC carries an error's details. */
+export const DETAILS_TRAILER = "grpc-status-details-bin";
+
+/**
+ * Read the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is no gRPC status
+ * becomes an UNKNOWN error with its own text.
+ */
+export function errorFromGrpc(error: unknown): ConnectError {
+  if (!isServiceError(error)) return ConnectError.from(error);
+  const code = error.code in Code ? (error.code as Code) : Code.Unknown;
+  const connectError = new ConnectError(error.details, code, undefined, undefined, error);
+  connectError.details = (detailsOf(error)?.details ?? []).map(({ typeUrl, value }) => ({
+    type: typeUrl.slice(typeUrl.lastIndexOf("/") + 1),
+    value,
+  }));
+  return connectError;
+}
+
+function isServiceError(error: unknown): error is GrpcServiceError {
+  if (typeof error !== "object" || error === null) return false;
+  const { code, details }: { code?: unknown; details?: unknown } = error;
+  return typeof code === "number" && typeof details === "string";
+}
+
+function detailsOf(error: GrpcServiceError): Status | null {
+  const bytes = error.metadata?.get(DETAILS_TRAILER)[0];
+  if (!(bytes instanceof Uint8Array)) return null;
+  try {
+    return fromBinary(StatusSchema, bytes);
+  } catch {
+    // Whoever sent this speaks another dialect: the code and the text are still worth having.
+    return null;
+  }
+}

@@ -1,0 +1,73 @@
+import {
+  createHash,
+  createPrivateKey,
+  createPublicKey,
+  generateKeyPairSync,
+  type KeyObject,
+  sign,
+  verify,
+} from "node:crypto";
+
+/** The length of a raw Ed25519 public key. */
+export const PUBLIC_KEY_BYTES = 32;
+const SIGNATURE_BYTES = 64;
+// The fixed start of a SubjectPublicKeyInfo of Ed25519 (RFC 8410); the raw key follows.
+const SPKI_PREFIX = Buffer.from("302a300506032b6570032100", "hex");
+
+/** The identity of a node: it signs proofs with the private key and registers the public one. */
+export interface NodeKeyPair {
+  /** 32 bytes, as registered. */
+  readonly publicKey: Uint8Array;
+  readonly privateKey: KeyObject;
+}
+
+/** Make a new Ed25519 identity. */
+export function generateKeyPair(): NodeKeyPair {
+  const { privateKey } = generateKeyPairSync("ed25519");
+  return { publicKey: rawPublicKey(privateKey), privateKey };
+}
+
+/** The text (PKCS 8, PEM) in which a private key is kept in a file. */
+export function privateKeyToPem(privateKey: KeyObject): string {
+  return privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+}
+
+/** Read an identity from its file's text. Throws when the text is no Ed25519 private key. */
+export function keyPairFromPem(pem: string): NodeKeyPair {
+  const privateKey = createPrivateKey(pem);
+  if (privateKey.asymmetricKeyType !== "ed25519") {
+    throw new Error(`expected an Ed25519 key, got ${privateKey.asymmetricKeyType}`);
+  }
+  return { publicKey: rawPublicKey(privateKey), privateKey };
+}
+
+/** Sign the text of a proof: 64 bytes. */
+export function signProof(privateKey: KeyObject, text: string): Uint8Array {
+  return sign(null, Buffer.from(text, "utf8"), privateKey);
+}
+
+/** Whether the holder of a raw public key signed this text. False, never an error, for anything malformed. */
+export function verifyProof(publicKey: Uint8Array, text: string, signature: Uint8Array): boolean {
+  if (publicKey.length !== PUBLIC_KEY_BYTES || signature.length !== SIGNATURE_BYTES) return false;
+  try {
+    const key = createPublicKey({
+      key: Buffer.concat([SPKI_PREFIX, publicKey]),
+      format: "der",
+      type: "spki",
+    });
+    return verify(null, Buffer.from(text, "utf8"), key, signature);
+  } catch {
+    // 32 bytes that are no point of the curve: such a key has signed nothing.
+    return false;
+  }
+}
+
+/** How a key is named to people: "SHA256:" and the base64url of its hash. */
+export function keyFingerprint(publicKey: Uint8Array): string {
+  return `SHA256:${createHash("sha256").update(publicKey).digest("base64url")}`;
+}
+
+function rawPublicKey(privateKey: KeyObject): Uint8Array {
+  const spki = createPublicKey(privateKey).export({ type: "spki", format: "der" });
+  return new Uint8Array(spki.subarray(SPKI_PREFIX.length));
+}

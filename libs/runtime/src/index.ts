@@ -1,0 +1,111 @@
+export {
+  type Authenticator,
+  actorOf,
+  bearerOf,
+  type Caller,
+  callerKey,
+  callerOf,
+  requestIdKey,
+  requestIdOf,
+  roleSuffices,
+} from "./auth.ts";
+export { Batcher, type BatcherOptions } from "./batcher.ts";
+export { sendBearer } from "./bearer.ts";
+export { type Clock, systemClock } from "./clock.ts";
+export {
+  checkChallenge,
+  createChallenge,
+  NONCE_BYTES,
+  NONCE_TTL_MS,
+  type NonceVerdict,
+} from "./cluster-nonce.ts";
+export { isStoreUnavailable, mapError, storeUnavailable } from "./error-mapping.ts";
+export { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
+export {
+  describeError,
+  ERROR_DOMAIN,
+  type ErrorDescription,
+  type FieldViolation,
+  type RefusalDetails,
+  reasonOf,
+  refuse,
+} from "./errors.ts";
+export { errorFromGrpc } from "./grpc-error.ts";
+export {
+  type Encodable,
+  type GrpcMethod,
+  type GrpcService,
+  toGrpcMethod,
+  toGrpcService,
+} from "./grpc-service.ts";
+export { toGrpcStatus } from "./grpc-status.ts";
+export {
+  generateKeyPair,
+  keyFingerprint,
+  keyPairFromPem,
+  type NodeKeyPair,
+  PUBLIC_KEY_BYTES,
+  privateKeyToPem,
+  signProof,
+  verifyProof,
+} from "./identity-proof.ts";
+export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+export {
+  createLogger,
+  type LogFunction,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+  silentLogger,
+} from "./logging.ts";
+export {
+  counter,
+  createMetrics,
+  gauge,
+  histogram,
+  type MetricsRegistry,
+  onScrape,
+  renderMetrics,
+} from "./metrics.ts";
+export { Outbox } from "./outbox.ts";
+export {
+  definePolicies,
+  type MethodCaller,
+  type MethodPolicy,
+  type PolicyTable,
+  policyProblems,
+  type Role,
+  type ServicePolicies,
+} from "./policy.ts";
+export {
+  type GrpcHandler,
+  type GrpcHandlers,
+  type GrpcRoute,
+  grpcRoute,
+} from "./server/grpc-handlers.ts";
+export { createGrpcServer, type GrpcServerOptions } from "./server/grpc-server.ts";
+export { createProbeServer, type ProbeServerOptions } from "./server/probe-server.ts";
+export {
+  type CheckResult,
+  isReady,
+  type ReadyCheck,
+  type ReadyReport,
+} from "./server/ready-report.ts";
+export { createRequestValidator, type RequestValidator } from "./server/request-validator.ts";
+export { createRpcServer } from "./server/rpc-server.ts";
+export {
+  type HttpHandler,
+  MESSAGE_LIMIT_BYTES,
+  type RpcServerOptions,
+  type RunningServer,
+} from "./server/server-options.ts";
+export { type ServiceStatus, ServingStatus } from "./server/serving-status.ts";
+export {
+  type PeriodicTask,
+  periodicTask,
+  type SuperviseOptions,
+  type Supervision,
+  superviseTasks,
+  type Task,
+  type TaskStatus,
+} from "./tasks.ts";

@@ -1,0 +1,64 @@
+import { pino } from "pino";
+import { formatLogLine } from "./log-format.ts";
+
+/** The least that is written. */
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+
+/** Write one line: what varies goes into the fields, the message is constant, lower case, without a final period. */
+export type LogFunction = (fields: object, message: string) => void;
+
+/** The log of a process or of one of its parts. An `err` field is written with its stack and its causes. */
+export interface Logger {
+  readonly trace: LogFunction;
+  readonly debug: LogFunction;
+  readonly info: LogFunction;
+  readonly warn: LogFunction;
+  readonly error: LogFunction;
+  readonly fatal: LogFunction;
+  /** A logger that adds these fields to each line. */
+  child(fields: Record<string, unknown>): Logger;
+}
+
+export interface LoggerOptions {
+  readonly level: LogLevel;
+  /** One readable line instead of JSON, for terminals. Default false. */
+  readonly pretty?: boolean;
+  /** Where whole lines go, each with its line feed; standard output when absent. */
+  readonly destination?: { write(line: string): unknown };
+  /** Fields of every line, for example { service: "registry" }. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+}
+
+/** Create the log of a process. Writing is synchronous, so that the last line before an end is not lost. */
+export function createLogger(options: LoggerOptions): Logger {
+  const target = options.destination ?? pino.destination({ fd: 1, sync: true });
+  const destination = options.pretty
+    ? { write: (line: string) => target.write(formatLogLine(line)) }
+    : target;
+  return pino(
+    {
+      level: options.level,
+      base: { ...options.fields },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+      serializers: { err: pino.stdSerializers.errWithCause },
+      redact: {
+        paths: ["token", "authorization", "password", "*.token", "*.authorization", "*.password"],
+      },
+    },
+    { write: (line: string) => void destination.write(line) },
+  );
+}
+
+const ignore: LogFunction = () => {};
+
+/** A logger that writes nothing. */
+export const silentLogger: Logger = {
+  trace: ignore,
+  debug: ignore,
+  info: ignore,
+  warn: ignore,
+  error: ignore,
+  fatal: ignore,
+  child: () => silentLogger,
+};

@@ -1,0 +1,148 @@
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { until } from "../../test/until.ts";
+import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
+
+let listener: PolyglotListener;
+afterEach(() => listener.destroy());
+
+async function listen(options: Partial<PolyglotOptions> = {}): Promise<number> {
+  listener = await PolyglotListener.listen({
+    host: "127.0.0.1",
+    port: 0,
+    firstByteMs: 5_000,
+    maxConnections: 100,
+    handler: (request, response) => {
+      response.writeHead(200);
+      response.end(`served ${request.httpVersion}`);
+    },
+    ...options,
+  });
+  return listener.port;
+}
+
+async function connect(port: number): Promise<net.Socket> {
+  const socket = net.connect(port, "127.0.0.1");
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  return socket;
+}
+
+async function overHttp1(port: number): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/`, { headers: { connection: "close" } });
+  return await response.text();
+}
+
+async function overHttp2(port: number, socket?: net.Socket): Promise<string> {
+  const options = socket === undefined ? {} : { createConnection: () => socket };
+  const session = http2.connect(`http://127.0.0.1:${port}`, options);
+  const stream = session.request({ ":path": "/" });
+  let text = "";
+  stream.on("data", (chunk: Buffer) => {
+    text += chunk.toString();
+  });
+  await once(stream, "end");
+  session.close();
+  return text;
+}
+
+describe("PolyglotListener", () => {
+  it("should serve both protocols on one port", async () => {
+    const port = await listen();
+    expect(await overHttp1(port)).toBe("served 1.1");
+    expect(await overHttp2(port)).toBe("served 2.0");
+  });
+
+  it("should tell them apart when their first bytes come one at a time", async () => {
+    const port = await listen();
+    const posting = await connect(port);
+    for (const byte of "POST / HTTP/1.1\r\nhost: a\r\ncontent-length: 0\r\nconnection: close\r\n\r\n") {
+      posting.write(byte);
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    const [answer] = await once(posting, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1.1 200/);
+    const slow = await connect(port);
+    const write = slow.write.bind(slow);
+    slow.write = ((data: Uint8Array, ...rest: []) => {
+      for (const byte of data) write(Buffer.from([byte]));
+      return write(Buffer.alloc(0), ...rest);
+    }) as typeof slow.write;
+    expect(await overHttp2(port, slow)).toBe("served 2.0");
+  });
+
+  it("should close a connection that says nothing, or too little, for too long", async () => {
+    const port = await listen({ firstByteMs: 50 });
+    const silent = await connect(port);
+    const short = await connect(port);
+    short.write("PR");
+    const preface = await connect(port);
+    preface.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    await Promise.all([silent, short, preface].map((socket) => once(socket.resume(), "close")));
+    expect(await overHttp1(port)).toBe("served 1.1");
+  });
+
+  it("should enforce HTTP/1.1's own timeouts on slow requests", async () => {
+    const port = await listen({ http1HeadersMs: 100 });
+    const slow = await connect(port);
+    slow.write("GET / HTTP/1.1\r\nhost:");
+    const [answer] = await once(slow, "data");
+    expect(String(answer)).toMatch(/^HTTP\/1.1 408/);
+  });
+
+  it.each([
+    ["nothing but noise", () => randomBytes(4_096)],
+    [
+      "noise after an HTTP/2 preface",
+      () => Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), randomBytes(4_096)]),
+    ],
+    ["half a preface and noise", () => Buffer.concat([Buffer.from("PRI * HT"), randomBytes(64)])],
+    ["an HTTP/1.1 request without end", () => Buffer.from(`GET /${"a".repeat(100_000)}`)],
+    ["a request without a host", () => Buffer.from("GET / HTTP/1.0\r\n\r\n")],
+    [
+      "a request with an impossible host",
+      () => Buffer.from("GET / HTTP/1.1\r\nhost: [::z\r\n\r\n"),
+    ],
+    ["a TLS hello", () => Buffer.from("16030100c8010000c40303", "hex")],
+  ])("should not be disturbed by %s", async (_, bytes) => {
+    const port = await listen();
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    const bystander = session.request({ ":path": "/" }, { endStream: false });
+    await once(bystander, "response");
+    for (let round = 0; round < 5; round += 1) {
+      const socket = await connect(port);
+      socket.end(bytes());
+      await once(socket.resume(), "close");
+    }
+    expect(session.destroyed).toBe(false);
+    expect(await overHttp1(port)).toBe("served 1.1");
+    expect(await overHttp2(port)).toBe("served 2.0");
+    session.destroy();
+  });
+
+  it("should close connections beyond its limit", async () => {
+    const port = await listen({ maxConnections: 2 });
+    const kept = [await connect(port), await connect(port)];
+    const refused = await connect(port);
+    await once(refused.resume(), "close");
+    expect(kept.every((socket) => !socket.destroyed)).toBe(true);
+    for (const socket of kept) socket.destroy();
+    await until(() => listener.connections === 0, "the connections are gone");
+    expect(await overHttp1(port)).toBe("served 1.1");
+  });
+
+  it("should drain: idle connections end, nothing more is accepted", async () => {
+    const port = await listen();
+    const silent = await connect(port);
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    await once(session, "remoteSettings");
+    const goneAway = once(session, "goaway");
+    const ended = once(silent.resume(), "close");
+    await listener.drain();
+    await Promise.all([goneAway, ended]);
+    await expect(overHttp1(port)).rejects.toThrow("fetch failed");
+  });
+});

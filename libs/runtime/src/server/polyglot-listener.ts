@@ -1,0 +1,162 @@
+import { once } from "node:events";
+import http from "node:http";
+import http2 from "node:http2";
+import net from "node:net";
+import type { HttpHandler } from "./server-options.ts";
+
+export interface PolyglotOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly handler: HttpHandler;
+  /** How long a new connection may take to show which protocol it speaks. */
+  readonly firstByteMs: number;
+  readonly maxConnections: number;
+  /** How long the headers of an HTTP/1.1 request may take. Default 60 s, Node's own. */
+  readonly http1HeadersMs?: number;
+}
+
+// What every HTTP/2 connection with prior knowledge starts with; no HTTP/1.1 method does ("PRI" would be one).
+const PREFACE = Buffer.from("PRI");
+const MAX_STREAMS_A_CONNECTION = 1_000;
+const TCP_KEEPALIVE_MS = 60_000;
+
+/** One cleartext port for HTTP/1.1 and for HTTP/2 with prior knowledge. */
+export class PolyglotListener {
+  readonly #net: net.Server;
+  readonly #http1: http.Server;
+  readonly #http2: http2.Http2Server;
+  readonly #sockets = new Set<net.Socket>();
+  // On Node 20 an HTTP/2 server that closes waits for sessions that nobody closes, so they are kept here.
+  readonly #sessions = new Set<http2.ServerHttp2Session>();
+  readonly #unrecognised = new Set<net.Socket>();
+  readonly #firstByteMs: number;
+  #draining = false;
+
+  private constructor(options: PolyglotOptions) {
+    this.#firstByteMs = options.firstByteMs;
+    const headersTimeout = options.http1HeadersMs ?? 60_000;
+    const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
+    this.#http1 = http.createServer(
+      { headersTimeout, connectionsCheckingInterval },
+      (request, response) => {
+        if (this.#draining) response.setHeader("connection", "close");
+        response.once("close", () => this.#closeIdleHttp1());
+        options.handler(request, response);
+      },
+    );
+    // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
+    this.#http1.emit("listening");
+    this.#http2 = http2.createServer(
+      { settings: { maxConcurrentStreams: MAX_STREAMS_A_CONNECTION } },
+      options.handler,
+    );
+    this.#http2.on("session", (session) => this.#track(session));
+    this.#net = net.createServer(
+      { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
+      (socket) => this.#accept(socket),
+    );
+    this.#net.maxConnections = options.maxConnections;
+  }
+
+  /** Listen. Rejects when the address is taken or not this machine's. */
+  static async listen(options: PolyglotOptions): Promise<PolyglotListener> {
+    const listener = new PolyglotListener(options);
+    listener.#net.listen(options.port, options.host);
+    try {
+      await once(listener.#net, "listening");
+    } catch (error) {
+      listener.destroy();
+      throw error;
+    }
+    // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
+    listener.#net.on("error", () => {});
+    return listener;
+  }
+
+  get port(): number {
+    const address = this.#net.address();
+    return typeof address === "object" && address !== null ? address.port : 0;
+  }
+
+  /** How many connections are open. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
+  /**
+   * Accept no more connections, send GOAWAY, and let each connection end with its last call.
+   * Resolves when the last one has ended.
+   */
+  async drain(): Promise<void> {
+    this.#draining = true;
+    this.#net.close();
+    for (const socket of this.#unrecognised) socket.destroy();
+    for (const session of this.#sessions) session.close();
+    this.#closeIdleHttp1();
+    await Promise.all([...this.#sockets].map((socket) => once(socket, "close").catch(() => {})));
+  }
+
+  /** Cut everything that is left. */
+  destroy(): void {
+    this.#net.close();
+    this.#http1.close();
+    for (const session of this.#sessions) session.destroy();
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  #closeIdleHttp1(): void {
+    if (this.#draining) this.#http1.closeIdleConnections();
+  }
+
+  #track(session: http2.ServerHttp2Session): void {
+    this.#sessions.add(session);
+    session.once("close", () => this.#sessions.delete(session));
+    // Bad frames end their session by themselves; unheard, the error would end the process.
+    session.on("error", () => session.destroy());
+    // Whoever shows the preface and then nothing is as silent as the rest.
+    const timer = setTimeout(() => session.destroy(), this.#firstByteMs);
+    session.once("remoteSettings", () => clearTimeout(timer));
+    session.once("close", () => clearTimeout(timer));
+    if (this.#draining) session.close();
+  }
+
+  #accept(socket: net.Socket): void {
+    this.#sockets.add(socket);
+    socket.once("close", () => this.#sockets.delete(socket));
+    socket.on("error", () => socket.destroy());
+    this.#recognise(socket);
+  }
+
+  /** Wait for as many bytes as tell the protocols apart, then hand the connection over with them. */
+  #recognise(socket: net.Socket): void {
+    const timer = setTimeout(() => socket.destroy(), this.#firstByteMs);
+    const recognised = () => {
+      clearTimeout(timer);
+      this.#unrecognised.delete(socket);
+    };
+    this.#unrecognised.add(socket);
+    socket.once("close", recognised);
+    let seen: Buffer = Buffer.alloc(0);
+    const onData = (chunk: Buffer) => {
+      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
+      const compared = Math.min(seen.length, PREFACE.length);
+      const isHttp2 = seen.subarray(0, compared).equals(PREFACE.subarray(0, compared));
+      if (isHttp2 && seen.length < PREFACE.length) return;
+      recognised();
+      socket.off("data", onData);
+      socket.pause();
+      socket.unshift(seen);
+      this.#serve(socket, isHttp2);
+    };
+    socket.on("data", onData);
+  }
+
+  #serve(socket: net.Socket, isHttp2: boolean): void {
+    if (isHttp2) {
+      this.#http2.emit("connection", socket);
+      return;
+    }
+    this.#http1.emit("connection", socket);
+    socket.resume();
+  }
+}

@@ -1,0 +1,117 @@
+import { once } from "node:events";
+import http from "node:http";
+import type { Clock } from "../clock.ts";
+import { systemClock } from "../clock.ts";
+import type { Logger } from "../logging.ts";
+import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
+import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
+import type { RunningServer } from "./server-options.ts";
+
+export interface ProbeServerOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly ready: ReadyCheck;
+  readonly metrics: MetricsRegistry;
+  readonly log: Logger;
+  /** How long all checks together may take before they count as failed. Default 2 s. */
+  readonly checkTimeoutMs?: number;
+  readonly clock?: Clock;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly contentType: string;
+  readonly body: string;
+}
+
+const MAX_CONNECTIONS = 256;
+
+/**
+ * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
+ * (Prometheus' text format) over HTTP.
+ */
+export async function createProbeServer(options: ProbeServerOptions): Promise<RunningServer> {
+  const server = http.createServer((request, response) => {
+    request.resume();
+    answerTo(request, options)
+      .catch((error: unknown) => {
+        options.log.error({ err: error, path: request.url }, "probe failed");
+        return plain(500, "error");
+      })
+      .then(({ status, contentType, body }) => {
+        response.writeHead(status, {
+          "content-type": contentType,
+          "content-length": Buffer.byteLength(body),
+          "cache-control": "no-store",
+        });
+        response.end(request.method === "HEAD" ? undefined : body);
+      })
+      // The prober went away.
+      .catch(() => {});
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.listen(options.port, options.host);
+  await once(server, "listening");
+  const address = server.address();
+  return {
+    host: options.host,
+    port: typeof address === "object" && address !== null ? address.port : options.port,
+    close: async () => {
+      const closed = once(server, "close");
+      server.close();
+      // A scrape that is cut is taken again; an end that waits for a scraper is worse.
+      server.closeAllConnections();
+      await closed;
+    },
+  };
+}
+
+async function answerTo(
+  request: http.IncomingMessage,
+  options: ProbeServerOptions,
+): Promise<Answer> {
+  if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "use GET");
+  switch (request.url?.split("?", 1)[0]) {
+    case "/livez":
+      return plain(200, "ok");
+    case "/readyz": {
+      const checks = await readyWithin(options);
+      const ready = isReady(checks);
+      const body = `${JSON.stringify({ ready, checks }, null, 2)}\n`;
+      return { status: ready ? 200 : 503, contentType: "application/json", body };
+    }
+    case "/metrics": {
+      const body = await renderMetrics(options.metrics);
+      return { status: 200, contentType: options.metrics.contentType, body };
+    }
+    default:
+      return plain(404, "not found: try /livez, /readyz or /metrics");
+  }
+}
+
+/** A check that throws or hangs is a check that failed. */
+async function readyWithin(options: ProbeServerOptions): Promise<ReadyReport> {
+  const { clock = systemClock, checkTimeoutMs = 2_000 } = options;
+  const done = new AbortController();
+  const late = clock.sleep(checkTimeoutMs, done.signal).then(
+    () => failed(`no answer within ${checkTimeoutMs} ms`),
+    () => failed("cancelled"),
+  );
+  try {
+    return await Promise.race([Promise.resolve().then(options.ready), late]);
+  } catch (error) {
+    options.log.warn({ err: error }, "readiness check failed");
+    return failed("the check itself failed");
+  } finally {
+    done.abort();
+  }
+}
+
+function failed(message: string): ReadyReport {
+  return { checks: { ok: false, message } };
+}
+
+function plain(status: number, text: string): Answer {
+  return { status, contentType: "text/plain; charset=utf-8", body: `${text}\n` };
+}

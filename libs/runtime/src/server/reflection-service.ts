@@ -1,0 +1,63 @@
+import {
+  create,
+  type DescMethodBiDiStreaming,
+  type DescService,
+  fromBinary,
+  type Message,
+  toBinary,
+} from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import {
+  ServerReflection,
+  ServerReflectionRequestSchema,
+} from "@rollcall/api/grpc/reflection/v1/reflection_pb";
+import { reflectionAlpha } from "./reflection-alpha.ts";
+import { ReflectionIndex } from "./reflection-index.ts";
+
+type ReflectionMethod = DescMethodBiDiStreaming;
+
+/** Reflection under one of its two names: what one request is answered with, whichever server asks. */
+export interface ReflectionService {
+  readonly service: DescService;
+  readonly method: ReflectionMethod;
+  answer(request: Message): Message;
+}
+
+/** The reflection services, v1 and v1alpha, of a server with these services. They list themselves too. */
+export function reflectionServices(services: readonly DescService[]): readonly ReflectionService[] {
+  const both: readonly DescService[] = [ServerReflection, reflectionAlpha()];
+  const index = new ReflectionIndex([...services, ...both]);
+  return both.flatMap((service) =>
+    service.methods
+      .filter((method): method is ReflectionMethod => method.methodKind === "bidi_streaming")
+      .map((method) => ({ service, method, answer: answerFor(method, index) })),
+  );
+}
+
+function answerFor(
+  { input, output }: ReflectionMethod,
+  index: ReflectionIndex,
+): (request: Message) => Message {
+  return (request) => {
+    // Both versions have the same bytes, so the question is read as v1 whatever it came as.
+    const bytes = toBinary(input, request);
+    const question = fromBinary(ServerReflectionRequestSchema, bytes);
+    return create(output, {
+      validHost: question.host,
+      originalRequest: fromBinary(input, bytes),
+      messageResponse: index.answer(question.messageRequest),
+    });
+  };
+}
+
+/** Serve reflection on a Connect router. */
+export function routeReflection(
+  router: ConnectRouter,
+  reflection: readonly ReflectionService[],
+): void {
+  for (const { method, answer } of reflection) {
+    router.rpc(method, async function* (requests: AsyncIterable<Message>) {
+      for await (const request of requests) yield answer(request);
+    });
+  }
+}

@@ -1,0 +1,140 @@
+import type { IncomingMessage } from "node:http";
+import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import {
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+} from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import {
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import type { Logger } from "../logging.ts";
+import { answerUnknownPath } from "./answer-unknown-path.ts";
+import { peerKey, seenKey } from "./call-values.ts";
+import { completeErrors } from "./complete-errors.ts";
+import { methodName } from "./method-name.ts";
+import { requestBody } from "./request-body.ts";
+import { COMPRESSIONS } from "./request-compression.ts";
+import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+
+export interface RpcHandlerOptions {
+  routes(router: ConnectRouter): void;
+  readonly interceptors: Interceptor[];
+  readonly log: Logger;
+  /** Told of the calls that failed before any interceptor saw them. */
+  onEarlyError(method: string, error: ConnectError, peer: string): void;
+  readonly fallback?: HttpHandler;
+}
+
+type Request = Parameters<HttpHandler>[0];
+type Response = Parameters<HttpHandler>[1];
+
+/**
+ * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used because
+ * it lets a request with a malformed authority end the process, and writes to the console.
+ */
+export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
+  const router = createConnectRouter(routerOptions(options.interceptors));
+  options.routes(router);
+  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  return (request, response) => {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const handler = handlers.get(path);
+    if (handler === undefined) {
+      answerUnknownPath(request, response, path, options.fallback);
+      return;
+    }
+    serve(handler, request, response, options).catch((error: unknown) => {
+      // Nearly always a caller that went away while its answer was written; the call itself has its own line.
+      options.log.debug({ method: methodName(handler.method), err: error }, "answer not written");
+      giveUp(response);
+    });
+  };
+}
+
+function routerOptions(interceptors: Interceptor[]): ConnectRouterOptions {
+  return {
+    interceptors,
+    readMaxBytes: MESSAGE_LIMIT_BYTES,
+    acceptCompression: COMPRESSIONS,
+    // A misspelled field in a hand-written request is an error, not something to be silently dropped.
+    jsonOptions: { ignoreUnknownFields: false },
+  };
+}
+
+async function serve(
+  handler: UniversalHandler,
+  request: Request,
+  response: Response,
+  options: RpcHandlerOptions,
+): Promise<void> {
+  const peer = peerOf(request);
+  const values = createContextValues().set(peerKey, peer);
+  const universal = universalRequest(request, response, values, isClientStream(handler));
+  if (universal === null) {
+    response.writeHead(400);
+    response.end();
+    return;
+  }
+  if ("stream" in response && "stream" in request) closeOnceAnswered(request, response);
+  const answer = await handler(universal);
+  const complete =
+    handler.method.methodKind === "unary"
+      ? await completeErrors(answer, (error) => {
+          if (!values.get(seenKey)) options.onEarlyError(methodName(handler.method), error, peer);
+        })
+      : answer;
+  await universalResponseToNodeResponse(complete, response);
+}
+
+/**
+ * A stream that the server ends while its caller still holds it open would stay half open, and hold up the end of its
+ * connection: once the answer is complete the caller is told (RST_STREAM, NO_ERROR) that nobody listens any more.
+ */
+function closeOnceAnswered(request: Http2ServerRequest, response: Http2ServerResponse): void {
+  const { stream } = response;
+  stream.once("wantTrailers", () => {
+    if (!request.complete) setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR));
+  });
+}
+
+/** Null when the request has no authority, or one that makes no URL. */
+function universalRequest(
+  request: Request,
+  response: Response,
+  values: ContextValues,
+  isStream: boolean,
+) {
+  try {
+    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    return { ...universal, body: requestBody(request, isStream) };
+  } catch {
+    return null;
+  }
+}
+
+function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {
+  return methodKind === "client_streaming" || methodKind === "bidi_streaming";
+}
+
+function peerOf({ socket }: IncomingMessage | Http2ServerRequest): string {
+  const { remoteAddress = "", remotePort = 0 } = socket;
+  return remoteAddress.includes(":")
+    ? `[${remoteAddress}]:${remotePort}`
+    : `${remoteAddress}:${remotePort}`;
+}
+
+function giveUp(response: Response): void {
+  if (response.headersSent) {
+    if ("stream" in response) response.stream.close();
+    else response.destroy();
+    return;
+  }
+  response.writeHead(500);
+  response.end();
+}

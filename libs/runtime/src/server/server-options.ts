@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { Authenticator } from "../auth.ts";
+import type { Clock } from "../clock.ts";
+import type { Logger } from "../logging.ts";
+import type { MetricsRegistry } from "../metrics.ts";
+import type { PolicyTable } from "../policy.ts";
+import type { RequestValidator } from "./request-validator.ts";
+import type { ServingStatus } from "./serving-status.ts";
+
+/** The largest message that any port of ours takes: 1 MiB. */
+export const MESSAGE_LIMIT_BYTES = 1_048_576;
+
+/** A plain HTTP handler for what is no RPC, for example the console's pages. */
+export type HttpHandler = (
+  request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+) => void;
+
+export interface RpcServerOptions {
+  /** An address of this machine; "127.0.0.1" unless the operator says otherwise. */
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Register the implementations, as for connectNodeAdapter. */
+  routes(router: ConnectRouter): void;
+  /** What `routes` registers. Each method needs a policy row, and reflection lists them. */
+  readonly services: readonly DescService[];
+  readonly policies: PolicyTable;
+  readonly authenticate: Authenticator;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  /** What grpc.health.v1 answers; one for all ports of a process. Made anew when absent. */
+  readonly serving?: ServingStatus;
+  /** Shared between the servers of a process, since compiling rules takes time and memory. Made anew when absent. */
+  readonly validator?: RequestValidator;
+  /** Answers what is no RPC. Without it: 404. */
+  readonly fallback?: HttpHandler;
+  /** How long close() waits for calls under way. Default 5 s. */
+  readonly closeGraceMs?: number;
+  /** How long a new connection may take for its first bytes. Default 10 s. */
+  readonly firstByteMs?: number;
+  /** Most connections at a time; more are closed as they come. Default 8,192. */
+  readonly maxConnections?: number;
+  readonly clock?: Clock;
+}
+
+/** A server that listens. */
+export interface RunningServer {
+  readonly host: string;
+  /** The port that was taken. */
+  readonly port: number;
+  /** End within the grace period: no new calls, streams are told SERVER_SHUTTING_DOWN, what is left is cut. */
+  close(): Promise<void>;
+}

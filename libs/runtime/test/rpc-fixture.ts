@@ -1,0 +1,150 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type Client,
+  Code,
+  ConnectError,
+  createClient,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import {
+  createConnectTransport,
+  createGrpcTransport,
+  createGrpcWebTransport,
+  Http2SessionManager,
+} from "@connectrpc/connect-node";
+import { GetNodeResponseSchema, HealthService, RegistryService } from "@rollcall/api";
+import type { Caller } from "../src/auth.ts";
+import { sendBearer } from "../src/bearer.ts";
+import { createMetrics, type MetricsRegistry } from "../src/metrics.ts";
+import { definePolicies, type MethodPolicy } from "../src/policy.ts";
+import { createRpcServer } from "../src/server/rpc-server.ts";
+import type { RpcServerOptions, RunningServer } from "../src/server/server-options.ts";
+import { captureLog, type LogLine } from "./log-capture.ts";
+
+const read: MethodPolicy = { caller: "viewer", deadlineMs: 2_000, idempotent: true };
+const agent: MethodPolicy = { caller: "node", deadlineMs: 2_000, idempotent: true };
+
+/** Policies as the real services have them. */
+export const TEST_POLICIES = {
+  ...definePolicies(RegistryService, {
+    createChallenge: agent,
+    registerNode: agent,
+    updateNodeInfo: agent,
+    deregisterNode: agent,
+    getNode: read,
+    listNodes: { ...read, caller: "operator" },
+    getClusterSummary: { ...read, caller: "admin" },
+  }),
+  ...definePolicies(HealthService, {
+    heartbeat: { caller: "node", deadlineMs: 0, idempotent: false },
+  }),
+};
+
+const TOKENS: Readonly<Record<string, Caller>> = {
+  "viewer-token": { kind: "token", id: "v1", role: "viewer" },
+  "operator-token": { kind: "token", id: "o1", role: "operator" },
+  "admin-token": { kind: "token", id: "a1", role: "admin" },
+};
+
+export type TransportKind = "grpc" | "grpc-web" | "connect" | "connect-http1";
+export const TRANSPORT_KINDS: readonly TransportKind[] = [
+  "grpc",
+  "grpc-web",
+  "connect",
+  "connect-http1",
+];
+
+export interface FixtureOptions extends Partial<RpcServerOptions> {
+  readonly registry?: Partial<ServiceImpl<typeof RegistryService>>;
+  readonly health?: Partial<ServiceImpl<typeof HealthService>>;
+}
+
+/** A real server on a free port, with clients of every kind that close when it does. */
+export class RpcFixture {
+  readonly server: RunningServer;
+  readonly lines: readonly LogLine[];
+  readonly metrics: MetricsRegistry;
+  readonly #sessions: Http2SessionManager[] = [];
+
+  private constructor(server: RunningServer, lines: readonly LogLine[], metrics: MetricsRegistry) {
+    this.server = server;
+    this.lines = lines;
+    this.metrics = metrics;
+  }
+
+  static async start({ registry, health, ...options }: FixtureOptions = {}): Promise<RpcFixture> {
+    const { log, lines } = captureLog();
+    const metrics = createMetrics({ defaults: false });
+    const server = await createRpcServer({
+      host: "127.0.0.1",
+      port: 0,
+      services: [RegistryService, HealthService],
+      policies: TEST_POLICIES,
+      routes: (router) => {
+        router.service(RegistryService, { getNode: echoNode, ...registry });
+        router.service(HealthService, { ...health });
+      },
+      authenticate: async (bearer) => TOKENS[bearer] ?? null,
+      log,
+      metrics,
+      closeGraceMs: 3_000,
+      ...options,
+    });
+    return new RpcFixture(server, lines, metrics);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.server.port}`;
+  }
+
+  registry(kind: TransportKind = "grpc", token = "viewer-token"): Client<typeof RegistryService> {
+    return createClient(RegistryService, this.transport(kind, token));
+  }
+
+  health(kind: TransportKind = "grpc"): Client<typeof HealthService> {
+    return createClient(HealthService, this.transport(kind));
+  }
+
+  transport(kind: TransportKind, token?: string) {
+    const interceptors = token === undefined ? [] : [sendBearer(token)];
+    const base = { baseUrl: this.url, interceptors };
+    if (kind === "connect-http1") return createConnectTransport({ ...base, httpVersion: "1.1" });
+    const sessionManager = new Http2SessionManager(this.url);
+    this.#sessions.push(sessionManager);
+    if (kind === "grpc") return createGrpcTransport({ ...base, sessionManager });
+    if (kind === "grpc-web") {
+      return createGrpcWebTransport({ ...base, httpVersion: "2", sessionManager });
+    }
+    return createConnectTransport({ ...base, httpVersion: "2", sessionManager });
+  }
+
+  /** POST JSON over HTTP/1.1, as curl does. */
+  async post(method: string, body: string | Uint8Array, headers: Record<string, string> = {}) {
+    return await fetch(`${this.url}/${method}`, {
+      method: "POST",
+      body,
+      headers: { "content-type": "application/json", connection: "close", ...headers },
+    });
+  }
+
+  async stop(): Promise<void> {
+    for (const session of this.#sessions) session.abort();
+    await this.server.close();
+  }
+}
+
+/** Answer with a node that has the id asked for. */
+export function echoNode({ node }: { readonly node: string }) {
+  const init: MessageInitShape<typeof GetNodeResponseSchema> = { node: { id: node } };
+  return create(GetNodeResponseSchema, init);
+}
+
+/** The error that a call ends with. */
+export async function failureOf(call: Promise<unknown>): Promise<ConnectError> {
+  try {
+    await call;
+  } catch (error) {
+    return ConnectError.from(error);
+  }
+  throw new ConnectError("expected the call to fail", Code.Unknown);
+}

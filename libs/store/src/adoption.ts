@@ -1,0 +1,119 @@
+import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcall/domain";
+import { sql } from "kysely";
+import { appendEvents } from "./events.ts";
+import { toConnection } from "./node-record.ts";
+import { type HeldNode, toHeldNode } from "./sessions.ts";
+import type { Store, Tx } from "./store.ts";
+
+/** A node taken over from a replica that is gone. */
+export interface AdoptedNode extends HeldNode {
+  readonly previousReplicaId: string;
+  readonly connectionBefore: ConnectionState;
+}
+
+/**
+ * Take over nodes whose replica holds no lease any more: next epoch, DISCONNECTED for reason REPLICA_LOST, and an event for
+ * each that was connected. Takes at most `limit`, in order of id; none unless `replicaId` itself holds a lease. Concurrent
+ * adopters share the nodes among them. Call it again while it answers as many as the limit.
+ */
+export async function adoptOrphans(
+  store: Store,
+  replicaId: string,
+  limit: number,
+): Promise<readonly AdoptedNode[]> {
+  return store.transaction(async (tx) => {
+    const rows = await takeOrphans(tx, replicaId, limit);
+    const adopted = rows.map((row) => toAdopted(row, replicaId));
+    const events = adopted.flatMap(({ nodeId, connection, connectionBefore }, index) => {
+      const row = rows[index];
+      if (row === undefined || connectionBefore === connection.state) return [];
+      return [connectionEvent({ subject: nodeId, before: toConnection(row), after: connection })];
+    });
+    await appendEvents(tx, events);
+    return adopted;
+  });
+}
+
+/** A session as it was before it was taken, but for its epoch, which is the new one. */
+type TakenRow = Parameters<typeof toHeldNode>[0] & {
+  readonly previous_replica_id: string;
+  readonly now: Date;
+};
+
+async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<readonly TakenRow[]> {
+  const { rows } = await sql<TakenRow>`
+    with recursive holder as (
+      -- The few distinct replicas of many sessions, each found by one step in the index.
+      select min(replica_id) as replica_id from node_sessions where replica_id is not null
+      union all
+      select (
+        select min(s.replica_id) from node_sessions as s where s.replica_id > holder.replica_id
+      )
+      from holder
+      where holder.replica_id is not null
+    ),
+    lost as (
+      select replica_id
+      from holder
+      where replica_id is not null
+        and not exists (select from leases where leases.instance = holder.replica_id)
+    ),
+    before as (
+      select s.*
+      from node_sessions as s
+      where s.replica_id in (select replica_id from lost)
+        and s.node_type = 'COMPUTE'
+        and exists (select from leases where instance = ${replicaId})
+      order by s.node_id
+      limit ${limit}
+      for no key update of s skip locked
+    ),
+    taken as (
+      update node_sessions as s
+      set
+        replica_id = ${replicaId},
+        epoch = s.epoch + 1,
+        connection = ${LOST.state},
+        connection_since = case when s.connection = ${LOST.state} then s.connection_since else now() end,
+        connection_reason = case when s.connection = ${LOST.state} then s.connection_reason else ${LOST.reason} end,
+        connection_message = case when s.connection = ${LOST.state} then s.connection_message else ${LOST.message} end,
+        connection_actor = case when s.connection = ${LOST.state} then s.connection_actor else ${actorOf(replicaId)} end
+      from before
+      where s.node_id = before.node_id
+      returning s.node_id, s.epoch
+    )
+    select
+      taken.node_id, taken.epoch, before.replica_id as previous_replica_id, now() as now,
+      before.marked,
+      before.connection, before.connection_since, before.connection_reason,
+      before.connection_message, before.connection_actor,
+      before.health, before.health_since, before.health_reason,
+      before.health_message, before.health_actor,
+      nodes.membership, nodes.membership_since, nodes.membership_reason,
+      nodes.membership_message, nodes.membership_actor
+    from taken
+    join before on before.node_id = taken.node_id
+    join nodes on nodes.id = taken.node_id
+    order by taken.node_id`.execute(tx);
+  return rows;
+}
+
+const LOST = connectionAfter("replica-lost", { actor: "", atMs: 0 });
+
+function actorOf(replicaId: string): string {
+  return `replica:${replicaId}`;
+}
+
+function toAdopted(row: TakenRow, replicaId: string): AdoptedNode {
+  const held = toHeldNode(row);
+  const lost = connectionAfter("replica-lost", {
+    actor: actorOf(replicaId),
+    atMs: row.now.getTime(),
+  });
+  return {
+    ...held,
+    connection: held.connection.state === "CONNECTED" ? lost : held.connection,
+    connectionBefore: held.connection.state,
+    previousReplicaId: row.previous_replica_id,
+  };
+}

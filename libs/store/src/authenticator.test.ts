@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { ensureAccessToken } from "./access-tokens.ts";
+import { accessTokenHash, createAuthenticator } from "./authenticator.ts";
+import type { Store } from "./store.ts";
+
+let database: TestDatabase;
+let store: Store;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = database.store;
+});
+afterAll(() => database.drop());
+
+async function keep(id: string, role = "admin"): Promise<string> {
+  const token = `token-${id}`;
+  await ensureAccessToken(store.db, { id, name: id, role, hash: accessTokenHash(token) });
+  return token;
+}
+
+async function revoke(id: string): Promise<void> {
+  const revoked = { revoked_at: new Date() };
+  await store.db.updateTable("access_tokens").set(revoked).where("id", "=", id).execute();
+}
+
+/** An authenticator, the clock that it goes by, and how often it asked the record. */
+function rig(cacheLimit = 1_000) {
+  const state = { nowMs: 0, questions: 0, away: false };
+  const counted: Pick<Store, "db"> = {
+    get db() {
+      state.questions += 1;
+      if (state.away) throw new Error("the record is away");
+      return store.db;
+    },
+  };
+  const clock = { nowMs: () => state.nowMs };
+  return { state, authenticate: createAuthenticator({ store: counted, clock, cacheLimit }) };
+}
+
+describe("createAuthenticator()", () => {
+  it("should find a token's caller, and nobody for any other text", async () => {
+    const { authenticate } = rig();
+    const token = await keep("known", "operator");
+    expect(await authenticate(token)).toEqual({ kind: "token", id: "known", role: "operator" });
+    expect(await authenticate("token-unknown")).toBeNull();
+    expect(await authenticate("")).toBeNull();
+  });
+
+  it("should take a role that it does not know for nobody", async () => {
+    expect(await rig().authenticate(await keep("newer", "emperor"))).toBeNull();
+  });
+
+  it("should ask the record once a second for the same token", async () => {
+    const { authenticate, state } = rig();
+    const token = await keep("frequent");
+    await Promise.all([authenticate(token), authenticate(token)]);
+    state.nowMs = 999;
+    await authenticate(token);
+    expect(state.questions).toBe(1);
+    state.nowMs = 1_000;
+    await authenticate(token);
+    expect(state.questions).toBe(2);
+  });
+
+  it("should notice within a second that a token was revoked", async () => {
+    const { authenticate, state } = rig();
+    const token = await keep("revoked");
+    expect(await authenticate(token)).not.toBeNull();
+    await revoke("revoked");
+    state.nowMs = 1_000;
+    expect(await authenticate(token)).toBeNull();
+  });
+
+  it("should remember no more answers than it may", async () => {
+    const { authenticate, state } = rig(2);
+    for (const token of ["a", "b", "c"]) await authenticate(token);
+    expect(state.questions).toBe(3);
+    await authenticate("c");
+    await authenticate("b");
+    expect(state.questions).toBe(3);
+    await authenticate("a");
+    expect(state.questions).toBe(4);
+  });
+
+  it("should fail, not deny, while the record is away, and not remember that", async () => {
+    const { authenticate, state } = rig();
+    const token = await keep("patient");
+    state.away = true;
+    await expect(authenticate(token)).rejects.toThrow("the record is away");
+    state.away = false;
+    expect(await authenticate(token)).not.toBeNull();
+  });
+});

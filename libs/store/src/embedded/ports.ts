@@ -1,0 +1,58 @@
+import { randomInt } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { EmbeddedPostgresError } from "./errors.ts";
+import { writeFileAtomically } from "./files.ts";
+
+// From 32768 up a port may be taken by an outgoing connection at any moment.
+const LOWEST_PORT = 20_000;
+const HIGHEST_PORT = 32_767;
+const MAX_ATTEMPTS = 200;
+
+/** Whether somebody could listen on this port of 127.0.0.1 just now. */
+export function isPortFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen({ port, host: "127.0.0.1", exclusive: true }, () => {
+      server.close(() => resolve(true));
+    });
+  });
+}
+
+/** The port that a directory's server had before, or null. */
+export async function rememberedPort(dir: string): Promise<number | null> {
+  try {
+    const port = Number((await readFile(portFile(dir), "utf8")).trim());
+    return Number.isInteger(port) && port > 0 && port < 65_536 ? port : null;
+  } catch {
+    // Without the file another port is as good.
+    return null;
+  }
+}
+
+/** Keep a port for the next start. */
+export async function rememberPort(dir: string, port: number): Promise<void> {
+  await writeFileAtomically(portFile(dir), `${port}\n`, 0o644);
+}
+
+/**
+ * A free port for a server that is to be started: the one it had before if that is free.
+ *
+ * @throws EmbeddedPostgresError when the whole range seems taken.
+ */
+export async function choosePort(remembered: number | null): Promise<number> {
+  if (remembered !== null && (await isPortFree(remembered))) return remembered;
+  for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
+    if (await isPortFree(port)) return port;
+  }
+  throw new EmbeddedPostgresError(
+    `no free port for Postgres between ${LOWEST_PORT} and ${HIGHEST_PORT} on 127.0.0.1`,
+  );
+}
+
+function portFile(dir: string): string {
+  return join(dir, "port");
+}

@@ -1,0 +1,69 @@
+import pg from "pg";
+import { errorCode } from "../error-code.ts";
+import { DATABASE_NAME } from "./data-directory.ts";
+
+/** How to reach the server that should be ours. */
+export interface ServerAddress {
+  readonly port: number;
+  readonly password: string;
+  readonly dataDirectory: string;
+}
+
+/** What answers on a port. */
+export type Answer =
+  /** The server of this data directory: it took our password and says so itself. */
+  | "ours"
+  /** Something that is not. */
+  | "foreign"
+  /** A server that takes no connections yet, or no more. */
+  | "not-ready"
+  | "nobody";
+
+const PROBE_TIMEOUT_MS = 5_000;
+
+/** Ask whatever listens on the port for its data directory. */
+export async function askServer(address: ServerAddress): Promise<Answer> {
+  const client = createClient(address, "rollcall probe");
+  // A server that ends in mid-probe also rejects the call below; without a listener it would end this process.
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    return (await isOurs(client, address.dataDirectory)) ? "ours" : "foreign";
+  } catch (error) {
+    return answerOf(error);
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+/** Whether the server at the other end runs on this data directory. */
+export async function isOurs(client: pg.Client, dataDirectory: string): Promise<boolean> {
+  const { rows } = await client.query<{ data_directory: string }>(
+    "select current_setting('data_directory') as data_directory",
+  );
+  return rows[0]?.data_directory === dataDirectory;
+}
+
+/** A connection to the maintenance database, outside any pool. */
+export function createClient(address: ServerAddress, applicationName: string): pg.Client {
+  return new pg.Client({
+    host: "127.0.0.1",
+    port: address.port,
+    user: DATABASE_NAME,
+    password: address.password,
+    database: "postgres",
+    application_name: applicationName,
+    connectionTimeoutMillis: PROBE_TIMEOUT_MS,
+    query_timeout: PROBE_TIMEOUT_MS,
+    keepAlive: true,
+  });
+}
+
+function answerOf(error: unknown): Answer {
+  const code = errorCode(error);
+  if (code === "ECONNREFUSED") return "nobody";
+  // Starting up, shutting down, recovering; or all its connections are taken.
+  if (code === "57P03" || code === "57P01" || code === "53300") return "not-ready";
+  // Another password, another protocol, or an end in mid-sentence: none of it proves that it is ours.
+  return "foreign";
+}

@@ -1,0 +1,87 @@
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync } from "node:fs";
+import type { Binaries } from "./binaries.ts";
+import { EmbeddedPostgresError } from "./errors.ts";
+
+/** As whom Postgres runs: it refuses to run as root. */
+export type RunAs =
+  | { readonly kind: "self" }
+  /** Root in a user namespace without a mapping: not root to Postgres, and still the owner of root's files. */
+  | { readonly kind: "namespace" }
+  | { readonly kind: "user"; readonly uid: number; readonly gid: number };
+
+/** What the choice depends on. */
+export interface RunAsFacts {
+  /** Of this process; undefined where there are no user ids. */
+  readonly uid: number | undefined;
+  readonly namespacesWork: boolean;
+  /** Of the data directory, or null before there is one. */
+  readonly dataOwnerUid: number | null;
+  /** An account without privileges. */
+  readonly unprivileged: { readonly uid: number; readonly gid: number };
+}
+
+/** Decide as whom Postgres runs. A data directory that belongs to another user goes on to be run as that user. */
+export function chooseRunAs(facts: RunAsFacts): RunAs {
+  if (facts.uid !== 0) return { kind: "self" };
+  if (facts.dataOwnerUid !== null && facts.dataOwnerUid !== 0) {
+    return { kind: "user", uid: facts.dataOwnerUid, gid: facts.unprivileged.gid };
+  }
+  if (facts.namespacesWork) return { kind: "namespace" };
+  return { kind: "user", ...facts.unprivileged };
+}
+
+/** A program and its arguments, wrapped so that it runs as somebody. */
+export function commandAs(
+  runAs: RunAs,
+  program: string,
+  args: readonly string[],
+): { readonly command: string; readonly args: readonly string[]; readonly options: UserOptions } {
+  switch (runAs.kind) {
+    case "self":
+      return { command: program, args, options: {} };
+    case "namespace":
+      return { command: "unshare", args: ["-U", "--", program, ...args], options: {} };
+    case "user":
+      return { command: program, args, options: { uid: runAs.uid, gid: runAs.gid } };
+  }
+}
+
+/** Options of `spawn` that change the user. */
+export interface UserOptions {
+  readonly uid?: number;
+  readonly gid?: number;
+}
+
+/** Whether root can enter a user namespace here. Many containers forbid it. */
+export function namespacesWork(): boolean {
+  return spawnSync("unshare", ["-U", "--", "true"], { stdio: "ignore" }).status === 0;
+}
+
+/** The account that Postgres is run under where user namespaces are missing: `postgres` if there is one, else `nobody`. */
+export function unprivilegedAccount(passwdFile = "/etc/passwd"): { uid: number; gid: number } {
+  const accounts = existsSync(passwdFile) ? readFileSync(passwdFile, "utf8").split("\n") : [];
+  for (const name of ["postgres", "nobody"]) {
+    const fields = accounts.find((line) => line.startsWith(`${name}:`))?.split(":");
+    const [uid, gid] = [Number(fields?.[2]), Number(fields?.[3])];
+    if (uid > 0 && gid > 0) return { uid, gid };
+  }
+  return { uid: 65_534, gid: 65_534 };
+}
+
+/**
+ * Try whether the packaged Postgres runs at all on this machine, as that user.
+ *
+ * @throws EmbeddedPostgresError that says why not.
+ */
+export function checkRunnable(binaries: Binaries, runAs: RunAs): void {
+  const { command, args, options } = commandAs(runAs, binaries.postgres, ["--version"]);
+  const result = spawnSync(command, args, { ...options, encoding: "utf8" });
+  if (result.status === 0) return;
+  const detail = result.error?.message ?? (result.stderr.trim() || `exit code ${result.status}`);
+  const as = runAs.kind === "user" ? ` as user ${runAs.uid}` : "";
+  throw new EmbeddedPostgresError(
+    `the packaged Postgres does not run on this machine${as} (${detail}): set DATABASE_URL to a Postgres server`,
+    { cause: result.error },
+  );
+}

@@ -1,0 +1,256 @@
+import type { Clock, Logger } from "@rollcall/runtime";
+import type pg from "pg";
+import type { Binaries } from "./binaries.ts";
+import { claimSupervision } from "./claim.ts";
+import { DATABASE_NAME } from "./data-directory.ts";
+import { EmbeddedPostgresError } from "./errors.ts";
+import { type LaunchedServer, launch } from "./launch.ts";
+import { choosePort, isPortFree, rememberPort } from "./ports.ts";
+import { inspectProcess, readPostmasterFile, removePostmasterFile } from "./postmaster.ts";
+import { askServer, isOurs, type ServerAddress } from "./probe.ts";
+import type { RunAs } from "./run-as.ts";
+
+/** What a supervisor is given. */
+export interface SupervisorOptions {
+  readonly dir: string;
+  readonly dataDirectory: string;
+  readonly password: string;
+  readonly binaries: Binaries;
+  readonly runAs: RunAs;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Insist on this port. */
+  readonly port: number | null;
+  /** Tried first when no port is insisted on. */
+  readonly rememberedPort: number | null;
+}
+
+const START_DEADLINE_MS = 20_000;
+const STOP_DEADLINE_MS = 60_000;
+const BACKOFF_BASE_MS = 50;
+const BACKOFF_MAX_MS = 5_000;
+const POLL_MS = 25;
+
+/** Keeps one server running: finds or starts it, claims it, and brings it back when it dies. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #ending = new AbortController();
+  /** Fixed by the first start: the URL that was handed out must stay good. */
+  #port: number | null = null;
+  #pid: number | null = null;
+  #adopted = false;
+  #launched: LaunchedServer | null = null;
+  #claim: pg.Client | null = null;
+  #recovery: Promise<void> = Promise.resolve();
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+  }
+
+  get port(): number {
+    if (this.#port === null) throw new EmbeddedPostgresError("the server was not started");
+    return this.#port;
+  }
+
+  get pid(): number | null {
+    return this.#pid;
+  }
+
+  get adopted(): boolean {
+    return this.#adopted;
+  }
+
+  /** Find or start the server, and watch it from then on. */
+  async start(): Promise<void> {
+    const { clock } = this.#options;
+    const deadlineMs = clock.nowMs() + START_DEADLINE_MS;
+    this.#adopted = await this.#bringUp(deadlineMs);
+    try {
+      await this.#watch();
+      await this.#ensureDatabase();
+    } catch (error) {
+      // What another process supervises is not ours to stop; else what we launched would be left without anybody.
+      if (!isSupervisedElsewhere(error)) await this.stop();
+      throw error;
+    }
+  }
+
+  /** Fast shutdown; resolves when the server has ended. */
+  async stop(): Promise<void> {
+    const claim = await this.#end();
+    const pid = await this.#confirmedPid(claim);
+    await claim?.end().catch(() => {});
+    this.#forgetEnded();
+    if (this.#launched !== null) {
+      // Its own child, not waited for yet: the process id cannot have become anybody else's.
+      this.#launched.child.kill("SIGINT");
+      await this.#launched.ended;
+    } else if (pid !== null) {
+      await this.#stopAdopted(pid);
+    }
+    this.#pid = null;
+  }
+
+  /** Stop watching and leave the server running. */
+  async release(): Promise<void> {
+    const claim = await this.#end();
+    await claim?.end().catch(() => {});
+  }
+
+  async #end(): Promise<pg.Client | null> {
+    this.#ending.abort(new EmbeddedPostgresError("the supervisor ends"));
+    await this.#recovery;
+    const claim = this.#claim;
+    this.#claim = null;
+    return claim;
+  }
+
+  /** Try until a server of this data directory answers. True when it was running already. */
+  async #bringUp(deadlineMs: number): Promise<boolean> {
+    const { clock, log } = this.#options;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await this.#findOrLaunch();
+      } catch (error) {
+        this.#ending.signal.throwIfAborted();
+        if (clock.nowMs() >= deadlineMs || !mayPass(error)) throw error;
+        // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for a while.
+        log.warn({ err: error, attempt }, "postgres did not start");
+        await clock.sleep(backoffMs(attempt), this.#ending.signal);
+      }
+    }
+  }
+
+  async #findOrLaunch(): Promise<boolean> {
+    const { dataDirectory, log, dir, rememberedPort } = this.#options;
+    const found = await readPostmasterFile(dataDirectory);
+    if (found !== null) {
+      if ((await askServer(this.#address(found.port))) === "ours") {
+        await this.#settle(found.port, found.pid);
+        log.info({ pid: found.pid, port: found.port }, "postgres found running");
+        return true;
+      }
+      const kind = await inspectProcess(found.pid, dataDirectory);
+      if (kind === "postmaster") {
+        throw new EmbeddedPostgresError(
+          `process ${found.pid} runs Postgres on ${dataDirectory} (${found.status || "no status"}) and does not answer on port ${found.port}`,
+          { failure: "passing" },
+        );
+      }
+      // Postgres itself would refuse to start for as long as any process has this id. That no old backend is left, it
+      // still checks by its shared memory.
+      if (kind === "stranger") await removePostmasterFile(dataDirectory);
+    }
+    const wanted = this.#port ?? this.#options.port;
+    const port = wanted ?? (await choosePort(rememberedPort));
+    if (wanted !== null && !(await isPortFree(wanted))) {
+      throw new EmbeddedPostgresError(`port ${wanted} on 127.0.0.1 is taken by another process`);
+    }
+    const server = await launch(
+      { ...this.#options, ...this.#address(port), dir },
+      this.#ending.signal,
+    );
+    this.#launched = server;
+    await this.#settle(port, server.child.pid ?? null);
+    log.info({ pid: this.#pid, port }, "postgres started");
+    return false;
+  }
+
+  async #settle(port: number, pid: number | null): Promise<void> {
+    if (this.#port !== null && this.#port !== port) {
+      throw new EmbeddedPostgresError(
+        `Postgres came back on port ${port} instead of ${this.#port}: restart this process`,
+      );
+    }
+    this.#port = port;
+    this.#pid = pid;
+    await rememberPort(this.#options.dir, port);
+  }
+
+  async #watch(): Promise<void> {
+    const claim = await claimSupervision(this.#address(this.port));
+    this.#claim = claim;
+    claim.once("end", () => {
+      if (this.#ending.signal.aborted) return;
+      this.#claim = null;
+      this.#recovery = this.#recover();
+    });
+  }
+
+  /** Bring the server back, however long it takes. Never rejects. */
+  async #recover(): Promise<void> {
+    const { clock, log } = this.#options;
+    log.warn({ pid: this.#pid }, "postgres is gone");
+    for (let attempt = 0; !this.#ending.signal.aborted; attempt += 1) {
+      try {
+        this.#forgetEnded();
+        await this.#bringUp(clock.nowMs() + START_DEADLINE_MS);
+        await this.#watch();
+        return;
+      } catch (error) {
+        if (this.#ending.signal.aborted) return;
+        log.error({ err: error, attempt }, "postgres cannot be brought back");
+        await clock.sleep(backoffMs(attempt), this.#ending.signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Drop the handle of a child that has ended; one that lives, such as after the crash of a backend, is kept. */
+  #forgetEnded(): void {
+    if (this.#launched === null || !hasEnded(this.#launched)) return;
+    this.#launched = null;
+    this.#pid = null;
+  }
+
+  /** The process to signal: that of a server which has just said again that it is ours. */
+  async #confirmedPid(claim: pg.Client | null): Promise<number | null> {
+    const { dataDirectory } = this.#options;
+    const file = await readPostmasterFile(dataDirectory);
+    if (file === null || claim === null) return null;
+    const ours = await isOurs(claim, dataDirectory).catch(() => false);
+    return ours ? file.pid : null;
+  }
+
+  async #stopAdopted(pid: number): Promise<void> {
+    const { clock, dataDirectory, log } = this.#options;
+    const deadlineMs = clock.nowMs() + STOP_DEADLINE_MS;
+    // The reason would be that of the end itself, which is what is waited for here.
+    const { signal } = new AbortController();
+    process.kill(pid, "SIGINT");
+    while ((await inspectProcess(pid, dataDirectory)) === "postmaster") {
+      if (clock.nowMs() >= deadlineMs) {
+        log.error({ pid }, "postgres does not stop");
+        throw new EmbeddedPostgresError(`Postgres (process ${pid}) does not stop`);
+      }
+      await clock.sleep(POLL_MS, signal);
+    }
+  }
+
+  async #ensureDatabase(): Promise<void> {
+    const known = await this.#claim?.query("select from pg_database where datname = $1", [
+      DATABASE_NAME,
+    ]);
+    if (known?.rowCount === 0) await this.#claim?.query(`create database ${DATABASE_NAME}`);
+  }
+
+  #address(port: number): ServerAddress {
+    const { password, dataDirectory } = this.#options;
+    return { port, password, dataDirectory };
+  }
+}
+
+function hasEnded({ child }: LaunchedServer): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof EmbeddedPostgresError && error.failure === "passing";
+}
+
+function isSupervisedElsewhere(error: unknown): boolean {
+  return error instanceof EmbeddedPostgresError && error.failure === "supervised-elsewhere";
+}
+
+function backoffMs(attempt: number): number {
+  return Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(attempt, 10));
+}

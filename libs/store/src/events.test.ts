@@ -1,0 +1,108 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { NewEvent } from "@rollcall/domain";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import { appendEvents, currentRevision, readEvents } from "./events.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): NewEvent {
+  return {
+    type,
+    subject,
+    actor: "system",
+    reason: "TESTED",
+    message: "it's a \"test\"",
+    before: null,
+    after: { membership: "PENDING" },
+  };
+}
+
+describe("appendEvents()", () => {
+  it("should give events of one call consecutive revisions in their order", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    const last = await store.transaction((tx) =>
+      appendEvents(tx, [eventOf("a"), eventOf("b"), eventOf("c")]),
+    );
+    const { events, through } = await readEvents(store.db, { after, limit: 10 });
+    expect(events.map(({ subject }) => subject)).toEqual(["a", "b", "c"]);
+    expect(events.map(({ revision }) => revision)).toEqual([last - 2n, last - 1n, last]);
+    expect(through).toBe(last);
+  });
+
+  it("should keep everything that an event says", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    await store.transaction((tx) => appendEvents(tx, [eventOf("kept")]));
+    const { events } = await readEvents(store.db, { after, limit: 1 });
+    expect(events[0]).toEqual({
+      ...eventOf("kept"),
+      revision: expect.any(BigInt),
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      atMs: expect.any(Number),
+    });
+  });
+
+  it("should leave nothing of a transaction that was rolled back", async () => {
+    const { store } = database;
+    const before = await currentRevision(store.db);
+    await expect(
+      store.transaction(async (tx) => {
+        await appendEvents(tx, [eventOf("gone")]);
+        throw new Error("changed my mind");
+      }),
+    ).rejects.toThrow("changed my mind");
+    expect(await currentRevision(store.db)).toBe(before);
+  });
+
+  it("should take no lock when there is nothing to append", async () => {
+    const { store } = database;
+    const last = await store.transaction(async (tx) => {
+      const revision = await appendEvents(tx, []);
+      const { rows } = await sql`select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`.execute(tx);
+      expect(rows).toHaveLength(0);
+      return revision;
+    });
+    expect(last).toBe(0n);
+  });
+});
+
+describe("readEvents()", () => {
+  it("should answer only the wanted types, and how far it looked", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    await store.transaction((tx) =>
+      appendEvents(tx, [
+        eventOf("x", "node.approved"),
+        eventOf("x", "node.rejected"),
+        eventOf("x", "node.approved"),
+        eventOf("x", "node.deleted"),
+      ]),
+    );
+    const head = await currentRevision(store.db);
+    const wanted = { after, types: ["node.approved"] as const };
+    const all = await readEvents(store.db, { ...wanted, limit: 3 });
+    expect(all.events).toHaveLength(2);
+    expect(all.through).toBe(head);
+    const some = await readEvents(store.db, { ...wanted, limit: 2 });
+    expect(some.events).toHaveLength(2);
+    expect(some.through).toBe(some.events[1]?.revision);
+  });
+
+  it("should answer only events about one subject", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    await store.transaction((tx) => appendEvents(tx, [eventOf("me"), eventOf("you")]));
+    const { events } = await readEvents(store.db, { after, limit: 9, subject: "me" });
+    expect(events.map(({ subject }) => subject)).toEqual(["me"]);
+  });
+});

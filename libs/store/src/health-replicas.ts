@@ -1,0 +1,54 @@
+import { sql } from "kysely";
+import type { Db } from "./store.ts";
+
+/** Where a health replica can be reached, each as `host:port`. */
+export interface HealthReplica {
+  readonly instance: string;
+  /** For agents' streams. */
+  readonly agentEndpoint: string;
+  /** For other replicas. */
+  readonly internalAddress: string;
+  /** For readers: HealthQueryService. */
+  readonly queryEndpoint: string;
+}
+
+/** Say where a replica can be reached, in place of what it said before. */
+export async function advertise(db: Db, replica: HealthReplica): Promise<void> {
+  const endpoints = {
+    agent_endpoint: replica.agentEndpoint,
+    internal_address: replica.internalAddress,
+    query_endpoint: replica.queryEndpoint,
+  };
+  await db
+    .insertInto("health_replicas")
+    .values({ instance: replica.instance, ...endpoints })
+    .onConflict((conflict) =>
+      conflict.column("instance").doUpdateSet({ ...endpoints, advertised_at: sql<Date>`now()` }),
+    )
+    .execute();
+}
+
+/** The replicas that hold a lease, by instance. */
+export async function listHealthReplicas(db: Db): Promise<readonly HealthReplica[]> {
+  const rows = await db
+    .selectFrom("health_replicas as r")
+    .selectAll()
+    .where((where) =>
+      where.exists(
+        where.selectFrom("leases as l").select("l.name").whereRef("l.instance", "=", "r.instance"),
+      ),
+    )
+    .orderBy("instance")
+    .execute();
+  return rows.map((row) => ({
+    instance: row.instance,
+    agentEndpoint: row.agent_endpoint,
+    internalAddress: row.internal_address,
+    queryEndpoint: row.query_endpoint,
+  }));
+}
+
+/** Forget a replica, when it ends or its lease has run out. */
+export async function withdraw(db: Db, instance: string): Promise<void> {
+  await db.deleteFrom("health_replicas").where("instance", "=", instance).execute();
+}

@@ -1,0 +1,80 @@
+export {
+  type AccessToken,
+  ensureAccessToken,
+  findAccessToken,
+  hasAccessToken,
+  type NewAccessToken,
+} from "./access-tokens.ts";
+export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
+export { accessTokenHash, type AuthenticatorOptions, createAuthenticator } from "./authenticator.ts";
+export { pruneChallenges, useChallenge } from "./challenges.ts";
+export {
+  expireOrchestrators,
+  joinAsOrchestrator,
+  type OrchestratorNode,
+  orchestratorLost,
+} from "./control-plane-nodes.ts";
+export {
+  type EmbeddedPostgres,
+  EmbeddedPostgresError,
+  type EmbeddedPostgresOptions,
+  startEmbeddedPostgres,
+} from "./embedded-postgres.ts";
+export {
+  appendEvents,
+  currentRevision,
+  type EventBatch,
+  type ReadEventsOptions,
+  readEvents,
+  type StoredEvent,
+} from "./events.ts";
+export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
+export { advertise, type HealthReplica, listHealthReplicas, withdraw } from "./health-replicas.ts";
+export { keyOf, type NodeKey, ownerOfKey, saveKey } from "./identities.ts";
+export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
+export {
+  expireLease,
+  type Lease,
+  type LeaseClaim,
+  listLeases,
+  releaseLease,
+  renewLease,
+  takeLease,
+} from "./leases.ts";
+export {
+  type ListNodesOptions,
+  listNodes,
+  type NodeCursor,
+  type NodeFilter,
+  type NodeOrderColumn,
+  type NodePage,
+} from "./list-nodes.ts";
+export { migrate } from "./migrate.ts";
+export type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
+export {
+  findNodeIds,
+  getNode,
+  type InfoReport,
+  insertNode,
+  lockNode,
+  type NewNode,
+  type Removal,
+  removeNode,
+  saveHolds,
+  saveInfo,
+  saveMark,
+  saveMembership,
+} from "./nodes.ts";
+export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./request-ids.ts";
+export type { Database } from "./schema.ts";
+export {
+  type HeldNode,
+  heldBy,
+  openSessions,
+  type SessionHello,
+  type SessionOpening,
+} from "./sessions.ts";
+export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
+export { type ClusterSummary, clusterSummary } from "./summary.ts";
+export { getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./tombstones.ts";
+export { type StateChange, type Transition, writeTransitions } from "./transitions.ts";

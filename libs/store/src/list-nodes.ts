@@ -1,0 +1,193 @@
+import type {
+  ConnectionState,
+  HealthState,
+  MembershipState,
+  NodeType,
+  SchedulingState,
+  Selector,
+} from "@rollcall/domain";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import { type NodeRecord, type NodeRow, toNodeRecord } from "./node-record.ts";
+import { selectNodes } from "./node-rows.ts";
+import { type LabelCondition, toCondition } from "./selector-sql.ts";
+import type { Db } from "./store.ts";
+
+/** The columns a listing can be sorted by; ties are broken by id, in the same direction. */
+export type NodeOrderColumn =
+  | "id"
+  | "type"
+  | "approval"
+  | "status"
+  | "scheduling"
+  | "cores"
+  | "memory"
+  | "disk"
+  | "gpus"
+  | "created";
+
+/** Which nodes to list. An absent field restricts nothing; an empty list matches nothing. */
+export interface NodeFilter {
+  readonly types?: readonly NodeType[];
+  readonly memberships?: readonly MembershipState[];
+  /** Health words match compute nodes, connection words orchestrators. */
+  readonly statuses?: readonly (HealthState | ConnectionState)[];
+  readonly schedulings?: readonly SchedulingState[];
+  /** Over effective labels. */
+  readonly selector?: Selector;
+  readonly ids?: readonly string[];
+}
+
+/** Where a page ended; plain data, so that a page token can carry it. */
+export interface NodeCursor {
+  /** The value of the order column of the last node; absent when ordered by id. Times are in milliseconds. */
+  readonly value?: string | number;
+  readonly id: string;
+}
+
+/** One page of a listing. */
+export interface ListNodesOptions {
+  readonly filter: NodeFilter;
+  readonly orderBy: { readonly column: NodeOrderColumn; readonly descending: boolean };
+  /** Nodes at most. */
+  readonly limit: number;
+  /** The `next` of the page before, of the same filter and order; null for the first page. */
+  readonly after: NodeCursor | null;
+}
+
+/** A page of nodes; `next` is null on the last one. */
+export interface NodePage {
+  readonly nodes: readonly NodeRecord[];
+  readonly next: NodeCursor | null;
+}
+
+/** List nodes, a page at a time. Nodes that come, go or change in between are seen or not, but never twice while they keep their place. */
+export async function listNodes(db: Db, options: ListNodesOptions): Promise<NodePage> {
+  const { filter, orderBy, limit, after } = options;
+  const conditions = (filter.selector ?? []).map(toCondition);
+  const direction = orderBy.descending ? sql`desc` : sql`asc`;
+  const order = ORDERS[orderBy.column];
+  const where = [
+    ...stateConditions(filter),
+    ...conditions.flatMap((condition, index) => labelConditions(condition, index)),
+    ...(after === null ? [] : startAfter(orderBy, after, conditions)),
+  ];
+  const page = sql<{ id: string; sort: unknown }>`
+    select n.id, ${order.column} as sort
+    from nodes as n
+    join node_sessions as s on s.node_id = n.id
+    ${sql.join(conditions.map(labelJoin), sql` `)}
+    where ${where.length === 0 ? sql`true` : sql.join(where, sql` and `)}
+    order by ${orderBy.column === "id" ? sql`` : sql`${order.column} ${direction},`}
+      ${order.id} ${direction}
+    limit ${limit + 1}`;
+  const { rows: found } = await page.execute(db);
+  const shown = found.slice(0, limit);
+  const nodes = await readInOrder(db, shown.map(({ id }) => id));
+  const last = shown.at(-1);
+  if (found.length <= limit || last === undefined) return { nodes, next: null };
+  const value = orderBy.column === "id" ? {} : { value: toCursorValue(last.sort) };
+  return { nodes, next: { id: last.id, ...value } };
+}
+
+interface Order {
+  readonly column: RawBuilder<unknown>;
+  /** The id of the table that the column is in, so that one index serves both. */
+  readonly id: RawBuilder<unknown>;
+  /** The type that a cursor's value is cast to. */
+  readonly type: RawBuilder<unknown>;
+}
+
+const ORDERS: Readonly<Record<NodeOrderColumn, Order>> = {
+  id: ofNodes("id", sql`text`),
+  type: ofNodes("type", sql`text`),
+  approval: ofNodes("membership", sql`text`),
+  status: { column: sql`s.status`, id: sql`s.node_id`, type: sql`text` },
+  scheduling: ofNodes("scheduling", sql`text`),
+  cores: ofNodes("cores", sql`integer`),
+  memory: ofNodes("memory_bytes", sql`bigint`),
+  disk: ofNodes("disk_bytes", sql`bigint`),
+  gpus: ofNodes("gpus", sql`integer`),
+  created: ofNodes("created_at", sql`timestamptz`),
+};
+
+function ofNodes(column: string, type: RawBuilder<unknown>): Order {
+  return { column: sql.ref(`n.${column}`), id: sql`n.id`, type };
+}
+
+function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
+  return [
+    isOneOf(sql`n.type`, filter.types),
+    isOneOf(sql`n.membership`, filter.memberships),
+    isOneOf(sql`s.status`, filter.statuses),
+    isOneOf(sql`n.scheduling`, filter.schedulings),
+    isOneOf(sql`n.id`, filter.ids),
+  ].flat();
+}
+
+function isOneOf(
+  column: RawBuilder<unknown>,
+  values: readonly string[] | undefined,
+): RawBuilder<SqlBool>[] {
+  if (values === undefined) return [];
+  const [only] = values;
+  // Equality keeps the order of an index on (column, id); a list of values does not.
+  if (only !== undefined && values.length === 1) return [sql<SqlBool>`${column} = ${only}`];
+  return [sql<SqlBool>`${column} = any(${values}::text[])`];
+}
+
+function aliasOf(index: number): string {
+  return `l${index}`;
+}
+
+function labelJoin(condition: LabelCondition, index: number): RawBuilder<unknown> {
+  if (condition.kind === "absent") return sql``;
+  const label = sql.ref(aliasOf(index));
+  // At most one label of a key is effective, so the join multiplies nothing.
+  return sql`join node_labels as ${label} on ${label}.node_id = n.id`;
+}
+
+function labelConditions(condition: LabelCondition, index: number): RawBuilder<SqlBool>[] {
+  const { kind, key, value } = condition;
+  const label = kind === "present" ? sql.ref(aliasOf(index)) : sql`l`;
+  const isMet = sql<SqlBool>`${label}.effective and ${label}.key = ${key}
+    and ${value === null ? sql`true` : value(sql`${label}.value`)}`;
+  if (kind === "present") return [isMet];
+  return [
+    sql<SqlBool>`not exists (select from node_labels as l where l.node_id = n.id and ${isMet})`,
+  ];
+}
+
+function startAfter(
+  orderBy: ListNodesOptions["orderBy"],
+  after: NodeCursor,
+  conditions: readonly LabelCondition[],
+): RawBuilder<SqlBool>[] {
+  const beyond = orderBy.descending ? sql`<` : sql`>`;
+  if (orderBy.column === "id") {
+    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other.
+    const labels = conditions.flatMap(({ kind }, index) =>
+      kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
+    );
+    return [sql`n.id`, sql`s.node_id`, ...labels].map(
+      (id) => sql<SqlBool>`${id} ${beyond} ${after.id}`,
+    );
+  }
+  const { column, id, type } = ORDERS[orderBy.column];
+  const value = orderBy.column === "created" ? new Date(Number(after.value)) : after.value;
+  return [sql<SqlBool>`(${column}, ${id}) ${beyond} (${value}::${type}, ${after.id})`];
+}
+
+function toCursorValue(value: unknown): string | number {
+  if (value instanceof Date) return value.getTime();
+  return typeof value === "string" ? value : Number(value);
+}
+
+async function readInOrder(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  if (ids.length === 0) return [];
+  const rows: NodeRow[] = await selectNodes(db)
+    .where(sql<SqlBool>`n.id = any(${ids}::text[])`)
+    .execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  // One that was removed between the two queries is left out.
+  return ids.flatMap((id) => byId.get(id) ?? []).map(toNodeRecord);
+}

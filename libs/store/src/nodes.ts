@@ -1,0 +1,200 @@
+import type { Hold, Label, Mark, Membership, NodeType } from "@rollcall/domain";
+import { sql } from "kysely";
+import { replaceLabels } from "./labels.ts";
+import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
+import { selectNodes } from "./node-rows.ts";
+import type { Db, Tx } from "./store.ts";
+import { buryNode } from "./tombstones.ts";
+
+/** What a node is made of when it first registers. Its session row is created with it. */
+export interface NewNode {
+  readonly id: string;
+  readonly type: NodeType;
+  /** Since when is taken from the database's clock. */
+  readonly membership: Membership;
+}
+
+/** What a node says about itself. */
+export interface InfoReport {
+  readonly info: JsonInfo;
+  /** Equal digests mean equal reports, labels included. */
+  readonly digest: string;
+  readonly summary: InfoSummary;
+  /** Replaces all labels of the agent tier. */
+  readonly agentLabels: Readonly<Record<string, string>>;
+}
+
+/** Who removed a node, and why. */
+export interface Removal {
+  readonly actor: string;
+  /** Machine-readable; best that of the event of the same transaction. */
+  readonly reason: string;
+  /** For people; may be empty. */
+  readonly message?: string;
+}
+
+const MAX_MATCHES = 4;
+/** What ids are made of, so that anything else matches none. */
+const ID_PREFIX = /^[A-Za-z0-9._-]{1,63}$/;
+
+/** One node, or null. */
+export async function getNode(db: Db, id: string): Promise<NodeRecord | null> {
+  const row = await selectNodes(db).where("n.id", "=", id).executeTakeFirst();
+  return row === undefined ? null : toNodeRecord(row);
+}
+
+/** Ids equal to `ref` or starting with it, sorted, at most 4; an exact match is always among them. */
+export async function findNodeIds(db: Db, ref: string): Promise<readonly string[]> {
+  if (!ID_PREFIX.test(ref)) return [];
+  const beyond = `${ref.slice(0, -1)}${String.fromCharCode(ref.charCodeAt(ref.length - 1) + 1)}`;
+  const rows = await db
+    .selectFrom("nodes")
+    .select("id")
+    .where("id", ">=", ref)
+    .where("id", "<", beyond)
+    // An exact match sorts before all that it is a prefix of.
+    .orderBy("id")
+    .limit(MAX_MATCHES)
+    .execute();
+  return rows.map(({ id }) => id);
+}
+
+/** One node with its row locked until the transaction ends, or null. Lock several nodes in order of id. */
+export async function lockNode(tx: Tx, id: string): Promise<NodeRecord | null> {
+  const locked = await tx
+    .selectFrom("nodes")
+    .select("id")
+    .where("id", "=", id)
+    .forNoKeyUpdate()
+    .executeTakeFirst();
+  // A second statement, because the first one's snapshot may be older than the lock it waited for.
+  return locked === undefined ? null : getNode(tx, id);
+}
+
+/**
+ * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). False when the id is taken.
+ * Epochs start at 0, or go on from those of a node that had this id before, so that nothing of its sessions can be mistaken.
+ */
+export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
+  const { id, type, membership } = node;
+  const inserted = await tx
+    .insertInto("nodes")
+    .values({
+      id,
+      type,
+      membership: membership.state,
+      membership_reason: membership.reason,
+      membership_message: membership.message,
+      membership_actor: membership.actor,
+    })
+    .onConflict((conflict) => conflict.column("id").doNothing())
+    .returning("id")
+    .executeTakeFirst();
+  if (inserted === undefined) return false;
+  await sql`
+    insert into node_sessions (
+      node_id, node_type, epoch,
+      connection, connection_reason, connection_message, connection_actor,
+      health, health_reason, health_message, health_actor
+    )
+    values (
+      ${id}, ${type},
+      (select coalesce(max(last_epoch), 0) from node_tombstones where node_id = ${id}),
+      'DISCONNECTED', 'NEVER_CONNECTED', '', ${membership.actor},
+      'UNKNOWN', 'NEVER_CONNECTED', '', ${membership.actor}
+    )`.execute(tx);
+  return true;
+}
+
+/** Write a membership decision. Since when it holds is the database's. */
+export async function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
+  await tx
+    .updateTable("nodes")
+    .set({
+      membership: membership.state,
+      membership_since: sql<Date>`now()`,
+      membership_reason: membership.reason,
+      membership_message: membership.message,
+      membership_actor: membership.actor,
+      ...TOUCHED,
+    })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** Write the causes for which a node may take no work. */
+export async function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Promise<void> {
+  const lifted = sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end`;
+  await tx
+    .updateTable("nodes")
+    .set({
+      holds: JSON.stringify(holds),
+      ...(holds.length === 0 ? { eligible_since: lifted } : {}),
+      ...TOUCHED,
+    })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** Set or clear the operator's mark. Since when it stands is the database's. */
+export async function saveMark(tx: Tx, id: string, mark: Mark | null): Promise<void> {
+  await tx
+    .updateTable("nodes")
+    .set({
+      mark_since: mark === null ? null : sql<Date>`coalesce(mark_since, now())`,
+      mark_message: mark === null ? null : mark.message,
+      mark_actor: mark === null ? null : mark.actor,
+      ...TOUCHED,
+    })
+    .where("id", "=", id)
+    .execute();
+  // On the session too, so that a transition learns of the mark from the very row that it locks.
+  await tx
+    .updateTable("node_sessions")
+    .set({ marked: mark !== null })
+    .where("node_id", "=", id)
+    .execute();
+}
+
+/**
+ * Write what a node says about itself if it says something new; whether it did. The caller compares labels, which it has
+ * locked, to tell what changed.
+ */
+export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<boolean> {
+  const { info, digest, summary, agentLabels } = report;
+  const changed = await tx
+    .updateTable("nodes")
+    .set({
+      info: JSON.stringify(info),
+      info_digest: digest,
+      cores: summary.cores,
+      memory_bytes: BigInt(summary.memoryBytes),
+      disk_bytes: BigInt(summary.diskBytes),
+      gpus: summary.gpus,
+      ...TOUCHED,
+    })
+    .where("id", "=", id)
+    .where((where) =>
+      where.or([where("info_digest", "is", null), where("info_digest", "<>", digest)]),
+    )
+    .returning("id")
+    .executeTakeFirst();
+  if (changed === undefined) return false;
+  await replaceLabels(tx, id, "agent", toLabels(agentLabels));
+  return true;
+}
+
+/** Remove a node with all that belongs to it, leaving a tombstone. */
+export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
+  await buryNode(tx, node, removal);
+  await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
+}
+
+const TOUCHED = {
+  version: sql<number>`version + 1`,
+  updated_at: sql<Date>`now()`,
+};
+
+function toLabels(labels: Readonly<Record<string, string>>): readonly Label[] {
+  return Object.entries(labels).map(([key, value]) => ({ key, value, tier: "agent" }));
+}

@@ -1,0 +1,103 @@
+import type { Logger } from "@rollcall/runtime";
+import type {
+  PostgresCursor,
+  PostgresPool,
+  PostgresPoolClient,
+  PostgresQueryResult,
+} from "kysely";
+import pg from "pg";
+
+/** How a pool connects. */
+export interface PoolOptions {
+  readonly url: string;
+  /** Connections at most. */
+  readonly size: number;
+  readonly applicationName: string;
+  readonly log: Logger;
+  /** Longest a statement may run, lock waits included; 0 is for ever. */
+  readonly statementTimeoutMs: number;
+}
+
+/** How long to wait for a connection, new or from the pool. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** A transaction that says nothing for so long is cut, or a process that was stopped in one would hold up everybody. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+/** Beyond the server's own limit, so that only a server that does not answer at all is given up here. */
+const ANSWER_MARGIN_MS = 5_000;
+const IDLE_CONNECTION_MS = 30_000;
+
+const INT8_OID = 20;
+const TYPES: pg.CustomTypesConfig = {
+  // Revisions do not fit a double for ever; whoever counts casts to int4 and gets a number.
+  getTypeParser: (oid, format) =>
+    oid === INT8_OID && format !== "binary" ? BigInt : pg.types.getTypeParser(oid, format),
+};
+
+/** Settings of every connection, in a pool or alone. */
+export function connectionConfig(
+  options: Pick<PoolOptions, "url" | "applicationName">,
+): pg.ClientConfig {
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types: TYPES,
+  };
+}
+
+/** A bounded pool for Kysely that outlives restarts of the server. */
+export function createPool(options: PoolOptions): PostgresPool {
+  const { statementTimeoutMs, log } = options;
+  const answerTimeoutMs = statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS;
+  const pool = new pg.Pool({
+    ...connectionConfig(options),
+    max: options.size,
+    idleTimeoutMillis: IDLE_CONNECTION_MS,
+    statement_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    ...(answerTimeoutMs === 0 ? {} : { query_timeout: answerTimeoutMs }),
+  });
+  // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's for
+  // one that is in a transaction at that moment. Whoever uses the connection gets the error as well.
+  pool.on("error", (err) => log.debug({ err }, "database connection lost"));
+  pool.on("connect", (client) => {
+    client.on("error", (err) => log.debug({ err }, "database connection lost in use"));
+  });
+  return {
+    connect: async () => wrap(await pool.connect()),
+    end: () => pool.end(),
+  };
+}
+
+function wrap(client: pg.PoolClient): PostgresPoolClient {
+  let broken = false;
+  function query<R>(
+    text: string,
+    parameters: readonly unknown[],
+  ): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query(text: unknown, parameters: readonly unknown[] = []): unknown {
+    if (typeof text !== "string") throw new Error("this pool has no cursors");
+    return run(text, parameters);
+  }
+  async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
+    try {
+      const result = await client.query(text, [...parameters]);
+      if (text === "commit" && result.command === "ROLLBACK") {
+        throw new Error("transaction was rolled back: an error inside it was not passed on");
+      }
+      return result;
+    } catch (error) {
+      if (!isUnanswered(error)) throw error;
+      // The answer may still come, and would be taken for that of the next query.
+      broken = true;
+      throw new Error("Connection terminated: the server did not answer in time", { cause: error });
+    }
+  }
+  return { query, release: () => client.release(broken) };
+}
+
+function isUnanswered(error: unknown): boolean {
+  return String(error) === "Error: Query read timeout";
+}

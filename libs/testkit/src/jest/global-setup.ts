@@ -1,0 +1,41 @@
+import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  discardServer,
+  ownerFile,
+  SERVER_DIR_PREFIX,
+  SERVER_DIR_VARIABLE,
+} from "./test-server.ts";
+
+/**
+ * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database, so a
+ * run without such tests pays nothing.
+ */
+// biome-ignore lint/style/noDefaultExport: jest calls the default export of this file.
+export default async function setUp(): Promise<void> {
+  const parent = await realpath(tmpdir());
+  await discardAbandoned(parent);
+  const dir = await mkdtemp(join(parent, SERVER_DIR_PREFIX));
+  await writeFile(ownerFile(dir), `${process.pid}`);
+  process.env[SERVER_DIR_VARIABLE] = dir;
+}
+
+/** A run that was killed could not stop its server. */
+async function discardAbandoned(parent: string): Promise<void> {
+  for (const name of await readdir(parent)) {
+    if (!name.startsWith(SERVER_DIR_PREFIX)) continue;
+    const dir = join(parent, name);
+    const owner = Number(await readFile(ownerFile(dir), "utf8").catch(() => ""));
+    if (owner > 0 && !isAlive(owner)) await discardServer(dir);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as { readonly code?: unknown }).code !== "ESRCH";
+  }
+}

@@ -1,0 +1,36 @@
+import type { MembershipState, NodeType } from "@rollcall/domain";
+import { getNode, insertNode, type NodeRecord, type Store, saveInfo } from "@rollcall/store";
+
+/** What a test wants to be special about a node. */
+export interface TestNodeOptions {
+  readonly type?: NodeType;
+  readonly membership?: MembershipState;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly cores?: number;
+  readonly memoryBytes?: number;
+  readonly diskBytes?: number;
+  readonly gpus?: number;
+}
+
+/** Put a node into the record without any event: an approved compute node, unless told otherwise. */
+export async function addNode(
+  store: Store,
+  id: string,
+  options: TestNodeOptions = {},
+): Promise<NodeRecord> {
+  const { type = "COMPUTE", membership: state = "APPROVED", labels = {} } = options;
+  const { cores = 4, memoryBytes = 8e9, diskBytes = 1e11, gpus = 0 } = options;
+  return store.transaction(async (tx) => {
+    const membership = { state, sinceMs: 0, reason: "TESTED", message: "", actor: "system" };
+    await insertNode(tx, { id, type, membership });
+    await saveInfo(tx, id, {
+      info: { hostname: id },
+      digest: `digest of ${id}`,
+      summary: { cores, memoryBytes, diskBytes, gpus },
+      agentLabels: labels,
+    });
+    const node = await getNode(tx, id);
+    if (node === null) throw new Error(`node ${id} was not added`);
+    return node;
+  });
+}

@@ -1,0 +1,31 @@
+export {
+  connectionStateFromProto,
+  connectionStateToProto,
+  healthStateFromProto,
+  healthStateToProto,
+  holdKindToProto,
+  labelTierToProto,
+  membershipStateFromProto,
+  membershipStateToProto,
+  nodeTypeFromProto,
+  nodeTypeToProto,
+  schedulingStateFromProto,
+  schedulingStateToProto,
+} from "./enums.ts";
+export { type EventFacts, eventToProto } from "./event.ts";
+export { type NodeBeforeReport, nodeInfoEvents } from "./info-events.ts";
+export { type NodeFacts, nodeToProto } from "./node.ts";
+export {
+  type NodeInfoRecord,
+  nodeInfoDigest,
+  nodeInfoToRecord,
+  nodeInfoViolations,
+  recordToNodeInfo,
+} from "./node-info.ts";
+export {
+  connectionToProto,
+  healthToProto,
+  labelsToProto,
+  membershipToProto,
+  schedulingToProto,
+} from "./states.ts";

@@ -1,0 +1,105 @@
+import { createHash } from "node:crypto";
+import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufbuild/protobuf";
+import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { checkAgentLabels, type Json, type LabelViolation } from "@rollcall/domain";
+
+/** What a node says about itself, in the form that the record keeps. The store's InfoReport is one. */
+export interface NodeInfoRecord {
+  /** The message as protobuf JSON, keys sorted, labels included. */
+  readonly info: { readonly [key: string]: Json };
+  /** SHA-256 of `info` in hexadecimal: equal digests mean equal reports. */
+  readonly digest: string;
+  /** The figures that listings sort and add up. */
+  readonly summary: {
+    /** Logical processors. */
+    readonly cores: number;
+    readonly memoryBytes: number;
+    readonly diskBytes: number;
+    readonly gpus: number;
+  };
+  readonly agentLabels: Readonly<Record<string, string>>;
+}
+
+/** What a column of the record holds; no machine has more. */
+const MOST_CORES = 2 ** 31 - 1;
+
+/** Convert what a node says about itself; ask nodeInfoViolations first. Unknown fields are dropped. */
+export function nodeInfoToRecord(info: NodeInfo): NodeInfoRecord {
+  const json = canonicalInfo(info);
+  return {
+    info: json,
+    digest: digestOf(json),
+    summary: {
+      cores: Math.min(info.cpu?.threads || info.cpu?.cores || 0, MOST_CORES),
+      memoryBytes: toSafeNumber(info.memoryBytes),
+      diskBytes: toSafeNumber(info.diskBytes),
+      gpus: info.gpus.length,
+    },
+    agentLabels: { ...info.labels },
+  };
+}
+
+/** Read back what nodeInfoToRecord wrote, an older version's form included. Anything else comes out empty. */
+export function recordToNodeInfo(info: Json): NodeInfo {
+  try {
+    return fromJson(NodeInfoSchema, info as JsonValue, { ignoreUnknownFields: true });
+  } catch {
+    // A row that nobody of ours wrote must not make the node unreadable; what it says of itself comes with its next report.
+    return create(NodeInfoSchema);
+  }
+}
+
+/**
+ * The digest that a Hello carries so that an unchanged report need not be sent: 32 bytes, the binary form of
+ * NodeInfoRecord.digest. Agents must use this one; with any other they only send their report each time.
+ */
+export function nodeInfoDigest(info: NodeInfo): Uint8Array {
+  return createHash("sha256")
+    .update(JSON.stringify(canonicalInfo(info)))
+    .digest();
+}
+
+/**
+ * Everything about a report that the record cannot take, beyond the rules written in the proto. Those of labels are
+ * INVALID_LABEL, all others INVALID_REQUEST.
+ */
+export function nodeInfoViolations(info: NodeInfo): {
+  readonly labels: readonly LabelViolation[];
+  readonly others: readonly LabelViolation[];
+} {
+  const others = textsWithNul(canonicalInfo(info), "info").map((field) => ({
+    field,
+    description: "a text may not contain the character U+0000",
+  }));
+  return { labels: checkAgentLabels(info.labels), others };
+}
+
+function digestOf(json: Json): string {
+  return createHash("sha256").update(JSON.stringify(json)).digest("hex");
+}
+
+function canonicalInfo(info: NodeInfo): { readonly [key: string]: Json } {
+  const json = toJson(NodeInfoSchema, info) as JsonObject;
+  return sortKeys(json) as { readonly [key: string]: Json };
+}
+
+/** Map entries come in the order in which they were sent; two reports that differ in it alone say the same. */
+function sortKeys(value: JsonValue): Json {
+  if (Array.isArray(value)) return value.map(sortKeys);
+  if (value === null || typeof value !== "object") return value;
+  const entries = Object.entries(value);
+  entries.sort(([left], [right]) => (left < right ? -1 : 1));
+  return Object.fromEntries(entries.map(([key, item]) => [key, sortKeys(item)]));
+}
+
+/** Postgres refuses U+0000 in texts, and one row that is refused fails the batch that it is part of. */
+function textsWithNul(value: Json, path: string): string[] {
+  if (typeof value === "string") return value.includes("\0") ? [path] : [];
+  if (value === null || typeof value !== "object") return [];
+  return Object.entries(value).flatMap(([key, item]) => textsWithNul(item, `${path}.${key}`));
+}
+
+/** Sizes beyond 2^53 bytes are no machine's; they are cut so that sums stay exact. */
+function toSafeNumber(value: bigint): number {
+  return value > BigInt(Number.MAX_SAFE_INTEGER) ? Number.MAX_SAFE_INTEGER : Number(value);
+}

@@ -1,0 +1,74 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  ConnectionSchema,
+  HealthSchema,
+  LabelSchema,
+  MembershipSchema,
+  type Connection as ProtoConnection,
+  type Health as ProtoHealth,
+  type Label as ProtoLabel,
+  type Membership as ProtoMembership,
+  type Scheduling as ProtoScheduling,
+  SchedulingSchema,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  type Connection,
+  effectiveLabels,
+  type Health,
+  type Label,
+  type Membership,
+  type Scheduling,
+  type Stated,
+} from "@rollcall/domain";
+import {
+  connectionStateToProto,
+  healthStateToProto,
+  holdKindToProto,
+  labelTierToProto,
+  membershipStateToProto,
+  schedulingStateToProto,
+} from "./enums.ts";
+
+export function membershipToProto(membership: Membership): ProtoMembership {
+  const state = membershipStateToProto(membership.state);
+  return create(MembershipSchema, { ...circumstances(membership), state });
+}
+
+export function connectionToProto(connection: Connection): ProtoConnection {
+  const state = connectionStateToProto(connection.state);
+  return create(ConnectionSchema, { ...circumstances(connection), state });
+}
+
+export function healthToProto(health: Health): ProtoHealth {
+  return create(HealthSchema, {
+    ...circumstances(health),
+    state: healthStateToProto(health.state),
+  });
+}
+
+export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
+  return create(SchedulingSchema, {
+    ...circumstances(scheduling),
+    state: schedulingStateToProto(scheduling.state),
+    // The domain always has a reason; the contract leaves it empty for an eligible node.
+    reason: scheduling.state === "ELIGIBLE" ? "" : scheduling.reason,
+    holds: scheduling.holds.map(({ kind, sinceMs, message, actor }) => ({
+      kind: holdKindToProto(kind),
+      since: timestampFromMs(sinceMs),
+      message,
+      actor,
+    })),
+  });
+}
+
+/** The labels in effect out of those of every tier, by key. */
+export function labelsToProto(labels: readonly Label[]): ProtoLabel[] {
+  return effectiveLabels(labels).map(({ key, value, tier }) =>
+    create(LabelSchema, { key, value, tier: labelTierToProto(tier) }),
+  );
+}
+
+function circumstances({ sinceMs, reason, message, actor }: Stated<string>) {
+  return { since: timestampFromMs(sinceMs), reason, message, actor };
+}

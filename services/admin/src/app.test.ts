@@ -1,0 +1,33 @@
+import { describe, expect, it } from "@jest/globals";
+import { isReady, silentLogger, systemClock } from "@rollcall/runtime";
+import type { Store } from "@rollcall/store";
+import { createTestDatabase } from "@rollcall/testkit";
+import { createApp } from "./app.ts";
+
+function appOf(store: Store) {
+  return createApp({
+    store,
+    clock: systemClock,
+    log: silentLogger,
+  });
+}
+
+describe("createApp()", () => {
+  it("should be ready while the record can be reached, and only then", async () => {
+    const database = await createTestDatabase();
+    try {
+      const store = await database.openStore();
+      const app = appOf(store);
+      const ready = await app.ready();
+      expect(isReady(ready)).toBe(true);
+      expect(ready["store"]?.message).toMatch(/^at revision \d+$/);
+      await store.close();
+      expect(await app.ready()).toEqual({
+        store: { ok: false, message: "the record cannot be reached" },
+      });
+      await app.close();
+    } finally {
+      await database.drop();
+    }
+  });
+});

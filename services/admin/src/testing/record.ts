@@ -1,0 +1,68 @@
+import { decideMembership, type HealthState, type MembershipState } from "@rollcall/domain";
+import {
+  appendEvents,
+  insertNode,
+  joinAsOrchestrator,
+  openSessions,
+  orchestratorLost,
+  readEvents,
+  type Store,
+  type StoredEvent,
+  saveKey,
+  saveMembership,
+  writeTransitions,
+} from "@rollcall/store";
+
+/** Add a node as registration does, and move it on to a membership. */
+export async function addNode(
+  store: Store,
+  id: string,
+  state: MembershipState = "PENDING",
+): Promise<void> {
+  const by = { actor: "system", message: "", atMs: 0 };
+  const decision = decideMembership(null, id, { kind: "register", manualApproval: true }, by);
+  if (!decision.ok || decision.next === null) throw new Error("a new node was refused");
+  const membership = decision.next;
+  await store.transaction(async (tx) => {
+    await insertNode(tx, { id, type: "COMPUTE", membership });
+    const publicKey = new Uint8Array(32);
+    await saveKey(tx, { nodeId: id, publicKey, fingerprint: `SHA256:${id}` });
+    if (state !== "PENDING") {
+      const reason = `WAS_${state}`;
+      await saveMembership(tx, id, { ...membership, state, reason, message: "earlier" });
+    }
+  });
+}
+
+/** Show a control-plane process as a node, and lose it again if told so. */
+export async function addOrchestrator(store: Store, nodeId: string, lost = false): Promise<void> {
+  const instance = `instance-of-${nodeId}`;
+  await joinAsOrchestrator(store, {
+    nodeId,
+    instance,
+    info: {},
+    infoDigest: "none",
+    summary: { cores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 },
+    labels: {},
+    address: "127.0.0.1:7710",
+  });
+  if (!lost) return;
+  await store.transaction(async (tx) => {
+    await appendEvents(tx, await orchestratorLost(tx, { instance, signal: "goodbye", actor: "x" }));
+  });
+}
+
+/** Have a health replica hold a node's stream and find it so. */
+export async function observe(store: Store, nodeId: string, health: HealthState): Promise<void> {
+  const replicaId = "replica-1";
+  const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
+  const [session] = await store.transaction((tx) => openSessions(tx, [{ nodeId, ...origin }]));
+  if (session?.outcome !== "OPENED") throw new Error("no session was opened");
+  const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };
+  await writeTransitions(store, replicaId, [{ nodeId, epoch: session.epoch, health: state }]);
+}
+
+/** What the log says of a node. */
+export async function eventsOf(store: Store, subject: string): Promise<readonly StoredEvent[]> {
+  return (await readEvents(store.db, { after: 0n, limit: 10_000, subject })).events;
+}

@@ -1,0 +1,92 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { createMetrics, createRpcServer, silentLogger, systemClock } from "@rollcall/runtime";
+import {
+  accessTokenHash,
+  createAuthenticator,
+  ensureAccessToken,
+  type Store,
+} from "@rollcall/store";
+import { createApp } from "../index.ts";
+
+/** The record of a rig; the testkit's TestDatabase is one. */
+export interface RigRecord {
+  readonly store: Store;
+  /** Called when the rig is closed. */
+  drop?(): Promise<void>;
+}
+
+/** An access token, its text and how it is written as an actor. */
+export interface TestToken {
+  readonly text: string;
+  readonly actor: string;
+}
+
+/** An admin on a port of its own, and a client with an operator's token. */
+export interface Rig {
+  readonly store: Store;
+  /** For example "http://127.0.0.1:41234". */
+  readonly baseUrl: string;
+  readonly operator: TestToken;
+  readonly admin: Client<typeof AdminService>;
+  /** A further client; without a token unless one is given. */
+  client(token?: string): Client<typeof AdminService>;
+  close(): Promise<void>;
+}
+
+/** Start an admin as a process of its own would, on a real port and the real store. */
+export async function startRig(record: RigRecord): Promise<Rig> {
+  const { store } = record;
+  const [clock, log] = [systemClock, silentLogger];
+  const app = createApp({ store, clock, log });
+  const server = await createRpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    routes: app.routes,
+    services: app.services,
+    policies: app.policies,
+    authenticate: createAuthenticator({ store, clock }),
+    log,
+    metrics: createMetrics({ defaults: false }),
+  });
+  const baseUrl = `http://127.0.0.1:${server.port}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  const client = (token?: string) => {
+    const interceptors = token === undefined ? [] : [withToken(token)];
+    return createClient(
+      AdminService,
+      createGrpcTransport({ baseUrl, sessionManager, interceptors }),
+    );
+  };
+  const operator = await createToken(store, "operator");
+  return {
+    store,
+    baseUrl,
+    operator,
+    admin: client(operator.text),
+    client,
+    close: async () => {
+      sessionManager.abort();
+      await server.close();
+      await app.close();
+      await record.drop?.();
+    },
+  };
+}
+
+/** Keep a new access token of a role. */
+export async function createToken(store: Store, role: string): Promise<TestToken> {
+  const text = `test-${randomBytes(24).toString("base64url")}`;
+  const id = randomUUID();
+  await ensureAccessToken(store.db, { id, name: role, role, hash: accessTokenHash(text) });
+  return { text, actor: `token:${id}` };
+}
+
+function withToken(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}

@@ -1,0 +1,157 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { toDuration } from "./stream/hello.ts";
+import type { AgentHarness, HarnessOptions } from "./testing/agent-harness.ts";
+import { FakeControlPlane } from "./testing/fake-control-plane.ts";
+import { startAgent, startKnown } from "./testing/running-agent.ts";
+
+let harness: AgentHarness;
+afterEach(() => harness.kill());
+
+async function start(options: HarnessOptions = {}): Promise<AgentHarness> {
+  harness = await startAgent(options);
+  return harness;
+}
+
+async function startRegistered(...args: Parameters<typeof startKnown>): Promise<AgentHarness> {
+  harness = await startKnown(...args);
+  return harness;
+}
+
+describe("createAgent(): losing a connection", () => {
+  it("should open a new connection when Acks stay away for 20 s", async () => {
+    const { clock, plane, agent } = await start();
+    plane.latest.acking = false;
+    await clock.advance(19_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+    expect(plane.streams[0]?.isOpen).toBe(false);
+    expect(agent.status()).toMatchObject({ phase: "connected", sessionEpoch: 2n });
+  });
+
+  it("should never wait longer than a third of the time to UNHEALTHY", async () => {
+    const plane = new FakeControlPlane();
+    plane.settings = {
+      heartbeatInterval: toDuration(4_000),
+      unhealthyAfter: toDuration(12_000),
+    };
+    const { clock } = await start({ plane });
+    await clock.advance(1_000);
+    plane.latest.acking = false;
+    await clock.advance(6_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+  });
+
+  it("should not take a stretched interval for silence", async () => {
+    const plane = new FakeControlPlane();
+    plane.settings = {
+      heartbeatInterval: toDuration(60_000),
+      unhealthyAfter: toDuration(180_000),
+    };
+    const { clock } = await start({ plane });
+    await clock.advance(240_000);
+    expect(plane.attempts).toHaveLength(1);
+    plane.latest.acking = false;
+    await clock.advance(64_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+  });
+
+  it("should give up a connection that does not come within 5 s, and try the next endpoint", async () => {
+    const { clock, plane, agent } = await startRegistered((it) => {
+      it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
+      it.paths.set("10.0.0.1:7701", "black-hole");
+    });
+    await clock.advance(4_999);
+    expect(plane.attempts).toEqual(["10.0.0.1:7701"]);
+    await clock.advance(1);
+    expect(plane.attempts).toEqual(["10.0.0.1:7701", "10.0.0.2:7701"]);
+    expect(agent.status().endpoint).toBe("10.0.0.2:7701");
+  });
+
+  it("should back off with full jitter while nobody is there", async () => {
+    const { clock, plane } = await start({ random: () => 0.999 });
+    plane.registryError = new Error("away");
+    plane.paths.set("10.0.0.1:7701", "refused");
+    plane.latest.end();
+    const at: number[] = [];
+    for (let second = 0; second < 100; second += 1) {
+      const before = plane.attempts.length;
+      await clock.advance(1_000);
+      if (plane.attempts.length > before) at.push(second + 1);
+    }
+    // Nearly 1, 2, 4, 8, 16, then 20 s each: never longer than a third of the time to UNHEALTHY.
+    expect(at).toEqual([1, 3, 7, 15, 31, 51, 71, 91]);
+  });
+
+  it("should register again after five failures in a row to reach any endpoint, and follow what it learns", async () => {
+    const { clock, plane, agent } = await startRegistered(
+      (it) => it.paths.set("10.0.0.1:7701", "refused"),
+      { random: () => 0.5 },
+    );
+    plane.endpoints = ["10.0.0.9:7701"];
+    await clock.advance(60_000);
+    expect(plane.attempts).toEqual([...Array(5).fill("10.0.0.1:7701"), "10.0.0.9:7701"]);
+    expect(plane.registrations).toHaveLength(1);
+    expect(agent.status().phase).toBe("connected");
+    expect(harness.sentinel?.healthEndpoints).toEqual(["10.0.0.9:7701"]);
+  });
+
+  it("should go on trying the endpoints it knows while the registry is away too", async () => {
+    const { clock, plane, agent } = await startRegistered((it) => {
+      it.paths.set("10.0.0.1:7701", "black-hole");
+      it.registryError = new Error("away");
+    });
+    await clock.advance(40_000);
+    expect(plane.registrations.length).toBeGreaterThan(0);
+    plane.paths.delete("10.0.0.1:7701");
+    await clock.advance(5_000);
+    expect(agent.status().phase).toBe("connected");
+  });
+
+  it("should come back after the server's time, and no sooner", async () => {
+    const { clock, plane } = await start();
+    plane.latest.goAway({
+      reason: ErrorReason.SERVER_SHUTTING_DOWN,
+      action: GoAwayAction.RECONNECT,
+      retryAfter: toDuration(7_000),
+    });
+    await clock.advance(6_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+  });
+
+  it("should obey a hello that is turned away", async () => {
+    const plane = new FakeControlPlane();
+    plane.refusal = { reason: ErrorReason.OVERLOADED, retryAfter: toDuration(30_000) };
+    const { clock } = await start({ plane });
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(29_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+  });
+
+  it("should wait at least 30 s after another process took its identity", async () => {
+    const { clock, plane } = await start();
+    plane.latest.goAway({ reason: ErrorReason.SESSION_SUPERSEDED });
+    await clock.advance(29_999);
+    expect(plane.attempts).toHaveLength(1);
+    await clock.advance(1);
+    expect(plane.attempts).toHaveLength(2);
+  });
+
+  it("should give up a Hello that is not answered", async () => {
+    const plane = new FakeControlPlane();
+    plane.ignoresHello = true;
+    const { clock } = await start({ plane });
+    await clock.advance(20_000);
+    expect(plane.attempts).toHaveLength(2);
+  });
+});

@@ -1,0 +1,24 @@
+import type { MembershipState } from "@rollcall/domain";
+
+/** What an agent is about. */
+export type AgentPhase =
+  | "starting"
+  | "registering"
+  | "connecting"
+  | "connected"
+  /** Between attempts. */
+  | "waiting"
+  /** Deleted by an operator: it does nothing until it is started again. */
+  | "idle"
+  | "closed";
+
+/** How an agent fares. */
+export interface AgentStatus {
+  readonly phase: AgentPhase;
+  readonly nodeId: string;
+  /** The health replica that holds the stream. */
+  readonly endpoint: string | undefined;
+  readonly sessionEpoch: bigint | undefined;
+  /** What the operators decided, as far as the agent was told. */
+  readonly membership: MembershipState | undefined;
+}

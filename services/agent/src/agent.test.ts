@@ -1,0 +1,247 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { toDuration } from "./stream/hello.ts";
+import { type AgentHarness, createHarness, type HarnessOptions } from "./testing/agent-harness.ts";
+import { FakeControlPlane } from "./testing/fake-control-plane.ts";
+import { settle } from "./testing/manual-clock.ts";
+import { beatsOf, kindsOf, startAgent, startKnown } from "./testing/running-agent.ts";
+
+let harness: AgentHarness;
+afterEach(() => harness.kill());
+
+async function start(options: HarnessOptions = {}): Promise<AgentHarness> {
+  harness = await startAgent(options);
+  return harness;
+}
+
+async function startRegistered(...args: Parameters<typeof startKnown>): Promise<AgentHarness> {
+  harness = await startKnown(...args);
+  return harness;
+}
+
+describe("createAgent(): joining", () => {
+  it("should register, connect, prove its key and beat at once", async () => {
+    const { agent, plane, sentinel } = await start();
+    expect(plane.registrations).toHaveLength(1);
+    expect(plane.registrations[0]?.info.labels).toEqual({ zone: "a" });
+    expect(kindsOf(harness)).toEqual(["hello", "beat"]);
+    expect(agent.status()).toEqual({
+      phase: "connected",
+      nodeId: "node-1",
+      endpoint: "10.0.0.1:7701",
+      sessionEpoch: 1n,
+      membership: "APPROVED",
+    });
+    expect(sentinel).toEqual({
+      nodeId: "node-1",
+      keyFingerprint: keyFingerprint(harness.keyPair.publicKey),
+      clusterId: "cluster-1",
+      healthEndpoints: ["10.0.0.1:7701"],
+    });
+  });
+
+  it("should skip registration with a sentinel", async () => {
+    const { plane, agent } = await startRegistered();
+    expect(plane.registrations).toEqual([]);
+    expect(agent.status().phase).toBe("connected");
+  });
+
+  it.each([
+    ["another node's", { nodeId: "node-2" }],
+    ["another key's", { keyFingerprint: "SHA256:other" }],
+  ])("should register in spite of %s sentinel", async (_, change) => {
+    const keyPair = generateKeyPair();
+    const { plane } = await start({
+      keyPair,
+      sentinel: {
+        nodeId: "node-1",
+        keyFingerprint: keyFingerprint(keyPair.publicKey),
+        clusterId: "cluster-1",
+        healthEndpoints: ["10.0.0.1:7701"],
+        ...change,
+      },
+    });
+    expect(plane.registrations).toHaveLength(1);
+  });
+
+  it("should send its wish and its digest, and its report only when the server lacks it", async () => {
+    const plane = new FakeControlPlane();
+    plane.welcome = { nodeInfoWanted: true };
+    await start({ plane, wishedHeartbeatMs: 5_500 });
+    expect(kindsOf(harness)).toEqual(["hello", "beat", "nodeInfo"]);
+    const [hello] = plane.latest.received;
+    expect(hello?.value).toMatchObject({
+      bootId: "boot-1",
+      machineFingerprint: "machine-1",
+      wishedHeartbeatInterval: { seconds: 5n, nanos: 500_000_000 },
+    });
+    expect(hello?.case === "hello" && hello.value.nodeInfoDigest).toHaveLength(32);
+  });
+
+  it("should keep trying while the registry is away, and not end", async () => {
+    const plane = new FakeControlPlane();
+    plane.registryError = new Error("connection refused");
+    const { clock, agent } = await start({ plane, random: () => 0.5 });
+    await clock.advance(120_000);
+    // Backoff is bounded by a third of the time to UNHEALTHY, halved by this test's jitter.
+    expect(plane.registrations.length).toBeGreaterThan(10);
+    expect(agent.status().phase).toBe("waiting");
+    plane.registryError = undefined;
+    await clock.advance(20_000);
+    expect(agent.status().phase).toBe("connected");
+    const warnings = harness.logged.filter((line) => line.level === "warn");
+    expect(warnings.map((line) => line.message)).toEqual(["connection failed"]);
+  });
+
+  it("should tell an operator that it waits for approval, and hear of it as it happens", async () => {
+    const plane = new FakeControlPlane();
+    plane.membership = MembershipState.PENDING;
+    const { agent, logged } = await start({ plane });
+    expect(agent.status().membership).toBe("PENDING");
+    expect(logged.map((line) => line.message)).toContain("waiting for an operator's approval");
+    plane.latest.send({ case: "membership", value: { state: MembershipState.APPROVED } as never });
+    await settle();
+    expect(agent.status().membership).toBe("APPROVED");
+  });
+
+  it("should mind no clock: a day's difference is worth a warning, nothing else", async () => {
+    const plane = new FakeControlPlane();
+    plane.welcome = { serverTime: { seconds: 1_700_000_000n, nanos: 0 } };
+    harness = createHarness({ plane });
+    harness.clock.jumpWallTime(-86_400_000);
+    harness.start();
+    await harness.clock.advance(60_000);
+    harness.clock.jumpWallTime(2 * 86_400_000);
+    await harness.clock.advance(60_000);
+    expect(plane.attempts).toHaveLength(1);
+    expect(beatsOf(harness)).toHaveLength(9);
+    const skew = harness.logged.find((line) => line.message.includes("clock"));
+    expect(skew?.fields.skew_ms).toBe(-86_400_000);
+  });
+});
+
+describe("createAgent(): beating", () => {
+  it("should beat at the server's interval with rising sequence, leaving out totals sent before", async () => {
+    const { clock, plane } = await start();
+    await clock.advance(45_000);
+    expect(beatsOf(harness).map((beat) => beat.sequence)).toEqual([1, 2, 3, 4]);
+    expect(beatsOf(harness).map((beat) => beat.usage?.memoryTotalMib)).toEqual([16_384, 0, 0, 0]);
+    expect(beatsOf(harness)[3]?.usage).toMatchObject({ cpuPercent: 12.3, memoryUsedMib: 4_096 });
+    expect(plane.attempts).toHaveLength(1);
+  });
+
+  it("should send totals again when they change, and all of them on a new stream", async () => {
+    const { clock, plane } = await start();
+    harness.usage = { ...harness.usage, memory: { usedBytes: 0, totalBytes: 2 ** 30 } };
+    await clock.advance(15_000);
+    expect(beatsOf(harness)[1]?.usage).toMatchObject({ memoryTotalMib: 1024, diskTotalMib: 0 });
+    plane.latest.end();
+    await clock.advance(0);
+    expect(beatsOf(harness)[0]?.usage).toMatchObject({
+      memoryTotalMib: 1024,
+      diskTotalMib: 102_400,
+    });
+  });
+
+  it("should measure shortly before each beat, never waiting for it", async () => {
+    const { clock } = await start();
+    const before = harness.measurements;
+    await clock.advance(13_900);
+    expect(harness.measurements).toBe(before);
+    await clock.advance(200);
+    expect(harness.measurements).toBe(before + 1);
+  });
+
+  it("should obey a new interval at once, counted from the last beat", async () => {
+    const { clock, plane } = await start();
+    await clock.advance(5_000);
+    plane.latest.send({
+      case: "settings",
+      value: { heartbeatInterval: toDuration(2_000) } as never,
+    });
+    await settle();
+    expect(beatsOf(harness)).toHaveLength(2);
+    await clock.advance(4_000);
+    expect(beatsOf(harness)).toHaveLength(4);
+    plane.latest.send({ case: "ack", value: { sequence: 4, nextIntervalMs: 10_000 } as never });
+    await clock.advance(9_999);
+    expect(beatsOf(harness)).toHaveLength(4);
+    await clock.advance(1);
+    expect(beatsOf(harness)).toHaveLength(5);
+  });
+
+  it("should report what it is at its interval, and sooner when it has changed", async () => {
+    const plane = new FakeControlPlane();
+    plane.settings = { ...plane.settings, infoInterval: toDuration(300_000) };
+    const { clock } = await start({ plane });
+    const reports = () => kindsOf(harness).filter((kind) => kind === "nodeInfo").length;
+    await clock.advance(119_999);
+    expect(reports()).toBe(0);
+    harness.facts = { ...harness.facts, memoryBytes: 1 };
+    await clock.advance(1);
+    expect(reports()).toBe(1);
+    await clock.advance(299_999);
+    expect(reports()).toBe(1);
+    await clock.advance(1);
+    expect(reports()).toBe(2);
+  });
+});
+
+describe("createAgent(): ending", () => {
+  it("should say goodbye last, wait until it was taken, and connect no more", async () => {
+    const { plane, clock, agent } = await start();
+    await agent.close("the agent was stopped");
+    await harness.ended();
+    expect(plane.latest.received.at(-1)).toMatchObject({
+      case: "goodbye",
+      value: { reason: "the agent was stopped" },
+    });
+    expect(plane.latest.isFinished).toBe(true);
+    await clock.advance(600_000);
+    expect(plane.attempts).toHaveLength(1);
+    expect(agent.status().phase).toBe("closed");
+  });
+
+  it("should wait 5 s for it at the most", async () => {
+    const { plane, clock, agent } = await start();
+    const { latest } = plane;
+    latest.end = () => {};
+    let closed = false;
+    const closing = agent.close("stop").then(() => {
+      closed = true;
+    });
+    await clock.advance(4_999);
+    expect(closed).toBe(false);
+    await clock.advance(1);
+    await closing;
+    expect(latest.isOpen).toBe(false);
+  });
+
+  it.each([
+    ["registering", { registryError: new Error("away") }],
+    ["connecting", { paths: new Map([["10.0.0.1:7701", "black-hole"]]) }],
+    ["greeting", { ignoresHello: true }],
+  ])("should end at once while %s", async (_, trouble) => {
+    const plane = Object.assign(new FakeControlPlane(), trouble);
+    const { agent } = await start({ plane, random: () => 0.5 });
+    await agent.close("stop");
+    await harness.ended();
+    expect(agent.status().phase).toBe("closed");
+  });
+
+  it("should leave without a word when its task is aborted", async () => {
+    const { plane } = await start();
+    await harness.kill();
+    expect(plane.latest.isOpen).toBe(false);
+    expect(kindsOf(harness)).not.toContain("goodbye");
+  });
+
+  it("should start again after a restart with what it remembers", async () => {
+    const { plane, keyPair, agent, sentinel } = await start();
+    await agent.close("stop");
+    await start({ plane, keyPair, ...(sentinel && { sentinel }) });
+    expect(plane.registrations).toHaveLength(1);
+    expect(harness.agent.status()).toMatchObject({ phase: "connected", sessionEpoch: 2n });
+  });
+});

@@ -1,0 +1,65 @@
+import type { Logger, Task } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/runtime/client";
+import type { AgentStatus } from "./agent-status.ts";
+import type { NodeDescription } from "./convert.ts";
+import type { FactsReader } from "./facts/facts-reader.ts";
+import { createNodeInfoKeeper } from "./info/node-info-keeper.ts";
+import type { Registrar } from "./registration/registrar.ts";
+import type { StateDirectory } from "./state/state-directory.ts";
+import type { HeartbeatTransport } from "./stream/heartbeat-transport.ts";
+import type { AgentIdentity } from "./stream/hello.ts";
+import { StayConnected } from "./tasks/stay-connected.ts";
+import { createUsageFeed } from "./usage/usage-feed.ts";
+import type { UsageSampler } from "./usage/usage-sampler.ts";
+
+/** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
+export interface AgentDeps {
+  readonly identity: AgentIdentity;
+  readonly description: NodeDescription;
+  /** The sentinel's keeper. */
+  readonly state: Pick<StateDirectory, "readSentinel" | "writeSentinel" | "removeSentinel">;
+  readonly facts: FactsReader;
+  readonly usage: UsageSampler;
+  readonly registrar: Registrar;
+  readonly transport: HeartbeatTransport;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Numbers from 0 to less than 1, for jitter. */
+  readonly random: () => number;
+  /** The longest time between two looks at whether the machine has changed. Default 1 minute. */
+  readonly infoCheckMs?: number;
+  /** The least time between two measurements of usage. Default 0: one a beat. */
+  readonly usageGapMs?: number;
+}
+
+/** An agent. It works while its tasks are run. */
+export interface Agent {
+  readonly tasks: readonly Task[];
+  status(): AgentStatus;
+  /**
+   * Say goodbye to the server, and wait until it has taken it, at most 5 s; then end for good. The task ends too.
+   */
+  close(reason: string): Promise<void>;
+}
+
+const DEFAULT_INFO_CHECK_MS = 60_000;
+
+/** Create an agent. No file is read and no connection is made before its task runs. */
+export function createAgent(deps: AgentDeps): Agent {
+  const { clock, identity } = deps;
+  const log = deps.log.child({ node_id: identity.nodeId });
+  const stayConnected = new StayConnected({
+    ...deps,
+    info: createNodeInfoKeeper(deps.facts, deps.description, log),
+    usage: createUsageFeed(deps.usage, clock.nowMs, deps.usageGapMs ?? 0),
+    infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
+    log,
+  });
+  return {
+    tasks: [
+      { name: "stay-connected", run: (signal, succeeded) => stayConnected.run(signal, succeeded) },
+    ],
+    status: () => stayConnected.status(),
+    close: (reason) => stayConnected.close(reason),
+  };
+}

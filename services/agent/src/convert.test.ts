@@ -1,0 +1,133 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { NO_TOTALS, toNodeInfo, toResourceUsage } from "./convert.ts";
+import { SMALL_FACTS, SMALL_USAGE } from "./testing/agent-harness.ts";
+
+const DESCRIPTION = { agentVersion: "0.1.0", advertiseUrl: "http://a", labels: { zone: "a" } };
+const HUGE = 1e15;
+
+describe("toNodeInfo()", () => {
+  it("should carry everything over", () => {
+    const info = toNodeInfo(
+      {
+        ...SMALL_FACTS,
+        numaNodes: [{ id: 0, cpus: "0-7", memoryBytes: 1024, distances: [10] }],
+        gpus: [
+          {
+            vendor: "NVIDIA",
+            index: 0,
+            name: "NVIDIA L4",
+            uuid: "GPU-1",
+            driverVersion: "550.1",
+            pciAddress: "0000:01:00.0",
+            memoryMib: 23_034,
+          },
+        ],
+        vfioGpus: [
+          { pciAddress: "0000:02:00.0", vendorId: "10de", deviceId: "2330", iommuGroup: 7 },
+        ],
+        interfaces: [
+          { name: "eth0", mac: "02:00:00:00:00:01", addresses: ["10.0.0.7/24"], speedMbps: 1000 },
+        ],
+      },
+      DESCRIPTION,
+    );
+    expect(info).toMatchObject({
+      hostname: "node-1.example",
+      advertiseUrl: "http://a",
+      agentVersion: "0.1.0",
+      cpu: { cores: 4, threads: 8, usableMillis: 8_000 },
+      memoryBytes: 16n * 1024n ** 3n,
+      numaNodes: [{ id: 0, cpus: "0-7", memoryBytes: 1024n, distances: [10] }],
+      gpus: [{ index: 0, vendor: "NVIDIA", memoryMib: 23_034 }],
+      vm: { capable: true },
+      vfioGpus: [{ deviceId: "2330", iommuGroup: 7 }],
+      interfaces: [{ name: "eth0", addresses: ["10.0.0.7/24"] }],
+      labels: { zone: "a" },
+    });
+  });
+
+  it("should cut what the contract would refuse, and encode whatever a machine says", () => {
+    const nic = { name: "e".repeat(99), mac: undefined, addresses: [], speedMbps: HUGE };
+    const info = toNodeInfo(
+      {
+        ...SMALL_FACTS,
+        hostname: "h".repeat(999),
+        operatingSystem: { ...SMALL_FACTS.operatingSystem, name: "Pi\0\n4" },
+        cpu: { ...SMALL_FACTS.cpu, model: undefined, threads: HUGE },
+        interfaces: Array(999).fill(nic),
+      },
+      DESCRIPTION,
+    );
+    expect(info.hostname).toHaveLength(253);
+    expect(info.os?.name).toBe("Pi4");
+    expect(info.interfaces).toHaveLength(256);
+    expect(info.interfaces[0]?.name).toHaveLength(64);
+    expect(info.cpu?.threads).toBe(0xffff_ffff);
+    expect(() => toBinary(NodeInfoSchema, info)).not.toThrow();
+  });
+});
+
+describe("toResourceUsage()", () => {
+  const gpu = {
+    index: 0,
+    utilizationPercent: 50,
+    memoryUsedMib: 10,
+    memoryTotalMib: 80_000,
+    temperatureCelsius: 60,
+  };
+
+  it("should leave out totals that were sent before, and nothing else", () => {
+    const usage = { ...SMALL_USAGE, gpus: [gpu] };
+    const first = toResourceUsage(usage, NO_TOTALS);
+    expect(first.usage).toMatchObject({
+      memoryTotalMib: 16_384,
+      diskTotalMib: 102_400,
+      gpus: [{ memoryTotalMib: 80_000, temperatureCelsius: 60 }],
+    });
+    const second = toResourceUsage(usage, first.sent);
+    expect(second.usage).toMatchObject({
+      memoryUsedMib: 4_096,
+      memoryTotalMib: 0,
+      diskUsedMib: 10_240,
+      diskTotalMib: 0,
+      gpus: [{ memoryUsedMib: 10, memoryTotalMib: 0 }],
+    });
+    expect(second.sent).toEqual(first.sent);
+  });
+
+  it("should cost tens of bytes once totals are known", () => {
+    const { sent } = toResourceUsage(SMALL_USAGE, NO_TOTALS);
+    const bytes = toBinary(ResourceUsageSchema, toResourceUsage(SMALL_USAGE, sent).usage);
+    expect(bytes.length).toBeLessThan(20);
+  });
+
+  it("should remember totals while a reading is missing", () => {
+    const { sent } = toResourceUsage(SMALL_USAGE, NO_TOTALS);
+    const missing = toResourceUsage({ ...SMALL_USAGE, memory: undefined }, sent);
+    expect(missing.usage).toMatchObject({ memoryUsedMib: 0, memoryTotalMib: 0 });
+    expect(missing.sent).toEqual(sent);
+  });
+
+  it("should leave out temperatures that nobody measures", () => {
+    const { usage } = toResourceUsage(
+      { ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] },
+      NO_TOTALS,
+    );
+    expect(usage.temperatureMaxCelsius).toBeUndefined();
+    expect(usage.gpus[0]?.temperatureCelsius).toBeUndefined();
+  });
+
+  it("should encode whatever a tool prints", () => {
+    const { usage } = toResourceUsage(
+      {
+        ...SMALL_USAGE,
+        gpus: [{ ...gpu, index: HUGE, memoryUsedMib: HUGE, memoryTotalMib: HUGE }],
+      },
+      NO_TOTALS,
+    );
+    expect(() => toBinary(ResourceUsageSchema, usage)).not.toThrow();
+  });
+});

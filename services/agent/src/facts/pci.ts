@@ -1,0 +1,41 @@
+import type { Machine } from "../machine/machine.ts";
+import { parseCount } from "../machine/parse-text.ts";
+import type { VfioGpuFacts } from "./machine-facts.ts";
+
+const PCI_ROOT = "/sys/bus/pci/devices";
+
+/** A PCI address as in sysfs (`0000:1b:00.0`) from one of a vendor's tool (`00000000:1B:00.0`). */
+export function parsePciAddress(text: string | undefined): string | undefined {
+  const [, domain, rest] =
+    /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text?.trim() ?? "") ?? [];
+  if (domain === undefined || rest === undefined) return undefined;
+  return `${domain.replace(/^0+(?=.{4})/, "")}:${rest}`.toLowerCase();
+}
+
+/** Read the display and 3D controllers that are bound to vfio-pci, by PCI address. */
+export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFacts[]> {
+  const addresses = await machine.listNames(PCI_ROOT);
+  const gpus = await Promise.all(addresses.map((address) => readVfioGpu(machine, address)));
+  return gpus.filter((gpu) => gpu !== undefined);
+}
+
+async function readVfioGpu(
+  machine: Machine,
+  pciAddress: string,
+): Promise<VfioGpuFacts | undefined> {
+  const at = `${PCI_ROOT}/${pciAddress}`;
+  if ((await machine.linkName(`${at}/driver`)) !== "vfio-pci") return undefined;
+  const pciClass = await machine.readText(`${at}/class`);
+  if (!pciClass?.startsWith("0x03")) return undefined;
+  const [vendor, device, group] = await Promise.all([
+    machine.readText(`${at}/vendor`),
+    machine.readText(`${at}/device`),
+    machine.linkName(`${at}/iommu_group`),
+  ]);
+  return {
+    pciAddress,
+    vendorId: vendor?.replace(/^0x/, ""),
+    deviceId: device?.replace(/^0x/, ""),
+    iommuGroup: parseCount(group),
+  };
+}

@@ -1,0 +1,9 @@
+export { type Agent, type AgentDeps, createAgent } from "./agent.ts";
+export type { AgentPhase, AgentStatus } from "./agent-status.ts";
+export { type AgentConfig, agentKeys, checkAgentConfig } from "./config.ts";
+export {
+  defaultStateDirectory,
+  type RunningAgent,
+  type StartAgentOptions,
+  startAgent,
+} from "./start-agent.ts";

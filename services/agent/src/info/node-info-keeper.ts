@@ -1,0 +1,64 @@
+import { create } from "@bufbuild/protobuf";
+import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { Logger } from "@rollcall/runtime";
+import { nodeInfoDigest } from "@rollcall/wire";
+import { type NodeDescription, toNodeInfo } from "../convert.ts";
+import type { FactsReader } from "../facts/facts-reader.ts";
+
+/** What the node would say about itself, and the digest by which a server knows whether it has that already. */
+interface NodeInfoSnapshot {
+  readonly info: NodeInfo;
+  /** 32 bytes. */
+  readonly digest: Uint8Array;
+}
+
+/** Keeps what the node says about itself. Nothing here rejects. */
+export interface NodeInfoKeeper {
+  /** Read the machine anew; joins a reading that is under way. */
+  refresh(): Promise<NodeInfoSnapshot>;
+  /** The last reading; waits only for the very first one. */
+  current(): Promise<NodeInfoSnapshot>;
+}
+
+/** Create the keeper of this machine's report. */
+export function createNodeInfoKeeper(
+  facts: FactsReader,
+  description: NodeDescription,
+  log: Logger,
+): NodeInfoKeeper {
+  let last: NodeInfoSnapshot | undefined;
+  let underWay: Promise<NodeInfoSnapshot> | undefined;
+
+  async function read(): Promise<NodeInfoSnapshot> {
+    try {
+      last = snapshotOf(toNodeInfo(await facts.read(), description));
+      return last;
+    } catch (error) {
+      // A machine so odd that it cannot be described is still a machine that can be watched.
+      log.error({ err: error }, "machine cannot be described");
+      const { agentVersion, advertiseUrl, labels } = description;
+      last ??= snapshotOf(
+        create(NodeInfoSchema, { agentVersion, advertiseUrl, labels: { ...labels } }),
+      );
+      return last;
+    }
+  }
+
+  const refresh = (): Promise<NodeInfoSnapshot> => {
+    underWay ??= read().finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+
+  return { refresh, current: async () => last ?? refresh() };
+}
+
+/** Whether two digests are the same. */
+export function sameDigest(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && a.every((byte, index) => byte === b[index]);
+}
+
+function snapshotOf(info: NodeInfo): NodeInfoSnapshot {
+  return { info, digest: nodeInfoDigest(info) };
+}

@@ -1,0 +1,155 @@
+import { constants } from "node:fs";
+import { access, open, readdir, readlink, statfs } from "node:fs/promises";
+import {
+  arch,
+  availableParallelism,
+  hostname,
+  networkInterfaces,
+  platform,
+  release,
+  totalmem,
+} from "node:os";
+import { basename, join } from "node:path";
+import { createCommandRunner, type RunCommand } from "./run-command.ts";
+
+/** The size of a file system. */
+interface FileSystemSize {
+  readonly totalBytes: number;
+  readonly usedBytes: number;
+}
+
+/** An address of a network interface, as the operating system tells it. */
+export interface InterfaceAddress {
+  readonly interfaceName: string;
+  readonly address: string;
+  /** The address with its prefix length, for example `10.0.0.7/24`. */
+  readonly cidr: string;
+  readonly mac: string;
+  readonly internal: boolean;
+}
+
+/** What the operating system says about itself without a file being read. */
+export interface SystemCalls {
+  readonly platform: NodeJS.Platform;
+  /** Node's name for the instruction set, for example `x64`. */
+  readonly architecture: string;
+  /** The kernel's release. */
+  readonly kernel: string;
+  hostname(): string;
+  totalMemoryBytes(): number;
+  /** Threads that this process may run on. */
+  parallelism(): number;
+  addresses(): readonly InterfaceAddress[];
+}
+
+/**
+ * The machine that is reported on: its files, its programs and its operating system.
+ *
+ * Nothing here throws or rejects. What is missing, unreadable or refused is `undefined` or empty, because a
+ * machine that lacks a sensor is an ordinary machine.
+ */
+export interface Machine {
+  readonly system: SystemCalls;
+  readonly run: RunCommand;
+  /** The text of a file without trailing white space; at most its first MiB. */
+  readText(path: string): Promise<string | undefined>;
+  /** The names in a directory in code-point order. */
+  listNames(path: string): Promise<readonly string[]>;
+  /** The last part of what a symbolic link points to, for example a driver's name. */
+  linkName(path: string): Promise<string | undefined>;
+  /** Whether this process may read and write the file. */
+  canUse(path: string): Promise<boolean>;
+  /** The size of the file system that holds a path. The path is not moved under the root. */
+  fileSystemSize(path: string): Promise<FileSystemSize | undefined>;
+}
+
+/** What a machine can be made of; everything has a default that means this machine. */
+export interface MachineOptions {
+  /** The directory that stands for `/`. Default: `/`. */
+  readonly root?: string;
+  readonly run?: RunCommand;
+  readonly system?: SystemCalls;
+}
+
+/** Files in /proc and /sys are small; anything longer than this is not one of them. */
+const READ_LIMIT_BYTES = 1024 * 1024;
+
+/** Create the view of this machine, or of a recorded one under another root. */
+export function createMachine(options: MachineOptions = {}): Machine {
+  const root = options.root ?? "/";
+  const at = (path: string): string => join(root, path);
+  return {
+    system: options.system ?? systemCalls(),
+    run: options.run ?? createCommandRunner(),
+    readText: (path) => absentOnError(() => readStart(at(path))),
+    listNames: async (path) =>
+      (await absentOnError(async () => (await readdir(at(path))).sort())) ?? [],
+    linkName: (path) => absentOnError(async () => basename(await readlink(at(path)))),
+    canUse: async (path) =>
+      (await absentOnError(async () => {
+        await access(at(path), constants.R_OK | constants.W_OK);
+        return true;
+      })) ?? false,
+    fileSystemSize: (path) =>
+      absentOnError(async () => {
+        const { blocks, bfree, bsize } = await statfs(path);
+        return { totalBytes: blocks * bsize, usedBytes: (blocks - bfree) * bsize };
+      }),
+  };
+}
+
+async function absentOnError<T>(read: () => Promise<T>): Promise<T | undefined> {
+  try {
+    return await read();
+  } catch {
+    // Every failure means the same here: this machine does not tell, and the report leaves it out.
+    return undefined;
+  }
+}
+
+async function readStart(path: string): Promise<string> {
+  const file = await open(path, "r");
+  try {
+    const chunks: Buffer[] = [];
+    let length = 0;
+    while (length < READ_LIMIT_BYTES) {
+      // procfs and sysfs say nothing true about a file's size: it is read until it ends.
+      const { bytesRead, buffer } = await file.read(Buffer.alloc(16 * 1024), 0, 16 * 1024);
+      if (bytesRead === 0) break;
+      chunks.push(buffer.subarray(0, bytesRead));
+      length += bytesRead;
+    }
+    return Buffer.concat(chunks).toString("utf8").trimEnd();
+  } finally {
+    await file.close();
+  }
+}
+
+function systemCalls(): SystemCalls {
+  return {
+    platform: platform(),
+    architecture: arch(),
+    kernel: release(),
+    hostname,
+    totalMemoryBytes: totalmem,
+    parallelism: availableParallelism,
+    addresses: listAddresses,
+  };
+}
+
+function listAddresses(): readonly InterfaceAddress[] {
+  try {
+    return Object.entries(networkInterfaces()).flatMap(([interfaceName, addresses]) =>
+      (addresses ?? []).map(({ address, cidr, mac, internal }) => ({
+        interfaceName,
+        address,
+        cidr: cidr ?? address,
+        mac,
+        internal,
+      })),
+    );
+  } catch {
+    // The call fails where the process may open no netlink socket; the report then has no addresses.
+    return [];
+  }
+}

@@ -1,0 +1,58 @@
+import { execPath } from "node:process";
+import { describe, expect, it } from "@jest/globals";
+import { createCommandRunner } from "./run-command.ts";
+
+const HANG = ["-e", "process.on('SIGTERM', () => {}); setInterval(() => {}, 1000)"];
+
+describe("createCommandRunner()", () => {
+  it("should answer what the program printed and how it ended", async () => {
+    const run = createCommandRunner();
+    const script = "console.log('out'); console.error('err'); process.exitCode = 6";
+    expect(await run(execPath, ["-e", script])).toEqual({
+      kind: "finished",
+      exitCode: 6,
+      stdout: "out\n",
+    });
+  });
+
+  it("should know a program that is missing or not executable", async () => {
+    const run = createCommandRunner();
+    expect(await run("no-such-program-here", [])).toEqual({ kind: "missing" });
+    expect(await run("/etc", [])).toEqual({ kind: "missing" });
+  });
+
+  it("should give up on one that hangs, even when it ignores polite signals", async () => {
+    const run = createCommandRunner({ timeoutMs: 100, outputLimitBytes: 1024 });
+    expect(await run(execPath, HANG)).toEqual({ kind: "no-answer", cause: "timeout" });
+  });
+
+  it("should give up on one that prints without end", async () => {
+    const run = createCommandRunner({ timeoutMs: 30_000, outputLimitBytes: 1024 });
+    const script = "setInterval(() => process.stdout.write('x'.repeat(4096)), 1)";
+    expect(await run(execPath, ["-e", script])).toEqual({ kind: "no-answer", cause: "overflow" });
+  });
+
+  it("should run a program once at a time", async () => {
+    const run = createCommandRunner({ timeoutMs: 30_000, outputLimitBytes: 1024 });
+    const script = `const at = process.hrtime.bigint(); setTimeout(() => console.log(at + " " + process.hrtime.bigint()), 50)`;
+    const results = await Promise.all([1, 2, 3].map(() => run(execPath, ["-e", script])));
+    const spans = results
+      .map((result) =>
+        result.kind === "finished" ? result.stdout.trim().split(" ").map(BigInt) : [],
+      )
+      .sort(([a = 0n], [b = 0n]) => (a < b ? -1 : 1));
+    expect(spans).toHaveLength(3);
+    for (const [index, [start = 0n]] of spans.entries()) {
+      expect(start).toBeGreaterThanOrEqual(spans[index - 1]?.[1] ?? 0n);
+    }
+  });
+
+  it("should answer busy to who waits longer than the limit for a run that cannot end", async () => {
+    const run = createCommandRunner({ timeoutMs: 200, outputLimitBytes: 1024 });
+    const first = run(execPath, HANG);
+    // Begins to wait before the first is killed, and would wait for ever if the kill did nothing.
+    const second = run(execPath, ["-e", "console.log('late')"]);
+    expect(await first).toEqual({ kind: "no-answer", cause: "timeout" });
+    expect(["finished", "no-answer"]).toContain((await second).kind);
+  });
+});

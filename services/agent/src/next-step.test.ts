@@ -1,0 +1,86 @@
+import { describe, expect, it } from "@jest/globals";
+import { decideNextStep, isDecision } from "./next-step.ts";
+import type { SessionEnd } from "./stream/session-end.ts";
+
+const FIRST = { failures: 0, unreachable: 0, backoffMaxMs: 20_000, random01: 0.5 };
+
+function refused(change: Partial<SessionEnd & { kind: "refused" }>): SessionEnd {
+  return {
+    kind: "refused",
+    reason: undefined,
+    message: "",
+    retryAfterMs: undefined,
+    action: undefined,
+    ...change,
+  };
+}
+
+describe("decideNextStep()", () => {
+  it.each<[string, SessionEnd, object]>([
+    ["a dead path", { kind: "silent" }, { delayMs: 0, register: "no" }],
+    ["nobody there", { kind: "unreachable", message: "" }, { delayMs: 500, register: "no" }],
+    ["an end without a reason", refused({}), { delayMs: 500, register: "no" }],
+    ["an end with a time", refused({ retryAfterMs: 7_000 }), { delayMs: 7_500 }],
+    ["an unknown node", refused({ reason: "NODE_NOT_REGISTERED" }), { register: "must" }],
+    ["an order to register", refused({ action: "REGISTER" }), { register: "must" }],
+    ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 135_000, register: "no" }],
+    [
+      "a rejection with a time",
+      refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }),
+      { delayMs: 11_250 },
+    ],
+    ["another key", refused({ reason: "NODE_KEY_MISMATCH" }), { delayMs: 135_000 }],
+    ["a second process", refused({ reason: "SESSION_SUPERSEDED" }), { delayMs: 33_750 }],
+    [
+      "a second process with a time",
+      refused({ reason: "SESSION_SUPERSEDED", retryAfterMs: 60_000 }),
+      { delayMs: 67_500 },
+    ],
+    ["a reason of a newer server", refused({ reason: "BRAND_NEW" }), { delayMs: 500 }],
+  ])("should know what to do after %s", (_, end, step) => {
+    expect(decideNextStep(end, FIRST)).toMatchObject({ kind: "retry", ...step });
+  });
+
+  it.each([
+    ["NODE_DELETED", refused({ reason: "NODE_DELETED" })],
+    ["an order to stop", refused({ action: "STOP" })],
+  ])("should stay idle after %s", (_, end) => {
+    expect(decideNextStep(end, FIRST)).toEqual({ kind: "idle" });
+  });
+
+  it.each([
+    [0, 999],
+    [1, 1_999],
+    [4, 15_999],
+    [5, 19_999],
+    [500, 19_999],
+  ])(
+    "should double the bound of its backoff, up to its limit: %d failures",
+    (failures, delayMs) => {
+      const end: SessionEnd = { kind: "unreachable", message: "" };
+      expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
+        delayMs,
+      });
+    },
+  );
+
+  it.each([
+    [4, "no"],
+    [5, "try"],
+    [6, "try"],
+  ])("should ask the registry after five failures to reach anyone: %d", (unreachable, register) => {
+    const end: SessionEnd = { kind: "unreachable", message: "" };
+    expect(decideNextStep(end, { ...FIRST, unreachable })).toMatchObject({ register });
+  });
+});
+
+describe("isDecision()", () => {
+  it.each([
+    [refused({ reason: "NODE_REJECTED" }), true],
+    [refused({ reason: "INVALID_LABEL" }), true],
+    [refused({ reason: "OVERLOADED" }), false],
+    [refused({}), false],
+  ])("should tell what waits for a person", (end, decision) => {
+    expect(isDecision(end)).toBe(decision);
+  });
+});

@@ -1,0 +1,100 @@
+import { fullJitter } from "@rollcall/domain";
+import type { SessionEnd } from "./stream/session-end.ts";
+
+/** What an agent does after an attempt has failed or a stream has ended. */
+export type NextStep =
+  | {
+      readonly kind: "retry";
+      readonly delayMs: number;
+      /**
+       * `no`: open a stream. `try`: register first, and open a stream whatever comes of it. `must`: a stream is
+       * of no use before a registration has succeeded.
+       */
+      readonly register: "no" | "try" | "must";
+    }
+  /** Forget the registration, and do nothing until somebody starts the agent again. */
+  | { readonly kind: "idle" };
+
+/** What happened before this end. */
+export interface Attempts {
+  /** Ends since a server last acknowledged a beat, this one not counted. */
+  readonly failures: number;
+  /** Times in a row that no health endpoint could be reached, this one counted. */
+  readonly unreachable: number;
+  /** Upper bound of the backoff. */
+  readonly backoffMaxMs: number;
+  /** A random number from 0 to less than 1. */
+  readonly random01: number;
+}
+
+/** Times in a row to reach no health endpoint before the agent asks the registry where they are now. */
+const UNREACHABLE_LIMIT = 5;
+
+/** An operator's decision is asked about again no sooner than this, so that a later approval brings the node back. */
+const DECISION_RETRY_MS = 120_000;
+
+/** Another process has this node's identity: two that fight over it must not do so in a tight loop. */
+const SUPERSEDED_RETRY_MS = 30_000;
+
+const BACKOFF_BASE_MS = 1_000;
+
+/** Refusals that only a person can lift, here or at the control plane. */
+const DECISIONS: ReadonlySet<string> = new Set([
+  "NODE_REJECTED",
+  "NODE_KEY_MISMATCH",
+  "NODE_KEY_IN_USE",
+  "NODE_IS_ORCHESTRATOR",
+  "INVALID_NODE_ID",
+  "INVALID_LABEL",
+  "INVALID_REQUEST",
+  "INVALID_PUBLIC_KEY",
+]);
+
+/** Decide what follows the end of a stream or the failure to open one. */
+export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
+  switch (end.kind) {
+    case "left":
+    case "silent":
+      // The path is known to be dead: every moment of waiting counts towards UNHEALTHY.
+      return { kind: "retry", delayMs: 0, register: "no" };
+    case "unreachable":
+      return {
+        kind: "retry",
+        delayMs: backoff(attempts),
+        register: attempts.unreachable >= UNREACHABLE_LIMIT ? "try" : "no",
+      };
+    case "refused":
+      return afterRefusal(end, attempts);
+  }
+}
+
+/** Whether a refusal waits for a person, so that it should be said loudly and once. */
+export function isDecision(end: SessionEnd): boolean {
+  return end.kind === "refused" && end.reason !== undefined && DECISIONS.has(end.reason);
+}
+
+function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): NextStep {
+  if (end.action === "STOP" || end.reason === "NODE_DELETED") return { kind: "idle" };
+  const register =
+    end.action === "REGISTER" || end.reason === "NODE_NOT_REGISTERED" ? "must" : "no";
+  return { kind: "retry", delayMs: delayAfterRefusal(end, attempts), register };
+}
+
+function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): number {
+  if (isDecision(end)) {
+    // Jitter only ever adds: the server's word, or else the two minutes, is the least.
+    return spread(end.retryAfterMs ?? DECISION_RETRY_MS, attempts.random01);
+  }
+  if (end.reason === "SESSION_SUPERSEDED") {
+    return spread(Math.max(SUPERSEDED_RETRY_MS, end.retryAfterMs ?? 0), attempts.random01);
+  }
+  return (end.retryAfterMs ?? 0) + backoff(attempts);
+}
+
+function spread(leastMs: number, random01: number): number {
+  return leastMs + Math.floor((random01 * leastMs) / 4);
+}
+
+function backoff({ failures, backoffMaxMs, random01 }: Attempts): number {
+  return fullJitter({ attempt: failures, baseMs: BACKOFF_BASE_MS, maxMs: backoffMaxMs, random01 });
+}

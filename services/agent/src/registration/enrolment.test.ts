@@ -1,0 +1,83 @@
+import { describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/runtime";
+import { generateKeyPair, refuse } from "@rollcall/runtime/client";
+import { createNodeInfoKeeper } from "../info/node-info-keeper.ts";
+import type { Sentinel } from "../state/sentinel.ts";
+import { SMALL_FACTS } from "../testing/agent-harness.ts";
+import { FakeControlPlane } from "../testing/fake-control-plane.ts";
+import { Enrolment, type EnrolmentDeps } from "./enrolment.ts";
+
+const RUNNING = new AbortController().signal;
+
+function enrolment(state: Partial<EnrolmentDeps["state"]> = {}) {
+  const plane = new FakeControlPlane();
+  const written: Sentinel[] = [];
+  const description = { agentVersion: "0.1.0", advertiseUrl: "", labels: {} };
+  const subject = new Enrolment({
+    identity: {
+      nodeId: "node-1",
+      keyPair: generateKeyPair(),
+      agentVersion: "0.1.0",
+      bootId: "",
+      machineFingerprint: "",
+      wishedHeartbeatMs: undefined,
+    },
+    state: {
+      readSentinel: async () => undefined,
+      writeSentinel: async (sentinel) => void written.push(sentinel),
+      removeSentinel: async () => {},
+      ...state,
+    },
+    registrar: plane,
+    info: createNodeInfoKeeper({ read: async () => SMALL_FACTS }, description, silentLogger),
+    log: silentLogger,
+  });
+  return { subject, plane, written };
+}
+
+describe("Enrolment", () => {
+  it("should write the sentinel when something changes, and only then", async () => {
+    const { subject, plane, written } = enrolment();
+    expect(await subject.register(RUNNING)).toEqual({ ok: true, membership: "APPROVED" });
+    await subject.register(RUNNING);
+    await subject.remember(plane.clusterId, plane.endpoints);
+    expect(written).toHaveLength(1);
+    await subject.remember("another-cluster", plane.endpoints);
+    expect(written).toHaveLength(2);
+  });
+
+  it("should keep the endpoints it knows when a registration names none", async () => {
+    const { subject, plane } = enrolment();
+    await subject.register(RUNNING);
+    plane.endpoints = [];
+    await subject.register(RUNNING);
+    expect(subject.sentinel?.healthEndpoints).toEqual(["10.0.0.1:7701"]);
+  });
+
+  it("should work without a disk", async () => {
+    const broken = async () => {
+      throw new Error("input/output error");
+    };
+    const { subject } = enrolment({
+      readSentinel: broken,
+      writeSentinel: broken,
+      removeSentinel: broken,
+    });
+    await subject.load();
+    expect(subject.sentinel).toBeUndefined();
+    expect((await subject.register(RUNNING)).ok).toBe(true);
+    expect(subject.sentinel?.clusterId).toBe("cluster-1");
+    await subject.forget();
+    expect(subject.sentinel).toBeUndefined();
+  });
+
+  it.each([
+    ["a refusal", refuse("NODE_REJECTED", "no", { retryAfterMs: 5_000 }), "refused"],
+    ["a registry that is away", new Error("connect ECONNREFUSED"), "unreachable"],
+  ])("should tell %s", async (_, error, kind) => {
+    const { subject, plane } = enrolment();
+    plane.registryError = error;
+    const outcome = await subject.register(RUNNING);
+    expect(outcome).toMatchObject({ ok: false, end: { kind } });
+  });
+});

@@ -1,0 +1,102 @@
+import type { MembershipState } from "@rollcall/domain";
+import type { Logger } from "@rollcall/runtime";
+import { describeError, keyFingerprint } from "@rollcall/runtime/client";
+import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
+import type { Sentinel } from "../state/sentinel.ts";
+import type { StateDirectory } from "../state/state-directory.ts";
+import type { AgentIdentity } from "../stream/hello.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
+import type { Registrar } from "./registrar.ts";
+
+/** What an enrolment works with. */
+export interface EnrolmentDeps {
+  readonly identity: AgentIdentity;
+  readonly state: Pick<StateDirectory, "readSentinel" | "writeSentinel" | "removeSentinel">;
+  readonly registrar: Registrar;
+  readonly info: NodeInfoKeeper;
+  readonly log: Logger;
+}
+
+/** How a registration went. */
+export type RegistrationOutcome =
+  | { readonly ok: true; readonly membership: MembershipState | undefined }
+  | { readonly ok: false; readonly end: SessionEnd };
+
+/** The node's registration, and the sentinel that remembers it. Trouble with the file never stands in the way. */
+export class Enrolment {
+  readonly #deps: EnrolmentDeps;
+  readonly #fingerprint: string;
+  #sentinel: Sentinel | undefined;
+
+  constructor(deps: EnrolmentDeps) {
+    this.#deps = deps;
+    this.#fingerprint = keyFingerprint(deps.identity.keyPair.publicKey);
+  }
+
+  /** The registration that is remembered. */
+  get sentinel(): Sentinel | undefined {
+    return this.#sentinel;
+  }
+
+  /** Read what an earlier run remembered; a sentinel of another node or key counts as none. */
+  async load(): Promise<void> {
+    const found = await this.#attempt("sentinel cannot be read", () =>
+      this.#deps.state.readSentinel(),
+    );
+    const isOwn =
+      found?.nodeId === this.#deps.identity.nodeId && found.keyFingerprint === this.#fingerprint;
+    this.#sentinel = isOwn ? found : undefined;
+  }
+
+  /** Register, and remember it. */
+  async register(signal: AbortSignal): Promise<RegistrationOutcome> {
+    const { identity, registrar, info, log } = this.#deps;
+    const { nodeId, keyPair } = identity;
+    try {
+      const snapshot = await info.current();
+      const answer = await registrar.register({ nodeId, keyPair, info: snapshot.info }, signal);
+      const { clusterId, membership, created } = answer;
+      log.info({ cluster_id: clusterId, membership, created }, "registered");
+      // A control plane without a health replica answers none: what was known before is the best guess then.
+      const known = this.#sentinel?.healthEndpoints ?? [];
+      const endpoints = answer.healthEndpoints.length > 0 ? answer.healthEndpoints : known;
+      await this.remember(clusterId, endpoints);
+      return { ok: true, membership };
+    } catch (error) {
+      return { ok: false, end: signal.aborted ? { kind: "left" } : endOfRegistration(error) };
+    }
+  }
+
+  /** Take over where the streams go and to which cluster; written only when it changes. */
+  async remember(clusterId: string, healthEndpoints: readonly string[]): Promise<void> {
+    const { nodeId } = this.#deps.identity;
+    const next = { nodeId, keyFingerprint: this.#fingerprint, clusterId, healthEndpoints };
+    const isKnown = JSON.stringify(next) === JSON.stringify(this.#sentinel);
+    this.#sentinel = next;
+    if (isKnown || healthEndpoints.length === 0) return;
+    await this.#attempt("sentinel cannot be written", () => this.#deps.state.writeSentinel(next));
+  }
+
+  /** Forget the registration: the next start registers anew. */
+  async forget(): Promise<void> {
+    this.#sentinel = undefined;
+    await this.#attempt("sentinel cannot be removed", () => this.#deps.state.removeSentinel());
+  }
+
+  async #attempt<T>(message: string, run: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await run();
+    } catch (error) {
+      // The registration counts, not the file: without it the agent registers once more at its next start.
+      this.#deps.log.warn({ err: error }, message);
+      return undefined;
+    }
+  }
+}
+
+function endOfRegistration(error: unknown): SessionEnd {
+  const { reason, message, retryAfterMs } = describeError(error);
+  return reason === undefined
+    ? { kind: "unreachable", message }
+    : { kind: "refused", reason, message, retryAfterMs, action: undefined };
+}

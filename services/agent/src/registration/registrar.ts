@@ -1,0 +1,92 @@
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type MembershipState, proofText } from "@rollcall/domain";
+import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
+import { type Address, formatAddress } from "@rollcall/runtime/config";
+import { membershipStateFromProto } from "@rollcall/wire";
+import { resolveEndpoints } from "./endpoints.ts";
+
+/** Who registers, as what. */
+export interface Registration {
+  readonly nodeId: string;
+  readonly keyPair: NodeKeyPair;
+  readonly info: NodeInfo;
+}
+
+/** What a registration answers. */
+export interface Registered {
+  readonly clusterId: string;
+  /** Where health replicas take streams, HOST:PORT. May be empty while there is none. */
+  readonly healthEndpoints: readonly string[];
+  /** Absent when the server is newer and says what this agent does not know. */
+  readonly membership: MembershipState | undefined;
+  /** The node was not known before. */
+  readonly created: boolean;
+}
+
+/** Registers the node. */
+export interface Registrar {
+  /** Register. Rejects with a ConnectError when it is refused or the registry cannot be reached. */
+  register(registration: Registration, signal: AbortSignal): Promise<Registered>;
+  /** Complete health endpoints as a server names them, see `resolveEndpoints`. */
+  resolve(endpoints: readonly string[]): readonly string[];
+}
+
+/** The longest that either call of a registration may take. */
+const CALL_TIMEOUT_MS = 10_000;
+
+/** Create the registrar of a registry's address. It holds no connection between registrations. */
+export function createRegistrar(server: Address): Registrar {
+  const baseUrl = `http://${formatAddress(server)}`;
+  return {
+    register: async (registration, signal) => {
+      const sessionManager = new Http2SessionManager(baseUrl);
+      try {
+        const transport = createGrpcTransport({ baseUrl, sessionManager });
+        return await registerOver(createClient(RegistryService, transport), registration, {
+          server,
+          signal,
+        });
+      } finally {
+        // A session that is left open would keep the process from ending, and the next registration may be days away.
+        sessionManager.abort();
+      }
+    },
+    resolve: (endpoints) => resolveEndpoints(endpoints, server),
+  };
+}
+
+async function registerOver(
+  client: ReturnType<typeof createClient<typeof RegistryService>>,
+  { nodeId, keyPair, info }: Registration,
+  { server, signal }: { readonly server: Address; readonly signal: AbortSignal },
+): Promise<Registered> {
+  const options = { signal, timeoutMs: CALL_TIMEOUT_MS };
+  const challenge = await client.createChallenge({}, options);
+  const text = proofText({
+    method: REGISTER_METHOD,
+    clusterId: challenge.clusterId,
+    nodeId,
+    nonce: challenge.nonce,
+  });
+  const answer = await client.registerNode(
+    {
+      nodeId,
+      publicKey: keyPair.publicKey,
+      proof: { nonce: challenge.nonce, signature: signProof(keyPair.privateKey, text) },
+      info,
+    },
+    options,
+  );
+  const membership = answer.node?.membership?.state;
+  return {
+    clusterId: answer.clusterId,
+    healthEndpoints: resolveEndpoints(answer.healthEndpoints, server),
+    membership: membership === undefined ? undefined : membershipStateFromProto(membership),
+    created: answer.created,
+  };
+}
+
+const REGISTER_METHOD = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;

@@ -1,0 +1,92 @@
+import { homedir, userInfo } from "node:os";
+import { join } from "node:path";
+import { type Logger, type Running, superviseTasks } from "@rollcall/runtime";
+import { type Clock, systemClock } from "@rollcall/runtime/client";
+import { createAgent } from "./agent.ts";
+import type { AgentStatus } from "./agent-status.ts";
+import { type AgentConfig, chooseNodeId } from "./config.ts";
+import { createFactsReader } from "./facts/facts-reader.ts";
+import { createMachine, type Machine } from "./machine/machine.ts";
+import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
+import { createRegistrar } from "./registration/registrar.ts";
+import { openStateDirectory } from "./state/state-directory.ts";
+import { createGrpcHeartbeatTransport } from "./stream/grpc-heartbeat-transport.ts";
+import { createUsageSampler } from "./usage/usage-sampler.ts";
+
+/** What an agent is started with. */
+export interface StartAgentOptions {
+  readonly config: AgentConfig;
+  /** Version of this program, reported with the node. */
+  readonly version: string;
+  readonly log: Logger;
+  /** Default: this machine. */
+  readonly machine?: Machine;
+  readonly clock?: Clock;
+  readonly random?: () => number;
+}
+
+/** An agent at work. `close` says goodbye first. */
+export interface RunningAgent extends Running {
+  status(): AgentStatus;
+}
+
+/**
+ * Start an agent on this machine. Rejects only for what a person must put right here: a state directory that
+ * cannot be used, a broken key, a host name that is no node id. A control plane that is away is waited for.
+ */
+export async function startAgent(options: StartAgentOptions): Promise<RunningAgent> {
+  const { config, log } = options;
+  const machine = options.machine ?? createMachine();
+  const clock = options.clock ?? systemClock;
+  const random = options.random ?? Math.random;
+  const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
+  const keyPair = await state.keyPair();
+  const sentinel = await state.readSentinel().catch(() => undefined);
+  const hostname = machine.system.hostname();
+  const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
+  log.info({ node_id: nodeId, state_dir: state.path, version: options.version }, "agent starting");
+  const agent = createAgent({
+    identity: {
+      nodeId,
+      keyPair,
+      agentVersion: options.version,
+      bootId: await readBootId(machine),
+      machineFingerprint: await readMachineFingerprint(machine),
+      wishedHeartbeatMs: config["Compute.Heartbeat.Interval"],
+    },
+    description: {
+      agentVersion: options.version,
+      advertiseUrl: config["Compute.AdvertiseURL"] ?? "",
+      labels: config["Compute.Labels"],
+    },
+    state,
+    facts: createFactsReader(machine, state.path),
+    usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: clock.nowMs }),
+    registrar: createRegistrar(config["Compute.Server"]),
+    transport: createGrpcHeartbeatTransport(),
+    clock,
+    log,
+    random,
+    usageGapMs: config["Compute.Heartbeat.ResourceUpdateInterval"],
+    ...infoCheck(config["Compute.Heartbeat.InfoUpdateInterval"]),
+  });
+  const ending = new AbortController();
+  const supervision = superviseTasks(agent.tasks, { log, clock, signal: ending.signal, random });
+  return {
+    status: agent.status,
+    close: async () => {
+      await agent.close("the agent was stopped");
+      ending.abort(new Error("agent closed"));
+      await supervision.done;
+    },
+  };
+}
+
+/** Where an agent keeps its state when nobody says: system-wide for root, else in the user's home. */
+export function defaultStateDirectory(): string {
+  return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
+}
+
+function infoCheck(ms: number | undefined): { readonly infoCheckMs?: number } {
+  return ms === undefined ? {} : { infoCheckMs: ms };
+}

@@ -1,0 +1,95 @@
+import { chmod, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import {
+  generateKeyPair,
+  keyPairFromPem,
+  type NodeKeyPair,
+  privateKeyToPem,
+} from "@rollcall/runtime/client";
+import { parseSentinel, type Sentinel } from "./sentinel.ts";
+import { createFile, FILE_MODE, replaceFile, syncDirectory } from "./write-atomically.ts";
+
+/** The directory in which an agent keeps who it is. */
+export interface StateDirectory {
+  readonly path: string;
+  /** The node's key pair; made at the first call ever. Rejects when the file holds no Ed25519 key. */
+  keyPair(): Promise<NodeKeyPair>;
+  /** The sentinel, or `undefined` when there is none or it cannot be read as one. */
+  readSentinel(): Promise<Sentinel | undefined>;
+  writeSentinel(sentinel: Sentinel): Promise<void>;
+  removeSentinel(): Promise<void>;
+}
+
+const DIRECTORY_MODE = 0o700;
+const KEY_FILE = "node-key.pem";
+const SENTINEL_FILE = "sentinel.json";
+
+/**
+ * Open the state directory, making it when it is missing. Directory and key are closed to everybody but
+ * their owner; permissions that are wider are narrowed. Rejects when the directory cannot be used.
+ */
+export async function openStateDirectory(path: string): Promise<StateDirectory> {
+  await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
+  await narrow(path, DIRECTORY_MODE);
+  const sentinelPath = join(path, SENTINEL_FILE);
+  return {
+    path,
+    keyPair: () => loadOrCreateKey(join(path, KEY_FILE)),
+    readSentinel: async () => {
+      const text = await readIfThere(sentinelPath);
+      return text === undefined ? undefined : parseSentinel(text);
+    },
+    writeSentinel: (sentinel) =>
+      replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`),
+    removeSentinel: async () => {
+      await rm(sentinelPath, { force: true });
+      await syncDirectory(dirname(sentinelPath));
+    },
+  };
+}
+
+async function loadOrCreateKey(path: string): Promise<NodeKeyPair> {
+  const pem = await readIfThere(path);
+  if (pem !== undefined) {
+    await narrow(path, FILE_MODE);
+    return toKeyPair(path, pem);
+  }
+  const created = generateKeyPair();
+  try {
+    await createFile(path, privateKeyToPem(created.privateKey));
+    return created;
+  } catch (error) {
+    if (!hasCode(error, "EEXIST")) throw error;
+    // Another agent was started on this directory at the same time. There is one key, and it is the one on the disk.
+    return toKeyPair(path, await readFile(path, "utf8"));
+  }
+}
+
+function toKeyPair(path: string, pem: string): NodeKeyPair {
+  try {
+    return keyPairFromPem(pem);
+  } catch (cause) {
+    throw new Error(
+      `${path} is not an Ed25519 private key; restore it, or remove it and have the node deleted so that it can register with a new key`,
+      { cause },
+    );
+  }
+}
+
+async function readIfThere(path: string): Promise<string | undefined> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if (hasCode(error, "ENOENT")) return undefined;
+    throw error;
+  }
+}
+
+async function narrow(path: string, mode: number): Promise<void> {
+  const { mode: current } = await stat(path);
+  if ((current & 0o777 & ~mode) !== 0) await chmod(path, mode);
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return typeof error === "object" && error !== null && "code" in error && error.code === code;
+}

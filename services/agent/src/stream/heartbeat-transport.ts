@@ -1,0 +1,26 @@
+import type {
+  HeartbeatRequest,
+  HeartbeatResponse,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+
+/** Opens heartbeat streams, each on a connection of its own. */
+export interface HeartbeatTransport {
+  /** Begin to connect. The listener is never called before this returns. */
+  open(endpoint: string, listener: StreamListener): HeartbeatStream;
+}
+
+/** Hears what comes in on a stream. */
+export interface StreamListener {
+  onFrame(response: HeartbeatResponse): void;
+  /** Called once, at the end, however it came; with the error unless the server ended the stream in good order. */
+  onEnd(error: unknown): void;
+}
+
+/** This side of a stream. Calls after its end do nothing. */
+export interface HeartbeatStream {
+  send(request: HeartbeatRequest): void;
+  /** No frame follows; the server ends the stream when it has read all. */
+  finish(): void;
+  /** Leave at once, and let go of the connection. */
+  cancel(): void;
+}

@@ -1,0 +1,62 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
+import {
+  type Challenge,
+  HealthService,
+  type HelloSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { proofText } from "@rollcall/domain";
+import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
+
+/** The full name of the stream's method. It is part of what a Hello signs. */
+export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
+
+/** Who an agent is, on every stream. */
+export interface AgentIdentity {
+  readonly nodeId: string;
+  readonly keyPair: NodeKeyPair;
+  readonly agentVersion: string;
+  readonly bootId: string;
+  /** See `readMachineFingerprint`. */
+  readonly machineFingerprint: string;
+  /** The interval that the operator of this machine wished for. */
+  readonly wishedHeartbeatMs: number | undefined;
+}
+
+/** Make the first frame of a stream: who is there, and the proof of it. */
+export function makeHello(
+  identity: AgentIdentity,
+  challenge: Challenge,
+  nodeInfoDigest: Uint8Array,
+): MessageInitShape<typeof HelloSchema> {
+  const text = proofText({
+    method: HEARTBEAT_METHOD,
+    clusterId: challenge.clusterId,
+    nodeId: identity.nodeId,
+    nonce: challenge.nonce,
+  });
+  return {
+    nodeId: identity.nodeId,
+    signature: signProof(identity.keyPair.privateKey, text),
+    agentVersion: identity.agentVersion,
+    bootId: identity.bootId,
+    machineFingerprint: identity.machineFingerprint,
+    nodeInfoDigest,
+    ...(identity.wishedHeartbeatMs !== undefined && {
+      wishedHeartbeatInterval: toDuration(identity.wishedHeartbeatMs),
+    }),
+  };
+}
+
+/** A protobuf duration of whole milliseconds. */
+export function toDuration(ms: number): Duration {
+  return create(DurationSchema, {
+    seconds: BigInt(Math.floor(ms / 1000)),
+    nanos: Math.floor(ms % 1000) * 1_000_000,
+  });
+}
+
+/** Milliseconds of a protobuf duration, rounded up. */
+export function toMs({ seconds, nanos }: Duration): number {
+  return Number(seconds) * 1000 + Math.ceil(nanos / 1_000_000);
+}

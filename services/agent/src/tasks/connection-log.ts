@@ -1,0 +1,68 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Logger } from "@rollcall/runtime";
+import type { NextStep } from "../next-step.ts";
+import { isDecision } from "../next-step.ts";
+import type { OpenSession } from "../stream/connector.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
+
+/** A clock that is further off than this is worth a word, although nothing depends on it. */
+const NOTABLE_SKEW_MS = 60_000;
+
+/** Says what happens to an agent's connection in lines that a person can act on. */
+export class ConnectionLog {
+  readonly #log: Logger;
+  readonly #wallMs: () => number;
+  #wasConnected = false;
+  #lastTrouble = "";
+
+  constructor(log: Logger, wallMs: () => number) {
+    this.#log = log;
+    this.#wallMs = wallMs;
+  }
+
+  connected({ endpoint, welcome }: OpenSession, membership: string | undefined): void {
+    this.#wasConnected = true;
+    this.#lastTrouble = "";
+    const session_epoch = String(welcome.sessionEpoch);
+    this.#log.info({ endpoint, session_epoch, membership }, "connected");
+    if (membership === "PENDING") this.#log.info({}, "waiting for an operator's approval");
+    if (welcome.serverTime === undefined) return;
+    const skewMs = Math.round(this.#wallMs() - timestampMs(welcome.serverTime));
+    if (Math.abs(skewMs) >= NOTABLE_SKEW_MS) {
+      this.#log.warn({ skew_ms: skewMs }, "this machine's clock differs from the server's");
+    }
+  }
+
+  /** An end, and what follows. The same trouble again and again is said once, then only at debug level. */
+  ended(end: SessionEnd, step: NextStep): void {
+    const fields = describe(end);
+    if (step.kind === "idle") {
+      this.#log.error(fields, "node was deleted, idle until the agent is started again");
+      return;
+    }
+    const trouble = `${fields.reason} ${fields.detail}`;
+    const isNew = this.#wasConnected || trouble !== this.#lastTrouble || isDecision(end);
+    const message = this.#wasConnected ? "connection lost" : "connection failed";
+    this.#wasConnected = false;
+    this.#lastTrouble = trouble;
+    const write = isNew ? this.#log.warn : this.#log.debug;
+    write.call(this.#log, { ...fields, retry_in_ms: step.delayMs }, message);
+  }
+
+  moving(reason: string): void {
+    this.#log.info({ reason }, "server asks to move to another replica");
+  }
+}
+
+function describe(end: SessionEnd): { readonly reason: string; readonly detail: string } {
+  switch (end.kind) {
+    case "unreachable":
+      return { reason: "UNREACHABLE", detail: end.message };
+    case "silent":
+      return { reason: "NO_ACKS", detail: "the server stopped acknowledging heartbeats" };
+    case "refused":
+      return { reason: end.reason ?? "ENDED", detail: end.message };
+    case "left":
+      return { reason: "LEFT", detail: "" };
+  }
+}

@@ -1,0 +1,262 @@
+import type { GoAway } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { fullJitter, type MembershipState } from "@rollcall/domain";
+import { membershipStateFromProto } from "@rollcall/wire";
+import type { AgentPhase, AgentStatus } from "../agent-status.ts";
+import { decideNextStep, isDecision, type NextStep } from "../next-step.ts";
+import { Enrolment, type EnrolmentDeps } from "../registration/enrolment.ts";
+import { type ConnectOutcome, Connector, type OpenSession } from "../stream/connector.ts";
+import type { SessionDeps } from "../stream/heartbeat-session.ts";
+import { toMs } from "../stream/hello.ts";
+import { DEFAULT_PACE, type Pace, silenceLimitMs } from "../stream/pace.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
+import { ConnectionLog } from "./connection-log.ts";
+
+/** What keeps an agent connected. */
+export interface StayConnectedDeps extends EnrolmentDeps, Omit<SessionDeps, "events"> {
+  /** Numbers from 0 to less than 1, for jitter. */
+  readonly random: () => number;
+}
+
+/** How long a goodbye may take to be delivered. */
+const GOODBYE_LIMIT_MS = 5_000;
+
+/** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
+const MOVE_JITTER_MS = 1_000;
+
+/** Registers the node when that is needed, and keeps one stream open for as long as the agent lives. */
+export class StayConnected {
+  readonly #deps: StayConnectedDeps;
+  readonly #enrolment: Enrolment;
+  readonly #connector: Connector;
+  readonly #log: ConnectionLog;
+  /** Aborts when the agent closes: nothing new is begun, while the open stream says goodbye. */
+  readonly #closing = new AbortController();
+  #phase: AgentPhase = "starting";
+  #current: OpenSession | undefined;
+  #membership: MembershipState | undefined;
+  #pace: Pace = DEFAULT_PACE;
+  #failures = 0;
+  #unreachable = 0;
+  #mustRegister = false;
+
+  constructor(deps: StayConnectedDeps) {
+    this.#deps = deps;
+    this.#enrolment = new Enrolment(deps);
+    this.#log = new ConnectionLog(deps.log, deps.clock.wallMs);
+    const events = {
+      onMembership: (membership: Membership) => this.#onMembership(membership),
+      onAck: () => {
+        this.#failures = 0;
+      },
+    };
+    this.#connector = new Connector({ ...deps, events }, deps.random());
+  }
+
+  status(): AgentStatus {
+    return {
+      phase: this.#phase,
+      nodeId: this.#deps.identity.nodeId,
+      endpoint: this.#current?.endpoint,
+      sessionEpoch: this.#current?.welcome.sessionEpoch,
+      membership: this.#membership,
+    };
+  }
+
+  /** Work until the signal aborts or the agent is closed. An abort leaves without a goodbye. */
+  async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
+    const ending = AbortSignal.any([signal, this.#closing.signal]);
+    const dropCurrent = (): void => this.#current?.session.drop();
+    signal.addEventListener("abort", dropCurrent, { once: true });
+    try {
+      // The first of two measurements between which the CPU's share is taken.
+      this.#deps.usage.measure();
+      // Begun here so that it is done by the time that a server asks who is there.
+      void this.#deps.info.current();
+      await this.#enrolment.load();
+      this.#mustRegister = this.#enrolment.sentinel === undefined;
+      await this.#connectUntil(ending, succeeded);
+    } finally {
+      signal.removeEventListener("abort", dropCurrent);
+      dropCurrent();
+      this.#current = undefined;
+      this.#phase = "closed";
+    }
+  }
+
+  /** Say goodbye and end for good. */
+  async close(reason: string): Promise<void> {
+    this.#closing.abort(new Error(reason));
+    await this.#current?.session.goodbye(reason, GOODBYE_LIMIT_MS);
+    this.#phase = "closed";
+  }
+
+  async #connectUntil(ending: AbortSignal, succeeded: () => void): Promise<void> {
+    let tryRegister = false;
+    while (!ending.aborted) {
+      const end = await this.#attempt(tryRegister, ending, succeeded);
+      if (ending.aborted) return;
+      const step = this.#decide(end);
+      this.#log.ended(end, step);
+      if (step.kind === "idle") return this.#stayIdle(ending);
+      tryRegister = step.register === "try";
+      this.#mustRegister ||= step.register === "must";
+      this.#phase = "waiting";
+      await this.#wait(step.delayMs, ending);
+    }
+  }
+
+  /** Register if that is due, open a stream, and hold it; answer how it ended. */
+  async #attempt(
+    tryRegister: boolean,
+    ending: AbortSignal,
+    succeeded: () => void,
+  ): Promise<SessionEnd> {
+    if (this.#mustRegister || tryRegister) {
+      this.#phase = "registering";
+      const outcome = await this.#enrolment.register(ending);
+      if (outcome.ok) {
+        this.#membership = outcome.membership;
+        this.#mustRegister = false;
+        this.#unreachable = 0;
+      } else if (this.#mustRegister || outcome.end.kind !== "unreachable") {
+        return outcome.end;
+      }
+    }
+    this.#phase = "connecting";
+    const outcome = await this.#connector.open(this.#endpoints(), this.#pace, ending);
+    if (outcome.ok) {
+      this.#unreachable = 0;
+      succeeded();
+      return this.#hold(outcome.opened, ending);
+    }
+    this.#unreachable = outcome.end.kind === "unreachable" ? this.#unreachable + 1 : 0;
+    return outcome.end;
+  }
+
+  /** Stay with an open session, and with those that it asks to move to, until one ends. */
+  async #hold(first: OpenSession, ending: AbortSignal): Promise<SessionEnd> {
+    let held = first;
+    for (;;) {
+      // Closing saw no session to say goodbye on, so nobody else will end this one.
+      if (ending.aborted) held.session.drop();
+      this.#adopt(held);
+      const { session } = held;
+      const next = await Promise.race([session.ended, session.moveAsked]);
+      if ("kind" in next) {
+        this.#connector.turn();
+        this.#pace = session.pace;
+        this.#current = undefined;
+        return next;
+      }
+      const moved = await this.#move(held, next, ending);
+      if (!moved.ok) {
+        this.#current = undefined;
+        return moved.end;
+      }
+      held = moved.opened;
+    }
+  }
+
+  /** Open a stream elsewhere while the present one goes on, and leave the present one only then. */
+  async #move(held: OpenSession, goAway: GoAway, ending: AbortSignal): Promise<ConnectOutcome> {
+    this.#log.moving(goAway.message);
+    const { session, endpoint } = held;
+    let delayMs = this.#moveDelayMs(goAway);
+    for (let attempts = 0; ; attempts += 1) {
+      const over = await Promise.race([session.ended, this.#wait(delayMs, ending)]);
+      if (over !== undefined) return { ok: false, end: attempts > 0 ? endOfMove(over) : over };
+      // When the agent closes, the present stream is the one that says goodbye.
+      if (ending.aborted) return { ok: false, end: await session.ended };
+      const others = this.#endpoints().filter((it) => it !== endpoint);
+      const outcome = await this.#connector.open(
+        // One address may stand for many replicas.
+        others.length > 0 ? others : this.#endpoints(),
+        session.pace,
+        ending,
+      );
+      if (outcome.ok) {
+        session.drop();
+        return outcome;
+      }
+      const step = this.#decide(outcome.end);
+      if (step.kind === "idle" || step.register === "must" || isDecision(outcome.end)) {
+        session.drop();
+        return outcome;
+      }
+      delayMs = step.delayMs;
+    }
+  }
+
+  #adopt(opened: OpenSession): void {
+    const { welcome } = opened;
+    this.#current = opened;
+    this.#phase = "connected";
+    this.#membership = stateOf(welcome.membership) ?? this.#membership;
+    this.#log.connected(opened, this.#membership);
+    const endpoints = this.#deps.registrar.resolve(welcome.healthEndpoints);
+    const { clusterId } = welcome;
+    // Nobody waits for the file: a failure to write it is logged there.
+    void this.#enrolment.remember(clusterId, endpoints.length > 0 ? endpoints : this.#endpoints());
+  }
+
+  #onMembership(membership: Membership): void {
+    this.#membership = stateOf(membership) ?? this.#membership;
+    const { reason, message } = membership;
+    this.#deps.log.info(
+      { membership: this.#membership, reason, detail: message },
+      "membership changed",
+    );
+  }
+
+  #decide(end: SessionEnd): NextStep {
+    const step = decideNextStep(end, {
+      failures: this.#failures,
+      unreachable: this.#unreachable,
+      backoffMaxMs: silenceLimitMs(this.#pace),
+      random01: this.#deps.random(),
+    });
+    this.#failures += 1;
+    return step;
+  }
+
+  async #stayIdle(ending: AbortSignal): Promise<void> {
+    this.#phase = "idle";
+    await this.#enrolment.forget();
+    if (ending.aborted) return;
+    await new Promise<void>((resolve) => {
+      ending.addEventListener("abort", () => resolve(), { once: true });
+    });
+  }
+
+  #endpoints(): readonly string[] {
+    return this.#enrolment.sentinel?.healthEndpoints ?? [];
+  }
+
+  #moveDelayMs({ retryAfter }: GoAway): number {
+    const jitterMs = fullJitter({
+      attempt: 0,
+      baseMs: MOVE_JITTER_MS,
+      maxMs: MOVE_JITTER_MS,
+      random01: this.#deps.random(),
+    });
+    return (retryAfter ? toMs(retryAfter) : 0) + jitterMs;
+  }
+
+  /** Resolves after the time, or as soon as the signal aborts. */
+  async #wait(ms: number, signal: AbortSignal): Promise<undefined> {
+    // Rejects with the abort alone, which the callers look at next.
+    await this.#deps.clock.sleep(ms, signal).catch(() => {});
+    return undefined;
+  }
+}
+
+/** A Hello of this move may have taken the session although its Welcome was lost: then nobody else has the identity. */
+function endOfMove(end: SessionEnd): SessionEnd {
+  const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
+  return isSuperseded ? { kind: "silent" } : end;
+}
+
+function stateOf(membership: Membership | undefined): MembershipState | undefined {
+  return membership && membershipStateFromProto(membership.state);
+}

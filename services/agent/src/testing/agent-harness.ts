@@ -1,0 +1,149 @@
+import type { Logger } from "@rollcall/runtime";
+import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
+import { type Agent, createAgent } from "../agent.ts";
+import type { MachineFacts } from "../facts/machine-facts.ts";
+import type { Sentinel } from "../state/sentinel.ts";
+import type { MachineUsage } from "../usage/machine-usage.ts";
+import { FakeControlPlane } from "./fake-control-plane.ts";
+import { createManualClock, type ManualClock, settle } from "./manual-clock.ts";
+
+/** A line that an agent logged. */
+interface LoggedLine {
+  readonly level: string;
+  readonly message: string;
+  readonly fields: Readonly<Record<string, unknown>>;
+}
+
+/** An agent with everything around it under a test's control. */
+export interface AgentHarness {
+  readonly agent: Agent;
+  readonly plane: FakeControlPlane;
+  readonly clock: ManualClock;
+  readonly keyPair: NodeKeyPair;
+  readonly logged: LoggedLine[];
+  /** What is on the disk. */
+  sentinel: Sentinel | undefined;
+  facts: MachineFacts;
+  usage: MachineUsage;
+  /** How often usage was measured. */
+  measurements: number;
+  /** Run the agent's task until it ends or is stopped. */
+  start(): void;
+  /** Abort the task without a goodbye. */
+  kill(): Promise<void>;
+  /** Resolves when the task has ended. */
+  ended(): Promise<void>;
+}
+
+/** What a test may choose beforehand. */
+export interface HarnessOptions {
+  readonly plane?: FakeControlPlane;
+  readonly keyPair?: NodeKeyPair;
+  readonly sentinel?: Sentinel;
+  /** Default 0: no jitter. */
+  readonly random?: () => number;
+  readonly wishedHeartbeatMs?: number;
+}
+
+/** Create an agent named `node-1` that has not been started. */
+export function createHarness(options: HarnessOptions = {}): AgentHarness {
+  const clock = createManualClock();
+  const plane = options.plane ?? new FakeControlPlane();
+  const keyPair = options.keyPair ?? generateKeyPair();
+  const logged: LoggedLine[] = [];
+  const stopping = new AbortController();
+  let running: Promise<void> = Promise.resolve();
+  const harness: AgentHarness = {
+    agent: createAgent({
+      identity: {
+        nodeId: "node-1",
+        keyPair,
+        agentVersion: "0.1.0",
+        bootId: "boot-1",
+        machineFingerprint: "machine-1",
+        wishedHeartbeatMs: options.wishedHeartbeatMs,
+      },
+      description: { agentVersion: "0.1.0", advertiseUrl: "", labels: { zone: "a" } },
+      state: {
+        readSentinel: async () => harness.sentinel,
+        writeSentinel: async (sentinel) => {
+          harness.sentinel = sentinel;
+        },
+        removeSentinel: async () => {
+          harness.sentinel = undefined;
+        },
+      },
+      facts: { read: async () => harness.facts },
+      usage: {
+        refresh: async () => {
+          harness.measurements += 1;
+        },
+        latest: () => harness.usage,
+      },
+      registrar: plane,
+      transport: plane,
+      clock,
+      log: recordingLogger(logged),
+      random: options.random ?? (() => 0),
+    }),
+    plane,
+    clock,
+    keyPair,
+    logged,
+    sentinel: options.sentinel,
+    facts: SMALL_FACTS,
+    usage: SMALL_USAGE,
+    measurements: 0,
+    start: () => {
+      const [task] = harness.agent.tasks;
+      running = task?.run(stopping.signal, () => {}) ?? running;
+    },
+    kill: async () => {
+      stopping.abort(new Error("killed"));
+      await running;
+      await settle();
+    },
+    ended: () => running,
+  };
+  return harness;
+}
+
+/** The facts of a small machine. */
+export const SMALL_FACTS: MachineFacts = {
+  hostname: "node-1.example",
+  operatingSystem: { family: "linux", name: "Debian", kernel: "6.1.0", architecture: "x64" },
+  cpu: { model: "CPU", sockets: 1, cores: 4, threads: 8, usableMillis: 8_000 },
+  memoryBytes: 16 * 1024 ** 3,
+  diskBytes: 100 * 1024 ** 3,
+  numaNodes: [],
+  gpus: [],
+  vm: { capable: true, message: "", nested: false },
+  vfioGpus: [],
+  interfaces: [],
+};
+
+/** What a small machine is doing. */
+export const SMALL_USAGE: MachineUsage = {
+  cpuPercent: 12.34,
+  memory: { usedBytes: 4 * 1024 ** 3, totalBytes: 16 * 1024 ** 3 },
+  disk: { usedBytes: 10 * 1024 ** 3, totalBytes: 100 * 1024 ** 3 },
+  temperatures: undefined,
+  gpus: [],
+};
+
+function recordingLogger(
+  lines: LoggedLine[],
+  bound: Readonly<Record<string, unknown>> = {},
+): Logger {
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push({ level, message, fields: { ...bound, ...fields } });
+  return {
+    trace: at("trace"),
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    fatal: at("fatal"),
+    child: (fields) => recordingLogger(lines, { ...bound, ...fields }),
+  };
+}

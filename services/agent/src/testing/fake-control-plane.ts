@@ -1,0 +1,192 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type GoAwaySchema,
+  type HeartbeatRequest,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+  type SettingsSchema,
+  WelcomeSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { MembershipState, type NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { proofText } from "@rollcall/domain";
+import { keyFingerprint, refuse, verifyProof } from "@rollcall/runtime/client";
+import type { Registered, Registrar, Registration } from "../registration/registrar.ts";
+import type {
+  HeartbeatStream,
+  HeartbeatTransport,
+  StreamListener,
+} from "../stream/heartbeat-transport.ts";
+import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
+
+/** What the network between an agent and an endpoint does. */
+export type Path = "open" | "refused" | "black-hole";
+
+/** The server's side of one stream. */
+export interface ServedStream {
+  readonly endpoint: string;
+  /** Every frame received, in order. */
+  readonly received: readonly HeartbeatRequest["frame"][];
+  /** Whether beats are acknowledged. Default true. */
+  acking: boolean;
+  /** Neither side has ended it. */
+  readonly isOpen: boolean;
+  /** The agent has said that no frame follows. */
+  readonly isFinished: boolean;
+  send(frame: NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>): void;
+  goAway(goAway: MessageInitShape<typeof GoAwaySchema>): void;
+  /** End with a status; in good order without an error. */
+  end(error?: unknown): void;
+}
+
+/** A control plane in memory: it checks proofs, remembers keys, and does to its agents what a test tells it. */
+export class FakeControlPlane implements HeartbeatTransport, Registrar {
+  readonly clusterId = "cluster-1";
+  readonly streams: ServedStream[] = [];
+  readonly registrations: { readonly nodeId: string; readonly info: NodeInfo }[] = [];
+  /** Every attempt at a stream, by endpoint. */
+  readonly attempts: string[] = [];
+  readonly paths = new Map<string, Path>();
+  endpoints: readonly string[] = ["10.0.0.1:7701"];
+  registryError: unknown;
+  membership: MembershipState = MembershipState.APPROVED;
+  settings: MessageInitShape<typeof SettingsSchema> = {
+    heartbeatInterval: toDuration(15_000),
+    infoInterval: toDuration(60_000),
+    unhealthyAfter: toDuration(60_000),
+  };
+  /** What else a Welcome says. */
+  welcome: {
+    readonly nodeInfoWanted?: boolean;
+    readonly healthEndpoints?: string[];
+    readonly serverTime?: { readonly seconds: bigint; readonly nanos: number };
+  } = {};
+  /** Said instead of Welcome while it is set. */
+  refusal: MessageInitShape<typeof GoAwaySchema> | undefined;
+  /** A Hello gets no answer while this is set. */
+  ignoresHello = false;
+  #epoch = 0n;
+  readonly #keys = new Map<string, Uint8Array>();
+
+  /** The stream opened last. */
+  get latest(): ServedStream {
+    const stream = this.streams.at(-1);
+    if (stream === undefined) throw new Error("no stream was opened");
+    return stream;
+  }
+
+  /** Act as if the node had never been here. */
+  forget(nodeId: string): void {
+    this.#keys.delete(nodeId);
+  }
+
+  async register(registration: Registration, signal: AbortSignal): Promise<Registered> {
+    signal.throwIfAborted();
+    const { nodeId, keyPair, info } = registration;
+    this.registrations.push({ nodeId, info });
+    if (this.registryError !== undefined) throw this.registryError;
+    const known = this.#keys.get(nodeId);
+    if (known !== undefined && keyFingerprint(known) !== keyFingerprint(keyPair.publicKey)) {
+      throw refuse("NODE_KEY_MISMATCH", `node ${nodeId} has another key`);
+    }
+    this.#keys.set(nodeId, keyPair.publicKey);
+    return {
+      clusterId: this.clusterId,
+      healthEndpoints: this.endpoints,
+      membership: this.membership === MembershipState.PENDING ? "PENDING" : "APPROVED",
+      created: known === undefined,
+    };
+  }
+
+  resolve(endpoints: readonly string[]): readonly string[] {
+    return endpoints;
+  }
+
+  open(endpoint: string, listener: StreamListener): HeartbeatStream {
+    this.attempts.push(endpoint);
+    const path = this.paths.get(endpoint) ?? "open";
+    if (path === "black-hole") return { send: () => {}, finish: () => {}, cancel: () => {} };
+    if (path === "refused") {
+      const error = Object.assign(new Error(), { code: 14, details: "connection refused" });
+      queueMicrotask(() => listener.onEnd(error));
+      return { send: () => {}, finish: () => {}, cancel: () => {} };
+    }
+    return this.#serve(endpoint, listener);
+  }
+
+  #serve(endpoint: string, listener: StreamListener): HeartbeatStream {
+    const nonce = new Uint8Array(16).fill(this.streams.length + 1);
+    const received: HeartbeatRequest["frame"][] = [];
+    let isOpen = true;
+    let isFinished = false;
+    const deliver = (frame: HeartbeatResponse["frame"]): void => {
+      queueMicrotask(() => {
+        if (isOpen) listener.onFrame(create(HeartbeatResponseSchema, { frame }));
+      });
+    };
+    const stream: ServedStream = {
+      endpoint,
+      received,
+      acking: true,
+      get isOpen() {
+        return isOpen;
+      },
+      get isFinished() {
+        return isFinished;
+      },
+      send: (frame) => deliver(create(HeartbeatResponseSchema, { frame }).frame),
+      goAway: (value) => stream.send({ case: "goAway", value }),
+      end: (error) => {
+        queueMicrotask(() => {
+          if (!isOpen) return;
+          isOpen = false;
+          listener.onEnd(error);
+        });
+      },
+    };
+    this.streams.push(stream);
+    stream.send({ case: "challenge", value: { nonce, clusterId: this.clusterId } });
+    return {
+      send: ({ frame }) => {
+        if (!isOpen) return;
+        received.push(frame);
+        this.#answer(stream, nonce, frame);
+      },
+      finish: () => {
+        isFinished = true;
+        stream.end();
+      },
+      cancel: () => {
+        isOpen = false;
+      },
+    };
+  }
+
+  #answer(stream: ServedStream, nonce: Uint8Array, frame: HeartbeatRequest["frame"]): void {
+    if (frame.case === "beat" && stream.acking) {
+      stream.send({ case: "ack", value: { sequence: frame.value.sequence } });
+    }
+    if (frame.case !== "hello" || this.ignoresHello) return;
+    const { nodeId, signature } = frame.value;
+    const key = this.#keys.get(nodeId);
+    const text = proofText({ method: HEARTBEAT_METHOD, clusterId: this.clusterId, nodeId, nonce });
+    if (this.refusal !== undefined) {
+      stream.goAway(this.refusal);
+    } else if (key === undefined) {
+      stream.end(refuse("NODE_NOT_REGISTERED", `node ${nodeId} is not registered`));
+    } else if (!verifyProof(key, text, signature)) {
+      stream.end(refuse("PROOF_INVALID", "the proof is no signature of this stream"));
+    } else {
+      this.#epoch += 1n;
+      stream.send({
+        case: "welcome",
+        value: create(WelcomeSchema, {
+          sessionEpoch: this.#epoch,
+          membership: { state: this.membership },
+          settings: this.settings,
+          clusterId: this.clusterId,
+          ...this.welcome,
+        }),
+      });
+    }
+  }
+}

@@ -1,0 +1,208 @@
+import {
+  create,
+  type DescMessage,
+  fromBinary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerUnaryCall,
+  type sendUnaryData,
+} from "@grpc/grpc-js";
+import {
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  CreateChallengeRequestSchema,
+  CreateChallengeResponseSchema,
+  type RegisterNodeRequest,
+  RegisterNodeRequestSchema,
+  RegisterNodeResponseSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { proofText } from "@rollcall/domain";
+import { toGrpcStatus } from "@rollcall/runtime";
+import { refuse, verifyProof } from "@rollcall/runtime/client";
+import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
+
+/** The server's side of a stream over the wire. */
+export type WireStream = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
+
+/** A control plane on grpc-js: registry and health on one port, with real proofs and real frames. */
+export class FakeGrpcServer {
+  readonly registrations: RegisterNodeRequest[] = [];
+  readonly streams: WireStream[] = [];
+  readonly frames: HeartbeatRequest["frame"][] = [];
+  heartbeatMs = 20;
+  port = 0;
+  readonly #server = new Server();
+  readonly #keys = new Map<string, Uint8Array>();
+
+  /** Listen; on the port of an earlier server when it is given. */
+  async listen(port = 0): Promise<void> {
+    this.#server.addService(
+      {
+        createChallenge: unary(RegistryService.method.createChallenge.name, {
+          input: CreateChallengeRequestSchema,
+          output: CreateChallengeResponseSchema,
+        }),
+        registerNode: unary(RegistryService.method.registerNode.name, {
+          input: RegisterNodeRequestSchema,
+          output: RegisterNodeResponseSchema,
+        }),
+        heartbeat: {
+          path: HEARTBEAT_METHOD,
+          requestStream: true,
+          responseStream: true,
+          ...codecs({ input: HeartbeatRequestSchema, output: HeartbeatResponseSchema }),
+        },
+      },
+      {
+        createChallenge: (_: ServerUnaryCall<unknown, unknown>, done: sendUnaryData<unknown>) =>
+          done(null, create(CreateChallengeResponseSchema, { nonce: NONCE, clusterId: CLUSTER })),
+        registerNode: (
+          call: ServerUnaryCall<RegisterNodeRequest, unknown>,
+          done: sendUnaryData<unknown>,
+        ) => this.#register(call.request, done),
+        heartbeat: (stream: WireStream) => this.#serve(stream),
+      },
+    );
+    this.port = await new Promise<number>((resolve, reject) => {
+      this.#server.bindAsync(
+        `127.0.0.1:${port}`,
+        ServerCredentials.createInsecure(),
+        (error, bound) => (error ? reject(error) : resolve(bound)),
+      );
+    });
+  }
+
+  /** Keep the nodes that another server knew. */
+  inherit(other: FakeGrpcServer): void {
+    for (const [nodeId, key] of other.#keys) this.#keys.set(nodeId, key);
+  }
+
+  /** Act as if no node had ever been here. */
+  forgetAll(): void {
+    this.#keys.clear();
+  }
+
+  /** The kinds of frames received so far. */
+  kinds(): readonly (string | undefined)[] {
+    return this.frames.map((frame) => frame.case);
+  }
+
+  /** Break every connection. */
+  destroy(): void {
+    this.#server.forceShutdown();
+  }
+
+  #register(request: RegisterNodeRequest, done: sendUnaryData<unknown>): void {
+    this.registrations.push(request);
+    const { nodeId, publicKey, proof } = request;
+    const method = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;
+    if (!isProven(publicKey, { method, nodeId, signature: proof?.signature })) {
+      done(toGrpcStatus(refuse("PROOF_INVALID", "no signature of this call")));
+      return;
+    }
+    this.#keys.set(nodeId, publicKey);
+    done(
+      null,
+      create(RegisterNodeResponseSchema, {
+        node: { id: nodeId, membership: { state: MembershipState.APPROVED } },
+        clusterId: CLUSTER,
+        healthEndpoints: [`:${this.port}`],
+      }),
+    );
+  }
+
+  #serve(stream: WireStream): void {
+    this.streams.push(stream);
+    send(stream, { case: "challenge", value: { nonce: NONCE, clusterId: CLUSTER } });
+    stream.on("data", ({ frame }: HeartbeatRequest) => {
+      this.frames.push(frame);
+      if (frame.case === "hello") this.#welcome(stream, frame.value);
+      if (frame.case === "beat") {
+        send(stream, { case: "ack", value: { sequence: frame.value.sequence } });
+      }
+    });
+    stream.on("end", () => stream.end());
+    stream.on("error", () => {
+      // A peer that goes away is what these tests are about.
+    });
+  }
+
+  #welcome(stream: WireStream, { nodeId, signature }: { nodeId: string; signature: Uint8Array }) {
+    const key = this.#keys.get(nodeId);
+    if (key === undefined) {
+      stream.emit("error", toGrpcStatus(refuse("NODE_NOT_REGISTERED", "register first")));
+    } else if (!isProven(key, { method: HEARTBEAT_METHOD, nodeId, signature })) {
+      stream.emit("error", toGrpcStatus(refuse("PROOF_INVALID", "no signature of this stream")));
+    } else {
+      send(stream, {
+        case: "welcome",
+        value: {
+          sessionEpoch: BigInt(this.streams.length),
+          membership: { state: MembershipState.APPROVED },
+          settings: {
+            heartbeatInterval: toDuration(this.heartbeatMs),
+            unhealthyAfter: toDuration(60_000),
+          },
+          clusterId: CLUSTER,
+          nodeInfoWanted: true,
+        },
+      });
+    }
+  }
+}
+
+const NONCE = new Uint8Array(16).fill(7);
+const CLUSTER = "cluster-wire";
+
+/** Send one frame. */
+export function send(
+  stream: WireStream,
+  frame: NonNullable<MessageInitShape<typeof HeartbeatResponseSchema>["frame"]>,
+): void {
+  stream.write(create(HeartbeatResponseSchema, { frame }));
+}
+
+function isProven(
+  key: Uint8Array,
+  proof: { method: string; nodeId: string; signature: Uint8Array | undefined },
+): boolean {
+  const { method, nodeId, signature = new Uint8Array() } = proof;
+  const text = proofText({ method, clusterId: CLUSTER, nodeId, nonce: NONCE });
+  return verifyProof(key, text, signature);
+}
+
+interface Codec {
+  readonly input: DescMessage;
+  readonly output: DescMessage;
+}
+
+function unary(name: string, codec: Codec) {
+  return {
+    path: `/${RegistryService.typeName}/${name}`,
+    requestStream: false,
+    responseStream: false,
+    ...codecs(codec),
+  };
+}
+
+function codecs({ input, output }: Codec) {
+  return {
+    requestSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(input, message)),
+    requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
+    responseSerialize: (message: MessageShape<DescMessage>) =>
+      Buffer.from(toBinary(output, message)),
+    responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
+  };
+}

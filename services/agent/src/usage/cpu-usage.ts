@@ -1,0 +1,81 @@
+import { cpus } from "node:os";
+import { type ContainerLimits, readContainerLimits } from "../machine/container-limits.ts";
+import type { Machine } from "../machine/machine.ts";
+import { parseCount } from "../machine/parse-text.ts";
+
+/** CPU time since some beginning. Only the difference between two of them means something; units cancel out. */
+export interface CpuTimes {
+  readonly busy: number;
+  readonly total: number;
+}
+
+/** Measures the share of CPU time between one call and the next. */
+export type CpuMeter = () => Promise<number | undefined>;
+
+/** Create a meter. Its first call has nothing to compare with and answers `undefined`. */
+export function createCpuMeter(machine: Machine, nowMs: () => number): CpuMeter {
+  let before: CpuTimes | undefined;
+  return async () => {
+    const now = await readCpuTimes(machine, nowMs);
+    const percent = before && now && busyPercent(before, now);
+    before = now;
+    return percent;
+  };
+}
+
+/** The busy share of the time between two readings, or `undefined` when none passed (or a counter was reset). */
+export function busyPercent(before: CpuTimes, now: CpuTimes): number | undefined {
+  const total = now.total - before.total;
+  if (total <= 0) return undefined;
+  return Math.min(100, Math.max(0, (100 * (now.busy - before.busy)) / total));
+}
+
+/** Parse the first line of /proc/stat. Waiting for a disk is idle time; time stolen by a hypervisor is busy. */
+export function parseProcStat(text: string): CpuTimes | undefined {
+  const [, rest] = /^cpu\s+(.+)$/m.exec(text) ?? [];
+  if (rest === undefined) return undefined;
+  // guest and guest_nice, the last two, are counted in user and nice already.
+  const times = rest
+    .split(/\s+/)
+    .slice(0, 8)
+    .map((time) => parseCount(time) ?? 0);
+  const total = times.reduce((sum, time) => sum + time, 0);
+  const idle = (times[3] ?? 0) + (times[4] ?? 0);
+  return { busy: total - idle, total };
+}
+
+/** The microseconds of CPU time that a control group has used, from its cpu.stat. */
+export function parseGroupCpuMicros(text: string): number | undefined {
+  return parseCount(/^usage_usec (\d+)$/m.exec(text)?.[1]);
+}
+
+async function readCpuTimes(machine: Machine, nowMs: () => number): Promise<CpuTimes | undefined> {
+  if (machine.system.platform !== "linux") return nodeCpuTimes();
+  const limits = await readContainerLimits(machine);
+  const ofGroup = await readGroupTimes(machine, limits, nowMs);
+  return ofGroup ?? parseProcStat((await machine.readText("/proc/stat")) ?? "");
+}
+
+/** Inside a container the machine's load says little: what counts is how much of the own share is used. */
+async function readGroupTimes(
+  machine: Machine,
+  { cpus: share, cpuGroup }: ContainerLimits,
+  nowMs: () => number,
+): Promise<CpuTimes | undefined> {
+  if (share === undefined || cpuGroup === undefined || share >= machine.system.parallelism()) {
+    return undefined;
+  }
+  const micros = parseGroupCpuMicros((await machine.readText(`${cpuGroup}/cpu.stat`)) ?? "");
+  return micros === undefined ? undefined : { busy: micros, total: nowMs() * 1000 * share };
+}
+
+function nodeCpuTimes(): CpuTimes {
+  let busy = 0;
+  let total = 0;
+  for (const { times } of cpus()) {
+    const worked = times.user + times.nice + times.sys + times.irq;
+    busy += worked;
+    total += worked + times.idle;
+  }
+  return { busy, total };
+}

@@ -1,0 +1,64 @@
+import { NVIDIA_PROGRAMS, parseNvidiaRows, queryArgs } from "../facts/nvidia.ts";
+import { parseMebibytes, parseRocmAnswer, ROCM_PROGRAMS, type RocmCard } from "../facts/rocm.ts";
+import { askProgram } from "../machine/ask-program.ts";
+import type { Machine } from "../machine/machine.ts";
+import { parseCount, parseNumber } from "../machine/parse-text.ts";
+import type { GpuReading } from "./machine-usage.ts";
+
+/** What asks nvidia-smi for the readings that `parseNvidiaUsage` reads. */
+const NVIDIA_USAGE_ARGS = queryArgs([
+  "index",
+  "utilization.gpu",
+  "memory.used",
+  "memory.total",
+  "temperature.gpu",
+]);
+
+/** What asks rocm-smi for the readings that `parseRocmUsage` reads. */
+const ROCM_USAGE_ARGS = ["--showuse", "--showtemp", "--showmeminfo", "vram", "--json"] as const;
+
+/** Read NVIDIA's GPUs; `undefined` when nvidia-smi gives no answer. */
+export async function readNvidiaUsage(
+  machine: Machine,
+): Promise<readonly GpuReading[] | undefined> {
+  const result = await askProgram(machine, NVIDIA_PROGRAMS, NVIDIA_USAGE_ARGS);
+  return result.kind === "finished" ? parseNvidiaUsage(result.stdout) : undefined;
+}
+
+/** Read AMD's GPUs; `undefined` when rocm-smi gives no answer. */
+export async function readRocmUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
+  const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_USAGE_ARGS);
+  return result.kind === "finished" ? parseRocmUsage(result.stdout) : undefined;
+}
+
+/** Parse the answer to `NVIDIA_USAGE_ARGS`, by index. */
+export function parseNvidiaUsage(stdout: string): readonly GpuReading[] {
+  return parseNvidiaRows(stdout, 5)
+    .map(([index, utilization, used, total, temperature]) => ({
+      index: Number(index),
+      utilizationPercent: parseCount(utilization),
+      memoryUsedMib: parseCount(used),
+      memoryTotalMib: parseCount(total),
+      temperatureCelsius: parseNumber(temperature),
+    }))
+    .sort((a, b) => a.index - b.index);
+}
+
+/** Parse the answer to `ROCM_USAGE_ARGS`, by index. */
+export function parseRocmUsage(stdout: string): readonly GpuReading[] {
+  return parseRocmAnswer(stdout).cards.map(({ index, values }) => ({
+    index,
+    utilizationPercent: parseNumber(values.get("gpu use (%)")),
+    memoryUsedMib: parseMebibytes(values.get("vram total used memory (b)")),
+    memoryTotalMib: parseMebibytes(values.get("vram total memory (b)")),
+    temperatureCelsius: cardTemperature(values),
+  }));
+}
+
+/** The hot spot where there is a sensor for it, because that is what throttles; else the edge of the chip. */
+function cardTemperature(values: RocmCard): number | undefined {
+  return (
+    parseNumber(values.get("temperature (sensor junction) (c)")) ??
+    parseNumber(values.get("temperature (sensor edge) (c)"))
+  );
+}

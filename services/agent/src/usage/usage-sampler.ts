@@ -1,0 +1,50 @@
+import type { Machine } from "../machine/machine.ts";
+import { createCpuMeter } from "./cpu-usage.ts";
+import { createGauge } from "./gauge.ts";
+import { readNvidiaUsage, readRocmUsage } from "./gpu-usage.ts";
+import type { MachineUsage } from "./machine-usage.ts";
+import { readMemoryUsage } from "./memory-usage.ts";
+import { readTemperatures } from "./temperatures.ts";
+
+/** Samples what the machine is doing, in the background. */
+export interface UsageSampler {
+  /**
+   * Begin new readings; those that are still under way are left alone. Resolves when all have ended, which a
+   * heartbeat must not wait for.
+   */
+  refresh(): Promise<void>;
+  /** The last readings, without those older than `maxAgeMs`. Never waits. */
+  latest(maxAgeMs: number): MachineUsage;
+}
+
+/** What a sampler works with. */
+export interface UsageSamplerDeps {
+  readonly machine: Machine;
+  readonly stateDirectory: string;
+  /** Monotonic milliseconds. */
+  readonly nowMs: () => number;
+}
+
+/** Create a sampler. Nothing is read before the first `refresh`, and no share of CPU time is known before the second. */
+export function createUsageSampler(deps: UsageSamplerDeps): UsageSampler {
+  const { machine, stateDirectory, nowMs } = deps;
+  const cpu = createGauge(createCpuMeter(machine, nowMs), nowMs);
+  const memory = createGauge(() => readMemoryUsage(machine), nowMs);
+  const disk = createGauge(() => machine.fileSystemSize(stateDirectory), nowMs);
+  const temperatures = createGauge(() => readTemperatures(machine), nowMs);
+  const nvidia = createGauge(() => readNvidiaUsage(machine), nowMs);
+  const rocm = createGauge(() => readRocmUsage(machine), nowMs);
+  const gauges = [cpu, memory, disk, temperatures, nvidia, rocm];
+  return {
+    refresh: async () => {
+      await Promise.all(gauges.map((gauge) => gauge.refresh()));
+    },
+    latest: (maxAgeMs) => ({
+      cpuPercent: cpu.latest(maxAgeMs),
+      memory: memory.latest(maxAgeMs),
+      disk: disk.latest(maxAgeMs),
+      temperatures: temperatures.latest(maxAgeMs),
+      gpus: [...(nvidia.latest(maxAgeMs) ?? []), ...(rocm.latest(maxAgeMs) ?? [])],
+    }),
+  };
+}

@@ -1,0 +1,51 @@
+// The words that options take. Kept by themselves, so that help and completion load nothing else.
+
+/** --output. */
+export const OUTPUT_WORDS = ["table", "json", "yaml", "csv"] as const;
+/** --filter-approval. */
+export const APPROVAL_WORDS = ["approved", "pending", "rejected"] as const;
+/** --filter-status: health for compute nodes, connection for all. */
+export const STATUS_WORDS = [
+  "healthy",
+  "unhealthy",
+  "unknown",
+  "connected",
+  "disconnected",
+] as const;
+/** --filter-type; "requester" is how Bacalhau calls an orchestrator. */
+export const TYPE_WORDS = ["compute", "requester", "orchestrator"] as const;
+/** --order-by. */
+export const ORDER_WORDS = [
+  "id",
+  "type",
+  "approval",
+  "status",
+  "scheduling",
+  "cores",
+  "memory",
+  "disk",
+  "gpus",
+  "created",
+] as const;
+/** --show, in the order in which the columns are printed. */
+export const COLUMN_GROUPS = [
+  "scheduling",
+  "labels",
+  "capacity",
+  "seen",
+  "connection",
+  "version",
+  "hardware",
+  "features",
+  "reasons",
+] as const;
+/** What --show shows when it does not choose. */
+export const DEFAULT_GROUPS = [
+  "scheduling",
+  "labels",
+  "capacity",
+  "seen",
+  "connection",
+] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
+/** `completion`. */
+export const SHELL_WORDS = ["bash", "zsh", "fish"] as const;

@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTokenSource } from "./access-token.ts";
+
+const HERE = "http://127.0.0.1:7700";
+const RUN_FILE = {
+  pid: 1,
+  server: "10.0.0.5:7700",
+  agents: "10.0.0.5:7701",
+  probes: "10.0.0.5:7790",
+};
+
+let directory: string;
+beforeAll(() => {
+  directory = mkdtempSync(join(tmpdir(), "rollcall-token-"));
+  writeFileSync(join(directory, "admin-token"), "of-up\n");
+  writeFileSync(join(directory, "other"), "of-file\n");
+  writeFileSync(join(directory, "empty"), "\n");
+});
+afterAll(() => rmSync(directory, { recursive: true }));
+
+function tokenFor(
+  flags: object,
+  env: Record<string, string>,
+  baseUrl = HERE,
+  dataDirectory = directory,
+) {
+  return createTokenSource(flags, { env, cwd: directory }, dataDirectory, RUN_FILE).tokenFor(
+    baseUrl,
+  );
+}
+
+describe("createTokenSource()", () => {
+  it("should take what is nearest: flag, file flag, environment, file of the environment, file of up", () => {
+    const env = { ROLLCALL_TOKEN: "of-env", ROLLCALL_TOKEN_FILE: "other" };
+    expect(tokenFor({ token: "of-flag", tokenFile: "other" }, env)).toBe("of-flag");
+    expect(tokenFor({ tokenFile: "other" }, env)).toBe("of-file");
+    expect(tokenFor({}, env)).toBe("of-env");
+    expect(tokenFor({}, { ROLLCALL_TOKEN_FILE: "other" })).toBe("of-file");
+    expect(tokenFor({}, {})).toBe("of-up");
+  });
+
+  it("should send the token of up to this machine and to the server of the run file alone", () => {
+    expect(tokenFor({}, {}, "http://10.0.0.5:7700")).toBe("of-up");
+    expect(tokenFor({}, {}, "http://10.0.0.6:7700")).toBeNull();
+    expect(tokenFor({ token: "of-flag" }, {}, "http://10.0.0.6:7700")).toBe("of-flag");
+  });
+
+  it("should find none where up never ran", () => {
+    expect(tokenFor({}, {}, HERE, join(directory, "nowhere"))).toBeNull();
+  });
+
+  it("should not go on without a file that was named", () => {
+    expect(() => tokenFor({ tokenFile: "missing" }, {})).toThrow(
+      /^cannot read the access token: there is none in .*missing$/,
+    );
+    expect(() => tokenFor({ tokenFile: "empty" }, {})).toThrow(
+      /^cannot read the access token: there is none in .*empty$/,
+    );
+    expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(
+      /^cannot read the access token in .*: EISDIR$/,
+    );
+  });
+});

@@ -1,0 +1,68 @@
+import { describe, expect, it } from "@jest/globals";
+import { displayAddress, findAddresses, isLoopback } from "./addresses.ts";
+
+const RUN_FILE = {
+  pid: 1,
+  server: "10.0.0.5:7700",
+  agents: "10.0.0.5:7701",
+  probes: "10.0.0.5:7790",
+};
+
+describe("findAddresses()", () => {
+  it("should take what is nearest: flag, environment, run file, default", () => {
+    const env = { ROLLCALL_SERVER: "env:1" };
+    expect(findAddresses({ server: "flag:1" }, env, RUN_FILE).registry).toBe("http://flag:1");
+    expect(findAddresses({}, env, RUN_FILE).registry).toBe("http://env:1");
+    expect(findAddresses({}, {}, RUN_FILE).registry).toBe("http://10.0.0.5:7700");
+    expect(findAddresses({}, {}, null).registry).toBe("http://127.0.0.1:7700");
+  });
+
+  it("should know services that are deployed apart", () => {
+    const env = { ROLLCALL_HEALTH: "env:7711", ROLLCALL_SERVER: "env:7700" };
+    expect(findAddresses({ registry: "r:7710" }, env, null)).toEqual({
+      registry: "http://r:7710",
+      health: "http://env:7711",
+      admin: "http://env:7700",
+    });
+    expect(findAddresses({ server: "flag:1" }, env, null).health).toBe("http://flag:1");
+  });
+
+  it.each([
+    ["https://rollcall.example:7700/", "https://rollcall.example:7700"],
+    ["http://rollcall.example", "http://rollcall.example"],
+    ["[::1]:7700", "http://[::1]:7700"],
+    ["localhost:7700", "http://localhost:7700"],
+    ["https://proxy.example/rollcall/", "https://proxy.example/rollcall"],
+  ])("should take %s", (text, url) => {
+    expect(findAddresses({ server: text }, {}, null).admin).toBe(url);
+  });
+
+  it.each(["localhost", "a b:1", "host:99999", "ftp://host:1", "https://me:secret@host:1"])(
+    "should refuse %s",
+    (text) => {
+      expect(() => findAddresses({ server: text }, {}, null)).toThrow(
+        `cannot use '${text}' from --server as an address, should be HOST:PORT or a URL such as https://rollcall.example:7700`,
+      );
+    },
+  );
+});
+
+describe("isLoopback()", () => {
+  it.each([
+    ["http://127.0.0.1:7700", true],
+    ["http://127.8.0.1:7700", true],
+    ["http://localhost:7700", true],
+    ["http://[::1]:7700", true],
+    ["http://127.0.0.1.evil.example:7700", false],
+    ["http://10.0.0.5:7700", false],
+  ])("should judge %s", (url, loopback) => {
+    expect(isLoopback(url)).toBe(loopback);
+  });
+});
+
+describe("displayAddress()", () => {
+  it("should leave out only what everybody knows", () => {
+    expect(displayAddress("http://127.0.0.1:7700")).toBe("127.0.0.1:7700");
+    expect(displayAddress("https://rollcall.example")).toBe("https://rollcall.example");
+  });
+});

@@ -1,0 +1,73 @@
+import { UsageError } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+import type { RunFile } from "./data-directory.ts";
+
+/** The services that a client calls. */
+export type ServiceName = "registry" | "health" | "admin";
+
+/** Where each service is, as base URLs such as "http://127.0.0.1:7700". */
+export type Addresses = Readonly<Record<ServiceName, string>>;
+
+/** What the user said on the command line. */
+export interface AddressFlags {
+  readonly server?: string;
+  readonly registry?: string;
+  readonly health?: string;
+  readonly admin?: string;
+}
+
+/** Where `up` listens unless it is told otherwise. */
+export const DEFAULT_SERVER = "127.0.0.1:7700";
+
+/**
+ * Find where each service is. What is nearer wins: the service's own flag, --server, ROLLCALL_<SERVICE>, ROLLCALL_SERVER, what the
+ * running `up` of this user wrote, 127.0.0.1:7700. Throws UsageError for what is no address.
+ */
+export function findAddresses(
+  flags: AddressFlags,
+  env: Shell["env"],
+  runFile: RunFile | null,
+): Addresses {
+  const find = (service: ServiceName): string => {
+    const variable = `ROLLCALL_${service.toUpperCase()}`;
+    const candidates = [
+      [flags[service], `--${service}`],
+      [flags.server, "--server"],
+      [env[variable], variable],
+      [env.ROLLCALL_SERVER, "ROLLCALL_SERVER"],
+      [runFile?.server, "the run file"],
+    ] as const;
+    const [value, source] = candidates.find(([text]) => text !== undefined && text !== "") ?? [
+      DEFAULT_SERVER,
+      "the default",
+    ];
+    return toBaseUrl(value ?? DEFAULT_SERVER, source);
+  };
+  return { registry: find("registry"), health: find("health"), admin: find("admin") };
+}
+
+/** Whether the address never leaves this machine. */
+export function isLoopback(baseUrl: string): boolean {
+  const host = new URL(baseUrl).hostname;
+  return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** How an address is shown: "127.0.0.1:7700". */
+export function displayAddress(baseUrl: string): string {
+  const url = new URL(baseUrl);
+  return url.protocol === "http:" ? url.host : `${url.protocol}//${url.host}`;
+}
+
+function toBaseUrl(text: string, source: string): string {
+  const hasScheme = /^https?:\/\//i.test(text);
+  const written = hasScheme ? text : `http://${text}`;
+  const url = URL.canParse(written) ? new URL(written) : null;
+  // Without a port, HOST would silently mean port 80, where nothing of ours listens.
+  const complete = hasScheme || /^[^/@?#]+:\d+$/.test(text);
+  if (url === null || !complete || url.username !== "" || url.search !== "" || url.hash !== "") {
+    throw new UsageError(
+      `cannot use '${text}' from ${source} as an address, should be HOST:PORT or a URL such as https://rollcall.example:7700`,
+    );
+  }
+  return url.href.replace(/\/+$/, "");
+}

@@ -1,0 +1,78 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import { Failure, parseDurationMs } from "../failure.ts";
+import type { GlobalOptions } from "../invocation.ts";
+import type { Shell } from "../shell.ts";
+import { createTokenSource } from "./access-token.ts";
+import { type Addresses, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
+import { findDataDirectory, readRunFile } from "./data-directory.ts";
+
+/** The way to the public API. */
+export interface ControlPlane {
+  /** Where each service is. */
+  readonly addresses: Addresses;
+  /** A client of one service. The caller brings the service, so that no verb loads the stubs of another. */
+  client<S extends DescService>(at: ServiceName, service: S): Client<S>;
+  /** Make a call. When it fails, throw a Failure that reads "failed to <what>: <why>". */
+  attempt<T>(at: ServiceName, what: string, call: () => Promise<T>): Promise<T>;
+  /** Say in one line why a call failed. */
+  explain(at: ServiceName, error: unknown): Promise<string>;
+}
+
+/** How long a call may take unless --timeout says otherwise. */
+const DEFAULT_TIMEOUT_MS = 10_000;
+
+/** Find the control plane and the token for it. Nothing is sent before the first call. */
+export function reachControlPlane(shell: Shell, options: GlobalOptions): ControlPlane {
+  const dataDirectory = findDataDirectory(shell);
+  const runFile = readRunFile(dataDirectory);
+  const addresses = findAddresses(options, shell.env, runFile);
+  const tokens = createTokenSource(options, shell, dataDirectory, runFile);
+  const timeoutMs =
+    options.timeout === undefined
+      ? DEFAULT_TIMEOUT_MS
+      : parseDurationMs("timeout", options.timeout);
+  const callee = (service: ServiceName) => ({ service, baseUrl: addresses[service], timeoutMs });
+  return {
+    addresses,
+    client: (at, service) => {
+      const baseUrl = addresses[at];
+      // HTTP/1.1: one round trip less than HTTP/2's preface and settings, and Node loads it faster.
+      const transport = createConnectTransport({
+        baseUrl,
+        httpVersion: "1.1",
+        defaultTimeoutMs: timeoutMs,
+        // On this machine compression costs more than it saves.
+        acceptCompression: isLoopback(baseUrl) ? [] : [compressionGzip],
+        interceptors: [withToken(tokens.tokenFor(baseUrl)), until(shell.interrupted)],
+      });
+      return createClient(service, transport);
+    },
+    attempt: async (at, what, call) => {
+      try {
+        return await call();
+      } catch (cause) {
+        // Loaded only now: what a failure may carry is not needed by the calls that succeed.
+        const { describeFailure } = await import("./describe-failure.ts");
+        throw new Failure(`failed to ${what}: ${describeFailure(cause, callee(at))}`, { cause });
+      }
+    },
+    explain: async (at, error) => {
+      const { describeBriefly } = await import("./describe-failure.ts");
+      return describeBriefly(error, callee(at));
+    },
+  };
+}
+
+function withToken(token: string | null): Interceptor {
+  return (next) => (request) => {
+    if (token !== null) request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
+
+function until(interrupted: AbortSignal): Interceptor {
+  return (next) => (request) =>
+    next({ ...request, signal: AbortSignal.any([request.signal, interrupted]) });
+}

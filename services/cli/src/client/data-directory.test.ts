@@ -1,0 +1,56 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { findDataDirectory, readRunFile } from "./data-directory.ts";
+
+let root: string;
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), "rollcall-data-"));
+});
+afterEach(() => rmSync(root, { recursive: true }));
+
+function find(env: Record<string, string> = {}, userId = process.getuid?.() ?? null) {
+  return findDataDirectory({ env, cwd: join(root, "work"), home: join(root, "home"), userId });
+}
+
+describe("findDataDirectory()", () => {
+  it("should take the environment's, then the working directory's, then the home's", () => {
+    expect(find()).toBe(join(root, "home/.rollcall"));
+    mkdirSync(join(root, "work/.rollcall"), { recursive: true });
+    expect(find()).toBe(join(root, "work/.rollcall"));
+    expect(find({ ROLLCALL_DATA_DIR: "../data" })).toBe(join(root, "data"));
+  });
+
+  it("should trust no directory of another user, and no file", () => {
+    mkdirSync(join(root, "work"));
+    writeFileSync(join(root, "work/.rollcall"), "");
+    expect(find()).toBe(join(root, "home/.rollcall"));
+    rmSync(join(root, "work/.rollcall"));
+    mkdirSync(join(root, "work/.rollcall"));
+    expect(find({}, 4_242_424)).toBe(join(root, "home/.rollcall"));
+  });
+});
+
+describe("readRunFile()", () => {
+  const file = {
+    pid: 7,
+    server: "127.0.0.1:7700",
+    agents: "127.0.0.1:7701",
+    probes: "127.0.0.1:7790",
+  };
+
+  it("should read what up wrote", () => {
+    writeFileSync(join(root, "run.json"), JSON.stringify(file));
+    expect(readRunFile(root)).toEqual(file);
+  });
+
+  it.each([
+    ["nothing", null],
+    ["half a file", '{"pid": 7, "ser'],
+    ["something else", "[]"],
+  ])("should find none in %s", (_what, text) => {
+    if (text !== null) writeFileSync(join(root, "run.json"), text);
+    expect(readRunFile(root)).toBeNull();
+  });
+});

@@ -1,0 +1,90 @@
+import { readFileSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { systemCodeOf } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+
+/** Where `up` writes where it can be reached, inside its data directory. */
+export const RUN_FILE = "run.json";
+/** Where `up` keeps the first access token, inside its data directory. */
+export const ADMIN_TOKEN_FILE = "admin-token";
+
+/** Environment variables that the command line reads, and no server knows. */
+export const CLIENT_VARIABLES: readonly string[] = [
+  "ROLLCALL_CONFIG",
+  "ROLLCALL_SERVER",
+  "ROLLCALL_REGISTRY",
+  "ROLLCALL_HEALTH",
+  "ROLLCALL_ADMIN",
+  "ROLLCALL_TOKEN",
+  "ROLLCALL_TOKEN_FILE",
+];
+
+/** What a running `up` tells the other programs of its user. */
+export interface RunFile {
+  /** Its process id. */
+  readonly pid: number;
+  /** HOST:PORT of the API. */
+  readonly server: string;
+  /** HOST:PORT of the agents' streams. */
+  readonly agents: string;
+  /** HOST:PORT of probes and metrics. */
+  readonly probes: string;
+}
+
+/** What the rule needs to know of the process. */
+export type Surroundings = Pick<Shell, "env" | "cwd" | "home" | "userId">;
+
+/**
+ * Find the data directory by the one rule that `up` and its clients share: ROLLCALL_DATA_DIR; else `.rollcall` in the
+ * working directory, where there is one that belongs to this user; else `~/.rollcall`. Absolute; it need not exist.
+ */
+export function findDataDirectory({ env, cwd, home, userId }: Surroundings): string {
+  const named = env.ROLLCALL_DATA_DIR;
+  if (named !== undefined && named !== "") return resolve(cwd, named);
+  const here = join(cwd, ".rollcall");
+  // Another user's directory could send our calls, and our token with them, to a server of theirs.
+  return belongsTo(here, userId) ? here : join(home, ".rollcall");
+}
+
+/** Read what the running `up` of this data directory wrote; null when there is none. */
+export function readRunFile(dataDirectory: string): RunFile | null {
+  const text = readIfThere(join(dataDirectory, RUN_FILE));
+  if (text === null) return null;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRunFile(value) ? value : null;
+  } catch {
+    // Cut short by a crash: as good as none, and the next `up` writes it anew.
+    return null;
+  }
+}
+
+/** A file's text without blanks around it; null when it is not there. Throws when it is there and cannot be read. */
+export function readIfThere(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8").trim();
+  } catch (error) {
+    if (systemCodeOf(error) === "ENOENT") return null;
+    throw error;
+  }
+}
+
+function belongsTo(path: string, userId: number | null): boolean {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found?.isDirectory() === true && (userId === null || found.uid === userId);
+}
+
+function isRunFile(value: unknown): value is RunFile {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "pid" in value &&
+    typeof value.pid === "number" &&
+    "server" in value &&
+    typeof value.server === "string" &&
+    "agents" in value &&
+    typeof value.agents === "string" &&
+    "probes" in value &&
+    typeof value.probes === "string"
+  );
+}

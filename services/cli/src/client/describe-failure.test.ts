@@ -1,0 +1,71 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import { describe, expect, it } from "@jest/globals";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "@rollcall/api/google/rpc/error_details_pb";
+import { describeBriefly, describeFailure } from "./describe-failure.ts";
+
+const CALLEE = {
+  service: "registry",
+  baseUrl: "http://127.0.0.1:7700",
+  timeoutMs: 10_000,
+} as const;
+const describeIt = (error: unknown) => describeFailure(error, CALLEE);
+
+describe("describeFailure()", () => {
+  it("should repeat what the server says", () => {
+    expect(describeIt(new ConnectError("node n1 already approved", Code.FailedPrecondition))).toBe(
+      "node n1 already approved",
+    );
+  });
+
+  it("should say that nobody listens, and what to do", () => {
+    const cause = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
+    expect(describeIt(error)).toBe(
+      "cannot reach the registry service at 127.0.0.1:7700: connection refused\n" +
+        "hint: `rollcall up` starts one here; --server or ROLLCALL_SERVER names another",
+    );
+    expect(describeBriefly(error, CALLEE)).toBe(
+      "cannot reach the registry service at 127.0.0.1:7700: connection refused",
+    );
+  });
+
+  it("should tell its own deadline from the server's", () => {
+    expect(describeIt(new ConnectError("timed out", Code.DeadlineExceeded))).toBe(
+      "no answer from the registry service at 127.0.0.1:7700 within 10s\nhint: --timeout waits longer",
+    );
+    const info = { desc: ErrorInfoSchema, value: { reason: "DEADLINE_EXCEEDED" } };
+    expect(
+      describeIt(
+        new ConnectError("the call took too long", Code.DeadlineExceeded, undefined, [info]),
+      ),
+    ).toBe("the call took too long");
+  });
+
+  it("should list every violation, and when to try again", () => {
+    const violations = {
+      desc: BadRequestSchema,
+      value: { fieldViolations: [{ field: "page_size", description: "must be at most 1000" }] },
+    };
+    const retry = { desc: RetryInfoSchema, value: { retryDelay: durationFromMs(2000) } };
+    expect(
+      describeIt(new ConnectError("bad", Code.InvalidArgument, undefined, [violations, retry])),
+    ).toBe("bad\n  page_size: must be at most 1000\nhint: try again in 2s");
+  });
+
+  it("should say where a token is looked for", () => {
+    expect(
+      describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated)),
+    ).toMatch(
+      /^the call carries no access token\nhint: name an access token with --token-file, ROLLCALL_TOKEN /,
+    );
+  });
+
+  it("should print no escape sequence that a server sends", () => {
+    expect(describeIt(new ConnectError("\u001b[2Jx", Code.Internal))).toBe("\ufffd[2Jx");
+  });
+});

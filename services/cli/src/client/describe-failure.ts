@@ -1,0 +1,86 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  BadRequestSchema,
+  ErrorInfoSchema,
+  RetryInfoSchema,
+} from "@rollcall/api/google/rpc/error_details_pb";
+import { systemCodeOf } from "../failure.ts";
+import { printable } from "../output/text.ts";
+import { formatExactDuration } from "../output/units.ts";
+import { displayAddress, type ServiceName } from "./addresses.ts";
+
+/** Whom a call was for. */
+export interface Callee {
+  readonly service: ServiceName;
+  readonly baseUrl: string;
+  /** How long the call could have taken. */
+  readonly timeoutMs: number;
+}
+
+const NETWORK_ERRORS: Readonly<Record<string, string>> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "the connection was reset",
+  EPIPE: "the connection was closed",
+  ENOTFOUND: "no such host",
+  EAI_AGAIN: "the host name cannot be resolved just now",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ETIMEDOUT: "the connection timed out",
+};
+
+/** Say in one line, and hints on further lines, why a call failed and what to do next. */
+export function describeFailure(error: unknown, callee: Callee): string {
+  const failure = ConnectError.from(error);
+  const network = systemCodeOf(failure.cause);
+  if (network !== null) {
+    const why = NETWORK_ERRORS[network] ?? network;
+    return lines([
+      `cannot reach the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${why}`,
+      "hint: `rollcall up` starts one here; --server or ROLLCALL_SERVER names another",
+    ]);
+  }
+  const reason = failure.findDetails(ErrorInfoSchema)[0]?.reason;
+  if (failure.code === Code.DeadlineExceeded && reason === undefined) {
+    return lines([
+      `no answer from the ${callee.service} service at ${displayAddress(callee.baseUrl)} within ${formatExactDuration(callee.timeoutMs)}`,
+      "hint: --timeout waits longer",
+    ]);
+  }
+  return lines([
+    failure.rawMessage === "" ? Code[failure.code] : failure.rawMessage,
+    ...violationsOf(failure),
+    ...retryHint(failure),
+    ...tokenHint(failure, reason),
+  ]);
+}
+
+/** The first line alone, for warnings that must not take more. */
+export function describeBriefly(error: unknown, callee: Callee): string {
+  return describeFailure(error, callee).split("\n", 1)[0] ?? "";
+}
+
+function lines(parts: readonly string[]): string {
+  return parts.map((part) => printable(part)).join("\n");
+}
+
+function violationsOf(failure: ConnectError): string[] {
+  return failure
+    .findDetails(BadRequestSchema)
+    .flatMap((details) => details.fieldViolations)
+    .map(({ field, description }) => `  ${field}: ${description}`);
+}
+
+function retryHint(failure: ConnectError): string[] {
+  const delay = failure.findDetails(RetryInfoSchema)[0]?.retryDelay;
+  return delay === undefined
+    ? []
+    : [`hint: try again in ${formatExactDuration(durationMs(delay))}`];
+}
+
+function tokenHint(failure: ConnectError, reason: string | undefined): string[] {
+  if (failure.code !== Code.Unauthenticated && reason !== "ROLE_TOO_LOW") return [];
+  return [
+    "hint: name an access token with --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
+  ];
+}

@@ -1,0 +1,126 @@
+import type { Command, Option } from "commander";
+import {
+  APPROVAL_WORDS,
+  COLUMN_GROUPS,
+  ORDER_WORDS,
+  OUTPUT_WORDS,
+  SHELL_WORDS,
+  STATUS_WORDS,
+  TYPE_WORDS,
+} from "../choices.ts";
+import type { Parts } from "../parts.ts";
+
+/** Something that the word under the cursor may become. */
+export interface Candidate {
+  readonly word: string;
+  readonly description: string;
+}
+
+/** What completion asks. */
+export interface CompletionSources {
+  readonly program: Command;
+  readonly parts: Parts;
+  /** The ids of nodes, as many as are there at once; none when nobody answers soon. */
+  nodeIds(): Promise<readonly string[]>;
+}
+
+/** The words that options take. */
+const VALUES: Readonly<Record<string, readonly string[]>> = {
+  "--output": OUTPUT_WORDS,
+  "--filter-approval": APPROVAL_WORDS,
+  "--filter-status": STATUS_WORDS,
+  "--filter-type": TYPE_WORDS,
+  "--order-by": ORDER_WORDS,
+  "--show": COLUMN_GROUPS,
+};
+
+/** Find what the last of the words, which the user is still typing, may become. */
+export async function complete(
+  words: readonly string[],
+  sources: CompletionSources,
+): Promise<readonly Candidate[]> {
+  const typed = words.at(-1) ?? "";
+  const before = words.slice(0, -1);
+  const { command, left, pending } = walk(sources.program, before);
+  const foreign = sources.parts.verbs.find((verb) => command.name() === verb.name);
+  if (foreign !== undefined && command.parent === sources.program) {
+    const found = await foreign.complete([...left, typed]);
+    return startingWith(
+      typed,
+      found.map((word) => ({ word, description: "" })),
+    );
+  }
+  if (pending !== null) return valuesOf(pending, typed);
+  if (typed.startsWith("-")) return startingWith(typed, optionsOf(command));
+  if (command.commands.length > 0) return startingWith(typed, subcommandsOf(command));
+  const argument = command.registeredArguments[left.length];
+  if (argument?.name() === "shell") {
+    return startingWith(
+      typed,
+      SHELL_WORDS.map((word) => ({ word, description: "" })),
+    );
+  }
+  if (argument?.name() !== "node") return [];
+  const ids = await sources.nodeIds();
+  return startingWith(
+    typed,
+    ids.map((word) => ({ word, description: "node" })),
+  );
+}
+
+interface Place {
+  /** The command that the words lead to. */
+  readonly command: Command;
+  /** Its arguments so far. */
+  readonly left: readonly string[];
+  /** The option whose value is being typed. */
+  readonly pending: Option | null;
+}
+
+function walk(program: Command, words: readonly string[]): Place {
+  let command = program;
+  let pending: Option | null = null;
+  const left: string[] = [];
+  for (const word of words) {
+    if (pending !== null) {
+      pending = null;
+    } else if (word.startsWith("-")) {
+      const option = allOptions(command).find(({ short, long }) => word === short || word === long);
+      pending = option?.required ? option : null;
+    } else {
+      const next =
+        left.length === 0 ? command.commands.find((it) => it.name() === word) : undefined;
+      if (next === undefined) left.push(word);
+      else command = next;
+    }
+  }
+  return { command, left, pending };
+}
+
+function allOptions(command: Command): readonly Option[] {
+  return [...command.options, ...(command.parent === null ? [] : allOptions(command.parent))];
+}
+
+function optionsOf(command: Command): readonly Candidate[] {
+  return allOptions(command).flatMap(({ long, description }) =>
+    long ? [{ word: long, description }] : [],
+  );
+}
+
+function subcommandsOf(command: Command): readonly Candidate[] {
+  return command.commands.map((it) => ({ word: it.name(), description: it.description() }));
+}
+
+function valuesOf(option: Option, typed: string): readonly Candidate[] {
+  // Values may be a list: what stands before the last comma stays.
+  const kept = typed.slice(0, typed.lastIndexOf(",") + 1);
+  const values = VALUES[option.long ?? ""] ?? [];
+  return startingWith(
+    typed,
+    values.map((value) => ({ word: kept + value, description: "" })),
+  );
+}
+
+function startingWith(typed: string, candidates: readonly Candidate[]): readonly Candidate[] {
+  return candidates.filter(({ word }) => word.startsWith(typed));
+}

@@ -1,0 +1,62 @@
+/** The user asked for something that does not exist or does not fit together: exit code 2. */
+export class UsageError extends Error {
+  override readonly name = "UsageError";
+}
+
+/** The work was refused or could not be done: exit code 1. The message is what the user reads. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+}
+
+/**
+ * Pick one of the words that an option takes, without regard to case.
+ * Throws UsageError in the words that scripts of Bacalhau know.
+ */
+export function pickWord<W extends string>(option: string, value: string, words: readonly W[]): W {
+  const word = words.find((candidate) => candidate === value.toLowerCase());
+  if (word !== undefined) return word;
+  const choices = words.map((candidate) => `"${candidate}"`).join(" ");
+  throw new UsageError(`cannot use '${value}' as ${option} value, should be one of: [${choices}]`);
+}
+
+/** Pick several words, separated by commas. */
+export function pickWords<W extends string>(
+  option: string,
+  value: string,
+  words: readonly W[],
+): readonly W[] {
+  return value
+    .split(",")
+    .map((part) => part.trim())
+    .filter((part) => part !== "")
+    .map((part) => pickWord(option, part, words));
+}
+
+/** Read a whole number of at least `least`. Throws UsageError. */
+export function parseCount(option: string, value: string, least: number): number {
+  const count = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
+  if (count >= least) return count;
+  throw new UsageError(
+    `cannot use '${value}' as ${option} value, should be a whole number of ${least} or more`,
+  );
+}
+
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
+
+/** Read a duration such as "500ms", "15s", "1m" or "1h"; a bare number is seconds. More than 0. Throws UsageError. */
+export function parseDurationMs(option: string, value: string): number {
+  const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(value.trim());
+  const unit = match?.[2];
+  const factor = unit === "ms" || unit === "m" || unit === "h" ? UNITS_MS[unit] : UNITS_MS.s;
+  const ms = Number(match?.[1] ?? Number.NaN) * factor;
+  if (ms > 0) return ms;
+  throw new UsageError(
+    `cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`,
+  );
+}
+
+/** The code of an error of the system, for example "ENOENT"; null for other errors. */
+export function systemCodeOf(error: unknown): string | null {
+  if (typeof error !== "object" || error === null || !("code" in error)) return null;
+  return typeof error.code === "string" && /^E[A-Z_]+$/.test(error.code) ? error.code : null;
+}

@@ -1,0 +1,13 @@
+export {
+  ADMIN_TOKEN_FILE,
+  CLIENT_VARIABLES,
+  findDataDirectory,
+  RUN_FILE,
+  type RunFile,
+  readRunFile,
+} from "./client/data-directory.ts";
+export { Failure, UsageError } from "./failure.ts";
+export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./parts.ts";
+export { runCli } from "./run-cli.ts";
+export type { Shell, Sink } from "./shell.ts";
+export { cliVersion } from "./version.ts";

@@ -1,0 +1,87 @@
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { sparkline } from "../output/sparkline.ts";
+import { styleOfPercent, styleOfState } from "../output/style.ts";
+import type { Cell, Column } from "../output/table.ts";
+import { pad } from "../output/text.ts";
+import { formatPercent } from "../output/units.ts";
+import { LAST_SEEN_COLUMN } from "./last-seen.ts";
+import { latestOf, meanSeries, type Series, type UsageHistory } from "./usage.ts";
+import { healthWord } from "./words.ts";
+
+/** A node as the replica that holds it knows it. */
+export interface ObservedNode {
+  readonly health: NodeHealth;
+  readonly usage: UsageHistory;
+}
+
+type WithUsage = Pick<ObservedNode, "usage">;
+
+const NOTHING: Cell = { text: "-", raw: "" };
+const HOT_CELSIUS = 80;
+
+/** The columns of live usage: for each measure a sparkline of so many samples (0 for none) and the latest value. */
+export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
+  return [
+    {
+      title: "CPU",
+      name: "cpu_percent",
+      cell: ({ usage }) => percent(usage.cpu, sparkWidth),
+    },
+    {
+      title: "MEMORY",
+      name: "memory_percent",
+      cell: ({ usage }) => percent(usage.memory, sparkWidth),
+    },
+    { title: "TEMP", name: "temperature_celsius", cell: ({ usage }) => temperature(usage) },
+    {
+      title: "GPU",
+      name: "gpu_percent",
+      cell: ({ usage }) =>
+        percent(meanSeries(usage.gpus.map((gpu) => gpu.utilization)), sparkWidth),
+    },
+    {
+      title: "GPU MEMORY",
+      name: "gpu_memory_percent",
+      cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.memory)), 0),
+    },
+  ];
+}
+
+/** The columns of `node health`. */
+export function healthColumns(sparkWidth: number): readonly Column<ObservedNode>[] {
+  return [
+    { title: "ID", name: "id", cell: ({ health }) => ({ text: health.nodeId }) },
+    {
+      title: "HEALTH",
+      name: "health",
+      cell: ({ health }) => {
+        const word = healthWord(health.health?.state);
+        return { text: word, style: styleOfState(word) };
+      },
+    },
+    LAST_SEEN_COLUMN,
+    ...usageColumns(sparkWidth),
+  ];
+}
+
+function percent(series: Series, sparkWidth: number): Cell {
+  const value = latestOf(series);
+  if (value === undefined || !Number.isFinite(value)) return NOTHING;
+  const text = pad(formatPercent(value), 4);
+  return {
+    text: sparkWidth === 0 ? text : `${sparkline(series, { width: sparkWidth })} ${text}`,
+    raw: value.toFixed(1),
+    style: styleOfPercent(value),
+  };
+}
+
+/** The hottest sensor, or what there is. */
+function temperature(usage: UsageHistory): Cell {
+  const value = latestOf(usage.temperatureMax) ?? latestOf(usage.temperature);
+  if (value === undefined || !Number.isFinite(value)) return NOTHING;
+  return {
+    text: `${Math.round(value)} °C`,
+    raw: value.toFixed(1),
+    style: value >= HOT_CELSIUS ? "bad" : "plain",
+  };
+}

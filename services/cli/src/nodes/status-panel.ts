@@ -1,0 +1,104 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Node, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { styleOfState } from "../output/style.ts";
+import { pad, printable } from "../output/text.ts";
+import { formatBytes, formatDuration } from "../output/units.ts";
+import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
+import {
+  connectionWord,
+  healthWord,
+  holdWord,
+  membershipWord,
+  schedulingWord,
+  tierWord,
+  typeWord,
+} from "./words.ts";
+
+/** What the panel shows. */
+export interface StatusPanelInput {
+  readonly node: Node;
+  /** Undefined when health is away or nobody holds the node. */
+  readonly health: NodeHealth | undefined;
+  /** Wall time now, to tell how long ago a state began. */
+  readonly nowMs: number;
+}
+
+type StateMessage = NonNullable<
+  Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]
+>;
+
+const LABEL_WIDTH = 12;
+
+/** One node on one screen, for people. */
+export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: PanelLook): string {
+  const { paint } = look;
+  const work = node.mayTakeWork ? paint("good", "may take work") : paint("dim", "takes no work");
+  const lines = [
+    `${paint("bold", node.id)}  ${typeWord(node.type)}  ${work}`,
+    "",
+    state("Approval", membershipWord(node.membership?.state), node.membership),
+    state("Connection", connectionWord(node.connection?.state), node.connection),
+    state("Health", healthWord(node.health?.state), node.health),
+    state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
+    ...(node.scheduling?.holds ?? []).map((hold) =>
+      row("", `hold ${holdWord(hold.kind)} by ${hold.actor}: ${hold.message || "-"}`),
+    ),
+    row("Contact", contactLine(health)),
+    "",
+    ...machineLines(node.info),
+    ...node.labels.map((label, at) =>
+      row(at === 0 ? "Labels" : "", `${label.key}=${label.value}  (${tierWord(label.tier)})`),
+    ),
+    ...(health === undefined ? [] : ["", ...usageLines(health, look)]),
+  ];
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
+
+  function state(label: string, word: string, of: StateMessage | undefined): string {
+    const since =
+      of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
+    const why = [of?.reason, of?.message].filter((part) => part).join(": ");
+    const actor = of?.actor ? `by ${of.actor}` : "";
+    const painted = paint(styleOfState(word), pad(word, 13));
+    return `${pad(label, LABEL_WIDTH)}${painted}${pad(since, 9)}${printable([actor, why].filter((part) => part).join("  "))}`;
+  }
+}
+
+function machineLines(info: NodeInfo | undefined): string[] {
+  if (info === undefined) return [];
+  const cpu = info.cpu;
+  const gpus = new Map<string, number>();
+  for (const gpu of info.gpus) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
+  return [
+    row("Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")),
+    row(
+      "OS",
+      [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", "),
+    ),
+    row("CPU", cpuText(cpu)),
+    row(
+      "Memory",
+      `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`,
+    ),
+    row("Disk", formatBytes(Number(info.diskBytes))),
+    row("GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"),
+    row("VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`),
+    row("VFIO GPUs", String(info.vfioGpus.length)),
+    row("Agent", info.agentVersion),
+  ];
+}
+
+function cpuText(cpu: NodeInfo["cpu"]): string {
+  if (cpu === undefined) return "-";
+  const limited = cpu.usableMillis > 0 && cpu.usableMillis < cpu.threads * 1000;
+  const usable = limited ? `, ${cpu.usableMillis / 1000} usable` : "";
+  return `${plural(cpu.threads, "core")}${usable}, ${plural(cpu.sockets, "socket")}, ${cpu.model}`;
+}
+
+function plural(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}
+
+function row(label: string, value: string): string {
+  return `${pad(label, LABEL_WIDTH)}${value === "" ? "-" : printable(value)}`;
+}

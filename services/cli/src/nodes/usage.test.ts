@@ -1,0 +1,62 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { meanSeries, percentOf, usageHistory } from "./usage.ts";
+
+describe("usageHistory()", () => {
+  it("should be empty, not an error, for a node of which nothing is known", () => {
+    expect(usageHistory(undefined)).toEqual({
+      cpu: [],
+      memory: [],
+      memoryNow: null,
+      diskNow: null,
+      temperature: [],
+      temperatureMax: [],
+      gpus: [],
+    });
+  });
+
+  it("should stand on the latest sample where there is no history", () => {
+    const health = create(NodeHealthSchema, { latest: { usage: { cpuPercent: 5 } } });
+    expect(usageHistory(health).cpu).toEqual([5]);
+  });
+
+  it("should carry totals on, and leave gaps for GPUs that come and go", () => {
+    const gpu = { index: 1, utilizationPercent: 40, memoryUsedMib: 10, memoryTotalMib: 40 };
+    const health = create(NodeHealthSchema, {
+      samples: [
+        { usage: { memoryUsedMib: 1, memoryTotalMib: 4 } },
+        { usage: { memoryUsedMib: 2, gpus: [gpu] } },
+        {},
+      ],
+    });
+    const usage = usageHistory(health);
+    expect(usage.memory).toEqual([25, 50, undefined]);
+    expect(usage.memoryNow).toBeNull();
+    expect(usage.gpus).toHaveLength(1);
+    expect(usage.gpus[0]).toMatchObject({
+      index: 1,
+      utilization: [undefined, 40, undefined],
+      memory: [undefined, 25, undefined],
+    });
+  });
+});
+
+describe("percentOf()", () => {
+  it("should know no share of an unknown total", () => {
+    expect(percentOf({ usedMib: 5, totalMib: 0 })).toBeUndefined();
+    expect(percentOf(null)).toBeUndefined();
+  });
+});
+
+describe("meanSeries()", () => {
+  it("should take the mean of what each sample has", () => {
+    expect(
+      meanSeries([
+        [10, undefined, 30],
+        [30, undefined, undefined],
+      ]),
+    ).toEqual([20, undefined, 30]);
+    expect(meanSeries([])).toEqual([]);
+  });
+});

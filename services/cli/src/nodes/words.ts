@@ -1,0 +1,72 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import {
+  type ConnectionState,
+  ConnectionStateSchema,
+  type HealthState,
+  HealthStateSchema,
+  type HoldKind,
+  HoldKindSchema,
+  type LabelTier,
+  LabelTierSchema,
+  type MembershipState,
+  MembershipStateSchema,
+  type Node,
+  NodeType,
+  type SchedulingState,
+  SchedulingStateSchema,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
+
+// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its number.
+
+/** "Requester" or "Compute", the words of Bacalhau's listing. */
+export function typeWord(type: NodeType): string {
+  if (type === NodeType.ORCHESTRATOR) return "Requester";
+  return type === NodeType.COMPUTE ? "Compute" : `TYPE_${type}`;
+}
+
+/** PENDING, APPROVED or REJECTED. */
+export function membershipWord(state: MembershipState | undefined): string {
+  return word(MembershipStateSchema, state);
+}
+
+/** CONNECTED or DISCONNECTED. */
+export function connectionWord(state: ConnectionState | undefined): string {
+  return word(ConnectionStateSchema, state);
+}
+
+/** HEALTHY, UNHEALTHY or UNKNOWN. */
+export function healthWord(state: HealthState | undefined): string {
+  return word(HealthStateSchema, state);
+}
+
+/** ELIGIBLE or INELIGIBLE. */
+export function schedulingWord(state: SchedulingState | undefined): string {
+  return word(SchedulingStateSchema, state);
+}
+
+/** OPERATOR. */
+export function holdWord(kind: HoldKind): string {
+  return word(HoldKindSchema, kind);
+}
+
+/** Who set a label, in lower case: "agent". */
+export function tierWord(tier: LabelTier): string {
+  return word(LabelTierSchema, tier).toLowerCase();
+}
+
+/** The one word of a listing: health for compute nodes, connection for processes of the control plane. */
+export function statusWord(node: Node): string {
+  return node.type === NodeType.ORCHESTRATOR
+    ? connectionWord(node.connection?.state)
+    : healthWord(node.health?.state);
+}
+
+/** Labels as one text: "gpu=h100,zone=a". */
+export function labelsText(node: Node): string {
+  return node.labels.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join(",");
+}
+
+function word(schema: DescEnum, value: number | undefined): string {
+  if (value === undefined || value === 0) return "-";
+  return schema.value[value]?.localName ?? String(value);
+}

@@ -1,0 +1,48 @@
+import { Command } from "commander";
+import { addCompletionCommands } from "./commands/completion-commands.ts";
+import { addConfigCommands } from "./commands/config-commands.ts";
+import { addNodeCommands } from "./commands/node-commands.ts";
+import { addVersionCommand } from "./commands/version-command.ts";
+import type { Parts } from "./parts.ts";
+import type { Shell } from "./shell.ts";
+
+const HELP = `
+Where the control plane is, the nearest wins: --registry, --health, --admin (services deployed apart); --server;
+ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; what \`rollcall up\` of the same user wrote to run.json
+in its data directory; 127.0.0.1:7700.
+
+The access token: --token; --token-file; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; admin-token in the data directory,
+which is sent to this machine and to the server of run.json alone.
+
+The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; ~/.rollcall.
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.`;
+
+/** The whole command line as a tree of commands. Nothing that a verb needs is loaded before it is called. */
+export function createProgram(shell: Shell, parts: Parts): Command {
+  const program = new Command("rollcall")
+    .description(
+      "Who is here, who is well, and who may take work: the control plane for fleets of machines.",
+    )
+    .configureHelp({ showGlobalOptions: true })
+    .helpCommand("help [command]", "show help")
+    .option("--server <address>", "HOST:PORT or URL of the control plane")
+    .option("--registry <address>", "the registry, when services are deployed apart")
+    .option("--health <address>", "health's readers, when services are deployed apart")
+    .option("--admin <address>", "admin, when services are deployed apart")
+    .option("--token <token>", "access token; other users may see it in the list of processes")
+    .option("--token-file <file>", "file that holds the access token")
+    .option("--output <format>", "table, json, yaml or csv")
+    .option("--timeout <duration>", "how long one call may take (default: 10s)")
+    .option("--no-color", "no colours; NO_COLOR does the same")
+    .addHelpText("after", HELP);
+  for (const { name, usage, description } of parts.verbs) {
+    // Listed for help and completion; their words are read by themselves, before commander sees them.
+    program.command(`${name} ${usage}`.trim()).description(description).helpOption(false);
+  }
+  addNodeCommands(program, shell);
+  addConfigCommands(program, shell, parts);
+  addVersionCommand(program, shell);
+  addCompletionCommands(program, shell);
+  return program;
+}

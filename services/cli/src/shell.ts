@@ -1,0 +1,35 @@
+/** Where text goes: standard output or standard error. */
+export interface Sink {
+  /** Write text as it is. */
+  write(text: string): void;
+  /** Whether a person reads it on a terminal, so that colours and redrawing make sense. */
+  readonly isTerminal: boolean;
+  /** The terminal's width in columns at this moment; 0 when it is no terminal. */
+  columns(): number;
+  /** The terminal's height in rows at this moment; 0 when it is no terminal. */
+  rows(): number;
+}
+
+/** What the command line has of the process that it runs in. The executable makes one; tests make their own. */
+export interface Shell {
+  /** The words after the program's name. */
+  readonly args: readonly string[];
+  /** The environment variables. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The working directory, absolute. */
+  readonly cwd: string;
+  /** The user's home directory, absolute. */
+  readonly home: string;
+  /** The user's numeric id; null on systems without. */
+  readonly userId: number | null;
+  /** What the program runs on, for example { node: "20.20.2", platform: "linux-x64" }. */
+  readonly runsOn: { readonly node: string; readonly platform: string };
+  /** Standard output. */
+  readonly out: Sink;
+  /** Standard error. */
+  readonly err: Sink;
+  /** Wall time in milliseconds since 1970, to show how long ago something was. */
+  wallMs(): number;
+  /** Aborts when the user presses Ctrl-C or the process is told to end. */
+  readonly interrupted: AbortSignal;
+}

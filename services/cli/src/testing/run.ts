@@ -1,0 +1,94 @@
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach } from "@jest/globals";
+import type { Parts } from "../parts.ts";
+import { runCli } from "../run-cli.ts";
+import type { Shell, Sink } from "../shell.ts";
+import { FakeControlPlane, TOKEN } from "./fake-control-plane.ts";
+import { NOW_MS } from "./sample-nodes.ts";
+
+/** What a command line left behind. */
+export interface Outcome {
+  readonly code: number;
+  readonly out: string;
+  readonly err: string;
+}
+
+/** What a test may change of the process. */
+export interface Surroundings {
+  readonly env?: Shell["env"];
+  readonly cwd?: string;
+  readonly home?: string;
+  readonly terminal?: { readonly columns: number; readonly rows: number };
+  readonly interrupted?: AbortSignal;
+  readonly parts?: Partial<Parts>;
+  /** Called after each write to standard output, with all that was written so far. */
+  readonly onOutput?: (all: string) => void;
+}
+
+/** Run a command line as a process would, against nothing but what is given. */
+export async function run(
+  args: readonly string[],
+  surroundings: Surroundings = {},
+): Promise<Outcome> {
+  const nowhere = join(tmpdir(), "rollcall-cli-test-nowhere");
+  const out = capture(surroundings.terminal, surroundings.onOutput);
+  const err = capture(surroundings.terminal);
+  const shell: Shell = {
+    args,
+    env: surroundings.env ?? {},
+    cwd: surroundings.cwd ?? nowhere,
+    home: surroundings.home ?? nowhere,
+    userId: process.getuid?.() ?? null,
+    runsOn: { node: "20.20.2", platform: "linux-x64" },
+    out: out.sink,
+    err: err.sink,
+    wallMs: () => NOW_MS,
+    interrupted: surroundings.interrupted ?? new AbortController().signal,
+  };
+  const parts: Parts = {
+    verbs: [],
+    configuration: { list: async () => [], defaultYaml: async () => "" },
+    ...surroundings.parts,
+  };
+  const code = await runCli(shell, parts);
+  return { code, out: out.text(), err: err.text() };
+}
+
+function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => void) {
+  let all = "";
+  const sink: Sink = {
+    write: (text) => {
+      all += text;
+      onWrite?.(all);
+    },
+    isTerminal: terminal !== undefined,
+    columns: () => terminal?.columns ?? 0,
+    rows: () => terminal?.rows ?? 0,
+  };
+  return { sink, text: () => all };
+}
+
+/** Run a command line, written as one text without quotes, against a fake with the right token. */
+export function runAgainst(
+  server: FakeControlPlane,
+  line: string,
+  surroundings: Surroundings = {},
+): Promise<Outcome> {
+  const env = { ROLLCALL_SERVER: server.address, ROLLCALL_TOKEN: TOKEN, ...surroundings.env };
+  return run(line.split(" "), { ...surroundings, env });
+}
+
+/** Start a fake before the tests of a file, empty it before each, and stop it after them. */
+export function useFakeControlPlane(): FakeControlPlane {
+  const server = new FakeControlPlane();
+  beforeAll(() => server.start());
+  afterAll(() => server.stop());
+  beforeEach(() => server.clear());
+  return server;
+}
+
+/** Lines of a golden text, each ended. */
+export function lines(...text: readonly string[]): string {
+  return text.map((line) => `${line}\n`).join("");
+}

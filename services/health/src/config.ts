@@ -1,0 +1,109 @@
+import { checkPolicy, DEFAULT_HEALTH_POLICY, type HealthPolicy } from "@rollcall/domain";
+import {
+  type ConfigValues,
+  defineKeys,
+  duration,
+  int,
+  optional,
+  text,
+} from "@rollcall/runtime/config";
+
+const SECOND_MS = 1_000;
+const DAY_MS = 86_400_000;
+
+/** What can be configured of health. */
+export const HEALTH_KEYS = defineKeys({
+  "Orchestrator.NodeManager.DisconnectTimeout": {
+    schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
+    default: DEFAULT_HEALTH_POLICY.unhealthyAfterMs,
+    doc: "Silence after which a node is UNHEALTHY. At least two of Compute.Heartbeat.Interval; agents are told to beat three times as often as this at least.",
+    aliases: [
+      "Node.Requester.ControlPlaneSettings.NodeDisconnectedAfter",
+      "Requester.ControlPlaneSettings.NodeDisconnectedAfter",
+      "NodeDisconnectedAfter",
+      "HEARTBEAT_TIMEOUT",
+    ],
+  },
+  "Orchestrator.NodeManager.UnknownTimeout": {
+    schema: duration({ minMs: SECOND_MS, maxMs: 30 * DAY_MS }),
+    default: DEFAULT_HEALTH_POLICY.unknownAfterMs,
+    doc: "Silence after which a node is UNKNOWN. It must exceed Orchestrator.NodeManager.DisconnectTimeout.",
+  },
+  "Orchestrator.NodeManager.DetectorTick": {
+    schema: duration({ minMs: 10, maxMs: 60 * SECOND_MS }),
+    default: 100,
+    doc: "How often silent nodes are looked for, and so by how much one may be declared late. The cost of a tick does not depend on the number of nodes.",
+    aliases: [
+      "Node.Requester.ControlPlaneSettings.HeartbeatFrequency",
+      "Node.Requester.ControlPlaneSettings.HeartbeatCheckFrequency",
+      "Requester.ControlPlaneSettings.HeartbeatFrequency",
+      "Requester.ControlPlaneSettings.HeartbeatCheckFrequency",
+    ],
+  },
+  "Compute.Heartbeat.Interval": {
+    schema: duration({ minMs: 100, maxMs: DAY_MS }),
+    default: DEFAULT_HEALTH_POLICY.heartbeatIntervalMs,
+    doc: "Time between two heartbeats of a node. The control plane tells it to its agents; what is set at an agent is a wish.",
+    aliases: [
+      "Node.Compute.ControlPlaneSettings.HeartbeatFrequency",
+      "Compute.ControlPlaneSettings.HeartbeatFrequency",
+      "HEARTBEAT_INTERVAL",
+    ],
+  },
+  "Compute.Heartbeat.InfoUpdateInterval": {
+    schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
+    default: DEFAULT_HEALTH_POLICY.infoIntervalMs,
+    doc: "Time between two reports of what a node is, besides one whenever that changes.",
+    aliases: [
+      "Node.Compute.ControlPlaneSettings.InfoUpdateFrequency",
+      "Compute.ControlPlaneSettings.InfoUpdateFrequency",
+    ],
+  },
+  "Health.AdvertiseAddress": {
+    schema: optional(text()),
+    default: undefined,
+    doc: "HOST:PORT at which agents reach this replica, for example behind a load balancer. When not set: the host by which they reach the registry where both run in one process, else this machine's host name, each with the agents' port.",
+  },
+  "Health.HelloQueue": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: 2_000,
+    doc: "Agents that may wait to be taken in at a time. Further ones are told when to come back.",
+  },
+});
+
+/** The values of health's keys. */
+export type HealthConfig = ConfigValues<typeof HEALTH_KEYS>;
+
+/** The policy of every node, as configured. */
+export function policyOf(config: HealthConfig): HealthPolicy {
+  return {
+    ...DEFAULT_HEALTH_POLICY,
+    unhealthyAfterMs: config["Orchestrator.NodeManager.DisconnectTimeout"],
+    unknownAfterMs: config["Orchestrator.NodeManager.UnknownTimeout"],
+    heartbeatIntervalMs: config["Compute.Heartbeat.Interval"],
+    infoIntervalMs: config["Compute.Heartbeat.InfoUpdateInterval"],
+  };
+}
+
+/** What is wrong between the values, for loadConfig. */
+export function checkHealthConfig(
+  config: HealthConfig,
+): readonly { readonly path: keyof HealthConfig; readonly message: string }[] {
+  const path = "Orchestrator.NodeManager.DisconnectTimeout";
+  return checkPolicy(policyOf(config)).map((message) => ({ path, message }));
+}
+
+/** The address that agents are given for this replica. */
+export function agentEndpointOf(options: {
+  /** As configured. */
+  readonly advertise: string | undefined;
+  /** The port on which agents' streams are served. */
+  readonly port: number;
+  /** This machine's name; null where registry and health are one process, so that the registry's own host is meant. */
+  readonly hostname: string | null;
+}): string {
+  const { advertise, port, hostname } = options;
+  if (advertise === undefined) return `${hostname ?? ""}:${port}`;
+  // A host alone is given the port.
+  return /:\d+$/.test(advertise) ? advertise : `${advertise}:${port}`;
+}

@@ -1,0 +1,67 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type NodeHealth,
+  NodeHealthSchema,
+  type UsageSample,
+  UsageSampleSchema,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Health } from "@rollcall/domain";
+import type { Clock } from "@rollcall/runtime";
+import type { NodeRecord } from "@rollcall/store";
+import { healthToProto } from "@rollcall/wire";
+import type { HeldNode } from "./replica/held-node.ts";
+import type { Sample } from "./replica/sample-ring.ts";
+
+/** What to tell of a node besides what its replica remembers. */
+export interface NodeHealthOptions {
+  /** The one that counts: a mark included. */
+  readonly health: Health;
+  readonly replicaId: string;
+  readonly withSamples: boolean;
+  readonly clock: Clock;
+}
+
+/** What this replica knows of a node that it holds. */
+export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHealth {
+  const { health, replicaId, withSamples, clock } = options;
+  const { watch, intervals, lastFrameAtMs, samples } = node;
+  const nowMs = clock.nowMs();
+  const toProto = (sample: Sample) => sampleToProto(sample, nowMs);
+  const latest = samples?.latest() ?? null;
+  return create(NodeHealthSchema, {
+    nodeId: node.id,
+    health: healthToProto(health),
+    ...(lastFrameAtMs === null ? {} : seen(nowMs - lastFrameAtMs, clock)),
+    ...(intervals === null ? {} : { heartbeatInterval: durationFromMs(intervals.heartbeatMs) }),
+    unhealthyAfter: durationFromMs(watch.thresholds.unhealthyAfterMs),
+    unknownAfter: durationFromMs(watch.thresholds.unknownAfterMs),
+    replicaId,
+    sessionEpoch: BigInt(node.epoch),
+    ...(latest === null ? {} : { latest: toProto(latest) }),
+    samples: withSamples ? (samples?.list() ?? []).map(toProto) : [],
+  });
+}
+
+/** What the record knows of a node that this replica does not hold. */
+export function recordToProto(node: NodeRecord): NodeHealth {
+  return create(NodeHealthSchema, {
+    nodeId: node.id,
+    health: healthToProto(node.health),
+    replicaId: node.session.replicaId ?? "",
+    sessionEpoch: BigInt(node.session.epoch),
+  });
+}
+
+function seen(silentMs: number, clock: Clock) {
+  const wholeMs = Math.max(0, Math.round(silentMs));
+  return {
+    lastSeenTime: timestampFromMs(clock.wallMs() - wholeMs),
+    silentFor: durationFromMs(wholeMs),
+  };
+}
+
+function sampleToProto({ atMs, usage }: Sample, nowMs: number): UsageSample {
+  const ageMs = Math.max(0, Math.round(nowMs - atMs));
+  return create(UsageSampleSchema, { age: durationFromMs(ageMs), usage });
+}

@@ -1,0 +1,11 @@
+export { createApp, type HealthApp } from "./app.ts";
+export {
+  agentEndpointOf,
+  checkHealthConfig,
+  HEALTH_KEYS,
+  type HealthConfig,
+  policyOf,
+} from "./config.ts";
+export type { HealthDeps } from "./deps.ts";
+export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/stream-host.ts";
+export type { Endpoints } from "./tasks/advertise.ts";

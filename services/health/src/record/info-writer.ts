@@ -1,0 +1,100 @@
+import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type ErrorReasonName, type RequestValidator, refuse } from "@rollcall/runtime";
+import { appendEvents, lockNode, type Store, saveInfo, type Tx } from "@rollcall/store";
+import {
+  type NodeInfoRecord,
+  nodeInfoEvents,
+  nodeInfoToRecord,
+  nodeInfoViolations,
+} from "@rollcall/wire";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+
+export interface InfoWriterOptions {
+  readonly store: Store;
+  readonly replica: Replica;
+  readonly validator: RequestValidator;
+  /** Called when there is something to write. */
+  readonly onQueued: () => void;
+}
+
+/** The largest report that is taken, as protobuf JSON. */
+const MOST_INFO_BYTES = 262_144;
+/** Reports that wait for the record. One more is dropped: its agent sends it again at its interval. */
+const MOST_QUEUED = 2_000;
+const WRITES_AT_A_TIME = 8;
+
+/** Writes what nodes say about themselves, each only when it says something new. */
+export class InfoWriter {
+  readonly #options: InfoWriterOptions;
+  /** The newest report of each node; an older one that was not written yet is of no use. */
+  readonly #queue = new Map<HeldNode, NodeInfoRecord>();
+
+  constructor(options: InfoWriterOptions) {
+    this.#options = options;
+  }
+
+  get queued(): number {
+    return this.#queue.size;
+  }
+
+  /** Take a report. Throws INVALID_LABEL, INVALID_REQUEST or MESSAGE_TOO_LARGE, and keeps nothing then. */
+  submit(node: HeldNode, info: NodeInfo): void {
+    const report = nodeInfoToRecord(info);
+    if (report.digest === node.infoDigest) {
+      this.#queue.delete(node);
+      return;
+    }
+    this.#check(info, report);
+    if (this.#queue.size >= MOST_QUEUED && !this.#queue.has(node)) return;
+    this.#queue.set(node, report);
+    this.#options.onQueued();
+  }
+
+  /** Write until nothing waits. After an error nothing is lost: call it again. */
+  async flush(): Promise<void> {
+    while (this.#queue.size > 0) {
+      const batch = [...this.#queue].slice(0, WRITES_AT_A_TIME);
+      const results = await Promise.allSettled(batch.map((it) => this.#write(it[0], it[1])));
+      for (const result of results) if (result.status === "rejected") throw result.reason;
+    }
+  }
+
+  #check(info: NodeInfo, report: NodeInfoRecord): void {
+    const bytes = Buffer.byteLength(JSON.stringify(report.info));
+    if (bytes > MOST_INFO_BYTES) {
+      const message = `a NodeInfo of ${bytes} bytes is larger than ${MOST_INFO_BYTES}`;
+      throw refuse("MESSAGE_TOO_LARGE", message, { metadata: { bytes: String(bytes) } });
+    }
+    const { labels, others } = nodeInfoViolations(info);
+    if (labels.length > 0) throw invalid("INVALID_LABEL", labels);
+    this.#options.validator.check(NodeInfoSchema, info);
+    if (others.length > 0) throw invalid("INVALID_REQUEST", others);
+  }
+
+  async #write(node: HeldNode, report: NodeInfoRecord): Promise<void> {
+    const { store } = this.#options;
+    const isKept = await store.transaction((tx) => this.#save(tx, node, report));
+    if (isKept) node.infoDigest = report.digest;
+    // A newer one may have come meanwhile.
+    if (this.#queue.get(node) === report) this.#queue.delete(node);
+  }
+
+  /** Whether the record has the report now. One that came on a fenced stream, or from a node that was rejected, has no effect. */
+  async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<boolean> {
+    const record = await lockNode(tx, node.id);
+    if (record === null || record.membership.state === "REJECTED") return false;
+    const { epoch, replicaId } = record.session;
+    if (epoch !== node.epoch || replicaId !== this.#options.replica.instance) return false;
+    if (await saveInfo(tx, node.id, report)) await appendEvents(tx, nodeInfoEvents(record, report));
+    return true;
+  }
+}
+
+type Violations = ReturnType<typeof nodeInfoViolations>["labels"];
+
+function invalid(reason: ErrorReasonName, violations: Violations) {
+  const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  return refuse(reason, message, { violations });
+}

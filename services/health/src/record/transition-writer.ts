@@ -1,0 +1,103 @@
+import type { Connection, Health } from "@rollcall/domain";
+import { type Store, type Transition, writeTransitions } from "@rollcall/store";
+import type { HealthMetrics } from "../metrics.ts";
+import { type HeldNode, unwrittenOf } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+
+export interface TransitionWriterOptions {
+  readonly store: Store;
+  readonly replica: Replica;
+  readonly metrics: HealthMetrics;
+  /** Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's. */
+  readonly isOpening: (nodeId: string) => boolean;
+}
+
+const MOST_NODES_A_BATCH = 500;
+
+/** What is being written of one node: the states in the transition. */
+interface Written {
+  readonly node: HeldNode;
+  readonly transition: Transition;
+  readonly connection: Connection;
+  readonly health: Health;
+}
+
+/**
+ * Brings the record up to what is held in memory. It keeps which nodes may differ, not what happened to them: what it
+ * writes is decided when it writes, so an outage of the record leaves no queue of old judgements behind.
+ */
+export class TransitionWriter {
+  readonly #options: TransitionWriterOptions;
+  /** Bounded by the number of nodes held. */
+  #changed = new Set<HeldNode>();
+
+  constructor(options: TransitionWriterOptions) {
+    this.#options = options;
+  }
+
+  /** How many nodes may differ from the record. */
+  get queued(): number {
+    return this.#changed.size;
+  }
+
+  /** A node may differ from the record. */
+  add(node: HeldNode): void {
+    this.#changed.add(node);
+  }
+
+  /** Write until nothing differs. After an error nothing is lost: call it again. */
+  async flush(): Promise<void> {
+    while (this.#changed.size > 0) await this.#writeBatch();
+  }
+
+  async #writeBatch(): Promise<void> {
+    const { store, replica } = this.#options;
+    const batch = this.#take();
+    if (batch.length === 0) return;
+    const transitions = batch.map(({ transition }) => transition);
+    try {
+      const held = await writeTransitions(store, replica.instance, transitions);
+      for (const written of batch) {
+        if (held.has(written.node.id)) this.#onWritten(written);
+        else this.#onNotHeld(written);
+      }
+    } catch (error) {
+      for (const { node } of batch) this.#changed.add(node);
+      throw error;
+    }
+  }
+
+  /** The next nodes that do differ. */
+  #take(): readonly Written[] {
+    const batch: Written[] = [];
+    for (const node of this.#changed) {
+      if (batch.length === MOST_NODES_A_BATCH) break;
+      this.#changed.delete(node);
+      const transition = this.#isHeld(node) ? unwrittenOf(node) : null;
+      if (transition === null) continue;
+      batch.push({ node, transition, connection: node.connection, health: node.health });
+    }
+    return batch;
+  }
+
+  #onWritten({ node, transition, connection, health }: Written): void {
+    const { metrics } = this.#options;
+    if (transition.connection) metrics.transition("connection", transition.connection.state);
+    if (transition.health) metrics.transition("health", transition.health.state);
+    // A session opened meanwhile has read the record itself.
+    if (node.epoch !== transition.epoch) return;
+    node.writtenConnection = connection;
+    node.writtenHealth = health;
+    if (unwrittenOf(node) !== null) this.#changed.add(node);
+  }
+
+  #onNotHeld({ node, transition }: Written): void {
+    // A new session of this very replica fences its older one too; that is no loss.
+    if (node.epoch !== transition.epoch || this.#options.isOpening(node.id)) return;
+    if (this.#isHeld(node)) this.#options.replica.notOurs(node);
+  }
+
+  #isHeld(node: HeldNode): boolean {
+    return this.#options.replica.find(node.id) === node;
+  }
+}

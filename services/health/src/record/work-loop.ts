@@ -1,0 +1,75 @@
+import { fullJitter } from "@rollcall/domain";
+import { type Clock, isStoreUnavailable, type Logger, type Task } from "@rollcall/runtime";
+import type { Random } from "../replica/farewell.ts";
+import { WakeUp } from "../wake-up.ts";
+
+export interface WorkLoopOptions {
+  /** Constant, kebab-case. */
+  readonly name: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: Random;
+  /** Longest rest between two turns when nothing calls. Absent: until called. */
+  readonly everyMs?: number;
+  /** Do what there is to do. What a turn that throws has left undone is done by a later one. */
+  turn(): Promise<void>;
+}
+
+const BACKOFF_BASE_MS = 100;
+const BACKOFF_MAX_MS = 2_000;
+const UNTIL_CALLED_MS = 24 * 60 * 60_000;
+
+/**
+ * Work with the record that has to go on as soon as the record is back: it waits 2 s at most between two tries, where the
+ * supervisor of tasks would wait longer and longer.
+ */
+export class WorkLoop implements Task {
+  readonly name: string;
+  readonly #options: WorkLoopOptions;
+  readonly #wakeUp = new WakeUp();
+  #failures = 0;
+
+  constructor(options: WorkLoopOptions) {
+    this.name = options.name;
+    this.#options = options;
+  }
+
+  /** There is something to do. */
+  call(): void {
+    this.#wakeUp.call();
+  }
+
+  async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { clock, everyMs = UNTIL_CALLED_MS } = this.#options;
+    while (!signal.aborted) {
+      const isDone = await this.#turn();
+      if (isDone) succeeded();
+      if (isDone) await this.#wakeUp.rest(clock, everyMs, signal);
+      else await clock.sleep(this.#pauseMs(), signal);
+    }
+  }
+
+  async #turn(): Promise<boolean> {
+    const { name: task, log, turn } = this.#options;
+    try {
+      await turn();
+      if (this.#failures > 0) log.info({ task, failures: this.#failures }, "work goes on");
+      this.#failures = 0;
+      return true;
+    } catch (err) {
+      this.#failures += 1;
+      const fields = { task, failures: this.#failures, err };
+      // An outage is one line, not one for each try.
+      if (!isStoreUnavailable(err)) log.error(fields, "work failed");
+      else if (this.#failures === 1) log.warn(fields, "work waits for the record");
+      return false;
+    }
+  }
+
+  #pauseMs(): number {
+    const { random } = this.#options;
+    const attempt = this.#failures - 1;
+    const bounds = { baseMs: BACKOFF_BASE_MS, maxMs: BACKOFF_MAX_MS };
+    return fullJitter({ attempt, ...bounds, random01: random() });
+  }
+}

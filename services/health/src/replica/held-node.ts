@@ -1,0 +1,99 @@
+import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Connection, Health, Intervals, Membership, Stated, Watch } from "@rollcall/domain";
+import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
+import type { Farewell } from "./farewell.ts";
+import type { SampleRing } from "./sample-ring.ts";
+
+/** A node's open stream as its replica sees it. */
+export interface NodeStream {
+  /** The peer as HOST:PORT. */
+  readonly peer: string;
+  /** Tell the agent what was decided about it. */
+  sendMembership(membership: Membership): void;
+  /** Tell the agent what to keep to. */
+  sendSettings(settings: Settings): void;
+  /** Say why, and end. The stream does not report its end back. */
+  leave(farewell: Farewell): void;
+}
+
+/** All that a replica remembers of one node that it holds, with or without a stream. Changed by `Replica` alone. */
+export interface HeldNode {
+  readonly id: string;
+  epoch: number;
+  /** The only stream whose epoch is current; null while there is none. */
+  stream: NodeStream | null;
+  /** Where the detector keeps the node's health and when it was last heard. */
+  watch: Watch<HeldNode>;
+  connection: Connection;
+  /** As detected, without an operator's mark. */
+  health: Health;
+  /** The last states that are known to be in the record. */
+  writtenConnection: Connection;
+  writtenHealth: Health;
+  /** Null until a session of this replica has told it. */
+  membership: Membership | null;
+  /** Whether an operator's mark may be on the node: the record knows. */
+  maybeMarked: boolean;
+  /** What is known of the node is of this revision at least; older events say nothing new. */
+  asOfRevision: bigint;
+  /** Digest of the NodeInfo that the record has; null when that is not known. */
+  infoDigest: string | null;
+  /** The key that the last Hello was checked with; null until there was one here. */
+  publicKey: Uint8Array | null;
+  /** What the agent was told to keep to; null until it was. */
+  intervals: Intervals | null;
+  /** When the last frame was received, by the real monotonic clock; null when none was, by this replica. */
+  lastFrameAtMs: number | null;
+  samples: SampleRing | null;
+}
+
+/** What is remembered of a node to begin with. `watch` has the detector watch it. */
+export function createHeldNode(
+  row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
+  watch: (node: HeldNode) => Watch<HeldNode>,
+): HeldNode {
+  const { nodeId: id, detectedHealth: health, connection } = row;
+  const node: Omit<HeldNode, "watch"> = {
+    id,
+    epoch: 0,
+    stream: null,
+    connection,
+    health,
+    writtenConnection: connection,
+    writtenHealth: health,
+    membership: null,
+    maybeMarked: false,
+    asOfRevision: 0n,
+    infoDigest: null,
+    publicKey: null,
+    intervals: null,
+    lastFrameAtMs: null,
+    samples: null,
+  };
+  // Node and watch name each other; nobody sees the node before it is whole.
+  const held = node as HeldNode;
+  held.watch = watch(held);
+  return held;
+}
+
+/** What the record lacks of a node; null when it has everything. */
+export function unwrittenOf(node: HeldNode): Transition | null {
+  const connectionDiffers = !isSameState(node.connection, node.writtenConnection);
+  const healthDiffers = !isSameState(node.health, node.writtenHealth);
+  if (!connectionDiffers && !healthDiffers) return null;
+  return {
+    nodeId: node.id,
+    epoch: node.epoch,
+    ...(connectionDiffers ? { connection: toChange(node.connection) } : {}),
+    ...(healthDiffers ? { health: toChange(node.health) } : {}),
+  };
+}
+
+/** Times and texts are not compared: a state that was left and entered again meanwhile is no change. */
+function isSameState(left: Stated<string>, right: Stated<string>): boolean {
+  return left.state === right.state && left.reason === right.reason;
+}
+
+function toChange<S extends string>({ state, reason, message, actor }: Stated<S>): StateChange<S> {
+  return { state, reason, message, actor };
+}

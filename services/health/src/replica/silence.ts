@@ -1,0 +1,144 @@
+import {
+  Detector,
+  type Due,
+  type HealthPolicy,
+  type HealthState,
+  ObservedTime,
+  type Thresholds,
+  thresholdsOf,
+  type Watch,
+} from "@rollcall/domain";
+import type { Clock } from "@rollcall/runtime";
+import type { HealthMetrics } from "../metrics.ts";
+import type { HeldNode } from "./held-node.ts";
+import { QuietStreams } from "./quiet-streams.ts";
+
+export interface SilenceOptions {
+  readonly clock: Clock;
+  readonly policy: HealthPolicy;
+  /** Between two calls of judge(). */
+  readonly tickMs: number;
+  readonly metrics: HealthMetrics;
+}
+
+/** How many ticks may pass between two judgements before time counts as lost. */
+const TICKS_IN_GAP = 2;
+
+/** How long each node has been silent, in the time in which this process could have heard it. */
+export class Silence {
+  /** Streams from which a frame is due. */
+  readonly streams = new QuietStreams();
+  readonly #options: SilenceOptions;
+  readonly #observed: ObservedTime;
+  readonly #detector: Detector<HeldNode>;
+  readonly #thresholds = new Map<number, Thresholds>();
+  #lastTickMs: number;
+  #turnedAwayUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: SilenceOptions) {
+    const startMs = options.clock.nowMs();
+    this.#options = options;
+    this.#observed = new ObservedTime({ startMs, maxGapMs: options.tickMs * TICKS_IN_GAP });
+    this.#detector = new Detector({ tickMs: options.tickMs });
+    this.#lastTickMs = startMs;
+  }
+
+  /** Whether nobody is judged at present. */
+  get isSuspended(): boolean {
+    return this.#observed.suspended;
+  }
+
+  /** The observed time at a real one. */
+  at(realMs: number): number {
+    return this.#observed.at(realMs);
+  }
+
+  /** The observed time now. */
+  nowMs(): number {
+    return this.#observed.at(this.#options.clock.nowMs());
+  }
+
+  /** Begin to watch a node, with its full grace. */
+  watch(node: HeldNode, health: HealthState): Watch<HeldNode> {
+    const thresholds = this.#thresholdsFor(this.#options.policy.heartbeatIntervalMs);
+    return this.#detector.watch(node, { health, lastReceivedMs: this.nowMs(), thresholds });
+  }
+
+  unwatch({ watch }: HeldNode): void {
+    this.#detector.unwatch(watch);
+  }
+
+  /** A frame was received, at an observed time. O(1), and nothing is allocated. */
+  heard({ watch }: HeldNode, observedMs: number): void {
+    this.#detector.touch(watch, observedMs);
+  }
+
+  /** Set a node's health without waiting for silence. What follows is counted from now. */
+  declare({ watch }: HeldNode, health: HealthState): void {
+    this.#detector.declare(watch, health, this.nowMs());
+  }
+
+  /** The node beats at another interval from now on. */
+  setHeartbeat({ watch }: HeldNode, heartbeatMs: number): void {
+    const thresholds = this.#thresholdsFor(heartbeatMs);
+    if (thresholds !== watch.thresholds) this.#detector.setThresholds(watch, thresholds);
+  }
+
+  /** A Hello was sent away through no fault of its node: it has until then, and its full grace, to come back. */
+  turnedAway(node: HeldNode | undefined, retryAfterMs: number): void {
+    const untilMs = this.#options.clock.nowMs() + retryAfterMs;
+    this.#turnedAwayUntilMs = Math.max(this.#turnedAwayUntilMs, untilMs);
+    if (node !== undefined) this.#detector.touch(node.watch, this.nowMs() + retryAfterMs);
+  }
+
+  /** Stand still. What passed since `sinceMs` of the real clock will be granted to every node. */
+  suspend(sinceMs: number): void {
+    this.#observed.suspend(sinceMs);
+  }
+
+  /** Go on, and grant every node the time that was lost. */
+  resume(): void {
+    if (!this.#observed.suspended) return;
+    this.#options.metrics.observationLost(this.#observed.resume(this.#options.clock.nowMs()));
+  }
+
+  /**
+   * Find the nodes and tell the streams that have been silent for too long. A tick that comes late was no time to observe
+   * anything, so what exceeds two ticks is granted to every node.
+   */
+  judge(): readonly Due<HeldNode>[] {
+    const { clock, tickMs, metrics } = this.#options;
+    const nowMs = clock.nowMs();
+    metrics.loopLag(Math.max(0, nowMs - this.#lastTickMs - tickMs));
+    this.#lastTickMs = nowMs;
+    const lostMs = this.#observed.advance(nowMs);
+    if (lostMs > 0) metrics.observationLost(lostMs);
+    if (this.#observed.suspended) return [];
+    const observedMs = this.#observed.at(nowMs);
+    this.streams.advance(observedMs);
+    const isTurningAway = nowMs < this.#turnedAwayUntilMs;
+    return this.#detector.advance(observedMs).filter((due) => {
+      if (isTurningAway && isAdopted(due.watch.subject)) {
+        // Perhaps it is among those that were sent away unheard: its grace begins anew.
+        this.#detector.declare(due.watch, due.from, observedMs);
+        return false;
+      }
+      metrics.detectionDelay(observedMs - due.deadlineMs);
+      return true;
+    });
+  }
+
+  /** The same object for the same interval: there is one for each node otherwise. */
+  #thresholdsFor(heartbeatMs: number): Thresholds {
+    const known = this.#thresholds.get(heartbeatMs);
+    if (known !== undefined) return known;
+    const thresholds = thresholdsOf(this.#options.policy, heartbeatMs);
+    this.#thresholds.set(heartbeatMs, thresholds);
+    return thresholds;
+  }
+}
+
+/** Taken over from another replica, and not connected here since. */
+function isAdopted(node: HeldNode): boolean {
+  return node.publicKey === null;
+}

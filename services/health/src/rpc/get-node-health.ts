@@ -1,0 +1,48 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  GetNodeHealthResponseSchema,
+  type HealthQueryService,
+  type NodeHealth,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { isNodeId, resolveNodeRef } from "@rollcall/domain";
+import { isStoreUnavailable, refuse } from "@rollcall/runtime";
+import { findNodeIds, getNode, type NodeRecord, type Store } from "@rollcall/store";
+import { heldToProto, recordToProto } from "../convert.ts";
+import type { Deps } from "../deps.ts";
+
+/** Answer one node with its last samples. While the record is away, only an exact id can be answered. */
+export function getNodeHealth(
+  deps: Deps,
+): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
+  return async ({ node: ref }) => {
+    const nodeHealth = await answer(deps, ref);
+    return create(GetNodeHealthResponseSchema, { nodeHealth });
+  };
+}
+
+async function answer({ store, replica, clock }: Deps, ref: string): Promise<NodeHealth> {
+  const shared = { replicaId: replica.instance, withSamples: true, clock };
+  try {
+    const record = await findNode(store, ref);
+    const held = replica.find(record.id);
+    if (held === undefined) return recordToProto(record);
+    return heldToProto(held, { ...shared, health: record.health });
+  } catch (error) {
+    const held = replica.find(ref);
+    if (held === undefined || !isStoreUnavailable(error)) throw error;
+    return heldToProto(held, { ...shared, health: held.health });
+  }
+}
+
+async function findNode({ db }: Store, ref: string): Promise<NodeRecord> {
+  const found = resolveNodeRef(ref, isNodeId(ref) ? await findNodeIds(db, ref) : []);
+  if (found.kind === "ambiguous") {
+    const { reason, message, metadata } = found;
+    throw refuse(reason, message, { metadata, subject: ref });
+  }
+  const node = found.kind === "found" ? await getNode(db, found.id) : null;
+  if (node !== null) return node;
+  const message = `node ${ref} not found; run \`rollcall node list\` to see the nodes there are`;
+  throw refuse("NODE_NOT_FOUND", message, { metadata: { node: ref } });
+}

@@ -1,0 +1,32 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import fc from "fast-check";
+import { encodeAck } from "./ack-frame.ts";
+
+const generated = (sequence: number) =>
+  Buffer.from(
+    toBinary(
+      HeartbeatResponseSchema,
+      create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence } } }),
+    ),
+  );
+
+describe("encodeAck()", () => {
+  const edges = [0, 1, 7, 14, 21, 28].flatMap((bits) => [2 ** bits - 1, 2 ** bits, 2 ** bits + 1]);
+
+  it.each([...edges, 2 ** 31, 2 ** 32 - 1])(
+    "should encode %i as the generated code does",
+    (sequence) => {
+      expect(encodeAck(sequence)).toEqual(generated(sequence));
+    },
+  );
+
+  it("should encode any sequence as the generated code does", () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (sequence) =>
+        encodeAck(sequence).equals(generated(sequence)),
+      ),
+    );
+  });
+});

@@ -1,0 +1,326 @@
+import { connect } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  createTestDatabase,
+  eventually,
+  FakeAgents,
+  type FakeStream,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import { command, eventsOf, recordOf, register, statesOf } from "../testing/record.ts";
+import { TestReplica } from "../testing/test-replica.ts";
+
+const agents = new FakeAgents();
+let database: TestDatabase;
+let replica: TestReplica;
+/** Somebody else, whom nothing of this may disturb. */
+let witness: FakeStream;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  replica = await TestReplica.start({ store: database.store });
+  witness = await joined("witness", new FakeAgents());
+});
+
+afterEach(async () => {
+  agents.close();
+  await witness.beatAcknowledged();
+});
+
+afterAll(async () => {
+  await replica.close();
+  await database.drop();
+});
+
+async function joined(nodeId: string, from = agents, at = replica) {
+  const agent = from.create(nodeId);
+  await register(database.store, [agent]);
+  return agent.join(at.address);
+}
+
+describe("AgentStream", () => {
+  it("should acknowledge each Beat by its sequence", async () => {
+    const stream = await joined("beats");
+    for (const sequence of [1, 2, 7, 4_294_967_295]) {
+      stream.send({ case: "beat", value: { sequence } });
+      expect((await stream.nextOf("ack")).sequence).toBe(sequence);
+    }
+  });
+
+  it("should acknowledge the highest sequence when an older Beat comes again", async () => {
+    const stream = await joined("again");
+    const before = replica.app.replica.beats;
+    for (const sequence of [5, 5, 3]) stream.send({ case: "beat", value: { sequence } });
+    for (const _ of [1, 2, 3]) expect((await stream.nextOf("ack")).sequence).toBe(5);
+    expect(replica.app.replica.beats - before).toBe(1);
+  });
+
+  it.each([
+    ["a Beat", { case: "beat", value: { sequence: 1 } }],
+    ["NodeInfo", { case: "nodeInfo", value: { hostname: "h" } }],
+    ["a Goodbye", { case: "goodbye", value: {} }],
+  ] as const)("should refuse %s before the Hello", async (_, frame) => {
+    const stream = agents.create("early").open(replica.address);
+    stream.send(frame);
+    const { code, goAway, error } = await stream.end();
+    expect(code).toBe(9);
+    expect(goAway).toMatchObject({
+      reason: ErrorReason.HELLO_REQUIRED,
+      action: GoAwayAction.RECONNECT,
+    });
+    expect(error?.reason).toBe("HELLO_REQUIRED");
+  });
+
+  it("should refuse an empty frame before the Hello, and pass over one after it", async () => {
+    const early = agents.create("empty").open(replica.address);
+    early.sendBytes(new Uint8Array());
+    expect((await early.end()).error?.reason).toBe("HELLO_REQUIRED");
+    const stream = await joined("newer");
+    // Field 99, as an agent newer than this server may send it.
+    stream.sendBytes(new Uint8Array([0x9a, 0x06, 0x00]));
+    await stream.beatAcknowledged();
+  });
+
+  it("should refuse a second Hello", async () => {
+    const stream = await joined("repeated");
+    stream.send({ case: "hello", value: { nodeId: "repeated", signature: new Uint8Array(64) } });
+    expect((await stream.end()).error?.reason).toBe("HELLO_REPEATED");
+    await eventually(async () => {
+      expect((await statesOf(database.store, "repeated"))[0]).toBe("DISCONNECTED STREAM_BROKEN");
+    });
+  });
+
+  it("should refuse garbage", async () => {
+    for (const stream of [
+      await joined("garbage"),
+      agents.create("garbage2").open(replica.address),
+    ]) {
+      stream.sendBytes(new Uint8Array([0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2, 3]));
+      expect((await stream.end()).error?.reason).toBe("MALFORMED_MESSAGE");
+    }
+    await eventually(async () => {
+      expect((await statesOf(database.store, "garbage"))[0]).toBe("DISCONNECTED STREAM_BROKEN");
+    });
+  });
+
+  it("should survive bytes that are no HTTP/2", async () => {
+    const [host, port] = replica.address.split(":");
+    const socket = connect(Number(port), host);
+    socket.on("error", () => {});
+    socket.resume();
+    socket.write("GET / HTTP/1.1\r\n\r\nwhatever");
+    await eventually(() => expect(socket.closed || socket.readableEnded).toBe(true));
+    socket.destroy();
+  });
+
+  it("should refuse messages that are too large", async () => {
+    const stream = await joined("large");
+    stream.sendBytes(new Uint8Array(2_000_000));
+    expect((await stream.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
+    const info = await joined("largeinfo");
+    const labels = Object.fromEntries(
+      Array.from({ length: 300 }, (_, i) => [`k${i}`, "x".repeat(900)]),
+    );
+    info.send({ case: "nodeInfo", value: { labels } });
+    expect((await info.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
+  });
+
+  it("should refuse a sample of more GPUs than fit", async () => {
+    const stream = await joined("gpus");
+    stream.beat({ gpus: Array.from({ length: 257 }, (_, index) => ({ index })) });
+    expect((await stream.end()).error).toMatchObject({
+      reason: "INVALID_REQUEST",
+      violations: [{ field: "beat.usage.gpus" }],
+    });
+  });
+
+  it("should push an approval as it happens", async () => {
+    const agent = agents.create("approved");
+    await register(database.store, [agent], "PENDING");
+    const stream = await agent.join(replica.address);
+    await command(database.store, "approved", "approve", "looks fine");
+    expect(await stream.nextOf("membership")).toMatchObject({
+      state: MembershipState.APPROVED,
+      reason: "OPERATOR_APPROVED",
+      message: "looks fine",
+      actor: "token:test",
+    });
+    await stream.beatAcknowledged();
+  });
+
+  it("should cut a rejected node within a second and tell it why", async () => {
+    const stream = await joined("cut");
+    const startMs = performance.now();
+    await command(database.store, "cut", "reject", "retired");
+    const { goAway, error } = await stream.end();
+    expect(performance.now() - startMs).toBeLessThan(1_000);
+    expect(goAway).toMatchObject({
+      reason: ErrorReason.NODE_REJECTED,
+      message: "node has been rejected: retired",
+      action: GoAwayAction.RECONNECT,
+    });
+    expect(error?.reason).toBe("NODE_REJECTED");
+    await eventually(async () => {
+      expect((await statesOf(database.store, "cut"))[0]).toBe("DISCONNECTED NODE_REJECTED");
+    });
+  });
+
+  it("should cut a deleted node within a second and tell it to stay away", async () => {
+    const stream = await joined("deleted");
+    await stream.beatAcknowledged();
+    const startMs = performance.now();
+    await command(database.store, "deleted", "delete");
+    const { goAway, error } = await stream.end();
+    expect(performance.now() - startMs).toBeLessThan(1_000);
+    expect(goAway).toMatchObject({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP });
+    expect(error?.reason).toBe("NODE_DELETED");
+    expect(replica.app.replica.find("deleted")).toBeUndefined();
+  });
+
+  it("should end the stream of a node that deregistered elsewhere", async () => {
+    const stream = await joined("left");
+    await command(database.store, "left", "deregister");
+    expect((await stream.end()).goAway?.action).toBe(GoAwayAction.STOP);
+  });
+
+  it("should end in good order for an agent that half-closes, and call its node disconnected", async () => {
+    const stream = await joined("half");
+    await stream.beatAcknowledged();
+    stream.halfClose();
+    expect((await stream.end()).code).toBe(0);
+    await eventually(async () => {
+      expect(await statesOf(database.store, "half")).toEqual([
+        "DISCONNECTED STREAM_BROKEN",
+        "HEALTHY HEARTBEAT_RECEIVED",
+      ]);
+    });
+  });
+
+  it.each([
+    ["aborts its call", (stream: FakeStream) => stream.cancel()],
+    ["loses its connection", (stream: FakeStream) => stream.breakConnection()],
+  ])("should notice at once an agent that %s", async (what, act) => {
+    const nodeId = what.replaceAll(" ", "-");
+    const stream = await joined(nodeId);
+    await stream.beatAcknowledged();
+    act(stream);
+    await eventually(async () => {
+      expect(await statesOf(database.store, nodeId)).toEqual([
+        "DISCONNECTED STREAM_BROKEN",
+        "HEALTHY HEARTBEAT_RECEIVED",
+      ]);
+    });
+  });
+
+  it("should let nothing take effect on a stream that was superseded", async () => {
+    const agent = agents.create("fenced");
+    await register(database.store, [agent]);
+    const older = await agent.join(replica.address);
+    await agent.join(replica.address);
+    older.send({ case: "goodbye", value: {} });
+    older.send({ case: "nodeInfo", value: { hostname: "old" } });
+    await older.end();
+    const newer = await agent.join(replica.address);
+    await newer.beatAcknowledged();
+    await eventually(async () => {
+      expect((await statesOf(database.store, "fenced"))[0]).toBe("CONNECTED STREAM_OPENED");
+    });
+    expect((await recordOf(database.store, "fenced")).info).toBeNull();
+    const changes = await eventsOf(database.store, "fenced", ["node.connection.changed"]);
+    expect(changes).toHaveLength(1);
+  });
+});
+
+describe("AgentStream, as time passes", () => {
+  let timed: TestReplica;
+
+  beforeAll(async () => {
+    timed = await TestReplica.start({ store: await database.openStore() });
+  });
+
+  afterAll(() => timed.close());
+
+  it("should end a stream that says nothing for 10 s", async () => {
+    const stream = agents.create("mute").open(timed.address);
+    await stream.nextOf("challenge");
+    await timed.pass(9_900);
+    expect(stream.ended).toBeUndefined();
+    await timed.pass(300);
+    const { goAway, error } = await stream.end();
+    expect(error?.reason).toBe("DEADLINE_EXCEEDED");
+    expect(goAway?.action).toBe(GoAwayAction.RECONNECT);
+  });
+
+  it("should take a Goodbye for what it is", async () => {
+    const stream = await joined("goodbye", agents, timed);
+    await stream.beatAcknowledged();
+    stream.send({ case: "goodbye", value: { reason: "maintenance\0" } });
+    expect((await stream.end()).code).toBe(0);
+    await eventually(async () => {
+      expect(await statesOf(database.store, "goodbye")).toEqual([
+        "DISCONNECTED AGENT_SHUTDOWN",
+        "UNHEALTHY AGENT_SHUTDOWN",
+      ]);
+    });
+    const record = await recordOf(database.store, "goodbye");
+    expect(record.detectedHealth.message).toBe("it said goodbye: maintenance\uFFFD");
+    await timed.pass(8_800);
+    expect(timed.app.replica.find("goodbye")?.health.state).toBe("UNHEALTHY");
+    await timed.pass(300);
+    await eventually(async () => {
+      expect((await statesOf(database.store, "goodbye"))[1]).toBe("UNKNOWN HEARTBEATS_MISSED");
+    });
+  });
+
+  it("should let go of a peer that does not read", async () => {
+    const agent = agents.create("slow");
+    await register(database.store, [agent], "PENDING");
+    const config = {
+      "Orchestrator.NodeManager.DisconnectTimeout": 60_000,
+      "Orchestrator.NodeManager.UnknownTimeout": 300_000,
+    };
+    const patient = await TestReplica.start({ store: await database.openStore(), config });
+    const stream = await agent.join(patient.address);
+    const isHeld = () => patient.app.replica.find("slow")?.stream !== null;
+    stream.pause();
+    // More than the peer's flow-control window takes.
+    await command(database.store, "slow", "approve", "x".repeat(200_000));
+    await eventually(() => {
+      expect(patient.app.replica.find("slow")?.membership?.state).toBe("APPROVED");
+    });
+    for (let beats = 0; beats < 100; beats++) stream.beat();
+    await eventually(() => expect(patient.app.replica.beats).toBe(100));
+    await patient.pass(9_900);
+    stream.beat();
+    await eventually(() => expect(patient.app.replica.beats).toBe(101));
+    expect(isHeld()).toBe(true);
+    await patient.pass(200);
+    stream.beat();
+    await eventually(() => expect(isHeld()).toBe(false));
+    stream.resume();
+    expect((await stream.end()).error?.reason).toBe("PEER_TOO_SLOW");
+    await patient.close();
+  });
+
+  it("should send one Ack for all Beats that a peer was behind with", async () => {
+    const agent = agents.create("behind");
+    await register(database.store, [agent], "PENDING");
+    const stream = await agent.join(timed.address);
+    stream.pause();
+    await command(database.store, "behind", "approve", "x".repeat(200_000));
+    await eventually(() => {
+      expect(timed.app.replica.find("behind")?.membership?.state).toBe("APPROVED");
+    });
+    const before = timed.app.replica.beats;
+    for (let beats = 0; beats < 100; beats++) stream.beat();
+    await eventually(() => expect(timed.app.replica.beats - before).toBe(100));
+    stream.resume();
+    let acks = 0;
+    let sequence = 0;
+    for (; sequence < 100; acks++) ({ sequence } = await stream.nextOf("ack"));
+    expect(acks).toBeLessThan(25);
+  });
+});

@@ -1,0 +1,39 @@
+import type { ServerDuplexStream } from "@grpc/grpc-js";
+import type {
+  HeartbeatRequest,
+  HeartbeatResponse,
+  Hello,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { Clock, Logger } from "@rollcall/runtime";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+import type { AgentStream } from "./agent-stream.ts";
+import type { OutgoingLimits } from "./outgoing.ts";
+
+/** A call of HealthService.Heartbeat. */
+export type HeartbeatCall = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
+
+/** What a stream needs of the rest of its process. */
+export interface StreamHost {
+  readonly replica: Replica;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits: StreamLimits;
+  clusterId(): string;
+  /** Take a Hello to the record: the stream is welcomed or left later on. Throws when it breaks the contract's rules. */
+  onHello(stream: AgentStream, hello: Hello, nonce: Uint8Array): void;
+  /** Keep what a node says about itself. Throws when it breaks the contract's rules. */
+  onNodeInfo(node: HeldNode, info: NodeInfo): void;
+}
+
+export interface StreamLimits extends OutgoingLimits {
+  /** How long a new stream may take to say hello. */
+  readonly helloTimeoutMs: number;
+}
+
+export const DEFAULT_STREAM_LIMITS: StreamLimits = {
+  helloTimeoutMs: 10_000,
+  unreadTimeoutMs: 10_000,
+  maxUnreadFrames: 256,
+};

@@ -1,0 +1,43 @@
+import { advertise, type HealthReplica, type Store } from "@rollcall/store";
+import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
+
+/** Where a replica can be reached, each as HOST:PORT. */
+export type Endpoints = Omit<HealthReplica, "instance">;
+
+/** Says where this replica can be reached: once it is known, and again when the lease had to be taken anew. */
+export class Advertiser {
+  readonly #store: Store;
+  readonly #instance: string;
+  #endpoints: Endpoints | null = null;
+  #isDue = false;
+
+  constructor(store: Store, instance: string) {
+    this.#store = store;
+    this.#instance = instance;
+  }
+
+  /** Say so from now on. */
+  set(endpoints: Endpoints): void {
+    this.#endpoints = endpoints;
+    this.#isDue = true;
+  }
+
+  /** What was said may have been withdrawn by others. */
+  repeat(): void {
+    this.#isDue = true;
+  }
+
+  async turn(): Promise<void> {
+    if (this.#endpoints === null || !this.#isDue) return;
+    await advertise(this.#store.db, { instance: this.#instance, ...this.#endpoints });
+    this.#isDue = false;
+  }
+}
+
+/** Advertise whenever it is due. */
+export function advertiseTask(
+  advertiser: Advertiser,
+  shared: Pick<WorkLoopOptions, "clock" | "log" | "random">,
+): WorkLoop {
+  return new WorkLoop({ ...shared, name: "advertise", turn: () => advertiser.turn() });
+}

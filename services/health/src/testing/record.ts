@@ -1,0 +1,93 @@
+import {
+  decideMembership,
+  type MembershipCommand,
+  type MembershipState,
+  membershipEvent,
+} from "@rollcall/domain";
+import { keyFingerprint } from "@rollcall/runtime";
+import {
+  appendEvents,
+  getNode,
+  insertNode,
+  lockNode,
+  type NodeRecord,
+  readEvents,
+  removeNode,
+  type Store,
+  type StoredEvent,
+  saveKey,
+  saveMembership,
+} from "@rollcall/store";
+
+/** Register agents' nodes as the registry would. */
+export async function register(
+  store: Store,
+  agents: readonly { readonly nodeId: string; readonly publicKey: Uint8Array }[],
+  state: MembershipState = "APPROVED",
+): Promise<void> {
+  await store.transaction(async (tx) => {
+    for (const { nodeId, publicKey } of agents) {
+      const membership = {
+        state,
+        sinceMs: 0,
+        reason: "TEST",
+        message: "as the test said",
+        actor: "system",
+      };
+      await insertNode(tx, { id: nodeId, type: "COMPUTE", membership });
+      await saveKey(tx, { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) });
+    }
+  });
+}
+
+/** Decide about a node as admin or registry would, in one transaction with the event. */
+export async function command(
+  store: Store,
+  nodeId: string,
+  kind: Exclude<MembershipCommand["kind"], "register">,
+  message = "",
+): Promise<void> {
+  await store.transaction(async (tx) => {
+    const node = await lockNode(tx, nodeId);
+    const by = { actor: "token:test", message, atMs: 0 };
+    const subject = node === null ? null : { ...node, alive: false };
+    const decision = decideMembership(subject, nodeId, { kind }, by);
+    if (!decision.ok || node === null) throw new Error(`the test cannot ${kind} ${nodeId}`);
+    const { next, event } = decision;
+    if (next === null) await removeNode(tx, node, { actor: by.actor, reason: kind, message });
+    else await saveMembership(tx, nodeId, next);
+    if (event === null) return;
+    const change = { type: event, subject: nodeId, before: node.membership, after: next };
+    await appendEvents(tx, [membershipEvent({ ...change, ...by })]);
+  });
+}
+
+/** A node that must be there. */
+export async function recordOf(store: Store, nodeId: string): Promise<NodeRecord> {
+  const node = await getNode(store.db, nodeId);
+  if (node === null) throw new Error(`no node ${nodeId}`);
+  return node;
+}
+
+/** Connection and health of a node in the record, each with its reason. */
+export async function statesOf(store: Store, nodeId: string): Promise<readonly string[]> {
+  const { connection, detectedHealth } = await recordOf(store, nodeId);
+  return [
+    `${connection.state} ${connection.reason}`,
+    `${detectedHealth.state} ${detectedHealth.reason}`,
+  ];
+}
+
+/** The events about a node, of these types or of all. */
+export async function eventsOf(
+  store: Store,
+  nodeId: string,
+  types?: readonly StoredEvent["type"][],
+): Promise<readonly StoredEvent[]> {
+  const subject = { after: 0n, limit: 1_000, subject: nodeId };
+  const { events } = await readEvents(
+    store.db,
+    types === undefined ? subject : { ...subject, types },
+  );
+  return events;
+}

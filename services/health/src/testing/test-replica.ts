@@ -1,0 +1,157 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import {
+  type Clock,
+  createGrpcServer,
+  createMetrics,
+  type Logger,
+  type MetricsRegistry,
+  type RunningServer,
+  renderMetrics,
+  silentLogger,
+  superviseTasks,
+} from "@rollcall/runtime";
+import { currentRevision, EventFeed, releaseLease, type Store, takeLease } from "@rollcall/store";
+import { createApp, type HealthApp } from "../app.ts";
+import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
+import type { HealthDeps } from "../deps.ts";
+import { ManualClock } from "./manual-clock.ts";
+
+export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random">> {
+  readonly store: Store;
+  readonly config?: Partial<HealthConfig>;
+  /** A manual one by default. With another, the replica judges by itself. */
+  readonly clock?: Clock;
+  readonly log?: Logger;
+  readonly feedPollMs?: number;
+}
+
+/** Short thresholds: time is passed tick by tick, as in a process that is never stopped. */
+export const TEST_THRESHOLDS = {
+  "Orchestrator.NodeManager.DisconnectTimeout": 3_000,
+  "Orchestrator.NodeManager.UnknownTimeout": 9_000,
+  "Compute.Heartbeat.Interval": 1_000,
+} as const satisfies Partial<HealthConfig>;
+
+/** A whole replica on a real port and a real record, whose time passes as the test says. */
+export class TestReplica {
+  readonly instance: string;
+  readonly app: HealthApp;
+  readonly clock: Clock;
+  readonly store: Store;
+  readonly metrics: MetricsRegistry;
+  readonly #feed: EventFeed;
+  readonly #server: RunningServer;
+  readonly #tasks: AbortController;
+  readonly #done: Promise<void>;
+
+  static async start(options: TestReplicaOptions): Promise<TestReplica> {
+    const {
+      store,
+      log = silentLogger,
+      clock = new ManualClock(),
+      config,
+      limits,
+      random,
+    } = options;
+    const instance = randomUUID();
+    const metrics = createMetrics({ defaults: false });
+    const feed = new EventFeed({ store, log, pollMs: options.feedPollMs ?? 200 });
+    const app = createApp({
+      store,
+      feed,
+      instance,
+      config: { ...defaults(), ...TEST_THRESHOLDS, ...config },
+      clock,
+      log,
+      metrics,
+      ...(limits === undefined ? {} : { limits }),
+      ...(random === undefined ? {} : { random }),
+    });
+    await feed.start(await currentRevision(store.db));
+    const server = await createGrpcServer({
+      host: "127.0.0.1",
+      port: 0,
+      routes: app.agentRoutes,
+      log,
+      metrics,
+      logCalls: false,
+      closeGraceMs: 500,
+    });
+    const replica = new TestReplica({ instance, app, clock, store, metrics, feed, server, log });
+    await replica.takeLease();
+    return replica;
+  }
+
+  private constructor(
+    parts: Pick<TestReplica, "instance" | "app" | "clock" | "store" | "metrics"> & {
+      readonly feed: EventFeed;
+      readonly server: RunningServer;
+      readonly log: Logger;
+    },
+  ) {
+    this.instance = parts.instance;
+    this.app = parts.app;
+    this.clock = parts.clock;
+    this.store = parts.store;
+    this.metrics = parts.metrics;
+    this.#feed = parts.feed;
+    this.#server = parts.server;
+    this.#tasks = new AbortController();
+    const isManual = parts.clock instanceof ManualClock;
+    // With a manual clock the test itself judges, tick by tick.
+    const tasks = parts.app.tasks.filter(({ name }) => !isManual || name !== "judge-silence");
+    const { signal } = this.#tasks;
+    this.#done = superviseTasks(tasks, { log: parts.log, clock: parts.clock, signal }).done;
+  }
+
+  /** Where agents connect. */
+  get address(): string {
+    return `127.0.0.1:${this.#server.port}`;
+  }
+
+  /** Take the lease, as the process's lease keeper would. */
+  async takeLease(): Promise<void> {
+    const { instance } = this;
+    await takeLease(this.store.db, { name: instance, instance, service: "health", address: "" });
+    this.app.onLeaseHeld();
+  }
+
+  /** Let time pass as a process sees it that is never held up: tick by tick, the sockets read before each judgement. */
+  async pass(ms: number): Promise<void> {
+    const { clock } = this;
+    if (!(clock instanceof ManualClock)) throw new Error("only a manual clock can be moved");
+    for (let passedMs = 0; passedMs < ms; passedMs += 100) {
+      clock.advance(100);
+      await nextTurn();
+      this.app.replica.judge();
+    }
+  }
+
+  /** The value of one line of /metrics, by its name with labels. */
+  async metric(line: string): Promise<number | undefined> {
+    const lines = (await renderMetrics(this.metrics)).split("\n");
+    const found = lines.find((it) => it.startsWith(`${line} `));
+    return found === undefined ? undefined : Number(found.slice(line.length + 1));
+  }
+
+  /** End it as SIGTERM does. */
+  async close(): Promise<void> {
+    await this.app.close();
+    await this.kill();
+    await releaseLease(this.store.db, this.instance, this.instance);
+  }
+
+  /** End it as SIGKILL does: nobody is told, and its lease stays. */
+  async kill(): Promise<void> {
+    this.#tasks.abort();
+    await this.#done;
+    await this.#feed.close();
+    await this.#server.close();
+  }
+}
+
+function defaults(): HealthConfig {
+  const entries = Object.entries(HEALTH_KEYS).map(([path, key]) => [path, key.default]);
+  return Object.fromEntries(entries) as HealthConfig;
+}

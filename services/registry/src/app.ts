@@ -1,0 +1,47 @@
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import type { PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
+import { currentRevision } from "@rollcall/store";
+import type { RegistryDeps } from "./deps.ts";
+import { createPageTokens } from "./page-token.ts";
+import { createRegistrar } from "./registration/registrar.ts";
+import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
+import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
+import { purgeExpired } from "./tasks/purge-expired.ts";
+
+/** The registry, ready to be put behind a port. */
+export interface RegistryApp {
+  routes(router: ConnectRouter): void;
+  readonly services: readonly DescService[];
+  readonly policies: PolicyTable;
+  /** Background work, for a supervisor to run. */
+  readonly tasks: readonly Task[];
+  /** Whether the record can be reached. */
+  ready(): Promise<ReadyReport>;
+  /** Finish the registrations that wait. Close the port first. */
+  close(): Promise<void>;
+}
+
+/** Create the registry: who is here, and the log of what happened. */
+export function createApp(deps: RegistryDeps): RegistryApp {
+  const registrar = createRegistrar(deps);
+  const pageTokens = createPageTokens(deps.store.clusterSecret());
+  return {
+    routes: createRoutes({ ...deps, registrar, pageTokens }),
+    services: SERVICES,
+    policies: POLICIES,
+    tasks: [expireOrchestrators(deps), purgeExpired(deps)],
+    ready: async () => ({ store: await checkStore(deps) }),
+    close: () => registrar.close(),
+  };
+}
+
+async function checkStore({ store, log }: RegistryDeps): Promise<ReadyReport[string]> {
+  try {
+    const revision = await currentRevision(store.db);
+    return { ok: true, message: `at revision ${revision}` };
+  } catch (err) {
+    log.debug({ err }, "record cannot be reached");
+    return { ok: false, message: "the record cannot be reached" };
+  }
+}

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTestDatabase } from "@rollcall/testkit";
+import { SERVICES } from "./routes.ts";
+import { type Rig, startRig } from "./testing/rig.ts";
+import { TestNode } from "./testing/test-node.ts";
+
+const METHODS = SERVICES.flatMap((service) => service.methods);
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+  await new TestNode("bystander").register(rig.registry);
+});
+afterAll(async () => {
+  // Whatever was sent above disturbed nobody.
+  const { node } = await rig.registry.getNode({ node: "bystander" });
+  expect(node?.id).toBe("bystander");
+  await rig.close();
+});
+
+/** Post bytes as they are; the Connect protocol's error. */
+async function post(
+  method: (typeof METHODS)[number],
+  body: string | Uint8Array<ArrayBuffer>,
+  contentType: string,
+): Promise<{ readonly code: string; readonly text: string }> {
+  const url = `${rig.baseUrl}/${method.parent.typeName}/${method.name}`;
+  const headers = { "content-type": contentType, authorization: `Bearer ${rig.token}` };
+  const response = await fetch(url, { method: "POST", headers, body });
+  const text = await response.text();
+  return { code: (JSON.parse(text) as { code: string }).code, text };
+}
+
+const JSON_TYPE = "application/json";
+const PROTO_TYPE = "application/proto";
+
+describe.each(METHODS)("$name", (method) => {
+  it("should refuse garbage bytes", async () => {
+    // A field of length 127 that is not there.
+    const garbage = new Uint8Array([0x0a, 0x7f, 0x00]);
+    const { code, text } = await post(method, garbage, PROTO_TYPE);
+    expect([code, text]).toEqual([
+      "invalid_argument",
+      expect.stringContaining("MALFORMED_MESSAGE"),
+    ]);
+  });
+
+  it("should refuse what is no JSON", async () => {
+    const { code, text } = await post(method, "{]", JSON_TYPE);
+    expect([code, text]).toEqual([
+      "invalid_argument",
+      expect.stringContaining("MALFORMED_MESSAGE"),
+    ]);
+  });
+
+  it("should refuse a message above 1 MiB", async () => {
+    const large = new Uint8Array(1_048_577);
+    const { code, text } = await post(method, large, PROTO_TYPE);
+    expect([code, text]).toEqual([
+      "resource_exhausted",
+      expect.stringContaining("MESSAGE_TOO_LARGE"),
+    ]);
+  });
+});
+
+describe("a half of a surrogate pair", () => {
+  it("should be refused wherever it could reach the record", async () => {
+    const registerNode = METHODS.find(({ name }) => name === "RegisterNode");
+    if (registerNode === undefined) throw new Error("there is no RegisterNode");
+    const request = `{"nodeId":"x","info":{"hostname":"\\ud800"}}`;
+    const { code } = await post(registerNode, request, JSON_TYPE);
+    expect(code).toBe("invalid_argument");
+  });
+});

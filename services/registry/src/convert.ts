@@ -1,0 +1,112 @@
+import { type ListNodesRequest, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  type ConnectionState,
+  formatSelector,
+  type HealthState,
+  parseSelector,
+  type Selector,
+} from "@rollcall/domain";
+import { refuse } from "@rollcall/runtime";
+import type { NodeFilter, NodeOrderColumn } from "@rollcall/store";
+import { membershipStateFromProto, nodeTypeFromProto } from "@rollcall/wire";
+
+const DEFAULT_PAGE_SIZE = 100;
+
+const ORDER_COLUMNS = [
+  "id",
+  "type",
+  "approval",
+  "status",
+  "scheduling",
+  "cores",
+  "memory",
+  "disk",
+  "gpus",
+  "created",
+] as const satisfies readonly NodeOrderColumn[];
+
+const STATUSES: ReadonlyMap<NodeStatus, HealthState | ConnectionState> = new Map([
+  [NodeStatus.HEALTHY, "HEALTHY"],
+  [NodeStatus.UNHEALTHY, "UNHEALTHY"],
+  [NodeStatus.UNKNOWN, "UNKNOWN"],
+  [NodeStatus.CONNECTED, "CONNECTED"],
+  [NodeStatus.DISCONNECTED, "DISCONNECTED"],
+]);
+
+/** The column and direction of an `order_by`. */
+export interface NodeOrder {
+  readonly column: NodeOrderColumn;
+  readonly descending: boolean;
+}
+
+/** What a ListNodes request asks for. */
+export interface NodeListing {
+  readonly filter: NodeFilter;
+  readonly orderBy: NodeOrder;
+  /** Nodes of one page. */
+  readonly limit: number;
+  /** Names the filter and the order in one fixed form, for page tokens; the page's size may change on the way. */
+  readonly name: string;
+}
+
+/** Read a ListNodes request. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
+export function parseNodeListing(request: ListNodesRequest): NodeListing {
+  const orderBy = parseOrderBy(request.orderBy);
+  const selector = parseLabelSelector(request.labelSelector);
+  const types = distinct(request.types.map(nodeTypeFromProto));
+  const memberships = distinct(request.memberships.map(membershipStateFromProto));
+  const statuses = distinct(request.statuses.map((status) => STATUSES.get(status)));
+  return {
+    filter: {
+      ...(request.types.length > 0 ? { types } : {}),
+      ...(request.memberships.length > 0 ? { memberships } : {}),
+      ...(request.statuses.length > 0 ? { statuses } : {}),
+      ...(selector.length > 0 ? { selector } : {}),
+    },
+    orderBy,
+    limit: pageSize(request.pageSize),
+    name: JSON.stringify([
+      "nodes",
+      types,
+      memberships,
+      statuses,
+      formatSelector(selector),
+      orderBy,
+    ]),
+  };
+}
+
+/** The number of items of a page: 0 asks for the default. */
+export function pageSize(asked: number): number {
+  return asked === 0 ? DEFAULT_PAGE_SIZE : asked;
+}
+
+/** Read an `order_by`: a column, and " desc" to reverse. Empty means by id. Throws INVALID_ORDER_BY. */
+export function parseOrderBy(text: string): NodeOrder {
+  const [name = "", direction, ...rest] = text.trim().split(/\s+/);
+  const column = name === "" ? "id" : ORDER_COLUMNS.find((it) => it === name);
+  const isDirection = direction === undefined || direction === "asc" || direction === "desc";
+  if (column === undefined || !isDirection || rest.length > 0) {
+    const message = `cannot order by "${text}"; order by one of ${ORDER_COLUMNS.join(", ")}, and add " desc" to reverse`;
+    throw refuse("INVALID_ORDER_BY", message, {
+      metadata: { orderBy: text },
+      violations: [{ field: "order_by", description: message }],
+    });
+  }
+  return { column, descending: direction === "desc" };
+}
+
+/** Read a label selector; an empty text selects everything. Throws INVALID_SELECTOR. */
+export function parseLabelSelector(text: string): Selector {
+  const parsed = parseSelector(text);
+  if (parsed.ok) return parsed.selector;
+  throw refuse("INVALID_SELECTOR", parsed.message, {
+    metadata: { position: String(parsed.position) },
+    violations: [{ field: "label_selector", description: parsed.message }],
+  });
+}
+
+/** The values that are known here, sorted, each once. */
+function distinct<T extends string>(values: readonly (T | undefined)[]): readonly T[] {
+  return [...new Set(values.filter((value) => value !== undefined))].sort();
+}

@@ -1,0 +1,152 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Membership } from "@rollcall/domain";
+import { planRegistrations, type RegistrationFacts } from "./plan-registrations.ts";
+import { type KnownNode, nonceName, type Registration } from "./registration.ts";
+
+let nonces = 0;
+
+function registration(nodeId: string, changes: Partial<Registration> = {}): Registration {
+  nonces += 1;
+  return {
+    nodeId,
+    publicKey: new Uint8Array(32),
+    fingerprint: `key of ${nodeId}`,
+    nonce: new Uint8Array([nonces >> 8, nonces & 255]),
+    report: report("as ever"),
+    ...changes,
+  };
+}
+
+function report(digest: string): Registration["report"] {
+  const summary = { cores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 };
+  return { info: {}, digest, summary, agentLabels: {} };
+}
+
+function known(id: string, changes: Partial<KnownNode> = {}): KnownNode {
+  return {
+    id,
+    type: "COMPUTE",
+    membership: membership("APPROVED"),
+    alive: true,
+    fingerprint: `key of ${id}`,
+    infoDigest: "as ever",
+    ...changes,
+  };
+}
+
+function membership(state: Membership["state"], message = ""): Membership {
+  return { state, sinceMs: 1, reason: "BEFORE", message, actor: "token:x" };
+}
+
+function plan(batch: readonly Registration[], facts: Partial<RegistrationFacts> = {}) {
+  const nodes = facts.nodes ?? [];
+  const keyed = nodes.flatMap(({ id, fingerprint }) =>
+    fingerprint === null ? [] : [[fingerprint, id] as const],
+  );
+  return planRegistrations(batch, {
+    nodes,
+    keyOwners: new Map(keyed),
+    freshNonces: new Set(batch.map(({ nonce }) => nonceName(nonce))),
+    manualApproval: false,
+    atMs: 5,
+    ...facts,
+  });
+}
+
+/** What each of a batch is told, in a word. */
+function words(planned: ReturnType<typeof plan>): readonly string[] {
+  return planned.results.map((result) => {
+    if (!result.ok) return result.refusal.reason;
+    return result.created ? "created" : "returned";
+  });
+}
+
+describe("planRegistrations()", () => {
+  it("should create what is new, in the order of the batch", () => {
+    const planned = plan([registration("b"), registration("a")]);
+    expect(words(planned)).toEqual(["created", "created"]);
+    expect(planned.creations.map((it) => it.registration.nodeId)).toEqual(["b", "a"]);
+    expect(planned.events.map(({ subject }) => subject)).toEqual(["b", "a"]);
+    expect(planned.creations[0]?.membership).toEqual({
+      state: "APPROVED",
+      reason: "AUTO_APPROVED",
+      actor: "system",
+      message: "",
+      sinceMs: 5,
+    });
+  });
+
+  it("should change nothing for a known node that says what it said before", () => {
+    const planned = plan([registration("a")], { nodes: [known("a")] });
+    expect(words(planned)).toEqual(["returned"]);
+    expect(planned).toMatchObject({ creations: [], events: [] });
+    expect(planned.reports.size).toBe(0);
+  });
+
+  it("should let one of two create a node, and the other find it", () => {
+    const planned = plan([
+      registration("a", { report: report("first") }),
+      registration("a", { report: report("second") }),
+    ]);
+    expect(words(planned)).toEqual(["created", "returned"]);
+    expect(planned.creations.map((it) => it.registration.report.digest)).toEqual(["second"]);
+    expect(planned.events).toHaveLength(1);
+    expect(planned.reports.size).toBe(0);
+  });
+
+  it("should refuse the second of two that want one id with different keys", () => {
+    const planned = plan([registration("a"), registration("a", { fingerprint: "another" })]);
+    expect(words(planned)).toEqual(["created", "NODE_KEY_MISMATCH"]);
+  });
+
+  it("should refuse the second of two that want different ids with one key", () => {
+    const planned = plan([registration("a"), registration("b", { fingerprint: "key of a" })]);
+    expect(words(planned)).toEqual(["created", "NODE_KEY_IN_USE"]);
+    expect(planned.creations).toHaveLength(1);
+  });
+
+  it("should take what a known node said last", () => {
+    const say = (digest: string) => registration("a", { report: report(digest) });
+    const nodes = [known("a")];
+    expect(plan([say("x"), say("y")], { nodes }).reports.get("a")?.digest).toBe("y");
+    expect(plan([say("x"), say("as ever")], { nodes }).reports.size).toBe(0);
+  });
+
+  it("should use each nonce once, and the first one", () => {
+    const first = registration("a");
+    const second = registration("b", { nonce: first.nonce });
+    const used = registration("c");
+    const planned = plan([first, second, used], {
+      freshNonces: new Set([nonceName(first.nonce)]),
+    });
+    expect(words(planned)).toEqual(["created", "CHALLENGE_INVALID", "CHALLENGE_INVALID"]);
+  });
+
+  it("should refuse a rejected node to its own key alone", () => {
+    const nodes = [known("a", { membership: membership("REJECTED", "noise") })];
+    const planned = plan([registration("a"), registration("a", { fingerprint: "other" })], {
+      nodes,
+    });
+    expect(words(planned)).toEqual(["NODE_REJECTED", "NODE_KEY_MISMATCH"]);
+    expect(planned).toMatchObject({ creations: [], events: [] });
+  });
+
+  it("should refuse a node that takes the name of an orchestrator, dead or alive", () => {
+    for (const alive of [true, false]) {
+      const nodes = [known("a", { type: "ORCHESTRATOR", fingerprint: null, alive })];
+      expect(words(plan([registration("a")], { nodes }))).toEqual(["NODE_IS_ORCHESTRATOR"]);
+    }
+  });
+
+  it("should serve the neighbours of those that are refused", () => {
+    const nodes = [known("r", { membership: membership("REJECTED") }), known("k")];
+    const batch = ["a", "r", "b", "k", "c"].map((id) => registration(id));
+    expect(words(plan(batch, { nodes }))).toEqual([
+      "created",
+      "NODE_REJECTED",
+      "created",
+      "returned",
+      "created",
+    ]);
+  });
+});

@@ -1,0 +1,140 @@
+import { isStoreUnavailable, refuse } from "@rollcall/runtime";
+import {
+  appendEvents,
+  listHealthReplicas,
+  type NodeRecord,
+  saveInfo,
+  type Tx,
+} from "@rollcall/store";
+import type { RegistryDeps } from "../deps.ts";
+import { reportEvents } from "../info-report.ts";
+import { refusalError } from "../refusal-error.ts";
+import { planRegistrations, type RegistrationPlan } from "./plan-registrations.ts";
+import {
+  createNodes,
+  keyOwners,
+  lockKnown,
+  RecordMovedError,
+  readNodes,
+  useNonces,
+} from "./record.ts";
+import type { KnownNode, Registration, RegistrationResult } from "./registration.ts";
+
+/** What a node that registered, or did not, is answered. */
+export type RegistrationAnswer =
+  | {
+      readonly ok: true;
+      /** As recorded now. */
+      readonly node: NodeRecord;
+      readonly created: boolean;
+      readonly message: string;
+      /** Where the health replicas that live take agents' streams. */
+      readonly healthEndpoints: readonly string[];
+    }
+  | { readonly ok: false; readonly error: unknown };
+
+const MOST_ATTEMPTS = 5;
+const RETRY_AFTER_MS = 1_000;
+
+/**
+ * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails another.
+ * Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
+ */
+export async function registerBatch(
+  deps: RegistryDeps,
+  batch: readonly Registration[],
+): Promise<readonly RegistrationAnswer[]> {
+  try {
+    return await registerWithRetries(deps, batch);
+  } catch (error) {
+    if (isStoreUnavailable(error)) throw error;
+    if (batch.length === 1) return [{ ok: false, error }];
+    // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are served.
+    deps.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
+    const half = Math.ceil(batch.length / 2);
+    const first = await registerBatch(deps, batch.slice(0, half));
+    return [...first, ...(await registerBatch(deps, batch.slice(half)))];
+  }
+}
+
+async function registerWithRetries(
+  deps: RegistryDeps,
+  batch: readonly Registration[],
+): Promise<readonly RegistrationAnswer[]> {
+  for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
+    try {
+      return await deps.store.transaction((tx) => registerInTransaction(tx, deps, batch));
+    } catch (error) {
+      // Whoever was faster has committed, so the next look sees it.
+      if (!(error instanceof RecordMovedError)) throw error;
+    }
+  }
+  const error = refuse("OVERLOADED", "too many registrations of the same nodes at a time", {
+    retryAfterMs: RETRY_AFTER_MS,
+  });
+  return batch.map(() => ({ ok: false, error }));
+}
+
+async function registerInTransaction(
+  tx: Tx,
+  { config, clock }: RegistryDeps,
+  batch: readonly Registration[],
+): Promise<readonly RegistrationAnswer[]> {
+  const freshNonces = await useNonces(tx, batch);
+  const known = await lockKnown(tx, batch);
+  const plan = planRegistrations(batch, {
+    nodes: known.map(toKnownNode),
+    keyOwners: await keyOwners(tx, batch),
+    freshNonces,
+    manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
+    atMs: clock.wallMs(),
+  });
+  await createNodes(tx, plan.creations);
+  const knownById = new Map(known.map((node) => [node.id, node]));
+  const reports = await saveReports(tx, plan, knownById);
+  const written = [...reports.ids, ...plan.creations.map((it) => it.registration.nodeId)];
+  const nodes = new Map(knownById);
+  for (const node of await readNodes(tx, written)) nodes.set(node.id, node);
+  const endpoints = (await listHealthReplicas(tx)).map((replica) => replica.agentEndpoint);
+  await appendEvents(tx, [...plan.events, ...reports.events]);
+  return plan.results.map((result) => toAnswer(result, nodes, endpoints));
+}
+
+/** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */
+async function saveReports(
+  tx: Tx,
+  { reports }: RegistrationPlan,
+  known: ReadonlyMap<string, NodeRecord>,
+) {
+  const ids = [...reports.keys()].sort();
+  const events = [];
+  for (const id of ids) {
+    const report = reports.get(id);
+    const before = known.get(id);
+    if (report === undefined || before === undefined) continue;
+    if (await saveInfo(tx, id, report)) events.push(...reportEvents(before, report));
+  }
+  return { ids, events };
+}
+
+function toKnownNode(node: NodeRecord): KnownNode {
+  return {
+    id: node.id,
+    type: node.type,
+    membership: node.membership,
+    alive: node.connection.state === "CONNECTED",
+    fingerprint: node.keyFingerprint,
+    infoDigest: node.infoDigest,
+  };
+}
+
+function toAnswer(
+  result: RegistrationResult,
+  nodes: ReadonlyMap<string, NodeRecord>,
+  healthEndpoints: readonly string[],
+): RegistrationAnswer {
+  if (!result.ok) return { ok: false, error: refusalError(result.refusal, result.nodeId) };
+  const node = nodes.get(result.nodeId);
+  if (node === undefined) throw new Error(`node ${result.nodeId} is gone while it is locked`);
+  return { ok: true, node, created: result.created, message: result.message, healthEndpoints };
+}

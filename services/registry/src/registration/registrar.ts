@@ -1,0 +1,32 @@
+import { Batcher } from "@rollcall/runtime";
+import type { RegistryDeps } from "../deps.ts";
+import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
+import type { Registration } from "./registration.ts";
+
+/** Takes registrations one by one and carries them out in batches. */
+export interface Registrar {
+  /** Decide one registration. Rejects with OVERLOADED when too many wait, STORE_UNAVAILABLE when the record is away. */
+  register(registration: Registration): Promise<RegistrationAnswer>;
+  /** Take no more, and resolve when those that wait are done. */
+  close(): Promise<void>;
+}
+
+// One more round trip is shared by so many; beyond it a transaction holds the log's lock for longer than it saves.
+const MOST_IN_ONE_BATCH = 200;
+// A lone registration waits for so long in vain: far less than the commit takes.
+const WAIT_FOR_COMPANY_MS = 2;
+
+/** Create the registrar of one registry. */
+export function createRegistrar(deps: RegistryDeps): Registrar {
+  const batcher = new Batcher<Registration, RegistrationAnswer>({
+    run: (batch) => registerBatch(deps, batch),
+    maxItems: MOST_IN_ONE_BATCH,
+    maxWaitMs: WAIT_FOR_COMPANY_MS,
+    maxQueued: deps.config["Registry.RegistrationQueue"],
+    clock: deps.clock,
+  });
+  return {
+    register: (registration) => batcher.submit(registration),
+    close: () => batcher.close(),
+  };
+}

@@ -1,0 +1,89 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/runtime";
+import { getNode, openStore, type Store } from "@rollcall/store";
+import { startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { operate } from "../testing/operator.ts";
+import { eventsOf } from "../testing/record.ts";
+import { refusalOf } from "../testing/refusal-of.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { TestNode } from "../testing/test-node.ts";
+
+/** Where in a registration's transaction the record is stopped. */
+type Moment = "before its first statement" | "after its last one, before the commit";
+
+let postgres: TestPostgres;
+let store: Store;
+let rig: Rig;
+let stopAt: Moment | null = null;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  store = await openStore({ url: postgres.url, log: silentLogger, applicationName: "registry" });
+  const stopOnce = async (moment: Moment) => {
+    if (stopAt !== moment) return;
+    stopAt = null;
+    await postgres.stop();
+  };
+  const fragile: Store = {
+    ...store,
+    transaction: (fn) =>
+      store.transaction(async (tx) => {
+        await stopOnce("before its first statement");
+        const result = await fn(tx);
+        await stopOnce("after its last one, before the commit");
+        return result;
+      }),
+  };
+  rig = await startRig({ store: fragile });
+});
+afterAll(async () => {
+  await rig.close();
+  await store.close();
+  await postgres.drop();
+});
+
+const UNAVAILABLE = {
+  code: Code.Unavailable,
+  reason: "STORE_UNAVAILABLE",
+  retryAfterMs: expect.any(Number),
+};
+
+describe.each<Moment>(["before its first statement", "after its last one, before the commit"])(
+  "registerNode(), the record stopped %s",
+  (moment) => {
+    const name = (id: string) => `${id}-${moment.slice(0, 5).trim()}`;
+
+    it("should neither take a rejected node again nor tell anybody that it joined", async () => {
+      const outcast = new TestNode(name("outcast"));
+      await outcast.register(rig.registry);
+      await operate(store, outcast.id, "reject", "for good");
+      const newcomer = new TestNode(name("newcomer"));
+      const requests = [
+        await outcast.joining(rig.registry),
+        await newcomer.joining(rig.registry),
+      ] as const;
+      stopAt = moment;
+      const calls = requests.map((request) => rig.registry.registerNode(request));
+      for (const refusal of await Promise.all(calls.map(refusalOf))) {
+        expect(refusal).toMatchObject(UNAVAILABLE);
+      }
+      // Still away: the same answer to whoever asks, readers included. A challenge needs no record.
+      expect(await refusalOf(outcast.register(rig.registry))).toMatchObject(UNAVAILABLE);
+      expect(await refusalOf(rig.registry.listNodes({}))).toMatchObject(UNAVAILABLE);
+      expect(await refusalOf(rig.events.listEvents({}))).toMatchObject(UNAVAILABLE);
+
+      await postgres.start();
+      expect(await getNode(store.db, newcomer.id)).toBeNull();
+      expect(await refusalOf(outcast.register(rig.registry))).toMatchObject({
+        reason: "NODE_REJECTED",
+        message: "node has been rejected: for good",
+      });
+      // Nothing of the failed call remains, its nonce included.
+      expect(await rig.registry.registerNode(requests[1])).toMatchObject({ created: true });
+      expect(await eventsOf(store, newcomer.id)).toHaveLength(1);
+      const types = (await eventsOf(store, outcast.id)).map(({ type }) => type);
+      expect(types).toEqual(["node.registered", "node.rejected"]);
+    });
+  },
+);

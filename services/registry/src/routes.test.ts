@@ -1,0 +1,21 @@
+import { describe, expect, it } from "@jest/globals";
+import { policyProblems } from "@rollcall/runtime";
+import { POLICIES, SERVICES } from "./routes.ts";
+
+describe("POLICIES", () => {
+  it("should have a row for each method", () => {
+    expect(policyProblems(SERVICES, POLICIES)).toEqual([]);
+  });
+
+  it("should ask for a token, but where nodes prove themselves", () => {
+    const tokenless = Object.entries(POLICIES)
+      .filter(([, { caller }]) => caller === "anyone" || caller === "node")
+      .map(([method]) => method.split("/")[1]);
+    expect(tokenless.sort()).toEqual([
+      "CreateChallenge",
+      "DeregisterNode",
+      "RegisterNode",
+      "UpdateNodeInfo",
+    ]);
+  });
+});

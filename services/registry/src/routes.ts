@@ -1,0 +1,48 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import type { Deps } from "./deps.ts";
+import { createChallenge } from "./rpc/create-challenge.ts";
+import { deregisterNode } from "./rpc/deregister-node.ts";
+import { getClusterSummary } from "./rpc/get-cluster-summary.ts";
+import { getNode } from "./rpc/get-node.ts";
+import { listEvents } from "./rpc/list-events.ts";
+import { listNodes } from "./rpc/list-nodes.ts";
+import { registerNode } from "./rpc/register-node.ts";
+import { updateNodeInfo } from "./rpc/update-node-info.ts";
+
+/** What the registry serves. */
+export const SERVICES = [RegistryService, EventService];
+
+/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+export const POLICIES: PolicyTable = {
+  ...definePolicies(RegistryService, {
+    createChallenge: { caller: "anyone", deadlineMs: 5_000, idempotent: true },
+    registerNode: { caller: "node", deadlineMs: 30_000, idempotent: true },
+    updateNodeInfo: { caller: "node", deadlineMs: 10_000, idempotent: true },
+    deregisterNode: { caller: "node", deadlineMs: 10_000, idempotent: false },
+    getNode: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    listNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    getClusterSummary: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  }),
+  ...definePolicies(EventService, {
+    listEvents: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  }),
+};
+
+/** One line a method. */
+export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
+  return (router) => {
+    router.service(RegistryService, {
+      createChallenge: createChallenge(deps),
+      registerNode: registerNode(deps),
+      updateNodeInfo: updateNodeInfo(deps),
+      deregisterNode: deregisterNode(deps),
+      getNode: getNode(deps),
+      listNodes: listNodes(deps),
+      getClusterSummary: getClusterSummary(deps),
+    });
+    router.service(EventService, { listEvents: listEvents(deps) });
+  };
+}

@@ -1,0 +1,45 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  DeregisterNodeResponseSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { decideMembership, membershipEvent } from "@rollcall/domain";
+import { appendEvents, removeNode } from "@rollcall/store";
+import type { Deps } from "../deps.ts";
+import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
+import { refusalError } from "../refusal-error.ts";
+import { checkTexts } from "../texts.ts";
+
+/** Remove a node that leaves for good. */
+export function deregisterNode(
+  deps: Deps,
+): MethodImpl<typeof RegistryService.method.deregisterNode> {
+  return async ({ nodeId, proof: givenProof, reason: message }) => {
+    const proof = required(givenProof, "proof");
+    checkNodeId(nodeId);
+    checkTexts({ reason: message });
+    checkNonce(deps, proof.nonce);
+    const method = RegistryService.method.deregisterNode;
+    await deps.store.transaction(async (tx) => {
+      const node = await lockCaller(tx, deps, { method, nodeId, proof });
+      const actor = `node:${nodeId}`;
+      const by = { actor, message, atMs: deps.clock.wallMs() };
+      const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
+      const decision = decideMembership(subject, nodeId, { kind: "deregister" }, by);
+      if (!decision.ok) throw refusalError(decision.refusal, nodeId);
+      if (node === null) return;
+      await removeNode(tx, node, { actor, reason: "AGENT_DEREGISTERED", message });
+      const event = membershipEvent({
+        type: "node.deregistered",
+        subject: nodeId,
+        before: node.membership,
+        after: null,
+        actor,
+        message,
+      });
+      await appendEvents(tx, [event]);
+    });
+    return create(DeregisterNodeResponseSchema);
+  };
+}

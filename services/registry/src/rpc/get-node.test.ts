@@ -1,0 +1,73 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { createTestDatabase } from "@rollcall/testkit";
+import { refusalOf } from "../testing/refusal-of.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { TestNode } from "../testing/test-node.ts";
+
+const IDS = ["gpu", "gpu-1", "gpu-2", "gpu-3", "web-1", "web-2", "Web-1"];
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+  await Promise.all(IDS.map((id) => new TestNode(id).register(rig.registry)));
+});
+afterAll(() => rig.close());
+
+describe("getNode()", () => {
+  it.each([
+    ["gpu-1", "gpu-1"],
+    ["gpu", "gpu"],
+    ["W", "Web-1"],
+    ["web-2", "web-2"],
+  ])("should find by %j the node %j", async (ref, id) => {
+    const { node } = await rig.registry.getNode({ node: ref });
+    expect(node?.id).toBe(id);
+  });
+
+  it("should name up to three nodes that an ambiguous prefix may mean", async () => {
+    const two = await refusalOf(rig.registry.getNode({ node: "web" }));
+    expect(two).toMatchObject({ code: Code.FailedPrecondition, reason: "AMBIGUOUS_NODE" });
+    expect(two.message).toContain("web-1, web-2;");
+    expect(two.message).toContain("use a longer prefix");
+    const many = await refusalOf(rig.registry.getNode({ node: "g" }));
+    expect(many.message).toContain("gpu, gpu-1, gpu-2 and more");
+  });
+
+  it.each(["nobody", "gpu-11", "%", "_", "gpu%", "é", "a\0b", "\\", "' or 1=1"])(
+    "should say that there is no node %j, and what to do",
+    async (ref) => {
+      const refusal = await refusalOf(rig.registry.getNode({ node: ref }));
+      expect(refusal).toMatchObject({
+        code: Code.NotFound,
+        reason: "NODE_NOT_FOUND",
+        metadata: { node: ref },
+      });
+      expect(refusal.message).toContain(`node ${ref} not found`);
+      expect(refusal.message).toContain("rollcall node list");
+    },
+  );
+
+  it.each([
+    ["empty", ""],
+    ["too long", "x".repeat(257)],
+  ])("should refuse a name that is %s", async (_, ref) => {
+    expect(await refusalOf(rig.registry.getNode({ node: ref }))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_REQUEST",
+      violations: [{ field: "node" }],
+    });
+  });
+
+  it("should ask for a token that is known", async () => {
+    const call = (token?: string) => rig.client(RegistryService, token).getNode({ node: "gpu" });
+    expect(await refusalOf(call())).toMatchObject({
+      code: Code.Unauthenticated,
+      reason: "TOKEN_MISSING",
+    });
+    expect(await refusalOf(call("rc_0_guess"))).toMatchObject({
+      code: Code.Unauthenticated,
+      reason: "TOKEN_INVALID",
+    });
+  });
+});

@@ -1,0 +1,17 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  GetNodeResponseSchema,
+  type RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { nodeToProto } from "@rollcall/wire";
+import type { Deps } from "../deps.ts";
+import { findNode } from "../find-node.ts";
+
+/** Answer one node. */
+export function getNode({ store }: Deps): MethodImpl<typeof RegistryService.method.getNode> {
+  return async (request) => {
+    const node = await findNode(store.db, request.node);
+    return create(GetNodeResponseSchema, { node: nodeToProto(node) });
+  };
+}

@@ -1,0 +1,29 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  type EventService,
+  ListEventsResponseSchema,
+} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { readEvents } from "@rollcall/store";
+import { eventToProto } from "@rollcall/wire";
+import { parseEventListing } from "../convert-events.ts";
+import type { Deps } from "../deps.ts";
+
+/** Answer a page of the log. */
+export function listEvents({
+  store,
+  pageTokens,
+}: Deps): MethodImpl<typeof EventService.method.listEvents> {
+  return async (request) => {
+    const { filter, limit, firstAfter, name } = parseEventListing(request, store.logId());
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(name, request.pageToken) as string | null;
+    const after = cursor === null ? firstAfter : BigInt(cursor);
+    const { events } = await readEvents(store.db, { ...filter, limit, after });
+    const last = events.length < limit ? undefined : events.at(-1);
+    return create(ListEventsResponseSchema, {
+      events: events.map(eventToProto),
+      nextPageToken: last === undefined ? "" : pageTokens.seal(name, String(last.revision)),
+    });
+  };
+}

@@ -1,0 +1,256 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { MembershipState, type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  type ListNodesRequestSchema,
+  NodeStatus,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { saveHolds } from "@rollcall/store";
+import { createTestDatabase } from "@rollcall/testkit";
+import { observe, operate } from "../testing/operator.ts";
+import { addOrchestrator } from "../testing/record.ts";
+import { refusalOf } from "../testing/refusal-of.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { TestNode } from "../testing/test-node.ts";
+
+type Request = MessageInitShape<typeof ListNodesRequestSchema>;
+
+const COUNT = 1_000;
+const MIB = 2n ** 20n;
+let rig: Rig;
+
+function idOf(index: number): string {
+  return `node-${String(index).padStart(4, "0")}`;
+}
+
+/** A thousand machines of a few sizes, in several states. */
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+  const machines = Array.from({ length: COUNT }, (_, index) =>
+    new TestNode(idOf(index)).register(rig.registry, {
+      cpu: { threads: (index * 7) % 64 },
+      memoryBytes: BigInt((index * 13) % 97) * MIB,
+      diskBytes: BigInt((index * 29) % 11) * MIB,
+      gpus: Array.from({ length: index % 3 }, () => ({ name: "H100" })),
+      labels: {
+        zone: ["a", "b", "c"][index % 3] ?? "",
+        cores: String((index * 7) % 64),
+        ...(index % 10 === 0 ? { spot: "true" } : {}),
+      },
+    }),
+  );
+  await Promise.all(machines);
+  await operate(rig.store, idOf(5), "reject");
+  await operate(rig.store, idOf(6), "reject");
+  await observe(rig.store, [idOf(1), idOf(2), idOf(3)], "HEALTHY");
+  await observe(rig.store, [idOf(4)], "UNHEALTHY");
+  await rig.store.transaction((tx) =>
+    saveHolds(tx, idOf(7), [{ kind: "OPERATOR", sinceMs: 1, message: "", actor: "token:x" }]),
+  );
+  await addOrchestrator(rig.store, "control");
+});
+afterAll(() => rig.close());
+
+async function allPages(request: Request): Promise<readonly Node[]> {
+  const nodes: Node[] = [];
+  let pageToken = "";
+  do {
+    const page = await rig.registry.listNodes({ ...request, pageToken });
+    nodes.push(...page.nodes);
+    pageToken = page.nextPageToken;
+  } while (pageToken !== "");
+  return nodes;
+}
+
+async function idsOf(request: Request): Promise<readonly string[]> {
+  return (await allPages({ pageSize: 1_000, ...request })).map(({ id }) => id);
+}
+
+function indicesWhere(accept: (index: number) => boolean): readonly string[] {
+  return Array.from({ length: COUNT }, (_, index) => index)
+    .filter(accept)
+    .map(idOf);
+}
+
+const threads = (node: Node) => node.info?.cpu?.threads ?? 0;
+const statusOf = (node: Node) =>
+  node.type === NodeType.ORCHESTRATOR
+    ? "CONNECTED"
+    : (["", "HEALTHY", "UNHEALTHY", "UNKNOWN"][node.health?.state ?? 0] ?? "");
+const SORT_KEYS: Readonly<Record<string, (node: Node) => string | number | bigint>> = {
+  id: ({ id }) => id,
+  type: ({ type }) => (type === NodeType.COMPUTE ? "COMPUTE" : "ORCHESTRATOR"),
+  // As texts they sort as their numbers do, those that are here.
+  approval: ({ membership }) => membership?.state ?? 0,
+  status: statusOf,
+  scheduling: ({ scheduling }) => scheduling?.state ?? 0,
+  cores: threads,
+  memory: ({ info }) => info?.memoryBytes ?? 0n,
+  disk: ({ info }) => info?.diskBytes ?? 0n,
+  gpus: ({ info }) => info?.gpus.length ?? 0,
+  created: ({ createTime }) =>
+    (createTime?.seconds ?? 0n) * 1_000_000_000n + BigInt(createTime?.nanos ?? 0),
+};
+
+describe("listNodes(), pages", () => {
+  it.each(Object.keys(SORT_KEYS).flatMap((column) => [column, `${column} desc`]))(
+    "should answer each of 1,001 nodes once, ordered by %s",
+    async (orderBy) => {
+      const nodes = await allPages({ pageSize: 130, orderBy });
+      expect(new Set(nodes.map(({ id }) => id)).size).toBe(COUNT + 1);
+      expect(nodes).toHaveLength(COUNT + 1);
+      const [column = "", direction] = orderBy.split(" ");
+      const keyOf = SORT_KEYS[column];
+      if (keyOf === undefined) throw new Error(`nothing is known of ${column}`);
+      const sorted = nodes.toSorted((left, right) => {
+        const [one, other] = [keyOf(left), keyOf(right)];
+        if (one !== other) return one < other ? -1 : 1;
+        return left.id < right.id ? -1 : 1;
+      });
+      if (direction === "desc") sorted.reverse();
+      expect(nodes.map(({ id }) => id)).toEqual(sorted.map(({ id }) => id));
+    },
+  );
+
+  it("should answer 100 nodes a page unless asked", async () => {
+    const page = await rig.registry.listNodes({});
+    expect(page.nodes).toHaveLength(100);
+    expect(page.nextPageToken).not.toBe("");
+  });
+
+  it("should end without a token when the last page is full", async () => {
+    const page = await rig.registry.listNodes({ labelSelector: "spot", pageSize: 100 });
+    expect(page.nodes).toHaveLength(100);
+    expect(page.nextPageToken).toBe("");
+  });
+
+  it("should take a token of another page size", async () => {
+    const first = await rig.registry.listNodes({ pageSize: 3 });
+    const second = await rig.registry.listNodes({ pageSize: 2, pageToken: first.nextPageToken });
+    expect(second.nodes.map(({ id }) => id)).toEqual([idOf(2), idOf(3)]);
+  });
+
+  it.each<Request>([
+    { orderBy: "cores" },
+    { orderBy: "id desc" },
+    { labelSelector: "zone=a" },
+    { memberships: [MembershipState.APPROVED] },
+    { statuses: [NodeStatus.UNKNOWN] },
+    { types: [NodeType.COMPUTE] },
+  ])("should refuse a token of another filter or order: %j", async (request) => {
+    const { nextPageToken: pageToken } = await rig.registry.listNodes({ pageSize: 1 });
+    expect(await refusalOf(rig.registry.listNodes({ ...request, pageToken }))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_PAGE_TOKEN",
+    });
+  });
+
+  it("should neither skip nor repeat nodes that stay while others come and go", async () => {
+    const first = await rig.registry.listNodes({ pageSize: 500 });
+    await operate(rig.store, idOf(3), "delete");
+    await new TestNode("node-0003-a").register(rig.registry);
+    const rest = await rig.registry.listNodes({ pageSize: 600, pageToken: first.nextPageToken });
+    const ids = [...first.nodes, ...rest.nodes].map(({ id }) => id);
+    expect(ids).toEqual(["control", ...indicesWhere(() => true)]);
+    await operate(rig.store, "node-0003-a", "delete");
+  });
+});
+
+describe("listNodes(), filters", () => {
+  it.each<[string, (index: number) => boolean]>([
+    ["zone=a", (index) => index % 3 === 0],
+    ["zone==a", (index) => index % 3 === 0],
+    ["zone!=a", (index) => index % 3 !== 0],
+    ["zone in (a,b)", (index) => index % 3 !== 2],
+    ["zone notin (a,b)", (index) => index % 3 === 2],
+    ["spot", (index) => index % 10 === 0],
+    ["!spot", (index) => index % 10 !== 0],
+    ["cores>60", (index) => (index * 7) % 64 > 60],
+    ["cores<2", (index) => (index * 7) % 64 < 2],
+    ["zone=a,spot,cores>31", (index) => index % 30 === 0 && (index * 7) % 64 > 31],
+    ["nothing=like,this", () => false],
+  ])("should select by %s", async (labelSelector, accept) => {
+    const types = [NodeType.COMPUTE];
+    const gone = new Set([idOf(3)]);
+    const wanted = indicesWhere(accept).filter((id) => !gone.has(id));
+    expect(await idsOf({ labelSelector, types })).toEqual(wanted);
+  });
+
+  it("should filter by membership", async () => {
+    const memberships = [MembershipState.REJECTED];
+    expect(await idsOf({ memberships })).toEqual([idOf(5), idOf(6)]);
+    expect(await idsOf({ memberships: [MembershipState.PENDING] })).toEqual([]);
+  });
+
+  it("should filter by type", async () => {
+    expect(await idsOf({ types: [NodeType.ORCHESTRATOR] })).toEqual(["control"]);
+  });
+
+  it("should filter by the words of the status column", async () => {
+    expect(await idsOf({ statuses: [NodeStatus.UNHEALTHY] })).toEqual([idOf(4)]);
+    expect(await idsOf({ statuses: [NodeStatus.HEALTHY, NodeStatus.UNHEALTHY] })).toEqual([
+      idOf(1),
+      idOf(2),
+      idOf(4),
+    ]);
+    expect(await idsOf({ statuses: [NodeStatus.UNKNOWN] })).toHaveLength(COUNT - 4);
+    expect(await idsOf({ statuses: [NodeStatus.CONNECTED] })).toContain("control");
+    expect(await idsOf({ statuses: [NodeStatus.DISCONNECTED] })).not.toContain("control");
+  });
+
+  it("should want all kinds of filters to match", async () => {
+    const request: Request = {
+      memberships: [MembershipState.APPROVED],
+      statuses: [NodeStatus.HEALTHY],
+      types: [NodeType.COMPUTE],
+      labelSelector: "zone=b",
+    };
+    expect(await idsOf(request)).toEqual([idOf(1)]);
+  });
+});
+
+describe("listNodes(), refusals", () => {
+  it.each<[Request, string]>([
+    [{ orderBy: "colour" }, "INVALID_ORDER_BY"],
+    [{ labelSelector: "a in (" }, "INVALID_SELECTOR"],
+    [{ labelSelector: "a=\0" }, "INVALID_SELECTOR"],
+    [{ pageToken: "garbage" }, "INVALID_PAGE_TOKEN"],
+    [{ pageSize: -1 }, "INVALID_REQUEST"],
+    [{ pageSize: 1_001 }, "INVALID_REQUEST"],
+    [{ memberships: [0] }, "INVALID_REQUEST"],
+    [{ statuses: [99 as NodeStatus] }, "INVALID_REQUEST"],
+    [{ types: [NodeType.UNSPECIFIED] }, "INVALID_REQUEST"],
+  ])("should refuse %j with %s", async (request, reason) => {
+    expect(await refusalOf(rig.registry.listNodes(request))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason,
+    });
+  });
+});
+
+describe("listNodes(), plain HTTP", () => {
+  async function get(message: object): Promise<{ status: number; body: unknown }> {
+    const query = new URLSearchParams({ encoding: "json", message: JSON.stringify(message) });
+    const url = `${rig.baseUrl}/rollcall.registry.v1.RegistryService/ListNodes?${query}`;
+    const response = await fetch(url, { headers: { authorization: `Bearer ${rig.token}` } });
+    return { status: response.status, body: await response.json() };
+  }
+
+  it("should answer a GET", async () => {
+    const { status, body } = await get({
+      pageSize: 1,
+      labelSelector: "spot",
+      orderBy: "cores desc",
+    });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({ nodes: [{ info: { cpu: { threads: 62 } } }] });
+  });
+
+  it("should refuse a GET as it refuses a call", async () => {
+    const { status, body } = await get({ orderBy: "colour" });
+    expect(status).toBe(400);
+    expect(body).toMatchObject({ code: "invalid_argument" });
+    expect(JSON.stringify(body)).toContain("INVALID_ORDER_BY");
+  });
+});

@@ -1,0 +1,50 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  RegistryService,
+  UpdateNodeInfoResponseSchema,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { decideMembership } from "@rollcall/domain";
+import { refuse } from "@rollcall/runtime";
+import { appendEvents, type NodeRecord, saveInfo } from "@rollcall/store";
+import type { Deps } from "../deps.ts";
+import { parseInfo, reportEvents } from "../info-report.ts";
+import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
+import { refusalError } from "../refusal-error.ts";
+
+/** Replace what a node says about itself, for agents without a stream. */
+export function updateNodeInfo(
+  deps: Deps,
+): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
+  return async (request) => {
+    const { nodeId } = request;
+    checkNodeId(nodeId);
+    const report = parseInfo(required(request.info, "info"));
+    const proof = required(request.proof, "proof");
+    checkNonce(deps, proof.nonce);
+    const method = RegistryService.method.updateNodeInfo;
+    const changed = await deps.store.transaction(async (tx) => {
+      const node = await lockCaller(tx, deps, { method, nodeId, proof });
+      if (node === null) throw notRegistered(nodeId);
+      checkMayReturn(node, deps.clock.wallMs());
+      if (!(await saveInfo(tx, nodeId, report))) return false;
+      await appendEvents(tx, reportEvents(node, report));
+      return true;
+    });
+    return create(UpdateNodeInfoResponseSchema, { changed });
+  };
+}
+
+/** Who could not register now, because it was rejected, is not listened to either. */
+function checkMayReturn(node: NodeRecord, atMs: number): void {
+  const subject = { ...node, alive: node.connection.state === "CONNECTED" };
+  const by = { actor: `node:${node.id}`, message: "", atMs };
+  const command = { kind: "register", manualApproval: true } as const;
+  const decision = decideMembership(subject, node.id, command, by);
+  if (!decision.ok) throw refusalError(decision.refusal, node.id);
+}
+
+function notRegistered(node: string): Error {
+  const message = `node ${node} is not registered; call RegisterNode first`;
+  return refuse("NODE_NOT_REGISTERED", message, { metadata: { node } });
+}

@@ -1,0 +1,59 @@
+import type { HealthState } from "@rollcall/domain";
+import { decideMembership, type MembershipCommand, membershipEvent } from "@rollcall/domain";
+import {
+  appendEvents,
+  lockNode,
+  openSessions,
+  removeNode,
+  type Store,
+  saveMembership,
+  writeTransitions,
+} from "@rollcall/store";
+
+export const OPERATOR = "token:operator";
+
+/** Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the table allowed it. */
+export async function operate(
+  store: Store,
+  id: string,
+  kind: Extract<MembershipCommand["kind"], "approve" | "reject" | "delete">,
+  message = "",
+): Promise<boolean> {
+  return store.transaction(async (tx) => {
+    const node = await lockNode(tx, id);
+    const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
+    const by = { actor: OPERATOR, message, atMs: 0 };
+    const decision = decideMembership(subject, id, { kind }, by);
+    if (!decision.ok || node === null || decision.event === null) return false;
+    const { next, event: type } = decision;
+    if (next === null) await removeNode(tx, node, { actor: OPERATOR, reason: "DELETED", message });
+    else await saveMembership(tx, id, next);
+    const before = node.membership;
+    const change = { type, subject: id, before, after: next, actor: OPERATOR, message };
+    await appendEvents(tx, [membershipEvent(change)]);
+    return true;
+  });
+}
+
+/** Do to nodes what a health replica would do: hold their streams, and find them so. */
+export async function observe(
+  store: Store,
+  ids: readonly string[],
+  health: HealthState,
+): Promise<void> {
+  const replicaId = "replica-1";
+  const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
+  const sessions = await store.transaction((tx) =>
+    openSessions(
+      tx,
+      ids.map((nodeId) => ({ nodeId, ...origin })),
+    ),
+  );
+  const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };
+  const transitions = sessions.flatMap((session) =>
+    session.outcome === "OPENED"
+      ? [{ nodeId: session.nodeId, epoch: session.epoch, health: state }]
+      : [],
+  );
+  await writeTransitions(store, replicaId, transitions);
+}

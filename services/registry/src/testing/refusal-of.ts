@@ -1,0 +1,15 @@
+import { describeError, type ErrorDescription } from "@rollcall/runtime";
+
+/** How a call that must be refused was refused. */
+export async function refusalOf(call: Promise<unknown>): Promise<ErrorDescription> {
+  const outcome = await call.then(
+    (answer) => ({ answer }),
+    (error: unknown) => ({ error }),
+  );
+  if ("error" in outcome) return describeError(outcome.error);
+  throw new Error(`the call was not refused: ${JSON.stringify(outcome.answer, bigintsAsTexts)}`);
+}
+
+function bigintsAsTexts(_key: string, value: unknown): unknown {
+  return typeof value === "bigint" ? String(value) : value;
+}

@@ -1,0 +1,114 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  type Clock,
+  createMetrics,
+  createRpcServer,
+  type Logger,
+  silentLogger,
+  systemClock,
+} from "@rollcall/runtime";
+import {
+  accessTokenHash,
+  createAuthenticator,
+  ensureAccessToken,
+  type Store,
+} from "@rollcall/store";
+import { createApp, REGISTRY_KEYS, type RegistryConfig } from "../index.ts";
+
+/** The record of a rig; the testkit's TestDatabase is one. */
+export interface RigRecord {
+  readonly store: Store;
+  /** Called when the rig is closed. */
+  drop?(): Promise<void>;
+}
+
+export interface RigOptions {
+  readonly config?: Partial<RegistryConfig>;
+  readonly clock?: Clock;
+  readonly log?: Logger;
+}
+
+/** A registry on a port of its own, and a client with a token. */
+export interface Rig {
+  readonly store: Store;
+  /** For example "http://127.0.0.1:41234". */
+  readonly baseUrl: string;
+  /** A viewer's access token. */
+  readonly token: string;
+  readonly registry: Client<typeof RegistryService>;
+  readonly events: Client<typeof EventService>;
+  /** A further client; without a token unless one is given. */
+  client<S extends DescService>(service: S, token?: string): Client<S>;
+  close(): Promise<void>;
+}
+
+/** Start a registry as a process of its own would, on a real port and the real store. */
+export async function startRig(record: RigRecord, options: RigOptions = {}): Promise<Rig> {
+  const { store } = record;
+  const { clock = systemClock, log = silentLogger } = options;
+  const metrics = createMetrics({ defaults: false });
+  const app = createApp({ store, clock, log, metrics, config: { ...DEFAULTS, ...options.config } });
+  const server = await createRpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    routes: app.routes,
+    services: app.services,
+    policies: app.policies,
+    authenticate: createAuthenticator({ store, clock }),
+    log,
+    metrics,
+    clock,
+  });
+  const baseUrl = `http://127.0.0.1:${server.port}`;
+  const sessions = new Http2SessionManager(baseUrl);
+  const client = <S extends DescService>(service: S, token?: string) =>
+    createClient(
+      service,
+      createGrpcTransport({
+        baseUrl,
+        sessionManager: sessions,
+        interceptors: token === undefined ? [] : [withToken(token)],
+      }),
+    );
+  const token = await createToken(store, "viewer");
+  return {
+    store,
+    baseUrl,
+    token,
+    registry: client(RegistryService, token),
+    events: client(EventService, token),
+    client,
+    close: async () => {
+      sessions.abort();
+      await server.close();
+      await app.close();
+      await record.drop?.();
+    },
+  };
+}
+
+/** Keep a new access token of a role; its text. */
+async function createToken(store: Store, role: string): Promise<string> {
+  const token = `test-${randomBytes(24).toString("base64url")}`;
+  const hash = accessTokenHash(token);
+  await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash });
+  return token;
+}
+
+const DEFAULTS: RegistryConfig = {
+  "Orchestrator.NodeManager.ManualApproval":
+    REGISTRY_KEYS["Orchestrator.NodeManager.ManualApproval"].default,
+  "Registry.RegistrationQueue": REGISTRY_KEYS["Registry.RegistrationQueue"].default,
+};
+
+function withToken(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}

@@ -1,0 +1,30 @@
+import { ADMIN_KEYS, type AdminConfig } from "@rollcall/admin";
+import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
+import { REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
+import type { Config } from "@rollcall/runtime/config";
+import { ALL_KEYS } from "./all-keys.ts";
+import { type ConfigurationSources, loadConfiguration } from "./load.ts";
+import { PROCESS_KEYS, type ProcessConfig } from "./process-keys.ts";
+
+/** The keys of a process of the control plane, whatever it serves. */
+export const CONTROL_PLANE_KEYS = {
+  ...PROCESS_KEYS,
+  ...REGISTRY_KEYS,
+  ...ADMIN_KEYS,
+  ...HEALTH_KEYS,
+  "Compute.Heartbeat.Interval": ALL_KEYS["Compute.Heartbeat.Interval"],
+  "Compute.Heartbeat.InfoUpdateInterval": ALL_KEYS["Compute.Heartbeat.InfoUpdateInterval"],
+};
+
+/** Their values. */
+export type ControlPlaneConfig = ProcessConfig & RegistryConfig & HealthConfig & AdminConfig;
+
+/** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
+export function loadControlPlaneConfig(
+  sources: ConfigurationSources,
+): Promise<Config<ControlPlaneConfig>> {
+  return loadConfiguration<ControlPlaneConfig>(
+    { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check: checkHealthConfig },
+    sources,
+  );
+}

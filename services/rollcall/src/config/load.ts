@@ -1,0 +1,66 @@
+import { resolve } from "node:path";
+import { CLIENT_VARIABLES, Failure, type Shell } from "@rollcall/cli";
+import {
+  type Config,
+  type ConfigFile,
+  type ConfigKeys,
+  type Flags,
+  formatProblems,
+  type LoadOptions,
+  loadConfig,
+  readConfigFile,
+} from "@rollcall/runtime/config";
+
+/** Where a configuration comes from. */
+export interface ConfigurationSources {
+  readonly shell: Pick<Shell, "env" | "cwd">;
+  /** --config; ROLLCALL_CONFIG when absent. */
+  readonly file: string | undefined;
+  readonly flags: Flags;
+}
+
+/** Which configuration is wanted. */
+export type WantedConfiguration<T> = Pick<LoadOptions<T>, "keys" | "check"> & {
+  /** Keys of other programs that the same file may hold. */
+  readonly alsoKnown?: ConfigKeys<unknown>;
+};
+
+/** Load a configuration from its file, the environment and flags. Throws Failure that tells every problem. */
+export async function loadConfiguration<T>(
+  wanted: WantedConfiguration<T>,
+  { shell, file, flags }: ConfigurationSources,
+): Promise<Config<T>> {
+  const path = configurationPath(shell, file);
+  const read = path === undefined ? undefined : await readFile(resolve(shell.cwd, path), path);
+  const result = loadConfig({
+    ...wanted,
+    env: withoutClientVariables(shell.env),
+    flags,
+    ...(read === undefined ? {} : { file: read }),
+  });
+  if (result.ok) return result.config;
+  throw new Failure(`the configuration is not right:\n${formatProblems(result.problems)}`);
+}
+
+/** The file that counts: --config, else ROLLCALL_CONFIG; undefined for none. */
+export function configurationPath(
+  { env }: Pick<Shell, "env">,
+  file: string | undefined,
+): string | undefined {
+  return file ?? (env.ROLLCALL_CONFIG || undefined);
+}
+
+async function readFile(path: string, named: string): Promise<ConfigFile> {
+  try {
+    return { ...(await readConfigFile(path)), name: named };
+  } catch (cause) {
+    throw new Failure(`cannot read the configuration file ${named}: ${String(cause)}`, { cause });
+  }
+}
+
+/** Variables that only clients read are no unknown keys of a server. */
+function withoutClientVariables(env: Shell["env"]): Shell["env"] {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !CLIENT_VARIABLES.includes(name)),
+  );
+}

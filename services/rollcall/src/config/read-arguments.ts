@@ -1,0 +1,110 @@
+import { UsageError } from "@rollcall/cli";
+import type { ConfigKeys, Flags, KeyDeclaration } from "@rollcall/runtime/config";
+
+/** What a command line says. */
+export interface Arguments {
+  /** Values by flag name or by path, for loadConfig(). */
+  readonly flags: Flags;
+  /** --config. */
+  readonly file: string | undefined;
+  /** --help or -h. */
+  readonly help: boolean;
+  /** Words that belong to no flag. */
+  readonly words: readonly string[];
+}
+
+/** Values given once or more, by flag or path. */
+type Collected = Map<string, string[]>;
+
+/**
+ * Read a command line whose flags are the keys that have one: `--flag value`, `--flag=value`, `--switch` and `--no-switch` for yes or no,
+ * `--set KEY=VALUE` for any key, `--config FILE`, `--help`. Throws UsageError for a flag that is none, or that lacks its value.
+ */
+export function readArguments(words: readonly string[], keys: ConfigKeys<unknown>): Arguments {
+  const byFlag = flagsOf(keys);
+  const collected: Collected = new Map();
+  const left: string[] = [];
+  let file: string | undefined;
+  let help = false;
+  const queue = [...words];
+  for (let word = queue.shift(); word !== undefined; word = queue.shift()) {
+    if (word === "-h" || word === "--help") {
+      help = true;
+      continue;
+    }
+    if (!word.startsWith("--")) {
+      if (word.startsWith("-") && word !== "-") throw new UsageError(`unknown option '${word}'`);
+      left.push(word);
+      continue;
+    }
+    const [flag = "", inline] = splitOnce(word.slice(2));
+    const value = () => inline ?? valueAfter(word, queue);
+    if (flag === "config") file = value();
+    else if (flag === "set") setPath(collected, value());
+    else setFlag(collected, byFlag, flag, inline, value);
+  }
+  return { flags: toFlags(collected, keys, byFlag), file, help, words: left };
+}
+
+/** Keys by their flags. */
+export function flagsOf(keys: ConfigKeys<unknown>): ReadonlyMap<string, KeyDeclaration<unknown>> {
+  const declared = Object.values<KeyDeclaration<unknown>>(keys);
+  return new Map(declared.flatMap((key) => (key.flag === undefined ? [] : [[key.flag, key]])));
+}
+
+function setFlag(
+  collected: Collected,
+  byFlag: ReadonlyMap<string, KeyDeclaration<unknown>>,
+  flag: string,
+  inline: string | undefined,
+  value: () => string,
+): void {
+  const key = byFlag.get(flag);
+  const negated = flag.startsWith("no-") ? byFlag.get(flag.slice(3)) : undefined;
+  if (key === undefined && typeof negated?.default === "boolean" && inline === undefined) {
+    add(collected, flag.slice(3), "false");
+  } else if (key === undefined) {
+    throw new UsageError(`unknown option '--${flag}'`);
+  } else {
+    add(collected, flag, typeof key.default === "boolean" ? (inline ?? "true") : value());
+  }
+}
+
+function setPath(collected: Collected, assignment: string): void {
+  const [path = "", value] = splitOnce(assignment);
+  if (value === undefined || path === "") {
+    throw new UsageError(`cannot use '${assignment}' as set value, should be KEY=VALUE`);
+  }
+  add(collected, path, value);
+}
+
+function toFlags(
+  collected: Collected,
+  keys: ConfigKeys<unknown>,
+  byFlag: ReadonlyMap<string, KeyDeclaration<unknown>>,
+): Flags {
+  const declared = new Map(Object.entries<KeyDeclaration<unknown>>(keys));
+  return Object.fromEntries(
+    [...collected].map(([name, values]) => {
+      const example = (byFlag.get(name) ?? declared.get(name))?.default;
+      // A map may be given in parts, one flag each; of anything else the last one counts, as everywhere on command lines.
+      const several = Array.isArray(example) || (typeof example === "object" && example !== null);
+      return [name, several ? values.join(",") : (values.at(-1) ?? "")];
+    }),
+  );
+}
+
+function add(collected: Collected, name: string, value: string): void {
+  collected.set(name, [...(collected.get(name) ?? []), value]);
+}
+
+function valueAfter(word: string, queue: string[]): string {
+  const value = queue.shift();
+  if (value === undefined) throw new UsageError(`option '${word}' lacks its value`);
+  return value;
+}
+
+function splitOnce(text: string): readonly [string, string | undefined] {
+  const at = text.indexOf("=");
+  return at < 0 ? [text, undefined] : [text.slice(0, at), text.slice(at + 1)];
+}

@@ -1,0 +1,71 @@
+import {
+  type ConfigKeys,
+  environmentName,
+  type KeyDeclaration,
+  writeValue,
+} from "@rollcall/runtime/config";
+
+/** What the help of a verb says. */
+export interface VerbHelp {
+  /** The line after "Usage: rollcall". */
+  readonly usage: string;
+  readonly description: string;
+  /** The keys whose flags it takes. */
+  readonly keys: ConfigKeys<unknown>;
+  /** Lines after the flags. */
+  readonly notes: readonly string[];
+}
+
+const WIDTH = 100;
+const INDENT = 27;
+
+/** The help of a verb whose flags are configuration keys. */
+export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp): string {
+  const flags = Object.entries<KeyDeclaration<unknown>>(keys).flatMap(([path, key]) =>
+    key.flag === undefined ? [] : [flagLines(path, key.flag, key)],
+  );
+  const others = [
+    entry("--config FILE", "The configuration file; ROLLCALL_CONFIG does the same."),
+    entry("--set KEY=VALUE", "Any key of `rollcall config list`."),
+    entry("-h, --help", "Print this help."),
+  ];
+  return [
+    `Usage: rollcall ${usage}`,
+    "",
+    ...wrap(description, WIDTH),
+    "",
+    "Options:",
+    ...flags.flat(),
+    ...others.flat(),
+    ...(notes.length === 0 ? [] : ["", ...notes]),
+    "",
+  ].join("\n");
+}
+
+function flagLines(path: string, flag: string, key: KeyDeclaration<unknown>): readonly string[] {
+  const isSwitch = typeof key.default === "boolean";
+  const name = isSwitch ? `--[no-]${flag}` : `--${flag} VALUE`;
+  const written = key.secret ? undefined : writeValue(key.schema, key.default);
+  const shown = typeof written === "string" && written !== "" ? ` Default ${written}.` : "";
+  return entry(name, `${key.doc}${shown} [${path}, ${environmentName(path)}]`);
+}
+
+function entry(name: string, text: string): readonly string[] {
+  const lines = wrap(text, WIDTH - INDENT);
+  const first = `  ${name}`;
+  if (first.length >= INDENT) return [first, ...lines.map((line) => " ".repeat(INDENT) + line)];
+  return lines.map((line, at) => (at === 0 ? first.padEnd(INDENT) : " ".repeat(INDENT)) + line);
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  for (const word of text.split(/\s+/)) {
+    const last = lines.at(-1);
+    if (last !== undefined && last.length + 1 + word.length <= width) {
+      lines[lines.length - 1] = `${last} ${word}`;
+    } else {
+      lines.push(word);
+    }
+  }
+  return lines;
+}

@@ -1,0 +1,102 @@
+import { hostname } from "node:os";
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { createApp as createAdmin } from "@rollcall/admin";
+import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rollcall/health";
+import { createApp as createRegistry } from "@rollcall/registry";
+import type {
+  Clock,
+  Logger,
+  MetricsRegistry,
+  PolicyTable,
+  ReadyReport,
+  Task,
+} from "@rollcall/runtime";
+import { currentRevision, EventFeed, type Store } from "@rollcall/store";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
+
+/** What the services of one process share. */
+export interface SharedDeps {
+  readonly store: Store;
+  readonly config: ControlPlaneConfig;
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+}
+
+/** The services of one process as one. */
+export interface Services {
+  routes(router: ConnectRouter): void;
+  readonly services: readonly DescService[];
+  readonly policies: PolicyTable;
+  readonly tasks: readonly Task[];
+  /** The agents' side, in a process that runs health. */
+  readonly health: HealthApp | null;
+  ready(): Promise<ReadyReport>;
+  /** Begin to follow the record's log. */
+  start(): Promise<void>;
+  /** Finish what is under way, and write what is not written yet. */
+  close(): Promise<void>;
+}
+
+/** What every service is, seen from here. */
+interface App {
+  routes(router: ConnectRouter): void;
+  readonly services: readonly DescService[];
+  readonly policies: PolicyTable;
+  readonly tasks: readonly Task[];
+  ready(): ReadyReport | Promise<ReadyReport>;
+  close(): Promise<void>;
+}
+
+/** Create the services that a process runs. Nothing listens yet, and no task runs. */
+export function createServices(plan: ProcessPlan, deps: SharedDeps): Services {
+  const { store, log } = deps;
+  const feed = new EventFeed({ store, log, clock: deps.clock });
+  const apps: App[] = [];
+  let health: HealthApp | null = null;
+  for (const service of plan.services) {
+    const shared = { ...deps, log: deps.log.child({ service }) };
+    if (service === "registry") apps.push(createRegistry(shared));
+    if (service === "admin") apps.push(createAdmin(shared));
+    if (service === "health") {
+      health = createHealth({ ...shared, feed });
+      apps.push(health);
+    }
+  }
+  return {
+    routes: (router) => {
+      for (const app of apps) app.routes(router);
+    },
+    services: apps.flatMap((app) => app.services),
+    policies: Object.assign({}, ...apps.map((app) => app.policies)),
+    tasks: apps.flatMap((app) => app.tasks),
+    health,
+    ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
+    start: async () => {
+      if (health !== null) await feed.start(await currentRevision(store.db));
+    },
+    close: async () => {
+      await Promise.all(apps.map((app) => app.close()));
+      await feed.close();
+    },
+  };
+}
+
+/** Where agents are told to go: HOST:PORT, or ":PORT" for the host by which they reached the registry. */
+export function agentEndpoint(plan: ProcessPlan, config: ControlPlaneConfig, port: number): string {
+  return agentEndpointOf({
+    advertise: config["Health.AdvertiseAddress"],
+    port,
+    hostname: plan.services.includes("registry") ? null : reachableHost(plan.host),
+  });
+}
+
+/** By which name others reach what listens on a host. On loopback the host's name would lead elsewhere. */
+export function reachableHost(host: string): string {
+  if (host === "0.0.0.0" || host === "::") return hostname();
+  const isName = !isBeyondLoopback(host) || !host.includes(":");
+  return isName ? host : `[${host}]`;
+}

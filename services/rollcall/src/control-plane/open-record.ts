@@ -1,0 +1,33 @@
+import type { Clock, Logger } from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/runtime";
+import { migrate, openStore, type Store } from "@rollcall/store";
+
+/** How to open the record. */
+export interface OpenRecordOptions {
+  readonly url: string;
+  readonly poolSize: number;
+  readonly applicationName: string;
+  readonly log: Logger;
+  readonly clock: Clock;
+}
+
+const PAUSE_MS = 1000;
+
+/**
+ * Bring the schema up to date and open the record. A Postgres that is not there yet is waited for, since processes of a deployment
+ * start in any order; one that refuses this user, or a migration that fails, is an error at once.
+ */
+export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
+  const { url, poolSize, applicationName, log, clock } = options;
+  for (;;) {
+    signal.throwIfAborted();
+    try {
+      await migrate(url, log);
+      return await openStore({ url, poolSize, applicationName, log });
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error;
+      log.warn({ err: error, pause_ms: PAUSE_MS }, "the record cannot be reached, trying again");
+      await clock.sleep(PAUSE_MS, signal);
+    }
+  }
+}

@@ -1,0 +1,63 @@
+import { describe, expect, it } from "@jest/globals";
+import { loadConfig } from "@rollcall/runtime/config";
+import { PROCESS_KEYS } from "../config/process-keys.ts";
+import { isBeyondLoopback, localAddress, planServe, planUp } from "./process-plan.ts";
+
+const result = loadConfig({ keys: PROCESS_KEYS, flags: { "Listen.HealthPort": "8811" } });
+if (!result.ok) throw new Error("the defaults must load");
+const { values } = result.config;
+
+describe("planUp()", () => {
+  it("should run everything on the ports that are documented", () => {
+    expect(planUp(values)).toEqual({
+      name: "up",
+      services: ["registry", "health", "admin"],
+      host: "127.0.0.1",
+      port: 7700,
+      probePort: 7790,
+    });
+  });
+});
+
+describe("planServe()", () => {
+  it.each([
+    ["registry", 7710, 7791],
+    ["health", 8811, 7792],
+    ["admin", 7712, 7793],
+  ] as const)("should run %s alone on its own ports", (service, port, probePort) => {
+    expect(planServe(service, values)).toEqual({
+      name: service,
+      services: [service],
+      host: "127.0.0.1",
+      port,
+      probePort,
+    });
+  });
+});
+
+describe("isBeyondLoopback()", () => {
+  it.each([
+    ["127.0.0.1", false],
+    ["127.1.2.3", false],
+    ["::1", false],
+    ["localhost", false],
+    ["0.0.0.0", true],
+    ["::", true],
+    ["10.0.0.5", true],
+    ["127.evil.example", true],
+  ])("should judge %s", (host, beyond) => {
+    expect(isBeyondLoopback(host)).toBe(beyond);
+  });
+});
+
+describe("localAddress()", () => {
+  it.each([
+    ["127.0.0.1", "127.0.0.1:7700"],
+    ["0.0.0.0", "127.0.0.1:7700"],
+    ["::", "[::1]:7700"],
+    ["10.0.0.5", "10.0.0.5:7700"],
+    ["fe80::1", "[fe80::1]:7700"],
+  ])("should reach %s", (host, address) => {
+    expect(localAddress(host, 7700)).toBe(address);
+  });
+});

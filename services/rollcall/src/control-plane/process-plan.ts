@@ -1,0 +1,56 @@
+import type { ProcessConfig } from "../config/process-keys.ts";
+import type { ServiceName } from "../service-names.ts";
+
+/** What one process of the control plane runs, and where it listens. */
+export interface ProcessPlan {
+  /** How it is called in its node's id, in the log and in Postgres: "up" or the service. */
+  readonly name: "up" | ServiceName;
+  readonly services: readonly ServiceName[];
+  readonly host: string;
+  /** The API's port; 0 takes a free one. */
+  readonly port: number;
+  readonly probePort: number;
+}
+
+/** Everything in one process. */
+export function planUp(config: ProcessConfig): ProcessPlan {
+  return {
+    name: "up",
+    services: ["registry", "health", "admin"],
+    host: config["Listen.Host"],
+    port: config["Listen.Port"],
+    probePort: config["Listen.ProbePort"],
+  };
+}
+
+/** The keys of a service's ports. `serve` has the flags --port and --probe-port for them. */
+export const PORT_KEYS = {
+  registry: { port: "Listen.RegistryPort", probePort: "Listen.RegistryProbePort" },
+  health: { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
+  admin: { port: "Listen.AdminPort", probePort: "Listen.AdminProbePort" },
+} as const satisfies Record<
+  ServiceName,
+  Record<"port" | "probePort", keyof ProcessConfig & string>
+>;
+
+/** One service in its own process. */
+export function planServe(service: ServiceName, config: ProcessConfig): ProcessPlan {
+  return {
+    name: service,
+    services: [service],
+    host: config["Listen.Host"],
+    port: config[PORT_KEYS[service].port],
+    probePort: config[PORT_KEYS[service].probePort],
+  };
+}
+
+/** Whether an address can be reached from other machines. */
+export function isBeyondLoopback(host: string): boolean {
+  return host !== "localhost" && host !== "::1" && !/^127(?:\.\d{1,3}){3}$/.test(host);
+}
+
+/** Where a client on this machine reaches what listens on a host. */
+export function localAddress(host: string, port: number): string {
+  const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return reached.includes(":") ? `[${reached}]:${port}` : `${reached}:${port}`;
+}

@@ -1,0 +1,201 @@
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import {
+  type Clock,
+  createGrpcServer,
+  createMetrics,
+  createProbeServer,
+  createRpcServer,
+  type Logger,
+  type Running,
+  type RunningServer,
+  ServingStatus,
+  type SuperviseOptions,
+  superviseTasks,
+  type Task,
+} from "@rollcall/runtime";
+import { createAuthenticator, createLeaseKeeper, type Store } from "@rollcall/store";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { orchestratorId } from "./orchestrator-id.ts";
+import { OrchestratorNode } from "./orchestrator-node.ts";
+import type { ProcessPlan } from "./process-plan.ts";
+
+/** What a process of the control plane is started with. */
+export interface ControlPlaneOptions {
+  readonly plan: ProcessPlan;
+  readonly config: ControlPlaneConfig;
+  /** The open record. Whoever opened it closes it, after the process. */
+  readonly store: Store;
+  readonly version: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** A process of the control plane that serves. */
+export interface ControlPlane extends Running {
+  /** The API's port. */
+  readonly port: number;
+  /** The port of agents' streams; null without health. */
+  readonly agentPort: number | null;
+  readonly probePort: number;
+}
+
+/** Ends one thing that was started. */
+type Close = () => Promise<unknown>;
+
+/**
+ * Start the services of a plan behind their ports, and resolve when the process holds its lease. When something cannot start, what was
+ * started before is ended and the error is thrown; the store stays open.
+ */
+export async function startControlPlane(
+  options: ControlPlaneOptions,
+  signal: AbortSignal,
+): Promise<ControlPlane> {
+  const started: Close[] = [];
+  try {
+    return await start(options, signal, started);
+  } catch (error) {
+    for (const close of started.reverse()) await close();
+    throw error;
+  }
+}
+
+async function start(
+  options: ControlPlaneOptions,
+  signal: AbortSignal,
+  started: Close[],
+): Promise<ControlPlane> {
+  const { plan, config, store, version, clock, log } = options;
+  const metrics = createMetrics();
+  const serving = new ServingStatus();
+  const instance = `${orchestratorId(plan.name, hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
+  const services = createServices(plan, { store, config, instance, clock, log, metrics });
+  started.push(services.close);
+  await services.start();
+
+  const lease: Lease = { held: () => false };
+  const servers = await listen(options, services, { metrics, serving, lease }, started);
+  const address = `${reachableHost(plan.host)}:${servers.api.port}`;
+  const shown = { service: plan.name, instance, address, port: servers.api.port, version };
+  const node = new OrchestratorNode(store, shown, log);
+  const firstHeld = new AbortController();
+  const keeper = createLeaseKeeper({
+    store,
+    clock,
+    log,
+    claim: { instance, service: plan.name, address },
+    onHeld: () => {
+      firstHeld.abort();
+      node.show();
+      services.health?.onLeaseHeld();
+    },
+    onDoubt: (doubt) => services.health?.onLeaseDoubt(doubt),
+  });
+  lease.held = () => keeper.held;
+  const work = supervise([node, ...services.tasks], { log, clock, metrics });
+  const keeping = supervise([keeper], { log, clock, metrics });
+  started.push(keeping.end, work.end);
+  if (servers.agents !== null) {
+    services.health?.advertise({
+      agentEndpoint: agentEndpoint(plan, config, servers.agents.port),
+      internalAddress: address,
+      queryEndpoint: address,
+    });
+  }
+  await aborted(AbortSignal.any([firstHeld.signal, signal]));
+  signal.throwIfAborted();
+  return {
+    port: servers.api.port,
+    agentPort: servers.agents?.port ?? null,
+    probePort: servers.probes.port,
+    close: async () => {
+      // Balancers first; then no new work; then what is under way; the lease last, since with it others take over.
+      serving.drain();
+      await servers.api.close();
+      await services.close();
+      await servers.agents?.close();
+      await work.end();
+      await keeping.end();
+      await servers.probes.close();
+    },
+  };
+}
+
+/** Whether the process holds its lease: known only once there is a keeper. */
+interface Lease {
+  held: () => boolean;
+}
+
+interface Servers {
+  readonly probes: RunningServer;
+  readonly agents: RunningServer | null;
+  readonly api: RunningServer;
+}
+
+async function listen(
+  { plan, config, store, clock, log }: ControlPlaneOptions,
+  services: Services,
+  shared: {
+    readonly metrics: ReturnType<typeof createMetrics>;
+    readonly serving: ServingStatus;
+    readonly lease: Lease;
+  },
+  started: Close[],
+): Promise<Servers> {
+  const { metrics, serving, lease } = shared;
+  const common = { host: plan.host, metrics, log, clock };
+  const probes = await createProbeServer({
+    ...common,
+    port: plan.probePort,
+    ready: async () => ({
+      ...(await services.ready()),
+      lease: lease.held()
+        ? { ok: true, message: "held" }
+        : { ok: false, message: "not held for certain" },
+    }),
+  });
+  started.push(() => probes.close());
+  const agents =
+    services.health === null
+      ? null
+      : await createGrpcServer({
+          ...common,
+          port: config["Listen.AgentPort"],
+          routes: services.health.agentRoutes,
+          serving,
+        });
+  if (agents !== null) started.push(() => agents.close());
+  const api = await createRpcServer({
+    ...common,
+    port: plan.port,
+    routes: services.routes,
+    services: services.services,
+    policies: services.policies,
+    authenticate: createAuthenticator({ store, clock }),
+    serving,
+  });
+  started.push(() => api.close());
+  return { probes, agents, api };
+}
+
+function supervise(
+  tasks: readonly Task[],
+  options: Omit<SuperviseOptions, "signal">,
+): { readonly end: () => Promise<void> } {
+  const ending = new AbortController();
+  const { done } = superviseTasks(tasks, { ...options, signal: ending.signal });
+  return {
+    end: async () => {
+      ending.abort(new Error("the process is ending"));
+      await done;
+    },
+  };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+}

@@ -1,0 +1,54 @@
+import { homedir } from "node:os";
+import type { Shell, Sink } from "@rollcall/cli";
+
+/** What of Node's process and of the user's signals the command line needs. */
+export interface ProcessShell {
+  readonly shell: Shell;
+  /** Stop listening to signals: a verb that runs for long does so itself. */
+  releaseSignals(): void;
+}
+
+const INTERRUPTED = 130;
+
+/** The shell of this process. The first SIGINT or SIGTERM asks the verb to end, the second ends the process. */
+export function createProcessShell(process: NodeJS.Process): ProcessShell {
+  const interrupted = new AbortController();
+  const onSignal = () => {
+    if (interrupted.signal.aborted) process.exit(INTERRUPTED);
+    interrupted.abort(new Error("interrupted"));
+  };
+  process.on("SIGINT", onSignal);
+  process.on("SIGTERM", onSignal);
+  const shell: Shell = {
+    args: process.argv.slice(2),
+    env: process.env,
+    cwd: process.cwd(),
+    home: homedir(),
+    userId: process.getuid?.() ?? null,
+    runsOn: { node: process.versions.node, platform: `${process.platform}-${process.arch}` },
+    out: createSink(process, process.stdout),
+    err: createSink(process, process.stderr),
+    wallMs: () => Date.now(),
+    interrupted: interrupted.signal,
+  };
+  return {
+    shell,
+    releaseSignals: () => {
+      process.off("SIGINT", onSignal);
+      process.off("SIGTERM", onSignal);
+    },
+  };
+}
+
+function createSink(process: NodeJS.Process, stream: NodeJS.WriteStream): Sink {
+  // `rollcall node list | head` closes the pipe early: nobody is left to tell, and nothing is wrong.
+  stream.on("error", (error: Error & { readonly code?: string }) => {
+    process.exit(error.code === "EPIPE" ? 0 : 1);
+  });
+  return {
+    write: (text) => void stream.write(text),
+    isTerminal: stream.isTTY ?? false,
+    columns: () => stream.columns ?? 0,
+    rows: () => stream.rows ?? 0,
+  };
+}

@@ -1,0 +1,58 @@
+import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
+import { SERVICE_NAMES } from "./service-names.ts";
+
+type Run = (words: readonly string[], shell: Shell, process: NodeJS.Process) => Promise<number>;
+
+/** `up`, `serve` and `agent`. Each is loaded only when it is called. */
+export function createServerVerbs(
+  shell: Shell,
+  process: NodeJS.Process,
+  releaseSignals: () => void,
+): readonly ForeignVerb[] {
+  const verb = (
+    name: string,
+    usage: string,
+    description: string,
+    load: () => Promise<{ readonly run: Run; readonly flags: readonly string[] }>,
+  ): ForeignVerb => ({
+    name,
+    usage,
+    description,
+    run: async (words) => {
+      releaseSignals();
+      const code = await reported(shell, async () => (await load()).run(words, shell, process));
+      // What a server leaves behind, a pool that is closing or a watch of files, must not keep its process.
+      return process.exit(code);
+    },
+    complete: async (words) => {
+      if (name === "serve" && words.length === 1) return SERVICE_NAMES;
+      return words.at(-1)?.startsWith("-") ? (await load()).flags : [];
+    },
+  });
+  return [
+    verb("up", "", "run everything on this machine, with a Postgres of its own", async () => {
+      const { runUp, UP_FLAGS } = await import("./verbs/up.ts");
+      return { run: runUp, flags: UP_FLAGS };
+    }),
+    verb("serve", "<service>", "run one service: registry, health or admin", async () => {
+      const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
+      return { run: runServe, flags: SERVE_FLAGS };
+    }),
+    verb("agent", "", "run the agent of this machine", async () => {
+      const { AGENT_FLAGS, runAgent } = await import("./verbs/agent.ts");
+      return { run: runAgent, flags: AGENT_FLAGS };
+    }),
+  ];
+}
+
+async function reported(shell: Shell, run: () => Promise<number>): Promise<number> {
+  try {
+    return await run();
+  } catch (error) {
+    const known = error instanceof UsageError || error instanceof Failure;
+    shell.err.write(
+      `${known ? error.message : String(error instanceof Error ? error.stack : error)}\n`,
+    );
+    return error instanceof UsageError ? 2 : 1;
+  }
+}

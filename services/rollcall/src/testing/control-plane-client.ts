@@ -1,0 +1,96 @@
+import { readFileSync } from "node:fs";
+import type { DescService } from "@bufbuild/protobuf";
+import { type Client, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type Event, EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import {
+  ConnectionStateSchema,
+  HealthStateSchema,
+  MembershipStateSchema,
+  type Node,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { sendBearer } from "@rollcall/runtime";
+import { eventually } from "./eventually.ts";
+
+/** Where the services are, and the file that holds the token. */
+export interface ClientOptions {
+  readonly registry: string;
+  readonly admin: string;
+  readonly tokenFile: string;
+}
+
+/** The four words that tests look at: "APPROVED CONNECTED HEALTHY". */
+export function statesOf(node: Node): string {
+  const words = [
+    MembershipStateSchema.value[node.membership?.state ?? 0]?.localName,
+    ConnectionStateSchema.value[node.connection?.state ?? 0]?.localName,
+    HealthStateSchema.value[node.health?.state ?? 0]?.localName,
+  ];
+  return words.join(" ");
+}
+
+/** A client of the public API for tests. */
+export class ControlPlaneClient {
+  readonly #options: ClientOptions;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  get registry(): Client<typeof RegistryService> {
+    return this.#client(this.#options.registry, RegistryService);
+  }
+
+  get admin(): Client<typeof AdminService> {
+    return this.#client(this.#options.admin, AdminService);
+  }
+
+  async node(id: string): Promise<Node | null> {
+    const { nodes } = await this.registry.listNodes({ pageSize: 1000 });
+    return nodes.find((node) => node.id === id) ?? null;
+  }
+
+  /** Wait until a node's states are these. */
+  async becomes(id: string, states: string): Promise<Node> {
+    let seen = "";
+    const found = await eventually(`${id} to become ${states}`, async () => {
+      const node = await this.node(id);
+      seen = node === null ? "absent" : statesOf(node);
+      return seen === states ? node : null;
+    }).catch((error: unknown) => {
+      throw new Error(`${String(error)}; it is ${seen}`);
+    });
+    return found;
+  }
+
+  /** All events about a node, oldest first. */
+  async events(subject: string): Promise<readonly Event[]> {
+    const { events } = await this.#client(this.#options.registry, EventService).listEvents({
+      subject,
+      pageSize: 1000,
+    });
+    return events;
+  }
+
+  /** The states of health that a node has gone through, oldest first. */
+  async healthHistory(subject: string): Promise<readonly unknown[]> {
+    const events = await this.events(subject);
+    return events
+      .filter(({ type }) => type === "node.health.changed")
+      .map(({ after }) => after?.health);
+  }
+
+  // Made anew each time: a connection that outlives the server it led to would fail the next call.
+  #client<S extends DescService>(address: string, service: S): Client<S> {
+    const token = readFileSync(this.#options.tokenFile, "utf8").trim();
+    const transport = createConnectTransport({
+      baseUrl: `http://${address}`,
+      httpVersion: "1.1",
+      defaultTimeoutMs: 5000,
+      interceptors: [sendBearer(token)],
+    });
+    return createClient(service, transport);
+  }
+}

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { eventually } from "./eventually.ts";
+
+/** One line of a process's log. */
+export interface LogLine {
+  readonly msg: string;
+  readonly [field: string]: unknown;
+}
+
+const LOADER = fileURLToPath(new URL("../../testing/source-loader.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
+
+/** The words that run the executable from its sources. */
+export const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADER, MAIN];
+
+const running = new Set<RollcallProcess>();
+/** Processes that the ones above started, by the lines in which they said so. */
+const descendants = new Set<number>();
+
+/** A real process of ours, run from its sources. */
+export class RollcallProcess {
+  readonly #child: ChildProcess;
+  readonly #lines: LogLine[] = [];
+  #out = "";
+  #err = "";
+  #rest = "";
+
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+    this.#child = spawn(process.execPath, [...FROM_SOURCE, ...args], {
+      env: { ...cleanEnvironment(), ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+      // Its own group, so that a test can end it without the test ending too.
+      detached: true,
+    });
+    this.#child.stdout?.setEncoding("utf8").on("data", (text: string) => this.#read(text));
+    this.#child.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#err += text;
+    });
+    running.add(this);
+    this.#child.once("exit", () => running.delete(this));
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? -1;
+  }
+
+  /** Everything on standard output. */
+  get out(): string {
+    return this.#out;
+  }
+
+  get err(): string {
+    return this.#err;
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  /** Wait for the end. Answers the exit code, or the signal that ended it. */
+  async exit(): Promise<number | string> {
+    return eventually(`the end of process ${this.pid}\n${this.#out}${this.#err}`, () => {
+      const { exitCode, signalCode } = this.#child;
+      // Code 0 is an answer like any other.
+      return exitCode === null && signalCode === null ? null : [exitCode ?? signalCode ?? 0];
+    }).then(([end]) => end ?? 0);
+  }
+
+  /** Kill it, and wait until it is gone. */
+  async killed(signal: NodeJS.Signals = "SIGKILL"): Promise<number | string> {
+    this.kill(signal);
+    return this.exit();
+  }
+
+  /** Wait for a log line with this message that came after the first `skip` such lines. */
+  async logged(
+    msg: string,
+    fields: Readonly<Record<string, unknown>> = {},
+    skip = 0,
+  ): Promise<LogLine> {
+    return eventually(
+      `"${msg}" in the log of process ${this.pid}`,
+      () =>
+        this.#lines.filter(
+          (line) =>
+            line.msg === msg && Object.entries(fields).every(([key, value]) => line[key] === value),
+        )[skip],
+    ).catch((error: unknown) => {
+      throw new Error(`${String(error)}\n${this.#out}${this.#err}`);
+    });
+  }
+
+  #read(text: string): void {
+    this.#out += text;
+    const parts = (this.#rest + text).split("\n");
+    this.#rest = parts.pop() ?? "";
+    for (const part of parts) {
+      const line = parseLine(part);
+      if (line === null) continue;
+      this.#lines.push(line);
+      const started = line.msg === "local agent started" || line.msg === "postgres started";
+      if (started && typeof line.pid === "number") descendants.add(line.pid);
+    }
+  }
+}
+
+/** End whatever tests have left behind. */
+export async function endAll(): Promise<void> {
+  for (const process of running) process.kill("SIGKILL");
+  for (const pid of descendants) endProcess(pid);
+  descendants.clear();
+  await eventually("the end of all processes", () => running.size === 0);
+}
+
+/** Send a signal to a process that may be gone. */
+export function endProcess(pid: number, signal: NodeJS.Signals = "SIGKILL"): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // Gone already: all that was wanted.
+  }
+}
+
+function parseLine(text: string): LogLine | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    const isLine = typeof value === "object" && value !== null && "msg" in value;
+    return isLine ? (value as LogLine) : null;
+  } catch {
+    // Not of the log.
+    return null;
+  }
+}
+
+/** What the tests' own user has set must not reach the processes. */
+function cleanEnvironment(): Record<string, string> {
+  const kept = Object.entries(process.env).filter(
+    ([name]) => !name.startsWith("ROLLCALL_") && name !== "DATABASE_URL" && name !== "NODE_OPTIONS",
+  );
+  return Object.fromEntries(kept.map(([name, value]) => [name, value ?? ""]));
+}

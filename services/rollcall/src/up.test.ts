@@ -1,0 +1,154 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { readRunFile } from "@rollcall/cli";
+import { statesOf } from "./testing/control-plane-client.ts";
+import { eventually } from "./testing/eventually.ts";
+import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+
+const WELL = "APPROVED CONNECTED HEALTHY";
+
+// One story: each test goes on from what the one before has left.
+describe("rollcall up", () => {
+  let fixture: UpFixture;
+  let up: RollcallProcess;
+  let own: string;
+  let second: RollcallProcess;
+  beforeAll(async () => {
+    fixture = await createUpFixture();
+    up = await fixture.up();
+  });
+  afterAll(() => fixture.dispose());
+
+  it("should show its own machine, approved and HEALTHY, and itself", async () => {
+    const { client } = fixture;
+    own = await eventually("a compute node", async () => {
+      const { nodes } = await client.registry.listNodes({ types: [2] });
+      return nodes[0]?.id;
+    });
+    const node = await client.becomes(own, WELL);
+    expect(node.mayTakeWork).toBe(true);
+    expect(node.info?.cpu?.threads).toBeGreaterThan(0);
+    expect(node.info?.memoryBytes).toBeGreaterThan(0n);
+    const { nodes } = await client.registry.listNodes({ types: [1] });
+    expect(nodes.map(({ id }) => id)).toEqual([expect.stringMatching(/^up-.+-\d+$/)]);
+    expect(nodes.map(statesOf)).toEqual([expect.stringMatching(/^APPROVED CONNECTED/)]);
+  });
+
+  it("should leave what its clients need, for their user alone", () => {
+    const { dataDirectory, server } = fixture;
+    expect(readRunFile(dataDirectory)).toMatchObject({ pid: up.pid, server });
+    for (const file of ["admin-token", "run.json", "agent/node-key.pem"]) {
+      expect([file, statSync(join(dataDirectory, file)).mode & 0o777]).toEqual([file, 0o600]);
+    }
+  });
+
+  it("should answer probes", async () => {
+    const ready = await fetch(`http://${fixture.probes}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({ ready: true });
+    expect((await fetch(`http://${fixture.probes}/livez`)).status).toBe(200);
+    const metrics = await (await fetch(`http://${fixture.probes}/metrics`)).text();
+    expect(metrics).toContain("rollcall_");
+  });
+
+  it("should show an agent that was killed as DISCONNECTED, UNHEALTHY, then UNKNOWN, and leave it down", async () => {
+    const { client } = fixture;
+    second = fixture.agent("second");
+    await client.becomes("second", WELL);
+    const { pid } = await up.logged("local agent started");
+    endProcess(Number(pid));
+    await client.becomes(own, "APPROVED DISCONNECTED HEALTHY");
+    await client.becomes(own, "APPROVED DISCONNECTED UNHEALTHY");
+    await client.becomes(own, "APPROVED DISCONNECTED UNKNOWN");
+    const { command, signal } = await up.logged(
+      "the local agent ended, start it again with this command",
+    );
+    expect(signal).toBe("SIGKILL");
+    expect(command).toBe(
+      `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ${fixture.dataDirectory}/agent`,
+    );
+  });
+
+  it("should show it HEALTHY again when somebody starts it", async () => {
+    ownAgent = fixture.agentOf(join(fixture.dataDirectory, "agent"));
+    await fixture.client.becomes(own, WELL);
+  });
+
+  it("should refuse a second agent with the same state directory", async () => {
+    const third = fixture.agentOf(join(fixture.dataDirectory, "agent"));
+    expect(await third.exit()).toBe(1);
+    expect(third.err).toBe(
+      `an agent of ${fixture.dataDirectory}/agent runs already, as process ${ownAgent.pid}: stop it first, or choose another --state-dir\n`,
+    );
+  });
+
+  it("should survive the death of Postgres: streams go on, nobody is judged, and everything settles", async () => {
+    const before = await fixture.client.node("second");
+    const { pid } = await up.logged("postgres started");
+    endProcess(Number(pid));
+    await up.logged("postgres started", {}, 1);
+    const { node } = await eventually("a decision", () =>
+      fixture.client.admin.cordonNode({ node: "second", reason: "drill" }),
+    );
+    expect(node?.sessionEpoch).toBe(before?.sessionEpoch);
+    expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
+  });
+
+  it("should survive its own death: agents that live on come back and are never judged", async () => {
+    const epochs = await epochsOf("second", own);
+    expect(await up.killed()).toBe("SIGKILL");
+    up = await fixture.up();
+    await up.logged("an agent runs already, left as it is", { pid: ownAgent.pid });
+    await haveComeBack(epochs);
+    expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
+  });
+
+  it("should survive the death of everything at once", async () => {
+    const epochs = await epochsOf("second", own);
+    const { pid } = await up.logged("postgres found running");
+    for (const process of [up, second, ownAgent]) process.kill("SIGKILL");
+    endProcess(Number(pid));
+    await Promise.all([up, second, ownAgent].map((process) => process.exit()));
+    up = await fixture.up();
+    second = fixture.agent("second");
+    await haveComeBack(epochs);
+    // What was decided before is still there.
+    const node = await fixture.client.node("second");
+    expect(node?.scheduling?.holds.map(({ message }) => message)).toEqual(["drill"]);
+    expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
+  });
+
+  it("should end in order when it is told to", async () => {
+    const epochs = await epochsOf("second", own);
+    up.kill("SIGTERM");
+    expect(await up.exit()).toBe(0);
+    await up.logged("ended");
+    expect(readRunFile(fixture.dataDirectory)).toBeNull();
+    up = await fixture.up();
+    await haveComeBack(epochs);
+    const goodbye = (await fixture.client.events(own)).filter(
+      ({ reason }) => reason === "AGENT_SHUTDOWN",
+    );
+    expect(goodbye.map(({ type }) => type)).toContain("node.health.changed");
+    expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
+  });
+
+  /** How often each node's stream has been taken. */
+  async function epochsOf(...ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
+    const nodes = await Promise.all(ids.map((id) => fixture.client.node(id)));
+    return new Map(nodes.map((node) => [node?.id ?? "", node?.sessionEpoch ?? 0n]));
+  }
+
+  /** Each node has opened a new stream since, and is well. */
+  async function haveComeBack(epochs: ReadonlyMap<string, bigint>): Promise<void> {
+    for (const [id, epoch] of epochs) {
+      await eventually(`a new stream of ${id}`, async () => {
+        const node = await fixture.client.node(id);
+        return node !== null && node.sessionEpoch > epoch;
+      });
+      await fixture.client.becomes(id, WELL);
+    }
+  }
+});

@@ -1,0 +1,41 @@
+import { describe, expect, it } from "@jest/globals";
+import { type AgentExit, decideAfterExit } from "./after-exit.ts";
+
+const CRASH: AgentExit = { code: 1, signal: null, ranMs: 10, crashes: 0 };
+
+describe("decideAfterExit()", () => {
+  it.each(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"])(
+    "should leave an agent down that was ended by %s",
+    (signal) => {
+      expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toEqual({ kind: "stay-down" });
+    },
+  );
+
+  it.each([0, 2])("should leave an agent down that ended with code %d", (code) => {
+    expect(decideAfterExit({ ...CRASH, code }, 0)).toEqual({ kind: "stay-down" });
+  });
+
+  it.each(["SIGSEGV", "SIGABRT", "SIGBUS"])(
+    "should restart an agent that crashed by %s",
+    (signal) => {
+      expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toMatchObject({
+        kind: "restart",
+      });
+    },
+  );
+
+  it("should wait longer after each crash, up to a minute, and begin anew after a steady run", () => {
+    const pauses = [0, 1, 2, 20].map((crashes) => decideAfterExit({ ...CRASH, crashes }, 0.999));
+    expect(pauses).toEqual([
+      { kind: "restart", pauseMs: 1499, crashes: 1 },
+      { kind: "restart", pauseMs: 2498, crashes: 2 },
+      { kind: "restart", pauseMs: 4496, crashes: 3 },
+      { kind: "restart", pauseMs: 60_440, crashes: 21 },
+    ]);
+    expect(decideAfterExit({ ...CRASH, crashes: 20, ranMs: 60_000 }, 0)).toEqual({
+      kind: "restart",
+      pauseMs: 500,
+      crashes: 1,
+    });
+  });
+});

@@ -1,0 +1,64 @@
+import { join, relative } from "node:path";
+import type { Shell } from "@rollcall/cli";
+import { type Logger, systemClock } from "@rollcall/runtime";
+import type { Arguments } from "../config/read-arguments.ts";
+import type { LocalAgentOptions } from "./local-agent.ts";
+
+/** What decides how the local agent is started. */
+export interface LocalAgentInput {
+  readonly shell: Pick<Shell, "env" | "cwd">;
+  readonly process: Pick<NodeJS.Process, "execPath" | "execArgv" | "argv">;
+  /** What `up` was told on its own command line. */
+  readonly args: Pick<Arguments, "flags" | "file">;
+  readonly dataDirectory: string;
+  /** HOST:PORT of the API. */
+  readonly server: string;
+  readonly log: Logger;
+}
+
+/** How this program is called from where the user is: "bin/rollcall" in the checkout, else "rollcall". */
+export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string): string {
+  const entry = argv[1] ?? "";
+  if (!entry.endsWith("/rollcall")) return "rollcall";
+  const path = relative(cwd, entry);
+  return path.startsWith("..") || !path.includes("/") ? "rollcall" : path;
+}
+
+/** Flags that mean the same to the agent. */
+const SHARED_FLAGS: readonly string[] = ["log-level", "log-format"];
+const COMPUTE_KEY = /^compute\./i;
+/** Where it works and whom it joins is settled: this is the agent of this `up`. */
+const SETTLED_KEY = /^compute\.(server|statedir)$/i;
+
+/** How `up` keeps its agent: the same program as its own, with what it was told about agents. */
+export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
+  const { shell, process, dataDirectory, server, log } = input;
+  const stateDirectory = join(dataDirectory, "agent");
+  const identity = ["--server", server, "--state-dir", stateDirectory];
+  const args = ["agent", ...forwarded(input.args), ...identity];
+  return {
+    command: {
+      program: process.execPath,
+      args: [...process.execArgv, process.argv[1] ?? "", ...args],
+    },
+    commandForPeople: [programName(process, shell.cwd), ...args].map(quoted).join(" "),
+    stateDirectory,
+    env: shell.env,
+    log,
+    clock: systemClock,
+    random: Math.random,
+  };
+}
+
+function forwarded({ flags, file }: LocalAgentInput["args"]): readonly string[] {
+  const settings = Object.entries(flags).flatMap(([name, value]) => {
+    if (SHARED_FLAGS.includes(name)) return [`--${name}`, String(value)];
+    if (COMPUTE_KEY.test(name) && !SETTLED_KEY.test(name)) return ["--set", `${name}=${value}`];
+    return [];
+  });
+  return file === undefined ? settings : ["--config", file, ...settings];
+}
+
+function quoted(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,92 @@
+import {
+  type AgentConfig,
+  agentKeys,
+  checkAgentConfig,
+  defaultStateDirectory,
+  startAgent,
+} from "@rollcall/agent";
+import { cliVersion, Failure, type Shell, UsageError } from "@rollcall/cli";
+import { runProcess } from "@rollcall/runtime";
+import { configurationPath, loadConfiguration } from "../config/load.ts";
+import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
+import { type Arguments, readArguments } from "../config/read-arguments.ts";
+import { verbFlags } from "../config/verb-flags.ts";
+import { formatVerbHelp } from "../config/verb-help.ts";
+import { openLog } from "../log.ts";
+import { logConfiguration } from "../log-configuration.ts";
+import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
+
+/** The keys that `rollcall agent` reads. */
+export const AGENT_VERB_KEYS = {
+  ...agentKeys,
+  "Log.Level": PROCESS_KEYS["Log.Level"],
+  "Log.Format": PROCESS_KEYS["Log.Format"],
+};
+
+/** Their values. */
+type AgentVerbConfig = AgentConfig & Pick<ProcessConfig, "Log.Level" | "Log.Format">;
+
+/** The flags of `agent`, for completion. */
+export const AGENT_FLAGS = verbFlags(AGENT_VERB_KEYS);
+
+const HELP = {
+  usage: "agent [options]",
+  description:
+    "Run an agent: this machine registers as a compute node, holds its stream, and reports what it has and does.",
+  keys: AGENT_VERB_KEYS,
+  notes: ["--label may be given several times: --label zone=a --label rack=7."],
+};
+
+/** `rollcall agent`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
+export async function runAgent(
+  words: readonly string[],
+  shell: Shell,
+  process: NodeJS.Process,
+): Promise<number> {
+  const args = readArguments(words, AGENT_VERB_KEYS);
+  if (args.help) {
+    shell.out.write(formatVerbHelp(HELP));
+    return 0;
+  }
+  if (args.words.length > 0) throw new UsageError(`agent takes no arguments: '${args.words[0]}'`);
+  const config = await load(args, shell);
+  const log = openLog(config.values, shell, "agent");
+  logConfiguration(config, log);
+  const stateDirectory = config.values["Compute.StateDir"] ?? defaultStateDirectory();
+  const unlock = await lock(stateDirectory, process.pid);
+  endWithParent(process);
+  const code = await runProcess({
+    process,
+    log,
+    start: () => startAgent({ config: config.values, version: cliVersion(), log }),
+  });
+  await unlock();
+  return code;
+}
+
+async function load(args: Arguments, shell: Shell) {
+  const named = Object.keys(shell.env).some((name) => name.startsWith("ROLLCALL_"));
+  const hasMore = named || configurationPath(shell, args.file) !== undefined;
+  // The other services' keys may stand in the same file. Loading them costs memory that an agent without one need not spend.
+  const alsoKnown = hasMore ? (await import("../config/all-keys.ts")).ALL_KEYS : {};
+  return loadConfiguration<AgentVerbConfig>(
+    { keys: AGENT_VERB_KEYS, alsoKnown, check: checkAgentConfig },
+    { shell, file: args.file, flags: args.flags },
+  );
+}
+
+async function lock(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
+  try {
+    return await lockStateDirectory(stateDirectory, pid);
+  } catch (error) {
+    if (error instanceof AgentRunningError) {
+      throw new Failure(`${error.message}: stop it first, or choose another --state-dir`);
+    }
+    throw error;
+  }
+}
+
+/** An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. */
+function endWithParent(process: NodeJS.Process): void {
+  if (process.connected) process.on("disconnect", () => process.exit(1));
+}

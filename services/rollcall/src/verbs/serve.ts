@@ -1,0 +1,116 @@
+import { join } from "node:path";
+import {
+  ADMIN_TOKEN_FILE,
+  cliVersion,
+  findDataDirectory,
+  type Shell,
+  UsageError,
+} from "@rollcall/cli";
+import { type Running, runProcess, systemClock } from "@rollcall/runtime";
+import type { Flags } from "@rollcall/runtime/config";
+import { CONTROL_PLANE_KEYS, loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { readArguments } from "../config/read-arguments.ts";
+import { verbFlags } from "../config/verb-flags.ts";
+import { formatVerbHelp } from "../config/verb-help.ts";
+import { openRecord } from "../control-plane/open-record.ts";
+import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
+import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
+import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import { openLog } from "../log.ts";
+import { logConfiguration } from "../log-configuration.ts";
+import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
+import { exposure } from "../up/banner.ts";
+
+// The local agent belongs to `up` alone.
+const { "Up.Agent": _agent, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
+
+/** The flags of `serve`, for completion. */
+export const SERVE_FLAGS = verbFlags(SERVE_KEYS);
+
+const HELP = {
+  usage: "serve <registry|health|admin> [options]",
+  description:
+    "Run one service of the control plane in a process of its own, against the Postgres that all of them share (--database-url or DATABASE_URL).",
+  keys: SERVE_KEYS,
+  notes: [
+    "--port and --probe-port set Listen.<Service>Port and Listen.<Service>ProbePort:",
+    "registry 7710 and 7791, health 7711 and 7792 (agents' streams on 7701), admin 7712 and 7793.",
+  ],
+};
+
+/** `rollcall serve SERVICE`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
+export async function runServe(
+  words: readonly string[],
+  shell: Shell,
+  process: NodeJS.Process,
+): Promise<number> {
+  const args = readArguments(words, SERVE_KEYS);
+  if (args.help) {
+    shell.out.write(formatVerbHelp(HELP));
+    return 0;
+  }
+  const service = serviceOf(args.words);
+  const flags = withOwnPorts(service, args.flags);
+  const config = await loadControlPlaneConfig({ shell, file: args.file, flags });
+  const { values } = config;
+  const url = values["Database.URL"];
+  if (url === undefined) {
+    throw new UsageError(`serve ${service} needs a Postgres: set DATABASE_URL or --database-url`);
+  }
+  const plan = planServe(service, values);
+  const log = openLog(values, shell, service);
+  logConfiguration(config, log);
+  const start = async (signal: AbortSignal): Promise<Running> => {
+    const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
+    const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
+    if (service === "admin") {
+      const file = join(values.DataDir ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);
+      await provideAdminToken({ store, config: values, file, always: false, log });
+    }
+    const version = cliVersion();
+    const running = await startControlPlane(
+      { plan, config: values, store, version, clock: systemClock, log },
+      signal,
+    );
+    const { port, agentPort, probePort } = running;
+    log.info(
+      { version, host: plan.host, port, agent_port: agentPort, probe_port: probePort },
+      "serving",
+    );
+    if (service === "registry") {
+      const manualApproval = values["Orchestrator.NodeManager.ManualApproval"];
+      for (const warning of exposure({ host: plan.host, manualApproval })) log.warn({}, warning);
+    }
+    return {
+      close: async () => {
+        await running.close();
+        await store.close();
+      },
+    };
+  };
+  return runProcess({ process, log, start });
+}
+
+function serviceOf(words: readonly string[]): ServiceName {
+  const [word, ...more] = words;
+  const service = SERVICE_NAMES.find((name) => name === word);
+  if (service === undefined || more.length > 0) {
+    const given =
+      words.length === 0 ? "no service was named" : `'${words.join(" ")}' is not a service`;
+    throw new UsageError(`${given}, should be one of: ${SERVICE_NAMES.join(", ")}`);
+  }
+  return service;
+}
+
+/** --port and --probe-port mean the service's own. */
+function withOwnPorts(
+  service: ServiceName,
+  { port, "probe-port": probePort, ...flags }: Flags,
+): Flags {
+  const keys = PORT_KEYS[service];
+  return {
+    ...flags,
+    [keys.port]: flags[keys.port] ?? port,
+    [keys.probePort]: flags[keys.probePort] ?? probePort,
+  };
+}

@@ -1,0 +1,181 @@
+import { mkdir } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import {
+  ADMIN_TOKEN_FILE,
+  cliVersion,
+  findDataDirectory,
+  type Shell,
+  UsageError,
+} from "@rollcall/cli";
+import { type Logger, type Running, runProcess, systemClock } from "@rollcall/runtime";
+import { type EmbeddedPostgres, type Store, startEmbeddedPostgres } from "@rollcall/store";
+import {
+  CONTROL_PLANE_KEYS,
+  type ControlPlaneConfig,
+  loadControlPlaneConfig,
+} from "../config/control-plane-config.ts";
+import { type Arguments, readArguments } from "../config/read-arguments.ts";
+import { verbFlags } from "../config/verb-flags.ts";
+import { formatVerbHelp } from "../config/verb-help.ts";
+import { openRecord } from "../control-plane/open-record.ts";
+import { localAddress, planUp } from "../control-plane/process-plan.ts";
+import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
+import { type ControlPlane, startControlPlane } from "../control-plane/start-control-plane.ts";
+import { openLog } from "../log.ts";
+import { logConfiguration } from "../log-configuration.ts";
+import { exposure, formatBanner } from "../up/banner.ts";
+import { keepLocalAgent } from "../up/local-agent.ts";
+import { localAgentOptions, programName } from "../up/local-agent-options.ts";
+import { removeRunFile, writeRunFile } from "../up/run-file.ts";
+
+/** The flags of `up`, for completion. */
+export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
+
+const HELP = {
+  usage: "up [options]",
+  description:
+    "Run everything on this machine: registry, health and admin in one process, a Postgres of its own unless --database-url or DATABASE_URL names one, and an agent, so that this machine is the first node.",
+  keys: CONTROL_PLANE_KEYS,
+  notes: [],
+};
+
+/** Everything that ends in turn: the agent's goodbye, the calls under way, the streams, Postgres. */
+const SHUTDOWN_DEADLINE_MS = 25_000;
+
+/** What the parts of `up` share. */
+interface Up {
+  readonly shell: Shell;
+  readonly process: NodeJS.Process;
+  readonly config: ControlPlaneConfig;
+  readonly args: Arguments;
+  readonly dataDirectory: string;
+  readonly log: Logger;
+}
+
+/** `rollcall up`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
+export async function runUp(
+  words: readonly string[],
+  shell: Shell,
+  process: NodeJS.Process,
+): Promise<number> {
+  const args = readArguments(words, CONTROL_PLANE_KEYS);
+  if (args.help) {
+    shell.out.write(formatVerbHelp(HELP));
+    return 0;
+  }
+  if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
+  const config = await loadControlPlaneConfig({ shell, file: args.file, flags: args.flags });
+  const { values } = config;
+  const log = openLog(values, shell, "up");
+  logConfiguration(config, log);
+  const dataDirectory = resolve(shell.cwd, values.DataDir ?? findDataDirectory(shell));
+  const up: Up = { shell, process, config: values, args, dataDirectory, log };
+  return runProcess({
+    process,
+    log,
+    start: (signal) => startUp(up, signal),
+    shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
+  });
+}
+
+async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
+  const { config, dataDirectory, log } = up;
+  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const postgres =
+    config["Database.URL"] === undefined
+      ? await startEmbeddedPostgres({ dir: join(dataDirectory, "postgres"), log })
+      : null;
+  try {
+    const url = config["Database.URL"] ?? postgres?.url ?? "";
+    const poolSize = config["Database.PoolSize"];
+    const record = { url, poolSize, applicationName: "rollcall up", log, clock: systemClock };
+    const store = await openRecord(record, signal);
+    return await startOnRecord(up, store, postgres, signal).catch(async (error: unknown) => {
+      await store.close();
+      throw error;
+    });
+  } catch (error) {
+    await postgres?.stop();
+    throw error;
+  }
+}
+
+async function startOnRecord(
+  up: Up,
+  store: Store,
+  postgres: EmbeddedPostgres | null,
+  signal: AbortSignal,
+): Promise<Running> {
+  const { config, dataDirectory, log, process } = up;
+  const file = join(dataDirectory, ADMIN_TOKEN_FILE);
+  const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
+  const plan = planUp(config);
+  const version = cliVersion();
+  const running = await startControlPlane(
+    { plan, config, store, version, clock: systemClock, log },
+    signal,
+  );
+  const addresses = addressesOf(plan.host, running);
+  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses });
+  const endAgent = startAgent(up, addresses.server);
+  log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
+  announce(up, { ...addresses, tokenFile });
+  return {
+    close: async () => {
+      await removeRunFile(dataDirectory, process.pid);
+      // First of all, while there is still somebody to hear its goodbye.
+      await endAgent();
+      await running.close();
+      await store.close();
+      await postgres?.stop();
+    },
+  };
+}
+
+function addressesOf(host: string, running: ControlPlane) {
+  return {
+    server: localAddress(host, running.port),
+    agents: localAddress(host, running.agentPort ?? 0),
+    probes: localAddress(host, running.probePort),
+  };
+}
+
+/** Start the agent of this machine. Answers how to end it. */
+function startAgent(up: Up, server: string): () => Promise<void> {
+  if (!up.config["Up.Agent"]) return async () => {};
+  const ending = new AbortController();
+  const options = localAgentOptions({ ...up, server });
+  const done = keepLocalAgent(options, ending.signal).catch((err: unknown) => {
+    up.log.error({ err }, "the local agent cannot be kept");
+  });
+  return async () => {
+    ending.abort(new Error("up is ending"));
+    await done;
+  };
+}
+
+function announce(
+  { shell, config, dataDirectory, log, process }: Up,
+  where: {
+    readonly server: string;
+    readonly agents: string;
+    readonly probes: string;
+    readonly tokenFile: string | null;
+  },
+): void {
+  const host = config["Listen.Host"];
+  const manualApproval = config["Orchestrator.NodeManager.ManualApproval"];
+  for (const warning of exposure({ host, manualApproval })) log.warn({}, warning);
+  if (!shell.out.isTerminal) return;
+  shell.out.write(
+    formatBanner({
+      ...where,
+      version: cliVersion(),
+      host,
+      manualApproval,
+      dataDirectory,
+      tokenFile: where.tokenFile ?? "as configured",
+      program: programName(process, shell.cwd),
+    }),
+  );
+}

@@ -1,0 +1,121 @@
+import type { Package, SourceFile } from "./workspace.ts";
+
+/** What each package may carry in a release: imports point one way. ARCHITECTURE.md shows the same table. */
+export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
+  domain: [],
+  api: [],
+  runtime: ["api"],
+  store: ["domain", "runtime"],
+  wire: ["api", "domain"],
+  events: ["api", "runtime"],
+  testkit: ["api", "domain", "runtime", "store", "wire"],
+  registry: ["api", "domain", "events", "runtime", "store", "wire"],
+  health: ["api", "domain", "runtime", "store", "wire"],
+  admin: ["api", "domain", "runtime", "store", "wire"],
+  agent: ["api", "domain", "runtime", "wire"],
+  cli: ["api", "domain", "runtime", "wire"],
+  rollcall: [
+    ...["api", "domain", "events", "runtime", "store", "wire"],
+    ...["registry", "health", "admin", "agent", "cli"],
+  ],
+  bench: ["api", "domain", "runtime", "store", "wire"],
+};
+
+const MAX_LINES = 300;
+const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
+const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g;
+const GRPC_CODES = new Set([
+  ...["CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND"],
+  ...["ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION"],
+  ...["ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"],
+  "UNAUTHENTICATED",
+]);
+
+/** Dependencies that point the wrong way, for a release or, with the testkit as the one addition, for tests. */
+export function wrongDependencies(one: Package): readonly string[] {
+  const allowed = MAY_DEPEND_ON[one.name];
+  if (allowed === undefined) return [`${one.folder}: has no row in the table of imports`];
+  const inRelease = one.dependencies.filter((name) => !allowed.includes(name));
+  const inTests = one.devDependencies.filter((name) => name !== "testkit");
+  return [
+    ...inRelease.map((name) => `${one.folder}: must not depend on ${name}`),
+    ...inTests.map((name) => `${one.folder}: tests may add the testkit alone, not ${name}`),
+  ];
+}
+
+/** References of a project that differ from its workspace dependencies. */
+export function wrongReferences(one: Package): readonly string[] {
+  return [
+    ...one.dependencies
+      .filter((name) => !one.references.includes(name))
+      .map((name) => `${one.folder}/tsconfig.json: lacks a reference to ${name}`),
+    ...one.references
+      .filter((name) => !one.dependencies.includes(name))
+      .map((name) => `${one.folder}/tsconfig.json: refers to ${name}, which is no dependency`),
+  ];
+}
+
+/** Imports that no dependency allows, or that reach into another package's folder. */
+export function wrongImports(one: Package): readonly string[] {
+  return one.files.flatMap((file) => {
+    const allowed = isTest(file) ? [...one.dependencies, ...one.devDependencies] : one.dependencies;
+    // Tests may climb to their package's folder, where helpers of theirs are; what is released stays in src.
+    const home = isTest(file) ? one.folder : `${one.folder}/src`;
+    const depth = file.path.split("/").length - home.split("/").length - 1;
+    return importsOf(file).flatMap((specifier) => {
+      const [, name] = /^@rollcall\/([^/]+)/.exec(specifier) ?? [];
+      if (name !== undefined && !allowed.includes(name)) {
+        return [`${file.path}: imports ${specifier}, which is no dependency here`];
+      }
+      const climbs = specifier.split("/").filter((part) => part === "..").length;
+      return climbs > depth ? [`${file.path}: reaches too far with ${specifier}`] : [];
+    });
+  });
+}
+
+/** Clocks and chance in the domain, which takes both as values. */
+export function impurities(one: Package): readonly string[] {
+  return one.files
+    .filter((file) => !isTest(file))
+    .flatMap((file) =>
+      [...withoutComments(file.text).matchAll(/\bMath\.random\b|\bDate\b|\bperformance\b/g)].map(
+        ([word]) => `${file.path}: uses ${word}`,
+      ),
+    );
+}
+
+/** Names that are not kebab-case, and files too long to be one thing. */
+export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
+  return files.flatMap((file) => {
+    const path = file.path.split("/").slice(file.path.startsWith("bench") ? 1 : 2);
+    const lines = file.text.split("\n").length - 1;
+    return [
+      ...path
+        .filter((part) => !KEBAB_CASE.test(part))
+        .map((part) => `${file.path}: ${part} is not kebab-case`),
+      ...(lines > MAX_LINES ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`] : []),
+    ];
+  });
+}
+
+/** Values of the ErrorReason enum whose comment does not begin with their gRPC code, as "[NOT_FOUND] ...". */
+export function reasonsWithoutCode(proto: string): readonly string[] {
+  const body = /enum ErrorReason \{([\s\S]*?)\n\}/.exec(proto)?.[1] ?? "";
+  return [...body.matchAll(/((?:^\s*\/\/.*\n)*)^\s*(ERROR_REASON_\w+) = (\d+)/gm)]
+    .filter(([, , , number]) => number !== "0")
+    .filter(([, comment = ""]) => !GRPC_CODES.has(/^\s*\/\/ \[(\w+)\]/.exec(comment)?.[1] ?? ""))
+    .map(([, , name]) => `${name}: its comment does not begin with a code`);
+}
+
+function importsOf(file: SourceFile): readonly string[] {
+  return [...withoutComments(file.text).matchAll(IMPORT)].map(([, specifier = ""]) => specifier);
+}
+
+/** A test, or one of the helpers that tests keep beside src. */
+function isTest(file: SourceFile): boolean {
+  return file.path.endsWith(".test.ts") || file.path.split("/").includes("test");
+}
+
+function withoutComments(text: string): string {
+  return text.replace(/\/\*[\s\S]*?\*\/|(^|\s)\/\/.*$/gm, "$1");
+}

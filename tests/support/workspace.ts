@@ -1,0 +1,83 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+
+/** The folder of the whole workspace. */
+export const workspaceRoot = fileURLToPath(new URL("../..", import.meta.url));
+
+/** One source file, its path relative to the workspace. */
+export interface SourceFile {
+  readonly path: string;
+  readonly text: string;
+}
+
+/** One package of the workspace, as its folder says it is. */
+export interface Package {
+  /** The name without its scope, equal to the folder's. */
+  readonly name: string;
+  readonly folder: string;
+  /** Workspace packages that a release of this package carries. */
+  readonly dependencies: readonly string[];
+  /** Workspace packages that only its tests use. */
+  readonly devDependencies: readonly string[];
+  /** Names of the packages whose projects its tsconfig refers to. */
+  readonly references: readonly string[];
+  /** Sources written by hand: generated ones are left out. */
+  readonly files: readonly SourceFile[];
+}
+
+const SCOPE = "@rollcall/";
+const GENERATED = /\/gen\//;
+
+/** Reads every package under libs/ and services/, and bench. */
+export function readPackages(): readonly Package[] {
+  const folders = ["libs", "services"].flatMap((parent) =>
+    readdirSync(join(workspaceRoot, parent)).map((name) => `${parent}/${name}`),
+  );
+  return [...folders, "bench"]
+    .filter((folder) => existsSync(join(workspaceRoot, folder, "package.json")))
+    .map(readPackage);
+}
+
+/** Reads the TypeScript sources under a folder of the workspace, tests included, generated ones left out. */
+export function readSources(folder: string): readonly SourceFile[] {
+  const absolute = join(workspaceRoot, folder);
+  if (!existsSync(absolute)) return [];
+  return readdirSync(absolute, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && /\.[mc]?[jt]s$/.test(entry.name))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((path) => relative(workspaceRoot, path))
+    .filter((path) => !GENERATED.test(path) && !path.includes("node_modules"))
+    .sort()
+    .map((path) => ({ path, text: readFileSync(join(workspaceRoot, path), "utf8") }));
+}
+
+/** Reads a file of the workspace that holds plain JSON. */
+export function readJson(path: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(readFileSync(join(workspaceRoot, path), "utf8")) as Record<string, unknown>;
+}
+
+/** The folders that a tsconfig refers to, relative to the workspace. */
+export function referencesOf(tsconfig: string): readonly string[] {
+  const references = (readJson(tsconfig).references ?? []) as readonly { path: string }[];
+  return references.map(({ path }) => join(dirname(tsconfig), path));
+}
+
+function readPackage(folder: string): Package {
+  const manifest = readJson(`${folder}/package.json`);
+  return {
+    name: basename(folder),
+    folder,
+    dependencies: workspaceNames(manifest.dependencies),
+    devDependencies: workspaceNames(manifest.devDependencies),
+    references: referencesOf(`${folder}/tsconfig.json`).map((path) => basename(path)),
+    files: [...readSources(`${folder}/src`), ...readSources(`${folder}/test`)],
+  };
+}
+
+function workspaceNames(dependencies: unknown): readonly string[] {
+  return Object.keys((dependencies ?? {}) as object)
+    .filter((name) => name.startsWith(SCOPE))
+    .map((name) => name.slice(SCOPE.length))
+    .sort();
+}

@@ -1,0 +1,151 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "@jest/globals";
+import {
+  impurities,
+  reasonsWithoutCode,
+  untidyFiles,
+  wrongDependencies,
+  wrongImports,
+  wrongReferences,
+} from "./support/tidy-rules.ts";
+import {
+  type Package,
+  readPackages,
+  readSources,
+  referencesOf,
+  workspaceRoot,
+} from "./support/workspace.ts";
+
+const packages = readPackages();
+
+describe("the workspace", () => {
+  it("should let dependencies point one way", () => {
+    expect(packages.flatMap(wrongDependencies)).toEqual([]);
+  });
+
+  it("should import only what is declared, and nothing across folders", () => {
+    expect(packages.flatMap(wrongImports)).toEqual([]);
+  });
+
+  it("should refer in each project to its workspace dependencies and to nothing else", () => {
+    expect(packages.flatMap(wrongReferences)).toEqual([]);
+  });
+
+  it("should build every package from the root project", () => {
+    const folders = packages.map(({ folder }) => folder);
+    expect([...referencesOf("tsconfig.json")].sort()).toEqual([...folders].sort());
+  });
+
+  it("should keep clocks and chance out of the domain", () => {
+    expect(packages.filter(({ name }) => name === "domain").flatMap(impurities)).toEqual([]);
+  });
+
+  it("should have short files with names in kebab-case", () => {
+    const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
+    expect(untidyFiles(files)).toEqual([]);
+  });
+
+  it("should give every error reason its code", () => {
+    const proto = "proto/rollcall/node/v1/error_reason.proto";
+    expect(reasonsWithoutCode(readFileSync(join(workspaceRoot, proto), "utf8"))).toEqual([]);
+  });
+});
+
+describe("wrongDependencies()", () => {
+  it("should name a release that carries the testkit, and a service that carries a service", () => {
+    const admin = { ...tidy("admin"), dependencies: ["registry", "store", "testkit"] };
+    expect(wrongDependencies(admin)).toEqual([
+      "services/admin: must not depend on registry",
+      "services/admin: must not depend on testkit",
+    ]);
+  });
+
+  it("should name a package that is not in the table", () => {
+    expect(wrongDependencies(tidy("stray"))).toHaveLength(1);
+  });
+});
+
+describe("wrongReferences()", () => {
+  it("should name what is missing and what is too much", () => {
+    const admin = { ...tidy("admin"), dependencies: ["api"], references: ["store"] };
+    expect(wrongReferences(admin)).toHaveLength(2);
+  });
+});
+
+describe("wrongImports()", () => {
+  const file = (path: string, text: string): Package => ({
+    ...tidy("admin"),
+    dependencies: ["store"],
+    devDependencies: ["testkit"],
+    files: [{ path: `services/admin/src/${path}`, text }],
+  });
+
+  it.each([
+    ["app.ts", 'import { a } from "@rollcall/testkit";'],
+    ["app.ts", 'const a = await import("@rollcall/registry");'],
+    ["rpc/a.ts", 'export { a } from "../../../registry/src/a.ts";'],
+    ["rpc/a.test.ts", 'export { a } from "../../../registry/src/a.ts";'],
+    ["rpc/a.ts", 'import { a } from "../../test/a.ts";'],
+    ["app.ts", 'import type {\n  A,\n} from "../../../libs/store/src/a.ts";'],
+  ])("should refuse in %s: %s", (path, text) => {
+    expect(wrongImports(file(path, text))).toHaveLength(1);
+  });
+
+  it.each([
+    ["app.test.ts", 'import { a } from "@rollcall/testkit";'],
+    ["app.ts", 'import { a } from "@rollcall/store";\n// from "@rollcall/registry"'],
+    ["rpc/a.ts", 'import { a } from "../app.ts";'],
+    ["rpc/a.test.ts", 'import { a } from "../../test/a.ts";'],
+  ])("should allow in %s: %s", (path, text) => {
+    expect(wrongImports(file(path, text))).toEqual([]);
+  });
+});
+
+describe("impurities()", () => {
+  it("should name clocks and chance, but not words in comments", () => {
+    const text = "/** Date */\nconst a = Date.now(); // performance\nconst b = Math.random();\n";
+    const domain = { ...tidy("domain"), files: [{ path: "libs/domain/src/a.ts", text }] };
+    expect(impurities(domain)).toHaveLength(2);
+  });
+});
+
+describe("untidyFiles()", () => {
+  it("should name long files and other names", () => {
+    const files = [
+      { path: "libs/domain/src/nodeId.ts", text: "" },
+      { path: "libs/domain/src/node-id.test.ts", text: "\n".repeat(300) },
+      { path: "libs/domain/src/long.ts", text: "\n".repeat(301) },
+    ];
+    expect(untidyFiles(files)).toEqual([
+      "libs/domain/src/nodeId.ts: nodeId.ts is not kebab-case",
+      "libs/domain/src/long.ts: has 301 lines; 300 at most",
+    ]);
+  });
+});
+
+describe("reasonsWithoutCode()", () => {
+  it("should name a value whose comment has no code, or none that gRPC has", () => {
+    const proto = [
+      "enum ErrorReason {",
+      "  // Never sent.",
+      "  ERROR_REASON_UNSPECIFIED = 0;",
+      "  // [NOT_FOUND] Good.",
+      "  ERROR_REASON_GOOD = 1;",
+      "  // Bad.",
+      "  ERROR_REASON_BARE = 2;",
+      "  // [MISSING] Worse.",
+      "  ERROR_REASON_WORSE = 3;",
+      "}",
+    ].join("\n");
+    expect(reasonsWithoutCode(proto).map((line) => line.split(":")[0])).toEqual([
+      "ERROR_REASON_BARE",
+      "ERROR_REASON_WORSE",
+    ]);
+  });
+});
+
+function tidy(name: string): Package {
+  const none = { dependencies: [], devDependencies: [], references: [], files: [] };
+  return { name, folder: `services/${name}`, ...none };
+}
