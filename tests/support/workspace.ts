@@ -53,7 +53,7 @@ export function readSources(folder: string): readonly SourceFile[] {
 }
 
 /** Reads a file of the workspace that holds plain JSON. */
-export function readJson(path: string): Readonly<Record<string, unknown>> {
+function readJson(path: string): Readonly<Record<string, unknown>> {
   return JSON.parse(readFileSync(join(workspaceRoot, path), "utf8")) as Record<string, unknown>;
 }
 

@@ -10,7 +10,7 @@ const GPUS = [0, 1];
 const STREAM_ID = 1;
 
 /** A Beat with the usage of a machine with two GPUs, as an agent sends it: totals only in the first of a stream. */
-export function beatRequest(sequence: number): HeartbeatRequest {
+function beatRequest(sequence: number): HeartbeatRequest {
   const totals = sequence === 1;
   const wobble = sequence % 10;
   return create(HeartbeatRequestSchema, {

@@ -13,7 +13,7 @@ import type { BeatFrames } from "./beat-frames.ts";
 import { Http2Connection } from "./http2-connection.ts";
 import { messageFrame } from "./http2-frames.ts";
 
-export const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
+const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
 
 // An Ack is told by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not decoded.
 const ACK_TAG = (HeartbeatResponseSchema.field.ack.number << 3) | 2;

@@ -26,7 +26,7 @@ export class LoadProcess<Order extends object, Outcome> {
   }
 
   async stop(): Promise<void> {
-    if (this.#child.exitCode !== null) return;
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const exit = once(this.#child, "exit");
     this.#child.kill("SIGKILL");
     await exit;

@@ -6,7 +6,7 @@ import { startDatabase, withClient } from "../servers/database.ts";
 import { startService } from "../servers/rollcall.ts";
 
 const CONNECTIONS = 64;
-const WARM_UP_NODES = 500;
+const WARM_UP_NODES = 2_000;
 const AIM_PER_SECOND = 500;
 const COMMITTERS = 16;
 

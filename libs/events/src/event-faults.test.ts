@@ -6,7 +6,7 @@ import { EventPublisher } from "./event-publisher.ts";
 import { LogFollower } from "./testing/log-follower.ts";
 import { describeWithNats, startTestNats, type TestNats } from "./testing/nats-server.ts";
 import { LOG_ID } from "./testing/outward-events.ts";
-import { distinctRevisions, readStream } from "./testing/read-stream.ts";
+import { distinctRevisions, readStoredEvents } from "./testing/read-stream.ts";
 import { STREAM, testLink } from "./testing/test-link.ts";
 import { until } from "./testing/until.ts";
 
@@ -88,7 +88,7 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
 
   const expectExactlyTheLog = async () => {
     await until("all is published", () => follower.cursor === follower.newest);
-    const revisions = distinctRevisions(await readStream(await manager(), STREAM.name));
+    const revisions = distinctRevisions(await readStoredEvents(nats));
     const all = Array.from({ length: Number(follower.newest) }, (_, index) => BigInt(index + 1));
     expect(revisions).toEqual(all);
   };

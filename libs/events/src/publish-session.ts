@@ -83,8 +83,9 @@ export class PublishSession {
       futile = run.acknowledged > 0 ? 0 : futile + 1;
       failure = run.failure === null ? this.#failure() : await this.#recover(run.failure, futile);
     }
-    if (failure === null && !this.#options.stream.isExclusive)
+    if (failure === null && done > 0 && !this.#options.stream.isExclusive) {
       failure = await this.#lossInBetween();
+    }
     if (failure !== null) {
       this.#options.metrics.failed();
       this.end(failure);

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
-import { ErrorReason, ErrorReasonSchema } from "@rollcall/api";
+import { ErrorReason, ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 import { describeError, reasonOf, refuse } from "./errors.ts";
 

@@ -3,7 +3,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { type Status, StatusSchema } from "@rollcall/api/google/rpc/status_pb";
 
 /** What a grpc-js client gives for a call that failed; its ServiceError fits. */
-export interface GrpcServiceError {
+interface GrpcServiceError {
   readonly code: number;
   readonly details: string;
   readonly metadata?: { get(key: string): readonly (string | Uint8Array)[] };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { HealthService } from "@rollcall/api";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { bearerOf, roleSuffices } from "./auth.ts";
 import { definePolicies, policyProblems } from "./policy.ts";
 

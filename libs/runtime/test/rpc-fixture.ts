@@ -12,7 +12,11 @@ import {
   createGrpcWebTransport,
   Http2SessionManager,
 } from "@connectrpc/connect-node";
-import { GetNodeResponseSchema, HealthService, RegistryService } from "@rollcall/api";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  GetNodeResponseSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { Caller } from "../src/auth.ts";
 import { sendBearer } from "../src/bearer.ts";
 import { createMetrics, type MetricsRegistry } from "../src/metrics.ts";
@@ -46,10 +50,11 @@ const TOKENS: Readonly<Record<string, Caller>> = {
   "admin-token": { kind: "token", id: "a1", role: "admin" },
 };
 
-export type TransportKind = "grpc" | "grpc-web" | "connect" | "connect-http1";
+export type TransportKind = "grpc" | "grpc-web" | "grpc-web-http1" | "connect" | "connect-http1";
 export const TRANSPORT_KINDS: readonly TransportKind[] = [
   "grpc",
   "grpc-web",
+  "grpc-web-http1",
   "connect",
   "connect-http1",
 ];
@@ -109,6 +114,8 @@ export class RpcFixture {
     const interceptors = token === undefined ? [] : [sendBearer(token)];
     const base = { baseUrl: this.url, interceptors };
     if (kind === "connect-http1") return createConnectTransport({ ...base, httpVersion: "1.1" });
+    // As browsers speak it, which know no cleartext HTTP/2.
+    if (kind === "grpc-web-http1") return createGrpcWebTransport({ ...base, httpVersion: "1.1" });
     const sessionManager = new Http2SessionManager(this.url);
     this.#sessions.push(sessionManager);
     if (kind === "grpc") return createGrpcTransport({ ...base, sessionManager });

@@ -1,6 +1,5 @@
 import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcall/domain";
 import { sql } from "kysely";
-import { appendEvents } from "./events.ts";
 import { toConnection } from "./node-record.ts";
 import { type HeldNode, toHeldNode } from "./sessions.ts";
 import type { Store, Tx } from "./store.ts";
@@ -21,7 +20,7 @@ export async function adoptOrphans(
   replicaId: string,
   limit: number,
 ): Promise<readonly AdoptedNode[]> {
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const rows = await takeOrphans(tx, replicaId, limit);
     const adopted = rows.map((row) => toAdopted(row, replicaId));
     const events = adopted.flatMap(({ nodeId, connection, connectionBefore }, index) => {
@@ -29,9 +28,9 @@ export async function adoptOrphans(
       if (row === undefined || connectionBefore === connection.state) return [];
       return [connectionEvent({ subject: nodeId, before: toConnection(row), after: connection })];
     });
-    await appendEvents(tx, events);
-    return adopted;
+    return { result: adopted, events };
   });
+  return result;
 }
 
 /** A session as it was before it was taken, but for its epoch, which is the new one. */
@@ -83,7 +82,7 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       returning s.node_id, s.epoch
     )
     select
-      taken.node_id, taken.epoch, before.replica_id as previous_replica_id, now() as now,
+      taken.node_id, taken.epoch, before.replica_id as previous_replica_id, now()::timestamptz(3) as now,
       before.marked,
       before.connection, before.connection_since, before.connection_reason,
       before.connection_message, before.connection_actor,

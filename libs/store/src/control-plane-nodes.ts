@@ -6,7 +6,6 @@ import {
   type NewEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { appendEvents } from "./events.ts";
 import type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
 import { insertNode, lockNode, removeNode, saveInfo } from "./nodes.ts";
 import type { Store, Tx } from "./store.ts";
@@ -35,12 +34,12 @@ export interface LostOrchestrator {
 
 /** Show this process as an approved, connected ORCHESTRATOR node. False when the id belongs to a compute node. */
 export async function joinAsOrchestrator(store: Store, node: OrchestratorNode): Promise<boolean> {
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
     const known = await lockNode(tx, node.nodeId);
     if (known === null) events.push(...(await register(tx, node)));
     const current = known ?? (await lockNode(tx, node.nodeId));
-    if (current === null || current.type !== "ORCHESTRATOR") return false;
+    if (current === null || current.type !== "ORCHESTRATOR") return { result: false, events: [] };
     await saveInfo(tx, node.nodeId, {
       info: node.info,
       digest: node.infoDigest,
@@ -67,9 +66,9 @@ export async function joinAsOrchestrator(store: Store, node: OrchestratorNode): 
     if (current.connection.state !== after.state) {
       events.push(connectionEvent({ subject: node.nodeId, before: current.connection, after }));
     }
-    await appendEvents(tx, events);
-    return true;
+    return { result: true, events };
   });
+  return result;
 }
 
 /** Show the orchestrators of this instance as DISCONNECTED; the events of those that were not, for the caller to append. */
@@ -105,7 +104,7 @@ export async function expireOrchestrators(
   store: Store,
   olderThanMs: number,
 ): Promise<readonly string[]> {
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const { rows } = await sql<{ node_id: string }>`
       select node_id
       from node_sessions
@@ -131,9 +130,9 @@ export async function expireOrchestrators(
       });
       events.push({ ...event, reason: removal.reason });
     }
-    await appendEvents(tx, events);
-    return events.map(({ subject }) => subject);
+    return { result: events.map(({ subject }) => subject), events };
   });
+  return result;
 }
 
 /** No event when somebody else took the id meanwhile. */

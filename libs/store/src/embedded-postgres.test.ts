@@ -1,5 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmod, cp, mkdir, mkdtemp, readFile, realpath, rm, stat, writeFile } from "node:fs/promises";
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  realpath,
+  rm,
+  stat,
+  writeFile,
+} from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -116,21 +126,24 @@ describe("startEmbeddedPostgres()", () => {
     await expect(query(first.url, "select 1")).rejects.toThrow("ECONNREFUSED");
   });
 
-  it.each([false, true])("should bring the server back when it is killed (adopted: %s)", async (adopted) => {
-    const dir = newDir();
-    let server = await start(dir);
-    if (adopted) {
-      await server.release();
-      server = await start(dir);
-    }
-    await query(server.url, "create table kept (n int)");
-    const killed = server.pid;
-    process.kill(killed ?? 0, "SIGKILL");
-    await eventually(async () => {
-      expect(await query(server.url, "select * from kept")).toEqual([]);
-      expect(server.pid).not.toBe(killed);
-    });
-  });
+  it.each([false, true])(
+    "should bring the server back when it is killed (adopted: %s)",
+    async (adopted) => {
+      const dir = newDir();
+      let server = await start(dir);
+      if (adopted) {
+        await server.release();
+        server = await start(dir);
+      }
+      await query(server.url, "create table kept (n int)");
+      const killed = server.pid;
+      process.kill(killed ?? 0, "SIGKILL");
+      await eventually(async () => {
+        expect(await query(server.url, "select * from kept")).toEqual([]);
+        expect(server.pid).not.toBe(killed);
+      });
+    },
+  );
 
   it("should keep the server when one of its backends is killed", async () => {
     const server = await start(newDir());

@@ -29,7 +29,7 @@ export interface EmbeddedPostgresOptions {
   /** Server settings added when the data directory is made, such as `{ fsync: "off" }` in tests. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
-  /** Tests only: behave as where user namespaces are missing. */
+  /** When this process is root: run the server as another user rather than in a user namespace, as where there are none. */
   readonly withoutNamespaces?: boolean;
 }
 

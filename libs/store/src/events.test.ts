@@ -20,7 +20,7 @@ function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): N
     subject,
     actor: "system",
     reason: "TESTED",
-    message: "it's a \"test\"",
+    message: 'it\'s a "test"',
     before: null,
     after: { membership: "PENDING" },
   };
@@ -68,7 +68,10 @@ describe("appendEvents()", () => {
     const { store } = database;
     const last = await store.transaction(async (tx) => {
       const revision = await appendEvents(tx, []);
-      const { rows } = await sql`select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`.execute(tx);
+      const { rows } =
+        await sql`select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`.execute(
+          tx,
+        );
       expect(rows).toHaveLength(0);
       return revision;
     });

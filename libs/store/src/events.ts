@@ -1,5 +1,5 @@
 import type { EventType, Json, NewEvent } from "@rollcall/domain";
-import { type SqlBool, sql } from "kysely";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "./store.ts";
 
 /** An event of the log. */
@@ -22,6 +22,12 @@ export interface ReadEventsOptions {
   readonly types?: readonly EventType[];
   /** Only events about this subject; absent means all. */
   readonly subject?: string;
+  /** Only events by this actor; absent means all. */
+  readonly actor?: string;
+  /** Only events at this wall time or later; absent means all. */
+  readonly fromMs?: number;
+  /** Only events before this wall time; absent means all. */
+  readonly untilMs?: number;
 }
 
 /** A piece of the log. */
@@ -46,9 +52,7 @@ export async function appendEvents(tx: Tx, events: readonly NewEvent[]): Promise
 
 /** Events above a revision, in order. */
 export async function readEvents(db: Db, options: ReadEventsOptions): Promise<EventBatch> {
-  const { after, limit, types, subject } = options;
-  const ofType = types === undefined ? sql<SqlBool>`true` : sql<SqlBool>`type = any(${types})`;
-  const ofSubject = subject === undefined ? sql<SqlBool>`true` : sql<SqlBool>`subject = ${subject}`;
+  const { after, limit } = options;
   // The head is read by the same statement, hence from the same snapshot: up to there nothing can be missing.
   const { rows } = await sql<EventRow | HeadRow>`
     select head.revision as head, e.*
@@ -56,7 +60,7 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
     left join lateral (
       select revision, id, at, type, subject, actor, reason, message, before, after
       from events
-      where revision > ${after} and ${ofType} and ${ofSubject}
+      where revision > ${after} and ${sql.join(conditionsOf(options), sql` and `)}
       order by revision
       limit ${limit}
     ) as e on true
@@ -72,6 +76,18 @@ export async function currentRevision(db: Db): Promise<bigint> {
   const { rows } = await sql<{ revision: bigint }>`
     select coalesce(max(revision), 0) as revision from events`.execute(db);
   return rows[0]?.revision ?? 0n;
+}
+
+function conditionsOf(options: ReadEventsOptions): readonly RawBuilder<SqlBool>[] {
+  const { types, subject, actor, fromMs, untilMs } = options;
+  return [
+    sql<SqlBool>`true`,
+    ...(types === undefined ? [] : [sql<SqlBool>`type = any(${types})`]),
+    ...(subject === undefined ? [] : [sql<SqlBool>`subject = ${subject}`]),
+    ...(actor === undefined ? [] : [sql<SqlBool>`actor = ${actor}`]),
+    ...(fromMs === undefined ? [] : [sql<SqlBool>`at >= ${new Date(fromMs)}`]),
+    ...(untilMs === undefined ? [] : [sql<SqlBool>`at < ${new Date(untilMs)}`]),
+  ];
 }
 
 interface HeadRow {

@@ -18,11 +18,22 @@ afterAll(async () => {
 });
 
 function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): NewEvent {
-  return { type, subject, actor: "system", reason: "TESTED", message: "", before: null, after: null };
+  return {
+    type,
+    subject,
+    actor: "system",
+    reason: "TESTED",
+    message: "",
+    before: null,
+    after: null,
+  };
 }
 
 /** A feed that notes what it delivers. */
-async function follow(store: Store, options: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
+async function follow(
+  store: Store,
+  options: { types?: NewEvent["type"][]; batchSize?: number } = {},
+) {
   const after = await currentRevision(store.db);
   const feed = new EventFeed({ store, log: silentLogger, ...options });
   const seen: StoredEvent[] = [];
@@ -77,13 +88,18 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
     const subjects = Array.from({ length: size }, (_, item) => `t${number}.${item}`);
     const target = done + 3;
     await store.transaction(async (tx) => {
-      await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(tx);
+      await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(
+        tx,
+      );
       if (kind < 0.2) {
         // Slow before: later transactions overtake it. The last ones have nobody left to wait for.
         await eventually(() => expect(done >= target || next >= storm.transactions).toBe(true));
       }
       if (kind > 0.9) throw ROLLED_BACK;
-      await appendEvents(tx, subjects.map((subject) => eventOf(subject)));
+      await appendEvents(
+        tx,
+        subjects.map((subject) => eventOf(subject)),
+      );
       if (kind > 0.5 && kind < 0.7) {
         // Slow after: it holds its revisions, uncommitted, while readers look.
         for (let look = 0; look < 5; look += 1) await currentRevision(store.db);
@@ -148,7 +164,10 @@ describe("append_events()", () => {
     expect(await committed(store, after)).toEqual([]);
     letFirstCommit();
     expect(await second).toBeGreaterThan(await first);
-    expect((await committed(store, after)).map(({ subject }) => subject)).toEqual(["first", "second"]);
+    expect((await committed(store, after)).map(({ subject }) => subject)).toEqual([
+      "first",
+      "second",
+    ]);
   });
 });
 
@@ -191,7 +210,9 @@ describe("EventFeed", () => {
     expect(feeds[3]?.seen).toEqual([]);
     for (const subjects of batches) {
       const first = log.findIndex(({ subject }) => subject === subjects[0]);
-      expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(subjects);
+      expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(
+        subjects,
+      );
     }
     await Promise.all(feeds.map(({ feed }) => feed.close()));
   });
@@ -205,7 +226,9 @@ describe("EventFeed", () => {
     await eventually(async () => {
       const { rows } = await sql`
         select from pg_stat_activity
-        where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(store.db);
+        where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(
+        store.db,
+      );
       expect(rows).toHaveLength(1);
     });
     await store.transaction((tx) => appendEvents(tx, [eventOf("knock")]));
@@ -232,12 +255,20 @@ describe("EventFeed", () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     const subjects = Array.from({ length: 7 }, (_, number) => `n${number}`);
-    await store.transaction((tx) => appendEvents(tx, subjects.map((subject) => eventOf(subject))));
+    await store.transaction((tx) =>
+      appendEvents(
+        tx,
+        subjects.map((subject) => eventOf(subject)),
+      ),
+    );
     const feed = new EventFeed({ store, log: silentLogger, batchSize: 3 });
     const batches: string[][] = [];
     feed.subscribe((events) => batches.push(events.map(({ subject }) => subject)));
     await feed.start(after + 1n);
-    expect(batches).toEqual([["n1", "n2", "n3"], ["n4", "n5", "n6"]]);
+    expect(batches).toEqual([
+      ["n1", "n2", "n3"],
+      ["n4", "n5", "n6"],
+    ]);
     expect(feed.position).toBe(await currentRevision(store.db));
     await feed.close();
   });

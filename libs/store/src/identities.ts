@@ -37,6 +37,8 @@ export async function ownerOfKey(db: Db, fingerprint: string): Promise<string | 
 /**
  * Give a node that has none its key. False, and nothing is changed, when another node owns the key: a concurrent
  * registration of the same key waits here for the first one's transaction to end.
+ *
+ * @throws the driver's error when the node has another key.
  */
 export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
   const inserted = await tx

@@ -6,11 +6,18 @@ export {
   type NewAccessToken,
 } from "./access-tokens.ts";
 export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
-export { accessTokenHash, type AuthenticatorOptions, createAuthenticator } from "./authenticator.ts";
+export {
+  type AuthenticatorOptions,
+  accessTokenHash,
+  createAuthenticator,
+} from "./authenticator.ts";
 export { pruneChallenges, useChallenge } from "./challenges.ts";
+export type { Change, CommittedChange } from "./change.ts";
+export { type CompactOptions, compactEvents, compactedRevision } from "./compaction.ts";
 export {
   expireOrchestrators,
   joinAsOrchestrator,
+  type LostOrchestrator,
   type OrchestratorNode,
   orchestratorLost,
 } from "./control-plane-nodes.ts";
@@ -73,7 +80,9 @@ export {
   openSessions,
   type SessionHello,
   type SessionOpening,
+  type SessionOrigin,
 } from "./sessions.ts";
+export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
 export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
 export { type ClusterSummary, clusterSummary } from "./summary.ts";
 export { getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./tombstones.ts";

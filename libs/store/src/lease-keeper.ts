@@ -140,6 +140,8 @@ class Keeper implements LeaseKeeper {
   }
 
   #hold(startMs: number): void {
+    // An answer that took so long proves nothing about now.
+    if (this.#options.clock.nowMs() - startMs >= this.#expiryMs) return;
     const first = this.#heldSinceMs === null;
     this.#heldSinceMs = startMs;
     if (this.#held) return;

@@ -75,9 +75,5 @@ export async function expireLease(
 
 /** Give up a lease one holds. */
 export async function releaseLease(db: Db, name: string, instance: string): Promise<void> {
-  await db
-    .deleteFrom("leases")
-    .where("name", "=", name)
-    .where("instance", "=", instance)
-    .execute();
+  await db.deleteFrom("leases").where("name", "=", name).where("instance", "=", instance).execute();
 }

@@ -3,8 +3,8 @@ import { effectiveLabels, matches, parseSelector, type Selector } from "@rollcal
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import {
-  listNodes,
   type ListNodesOptions,
+  listNodes,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,
@@ -51,8 +51,12 @@ beforeAll(async () => {
     }
     if (!orchestrator && random() < 0.2) await store.transaction((tx) => saveMark(tx, id, by));
     if (random() < 0.2) {
-      await sql`update node_labels set effective = false where node_id = ${id} and key = 'zone'`.execute(store.db);
-      await sql`insert into node_labels values (${id}, 'operator', 'zone', 'op', true)`.execute(store.db);
+      await sql`update node_labels set effective = false where node_id = ${id} and key = 'zone'`.execute(
+        store.db,
+      );
+      await sql`insert into node_labels values (${id}, 'operator', 'zone', 'op', true)`.execute(
+        store.db,
+      );
     }
   }
   const ids = await store.db.selectFrom("nodes").select("id").execute();
@@ -107,19 +111,16 @@ function expected(filter: NodeFilter, orderBy: ListNodesOptions["orderBy"]): rea
     (statuses?.some((status) => status === statusOf(node)) ?? true) &&
     (schedulings?.includes(node.scheduling.state) ?? true) &&
     (ids?.includes(node.id) ?? true) &&
-    matches(
-      selector,
-      new Map(effectiveLabels(node.labels).map(({ key, value }) => [key, value])),
-    );
+    matches(selector, new Map(effectiveLabels(node.labels).map(({ key, value }) => [key, value])));
   const sign = orderBy.descending ? -1 : 1;
-  const valueOf = SORT_VALUES[orderBy.column];
+  const sortValueOf = SORT_VALUES[orderBy.column];
   const compare = (left: string | number, right: string | number) =>
     left === right ? 0 : left < right ? -1 : 1;
   return all
     .filter(isWanted)
     .toSorted(
       (left, right) =>
-        sign * (compare(valueOf(left), valueOf(right)) || compare(left.id, right.id)),
+        sign * (compare(sortValueOf(left), sortValueOf(right)) || compare(left.id, right.id)),
     )
     .map(({ id }) => id);
 }
@@ -210,7 +211,12 @@ describe("listNodes()", () => {
     await store.transaction(async (tx) => {
       for (const node of first.nodes) await removeNode(tx, node, { actor: "system", reason: "X" });
     });
-    const second = await listNodes(store.db, { filter, orderBy: BY_ID, limit: 1, after: first.next });
+    const second = await listNodes(store.db, {
+      filter,
+      orderBy: BY_ID,
+      limit: 1,
+      after: first.next,
+    });
     expect(second.nodes.map(({ id }) => id)).toEqual(["zz2"]);
   });
 });

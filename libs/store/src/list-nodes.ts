@@ -82,7 +82,10 @@ export async function listNodes(db: Db, options: ListNodesOptions): Promise<Node
     limit ${limit + 1}`;
   const { rows: found } = await page.execute(db);
   const shown = found.slice(0, limit);
-  const nodes = await readInOrder(db, shown.map(({ id }) => id));
+  const nodes = await readInOrder(
+    db,
+    shown.map(({ id }) => id),
+  );
   const last = shown.at(-1);
   if (found.length <= limit || last === undefined) return { nodes, next: null };
   const value = orderBy.column === "id" ? {} : { value: toCursorValue(last.sort) };

@@ -111,9 +111,12 @@ describe("findNodeIds()", () => {
     expect(await findNodeIds(store.db, "web-4")).toEqual([]);
   });
 
-  it.each(["", "%", "web%", "we_b'", "x".repeat(64), "é"])("should find nothing for %j", async (ref) => {
-    expect(await findNodeIds(store.db, ref)).toEqual([]);
-  });
+  it.each(["", "%", "web%", "we_b'", "x".repeat(64), "é"])(
+    "should find nothing for %j",
+    async (ref) => {
+      expect(await findNodeIds(store.db, ref)).toEqual([]);
+    },
+  );
 });
 
 describe("lockNode()", () => {

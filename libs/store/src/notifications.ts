@@ -1,5 +1,5 @@
-import { type Clock, type Logger } from "@rollcall/runtime";
 import { fullJitter } from "@rollcall/domain";
+import type { Clock, Logger } from "@rollcall/runtime";
 import pg from "pg";
 import { connectionConfig } from "./pool.ts";
 

@@ -1,10 +1,5 @@
 import type { Logger } from "@rollcall/runtime";
-import type {
-  PostgresCursor,
-  PostgresPool,
-  PostgresPoolClient,
-  PostgresQueryResult,
-} from "kysely";
+import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from "kysely";
 import pg from "pg";
 
 /** How a pool connects. */
@@ -72,10 +67,7 @@ export function createPool(options: PoolOptions): PostgresPool {
 
 function wrap(client: pg.PoolClient): PostgresPoolClient {
   let broken = false;
-  function query<R>(
-    text: string,
-    parameters: readonly unknown[],
-  ): Promise<PostgresQueryResult<R>>;
+  function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
   function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
   function query(text: unknown, parameters: readonly unknown[] = []): unknown {
     if (typeof text !== "string") throw new Error("this pool has no cursors");
@@ -83,7 +75,10 @@ function wrap(client: pg.PoolClient): PostgresPoolClient {
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     try {
-      const result = await client.query(text, [...parameters]);
+      const answer: pg.QueryResult | pg.QueryResult[] = await client.query(text, [...parameters]);
+      // Of several statements in one text the first one's rows are wanted.
+      const result = Array.isArray(answer) ? answer[0] : answer;
+      if (result === undefined) throw new Error("the server answered nothing");
       if (text === "commit" && result.command === "ROLLBACK") {
         throw new Error("transaction was rolled back: an error inside it was not passed on");
       }

@@ -1,7 +1,7 @@
+import type { NewEvent } from "@rollcall/domain";
 import { orchestratorLost } from "./control-plane-nodes.ts";
-import { appendEvents } from "./events.ts";
 import { withdraw } from "./health-replicas.ts";
-import { expireLease, type Lease, releaseLease } from "./leases.ts";
+import { expireLease, type Lease } from "./leases.ts";
 import type { Store, Tx } from "./store.ts";
 
 /**
@@ -9,19 +9,20 @@ import type { Store, Tx } from "./store.ts";
  * all that the process was: its other leases, its addresses, the connection of its node. Whether it ended.
  */
 export async function endLostProcess(store: Store, lease: Lease, actor: string): Promise<boolean> {
-  return store.transaction(async (tx) => {
-    if (!(await expireLease(tx, lease))) return false;
+  const { result } = await store.change(async (tx) => {
+    if (!(await expireLease(tx, lease))) return { result: false, events: [] };
     // A lease that only says who leads says nothing about the process that held it.
-    if (lease.name === lease.instance) await clear(tx, lease.instance, "lease-expired", actor);
-    return true;
+    if (lease.name !== lease.instance) return { result: true, events: [] };
+    return { result: true, events: await clear(tx, lease.instance, "lease-expired", actor) };
   });
+  return result;
 }
 
 /** Give back everything that this process holds, at its own end. */
 export async function endOwnProcess(store: Store, instance: string): Promise<void> {
-  await store.transaction(async (tx) => {
-    await releaseLease(tx, instance, instance);
-    await clear(tx, instance, "goodbye", `replica:${instance}`);
+  await store.change(async (tx) => {
+    const events = await clear(tx, instance, "goodbye", `replica:${instance}`);
+    return { result: null, events };
   });
 }
 
@@ -30,8 +31,8 @@ async function clear(
   instance: string,
   signal: "goodbye" | "lease-expired",
   actor: string,
-): Promise<void> {
+): Promise<readonly NewEvent[]> {
   await tx.deleteFrom("leases").where("instance", "=", instance).execute();
   await withdraw(tx, instance);
-  await appendEvents(tx, await orchestratorLost(tx, { instance, signal, actor }));
+  return orchestratorLost(tx, { instance, signal, actor });
 }

@@ -24,6 +24,7 @@ export interface ClusterTable {
   readonly secret: Buffer;
   readonly log_id: Generated<string>;
   readonly log_origin: string;
+  readonly compacted_revision: Generated<bigint>;
   readonly created_at: Timestamp;
 }
 

@@ -193,7 +193,7 @@ async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<Openi
       returning s.node_id, s.epoch
     )
     select
-      hello."nodeId" as node_id, opened.epoch, now() as now,
+      hello."nodeId" as node_id, opened.epoch, now()::timestamptz(3) as now,
       (select coalesce(max(revision), 0) from events) as revision,
       nodes.info_digest, nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor,

@@ -1,5 +1,6 @@
 import type { Logger } from "@rollcall/runtime";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
+import { type Change, type CommittedChange, commitChange } from "./change.ts";
 import { identifyCluster } from "./cluster.ts";
 import { createPool } from "./pool.ts";
 import type { Database } from "./schema.ts";
@@ -34,6 +35,11 @@ export interface Store {
    * of the connection during the commit leaves open whether it took effect.
    */
   transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T>;
+  /**
+   * Like `transaction`, for changes that are events too: those that `fn` answers are appended and committed in one round trip,
+   * so that the feed lock is held no longer than it must be. `fn` itself appends none.
+   */
+  change<T>(fn: (tx: Tx) => Promise<Change<T>>): Promise<CommittedChange<T>>;
   clusterId(): string;
   /** The secret that all processes of the cluster share, 32 bytes. */
   clusterSecret(): Buffer;
@@ -69,6 +75,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       url,
       applicationName,
       transaction: (fn) => transact(db, fn),
+      change: (fn) => commitChange(db, (connection) => fn(connection as Tx)),
       clusterId: () => identity.clusterId,
       clusterSecret: () => identity.secret,
       logId: () => identity.logId,
@@ -87,7 +94,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
 async function transact<T>(db: Kysely<Database>, fn: (tx: Tx) => Promise<T>): Promise<T> {
   let failure: { readonly error: unknown } | null = null;
   try {
-    return await db.transaction().execute(async (transaction) => {
+    const builder = db.transaction().setIsolationLevel("read committed");
+    return await builder.execute(async (transaction) => {
       try {
         return await fn(transaction as Tx);
       } catch (error) {

@@ -6,7 +6,6 @@ import {
   type NewEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { appendEvents } from "./events.ts";
 import { toConnection, toHealth } from "./node-record.ts";
 import { inRounds } from "./rounds.ts";
 import type { Store, Tx } from "./store.ts";
@@ -40,7 +39,7 @@ export async function writeTransitions(
   items: readonly Transition[],
 ): Promise<ReadonlySet<string>> {
   if (items.length === 0) return new Set();
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const held = new Set<string>();
     const events: NewEvent[] = [];
     for (const round of inRounds(items, (item) => item.nodeId)) {
@@ -51,9 +50,9 @@ export async function writeTransitions(
         if (item !== undefined) events.push(...eventsOf(before, item));
       }
     }
-    await appendEvents(tx, events);
-    return held;
+    return { result: held, events };
   });
+  return result;
 }
 
 type SessionBefore = Parameters<typeof toConnection>[0] &
@@ -122,7 +121,7 @@ async function writeRound(
             wanted.health, wanted.health_reason, wanted.health_message
           )
     )
-    select before.*, now() as now from before order by before.node_id`.execute(tx);
+    select before.*, now()::timestamptz(3) as now from before order by before.node_id`.execute(tx);
   return rows;
 }
 

@@ -20,7 +20,7 @@ describe("createApp()", () => {
       const app = appOf(store);
       const ready = await app.ready();
       expect(isReady(ready)).toBe(true);
-      expect(ready["store"]?.message).toMatch(/^at revision \d+$/);
+      expect(ready.store?.message).toMatch(/^at revision \d+$/);
       await store.close();
       expect(await app.ready()).toEqual({
         store: { ok: false, message: "the record cannot be reached" },

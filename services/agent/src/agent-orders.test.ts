@@ -48,6 +48,7 @@ describe("createAgent(): decisions of operators", () => {
     expect(plane.attempts).toHaveLength(1);
     expect(plane.registrations).toHaveLength(1);
     expect(logged.filter((line) => line.level === "error")).toHaveLength(1);
+    expect(clock.sleeping()).toBe(1);
     await agent.close("stop");
     await harness.ended();
   });

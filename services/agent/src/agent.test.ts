@@ -105,6 +105,27 @@ describe("createAgent(): joining", () => {
     expect(agent.status().membership).toBe("APPROVED");
   });
 
+  it("should say Hello and beat while the machine is still being read, and report when that is done", async () => {
+    let finish = (): void => {};
+    const known = await startKnown();
+    await known.kill();
+    const { plane, keyPair, sentinel } = known;
+    plane.welcome = { nodeInfoWanted: true };
+    harness = createHarness({ plane, keyPair, ...(sentinel && { sentinel }) });
+    const { facts } = harness;
+    Object.defineProperty(harness, "facts", {
+      get: () => new Promise((resolve) => (finish = () => resolve(facts))),
+    });
+    harness.start();
+    await harness.clock.advance(1_999);
+    expect(kindsOf(harness)).toEqual([]);
+    await harness.clock.advance(15_001);
+    expect(kindsOf(harness)).toEqual(["hello", "beat", "beat"]);
+    finish();
+    await settle();
+    expect(kindsOf(harness).at(-1)).toBe("nodeInfo");
+  });
+
   it("should mind no clock: a day's difference is worth a warning, nothing else", async () => {
     const plane = new FakeControlPlane();
     plane.welcome = { serverTime: { seconds: 1_700_000_000n, nanos: 0 } };

@@ -7,7 +7,7 @@ import {
   type ReadyReport,
   type Task,
 } from "@rollcall/runtime";
-import { withdraw } from "@rollcall/store";
+import { currentRevision, withdraw } from "@rollcall/store";
 import { policyOf } from "./config.ts";
 import type { HealthDeps } from "./deps.ts";
 import { createHealthMetrics, type HealthMetrics } from "./metrics.ts";
@@ -53,6 +53,7 @@ export interface HealthApp {
 }
 
 const CLOSE_WITHIN_MS = 5_000;
+const CATCH_UP_WITHIN_MS = 5_000;
 
 /** Create health: who is well. */
 export function createApp(deps: HealthDeps): HealthApp {
@@ -83,12 +84,12 @@ export function createApp(deps: HealthDeps): HealthApp {
       advertisement.call();
     },
     close: async () => {
-      stopFollowing();
       replica.close();
       await within(deps, CLOSE_WITHIN_MS, async () => {
         await transitions.flush();
         await withdraw(store.db, deps.instance);
       });
+      stopFollowing();
     },
   };
 }
@@ -123,7 +124,11 @@ function createParts(deps: HealthDeps) {
     },
   });
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
-  const transitions = new TransitionWriter({ store, replica, metrics, isOpening });
+  const catchUp = async () => {
+    const revision = await currentRevision(store.db);
+    await deps.feed.caughtUpTo(revision, AbortSignal.timeout(CATCH_UP_WITHIN_MS));
+  };
+  const transitions = new TransitionWriter({ store, replica, metrics, isOpening, catchUp });
   const infos = new InfoWriter({ store, replica, validator, onQueued: () => informing.call() });
   const labels = new LabelPusher(store, policy);
   const adoptionOptions = { store, replica, isOpening, clock, log, random };

@@ -8,7 +8,7 @@ import type { StreamLimits } from "./stream/stream-host.ts";
 export interface HealthDeps {
   readonly store: Store;
   /** The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app. */
-  readonly feed: Pick<EventFeed, "subscribe">;
+  readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: HealthConfig;

@@ -1,6 +1,10 @@
 import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
 import { SERVICE_NAMES } from "./service-names.ts";
 
+const KEEP_ALIVE_MS = 60_000;
+const FAILED = 1;
+const MISUSED = 2;
+
 type Run = (words: readonly string[], shell: Shell, process: NodeJS.Process) => Promise<number>;
 
 /** `up`, `serve` and `agent`. Each is loaded only when it is called. */
@@ -46,13 +50,16 @@ export function createServerVerbs(
 }
 
 async function reported(shell: Shell, run: () => Promise<number>): Promise<number> {
+  // What a verb waits for while it ends may be nothing that keeps Node running, such as a child that was let go.
+  const alive = setInterval(() => {}, KEEP_ALIVE_MS);
   try {
     return await run();
   } catch (error) {
     const known = error instanceof UsageError || error instanceof Failure;
-    shell.err.write(
-      `${known ? error.message : String(error instanceof Error ? error.stack : error)}\n`,
-    );
-    return error instanceof UsageError ? 2 : 1;
+    const text = known ? error.message : error instanceof Error ? error.stack : String(error);
+    shell.err.write(`${text}\n`);
+    return error instanceof UsageError ? MISUSED : FAILED;
+  } finally {
+    clearInterval(alive);
   }
 }

@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { readRunFile } from "@rollcall/cli";
 import { statesOf } from "./testing/control-plane-client.ts";
 import { eventually } from "./testing/eventually.ts";
@@ -9,12 +9,16 @@ import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
 
+// Real processes on a busy machine: each wait has its own bound, and a test has several.
+jest.setTimeout(180_000);
+
 // One story: each test goes on from what the one before has left.
 describe("rollcall up", () => {
   let fixture: UpFixture;
   let up: RollcallProcess;
   let own: string;
   let second: RollcallProcess;
+  let ownAgent: RollcallProcess;
   beforeAll(async () => {
     fixture = await createUpFixture();
     up = await fixture.up();

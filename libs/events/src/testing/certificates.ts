@@ -11,9 +11,13 @@ export interface TestCertificates {
   readonly clientKeyFile: string;
 }
 
-/** Make certificates in a directory; null where there is no openssl. */
-export async function makeCertificates(dir: string): Promise<TestCertificates | null> {
-  if (spawnSync("openssl", ["version"]).status !== 0) return null;
+/** Whether certificates can be made here. */
+export function hasOpenssl(): boolean {
+  return spawnSync(OPENSSL, ["version"]).status === 0;
+}
+
+/** Make certificates in a directory. */
+export async function makeCertificates(dir: string): Promise<TestCertificates> {
   const caFile = join(dir, "ca.pem");
   const caKeyFile = join(dir, "ca-key.pem");
   openssl(...NEW_KEY, "-x509", "-subj", "/CN=test authority", "-keyout", caKeyFile, "-out", caFile);
@@ -43,9 +47,10 @@ export async function makeCertificates(dir: string): Promise<TestCertificates | 
   };
 }
 
+const OPENSSL = "openssl";
 const NEW_KEY = ["req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
 
 function openssl(...args: readonly string[]): void {
-  const { status, stderr } = spawnSync("openssl", args, { encoding: "utf8" });
+  const { status, stderr } = spawnSync(OPENSSL, args, { encoding: "utf8" });
   if (status !== 0) throw new Error(`openssl failed: ${stderr}`);
 }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { createAccount, createOperator, createUser, type KeyPair } from "@nats-io/transport-node";
+import { nkeys } from "@nats-io/transport-node";
 
 /** A server's configuration with one operator and one account, and the .creds file of a user of it. */
 export interface JwtSetup {
@@ -9,9 +9,9 @@ export interface JwtSetup {
 
 /** Make everything that a server and a user need to know each other by JWT, as the tool `nsc` does. */
 export function makeJwtSetup(): JwtSetup {
-  const operator = createOperator();
-  const account = createAccount();
-  const user = createUser();
+  const operator = nkeys.createOperator();
+  const account = nkeys.createAccount();
+  const user = nkeys.createUser();
   const operatorJwt = sign(operator, operator, "operator", {});
   const accountJwt = sign(operator, account, "account", {
     limits: { subs: -1, data: -1, payload: -1, imports: -1, exports: -1, conn: -1, leaf: -1 },
@@ -31,7 +31,7 @@ export function makeJwtSetup(): JwtSetup {
   };
 }
 
-function sign(issuer: KeyPair, subject: KeyPair, kind: string, claims: object): string {
+function sign(issuer: nkeys.KeyPair, subject: nkeys.KeyPair, kind: string, claims: object): string {
   const unsigned = {
     iat: Math.floor(Date.now() / 1_000),
     iss: issuer.getPublicKey(),

@@ -37,6 +37,7 @@ export interface TestNatsOptions {
   readonly jetstream?: boolean;
 }
 
+const NATS_SERVER = "nats-server";
 // Ports from 32768 up may be taken by outgoing connections while the server is down.
 const LOWEST_PORT = 20_000;
 const PORTS = 12_000;
@@ -87,7 +88,7 @@ class NatsServerProcess implements TestNats {
   }
 
   async start(): Promise<void> {
-    const started = spawn("nats-server", ["-c", join(this.#dir, "nats.conf")], {
+    const started = spawn(NATS_SERVER, ["-c", join(this.#dir, "nats.conf")], {
       stdio: ["ignore", "ignore", "pipe"],
     });
     this.#process = started;
@@ -147,7 +148,7 @@ class NatsServerProcess implements TestNats {
 let isInstalled: boolean | null = null;
 
 function hasNatsServer(): boolean {
-  isInstalled ??= spawnSync("nats-server", ["--version"]).status === 0;
+  isInstalled ??= spawnSync(NATS_SERVER, ["--version"]).status === 0;
   return isInstalled;
 }
 

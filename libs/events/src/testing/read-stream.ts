@@ -1,4 +1,5 @@
-import type { JetStreamManager } from "@nats-io/jetstream";
+import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
+import { connect } from "@nats-io/transport-node";
 import type { CloudEvent } from "../cloud-event.ts";
 
 /** A message of a stream, as a consumer gets it. */
@@ -7,6 +8,19 @@ export interface ReadMessage {
   readonly messageId: string;
   readonly contentType: string;
   readonly event: CloudEvent;
+}
+
+/** Read everything that a stream of a server holds, in its order, over a connection of its own. */
+export async function readStoredEvents(
+  server: { readonly url: string },
+  name = "ROLLCALL_EVENTS",
+): Promise<readonly ReadMessage[]> {
+  const connection = await connect({ servers: server.url });
+  try {
+    return await readStream(await jetstreamManager(connection), name);
+  } finally {
+    await connection.close();
+  }
 }
 
 /** Read everything that a stream holds, in its order. */

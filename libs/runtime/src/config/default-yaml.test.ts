@@ -29,7 +29,10 @@ const KEYS = defineKeys({
 
 describe("printDefaultYaml()", () => {
   it("should explain every key, sections together", () => {
-    expect(printDefaultYaml(KEYS)).toBe(`Orchestrator:
+    expect(printDefaultYaml(KEYS)).toBe(`# What is written.
+LogLevel: info
+
+Orchestrator:
   # Where to listen.
   Address: "[::1]:7700"
   NodeManager:
@@ -54,9 +57,6 @@ Compute:
 Store:
   # The Postgres to use.
   # Url:
-
-# What is written.
-LogLevel: info
 `);
   });
 

@@ -1,14 +1,14 @@
 import { readFile, stat } from "node:fs/promises";
-import type { ConfigFile } from "./read-yaml.ts";
-
-const LARGEST_BYTES = 1_048_576;
+import { type ConfigFile, LARGEST_FILE_BYTES } from "./read-yaml.ts";
 
 /**
  * Read a configuration file for loadConfig(). The path is how messages name it.
- * Throws when it cannot be read, or is larger than 1 MiB.
+ * Throws when it cannot be read, or is larger than 64 KiB.
  */
 export async function readConfigFile(path: string): Promise<ConfigFile> {
   const { size } = await stat(path);
-  if (size > LARGEST_BYTES) throw new Error(`${path} is larger than 1 MiB: not a configuration`);
+  if (size > LARGEST_FILE_BYTES) {
+    throw new Error(`${path} has ${size} bytes: no configuration is that large`);
+  }
   return { name: path, text: await readFile(path, "utf8") };
 }

@@ -10,11 +10,18 @@ export interface ConfigFile {
   readonly text: string;
 }
 
+/** The largest file that is read. No configuration is larger, and the parser recurses. */
+export const LARGEST_FILE_BYTES = 65_536;
 // No configuration is nested deeper than this; a file of nothing but brackets must not exhaust the stack.
 const DEEPEST = 32;
+// Anchors let a small file stand for an enormous one; no configuration has this many values.
+const MOST_VALUES = 10_000;
 
 /** Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets nothing. */
 export function readYaml(file: ConfigFile, index: KeyIndex): SourceResult {
+  if (file.text.length > LARGEST_FILE_BYTES) {
+    return { assignments: [], problems: [{ where: file.name, message: "the file is too large" }] };
+  }
   return new YamlReader(file, index).read();
 }
 
@@ -25,6 +32,7 @@ class YamlReader {
   readonly #document: Document;
   readonly #assignments: Assignment[] = [];
   readonly #problems: Problem[] = [];
+  #valuesLeft = MOST_VALUES;
 
   constructor(file: ConfigFile, index: KeyIndex) {
     this.#file = file;
@@ -65,7 +73,7 @@ class YamlReader {
     if (found !== undefined && !(this.#index.isSection(path) && isMap(this.#resolve(value)))) {
       if (isUnset(value)) return;
       const written = this.#written(value, 0);
-      if (written === null) this.#problems.push({ where, message: `${path} is nested too deep` });
+      if (written === null) this.#problems.push({ where, message: `${path} holds too much` });
       else this.#assignments.push({ found, written, where });
     } else if (this.#index.isSection(path)) {
       if (!isUnset(value)) this.#section(value, path, depth + 1);
@@ -77,6 +85,8 @@ class YamlReader {
   /** Each leaf of an unknown section is named, since the nearest key of each is what helps. */
   #unknown(path: string, where: string, value: unknown, depth: number): void {
     const resolved = this.#resolve(value);
+    this.#valuesLeft -= 1;
+    if (this.#valuesLeft < 0) return;
     if (!isMap(resolved) || resolved.items.length === 0 || depth > DEEPEST) {
       this.#problems.push(unknownKey(where, path, this.#index.nearest(path)));
       return;
@@ -88,12 +98,18 @@ class YamlReader {
   }
 
   #written(node: unknown, depth: number): Written | null {
+    this.#valuesLeft -= 1;
+    if (depth > DEEPEST || this.#valuesLeft < 0) return null;
     const resolved = this.#resolve(node);
     if (isScalar(resolved)) return String(resolved.value ?? "");
-    if (depth > DEEPEST) return null;
     if (isSeq(resolved)) {
-      const items = resolved.items.map((item) => this.#written(item, depth + 1));
-      return items.every((item) => item !== null) ? items : null;
+      const items: Written[] = [];
+      for (const item of resolved.items) {
+        const written = this.#written(item, depth + 1);
+        if (written === null) return null;
+        items.push(written);
+      }
+      return items;
     }
     const entries: [string, Written][] = [];
     for (const { key, value } of isMap(resolved) ? resolved.items : []) {

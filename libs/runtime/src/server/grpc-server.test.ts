@@ -5,15 +5,17 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { type ClientDuplexStream, credentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import {
-  GrpcHealth,
+  Health as GrpcHealth,
   HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus as Serving,
+} from "@rollcall/api/grpc/health/v1/health_pb";
+import {
   HealthService,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
-  HealthCheckResponse_ServingStatus as Serving,
-} from "@rollcall/api";
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import { captureLog } from "../../test/log-capture.ts";
 import { failureOf } from "../../test/rpc-fixture.ts";
 import { until } from "../../test/until.ts";

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import {
   create,
@@ -10,7 +11,9 @@ import {
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { HealthService, RegistryService, ServerReflection } from "@rollcall/api";
+import { ServerReflection } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { RpcFixture } from "../../test/rpc-fixture.ts";
 import { silentLogger } from "../logging.ts";
 import { createMetrics } from "../metrics.ts";
@@ -18,7 +21,8 @@ import { grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer } from "./grpc-server.ts";
 import type { RunningServer } from "./server-options.ts";
 
-const BUF = new URL("../../../../node_modules/.bin/buf", import.meta.url).pathname;
+const ROOT = new URL("../../../../", import.meta.url).pathname;
+const BUF = join(ROOT, "node_modules", ".bin", "buf");
 const run = promisify(execFile);
 const GET_NODE = "rollcall.registry.v1.RegistryService/GetNode";
 

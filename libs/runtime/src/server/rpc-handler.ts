@@ -99,7 +99,13 @@ async function serve(
 function closeOnceAnswered(request: Http2ServerRequest, response: Http2ServerResponse): void {
   const { stream } = response;
   stream.once("wantTrailers", () => {
-    if (!request.complete) setImmediate(() => stream.close(constants.NGHTTP2_NO_ERROR));
+    if (request.complete) return;
+    setImmediate(() => {
+      stream.close(constants.NGHTTP2_NO_ERROR);
+      // What has arrived already must be read, or the stream never ends, and its connection neither; the request itself
+      // cannot do that, since a body that was left half read is stuck.
+      stream.removeAllListeners("data").resume();
+    });
   });
 }
 

@@ -9,7 +9,6 @@ import {
   TEST_POLICIES,
   TRANSPORT_KINDS,
 } from "../../test/rpc-fixture.ts";
-import { until } from "../../test/until.ts";
 import { callerOf, requestIdOf } from "../auth.ts";
 import { describeError, refuse } from "../errors.ts";
 import { renderMetrics } from "../metrics.ts";
@@ -100,6 +99,22 @@ describe("request ids", () => {
     });
     expect(made.headers.get("x-request-id")).toMatch(/^[0-9a-f-]{36}$/);
     expect(seen).toEqual(["r-1", "r-2", made.headers.get("x-request-id")]);
+  });
+});
+
+describe("errors that end several calls", () => {
+  it("should carry the id of each call, not of the last one", async () => {
+    const shared = refuse("OVERLOADED", "too many requests wait already");
+    await start({ registry: { getNode: () => Promise.reject(shared) } });
+    const authorization = "Bearer viewer-token";
+    const ids = ["a", "b", "c"];
+    const answers = await Promise.all(
+      ids.map((id) =>
+        fixture.post(GET_NODE, '{"node":"n"}', { authorization, "x-request-id": id }),
+      ),
+    );
+    expect(answers.map((answer) => answer.headers.get("x-request-id"))).toEqual(ids);
+    expect([...shared.metadata]).toEqual([]);
   });
 });
 

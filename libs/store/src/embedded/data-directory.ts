@@ -127,13 +127,16 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
     "--no-locale",
     "--no-instructions",
     // Whoever renounces durability while it runs needs none for its beginnings either.
-    ...(options.settings["fsync"] === "off" ? ["--no-sync"] : []),
+    ...(options.settings.fsync === "off" ? ["--no-sync"] : []),
     ...Object.entries(options.settings).flatMap(([name, value]) => ["--set", `${name}=${value}`]),
   ]);
   try {
     await promisify(execFile)(command, [...args], { ...user });
   } catch (cause) {
-    const detail = typeof cause === "object" && cause !== null && "stderr" in cause ? String(cause.stderr).trim() : "";
+    const detail =
+      typeof cause === "object" && cause !== null && "stderr" in cause
+        ? String(cause.stderr).trim()
+        : "";
     throw new EmbeddedPostgresError(`initdb could not make ${options.dir}/data: ${detail}`, {
       cause,
     });

@@ -20,7 +20,11 @@ describe("readPostmasterFile()", () => {
   });
 
   it.each([
-    ["a running server", "123\n/d\n1\n5432\n\n127.0.0.1\n1 2\nready   \n", { pid: 123, port: 5432, status: "ready" }],
+    [
+      "a running server",
+      "123\n/d\n1\n5432\n\n127.0.0.1\n1 2\nready   \n",
+      { pid: 123, port: 5432, status: "ready" },
+    ],
     ["its first moments", "123\n/d\n1\n5432\n", { pid: 123, port: 5432, status: "" }],
     ["half a file", "123", null],
     ["a single-user backend", "-123\n/d\n1\n0\n", null],

@@ -23,12 +23,12 @@ describe("chooseRunAs()", () => {
       dataOwnerUid: 101,
       expected: { kind: "user", uid: 101, gid: 65_534 },
     },
-  ])("should choose $expected.kind for user $uid, namespaces $namespacesWork, data of $dataOwnerUid", ({
-    expected,
-    ...facts
-  }) => {
-    expect(chooseRunAs({ ...facts, unprivileged })).toEqual(expected);
-  });
+  ])(
+    "should choose $expected.kind for user $uid, namespaces $namespacesWork, data of $dataOwnerUid",
+    ({ expected, ...facts }) => {
+      expect(chooseRunAs({ ...facts, unprivileged })).toEqual(expected);
+    },
+  );
 });
 
 describe("commandAs()", () => {

@@ -1,12 +1,7 @@
 import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  discardServer,
-  ownerFile,
-  SERVER_DIR_PREFIX,
-  SERVER_DIR_VARIABLE,
-} from "./test-server.ts";
+import { discardServer, ownerFile, SERVER_DIR_PREFIX, SERVER_DIR_VARIABLE } from "./test-server.ts";
 
 /**
  * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database, so a

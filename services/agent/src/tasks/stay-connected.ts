@@ -21,6 +21,8 @@ export interface StayConnectedDeps extends EnrolmentDeps, Omit<SessionDeps, "eve
 /** How long a goodbye may take to be delivered. */
 const GOODBYE_LIMIT_MS = 5_000;
 
+const IDLE_TURN_MS = 86_400_000;
+
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
 const MOVE_JITTER_MS = 1_000;
 
@@ -223,10 +225,8 @@ export class StayConnected {
   async #stayIdle(ending: AbortSignal): Promise<void> {
     this.#phase = "idle";
     await this.#enrolment.forget();
-    if (ending.aborted) return;
-    await new Promise<void>((resolve) => {
-      ending.addEventListener("abort", () => resolve(), { once: true });
-    });
+    // Without a timer nothing would keep the process alive, and whoever started it would start it again: as a new node.
+    while (!ending.aborted) await this.#wait(IDLE_TURN_MS, ending);
   }
 
   #endpoints(): readonly string[] {

@@ -42,6 +42,8 @@ export class FakeGrpcServer {
   readonly streams: WireStream[] = [];
   readonly frames: HeartbeatRequest["frame"][] = [];
   heartbeatMs = 20;
+  /** Every registration fails with this while it is set. */
+  refusal: Error | undefined;
   port = 0;
   readonly #server = new Server();
   readonly #keys = new Map<string, Uint8Array>();
@@ -106,6 +108,10 @@ export class FakeGrpcServer {
 
   #register(request: RegisterNodeRequest, done: sendUnaryData<unknown>): void {
     this.registrations.push(request);
+    if (this.refusal !== undefined) {
+      done(toGrpcStatus(this.refusal));
+      return;
+    }
     const { nodeId, publicKey, proof } = request;
     const method = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;
     if (!isProven(publicKey, { method, nodeId, signature: proof?.signature })) {

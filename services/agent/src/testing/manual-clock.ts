@@ -4,6 +4,8 @@ import type { Clock } from "@rollcall/runtime/client";
 export interface ManualClock extends Clock {
   /** Let time pass: whoever sleeps wakes in order, and does what it does, before the next wakes. */
   advance(ms: number): Promise<void>;
+  /** How many sleep: as long as there is one, a process with a real clock stays alive. */
+  sleeping(): number;
   /** Move wall time alone, as an operator with the wrong year in mind would. */
   jumpWallTime(ms: number): void;
 }
@@ -46,6 +48,7 @@ export function createManualClock(): ManualClock {
       nowMs = untilMs;
       await settle();
     },
+    sleeping: () => sleepers.length,
     jumpWallTime: (ms) => {
       wallOffsetMs += ms;
     },

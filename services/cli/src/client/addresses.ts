@@ -17,7 +17,7 @@ export interface AddressFlags {
 }
 
 /** Where `up` listens unless it is told otherwise. */
-export const DEFAULT_SERVER = "127.0.0.1:7700";
+const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
  * Find where each service is. What is nearer wins: the service's own flag, --server, ROLLCALL_<SERVICE>, ROLLCALL_SERVER, what the

@@ -57,6 +57,15 @@ describe("describeFailure()", () => {
     ).toBe("bad\n  page_size: must be at most 1000\nhint: try again in 2s");
   });
 
+  it("should not say the same twice", () => {
+    const violations = {
+      desc: BadRequestSchema,
+      value: { fieldViolations: [{ field: "page_token", description: "begin again" }] },
+    };
+    const error = new ConnectError("begin again", Code.InvalidArgument, undefined, [violations]);
+    expect(describeIt(error)).toBe("begin again");
+  });
+
   it("should say where a token is looked for", () => {
     expect(
       describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated)),

@@ -65,10 +65,14 @@ function lines(parts: readonly string[]): string {
 }
 
 function violationsOf(failure: ConnectError): string[] {
-  return failure
-    .findDetails(BadRequestSchema)
-    .flatMap((details) => details.fieldViolations)
-    .map(({ field, description }) => `  ${field}: ${description}`);
+  return (
+    failure
+      .findDetails(BadRequestSchema)
+      .flatMap((details) => details.fieldViolations)
+      // One violation alone is often the message itself.
+      .filter(({ description }) => description !== failure.rawMessage)
+      .map(({ field, description }) => `  ${field}: ${description}`)
+  );
 }
 
 function retryHint(failure: ConnectError): string[] {

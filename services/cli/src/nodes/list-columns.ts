@@ -52,7 +52,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
   capacity: [
     { title: "CORES", name: "cores", cell: ({ node }) => count(node.info?.cpu?.threads) },
     { title: "MEMORY", name: "memory_bytes", cell: ({ node }) => bytes(node.info?.memoryBytes) },
-    { title: "GPUS", name: "gpus", cell: ({ node }) => count(gpuCount(node)) },
+    { title: "GPUS", name: "gpus", cell: ({ node }) => count(hardware(node)?.gpus.length) },
   ],
   seen: [LAST_SEEN_COLUMN],
   connection: [
@@ -80,13 +80,13 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
     {
       title: "NUMA NODES",
       name: "numa_nodes",
-      cell: ({ node }) => count(node.info?.numaNodes.length),
+      cell: ({ node }) => count(hardware(node)?.numaNodes.length),
     },
     { title: "VM", name: "vm", cell: ({ node }) => yesOrNo(node.info?.vm?.capable) },
     {
       title: "VFIO GPUS",
       name: "vfio_gpus",
-      cell: ({ node }) => count(node.info?.vfioGpus.length),
+      cell: ({ node }) => count(hardware(node)?.vfioGpus.length),
     },
   ],
   reasons: [
@@ -131,9 +131,9 @@ function yesOrNo(value: boolean | undefined): Cell {
   return value === undefined ? NOTHING : { text: value ? "yes" : "no" };
 }
 
-/** A process of the control plane tells nothing of its hardware: that is not the same as none. */
-function gpuCount({ info }: Node): number | undefined {
-  return info?.cpu === undefined ? undefined : info.gpus.length;
+/** What a machine is made of. A process of the control plane tells nothing of that, which is not the same as having none. */
+function hardware({ info }: Node): Node["info"] {
+  return info?.cpu === undefined ? undefined : info;
 }
 
 function gpuModels({ info }: Node): Cell {

@@ -12,7 +12,7 @@ export interface Fill {
 }
 
 /** What one GPU did. */
-export interface GpuSeries {
+interface GpuSeries {
   /** The driver's index. */
   readonly index: number;
   /** Share of time busy, 0 to 100. */
@@ -68,20 +68,17 @@ export function percentOf(fill: Fill | undefined | null): number | undefined {
   return fill && fill.totalMib > 0 ? (100 * fill.usedMib) / fill.totalMib : undefined;
 }
 
-/** The mean of several series at the latest sample; undefined without any. */
-export function meanOfLatest(series: readonly Series[]): number | undefined {
-  const values = series.map(latestOf).filter((value) => value !== undefined);
-  return values.length === 0
-    ? undefined
-    : values.reduce((sum, value) => sum + value, 0) / values.length;
-}
-
 /** Several series as one: the mean of what each sample has. */
 export function meanSeries(series: readonly Series[]): Series {
   const length = Math.max(0, ...series.map((each) => each.length));
-  return Array.from({ length }, (_, at) =>
-    meanOfLatest(series.map((each) => each.slice(0, at + 1))),
-  );
+  return Array.from({ length }, (_, at) => mean(series.map((each) => each[at])));
+}
+
+function mean(values: Series): number | undefined {
+  const known = values.filter((value) => value !== undefined);
+  return known.length === 0
+    ? undefined
+    : known.reduce((sum, value) => sum + value, 0) / known.length;
 }
 
 function fills<Sample>(

@@ -10,6 +10,8 @@ export interface TransitionWriterOptions {
   readonly metrics: HealthMetrics;
   /** Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's. */
   readonly isOpening: (nodeId: string) => boolean;
+  /** Resolves once all that the record says by now has been applied to the replica. */
+  readonly catchUp: () => Promise<void>;
 }
 
 const MOST_NODES_A_BATCH = 500;
@@ -57,10 +59,9 @@ export class TransitionWriter {
     const transitions = batch.map(({ transition }) => transition);
     try {
       const held = await writeTransitions(store, replica.instance, transitions);
-      for (const written of batch) {
-        if (held.has(written.node.id)) this.#onWritten(written);
-        else this.#onNotHeld(written);
-      }
+      for (const it of batch) if (held.has(it.node.id)) this.#onWritten(it);
+      const others = batch.filter(({ node }) => !held.has(node.id));
+      if (others.length > 0) await this.#forget(others);
     } catch (error) {
       for (const { node } of batch) this.#changed.add(node);
       throw error;
@@ -91,10 +92,17 @@ export class TransitionWriter {
     if (unwrittenOf(node) !== null) this.#changed.add(node);
   }
 
-  #onNotHeld({ node, transition }: Written): void {
-    // A new session of this very replica fences its older one too; that is no loss.
-    if (node.epoch !== transition.epoch || this.#options.isOpening(node.id)) return;
-    if (this.#isHeld(node)) this.#options.replica.notOurs(node);
+  /**
+   * Let go of nodes that turn out not to be held any more. The log says why, so it is followed first: an agent whose node was
+   * deleted must not be told that another replica has it.
+   */
+  async #forget(batch: readonly Written[]): Promise<void> {
+    await this.#options.catchUp();
+    for (const { node, transition } of batch) {
+      // A new session of this very replica fences its older one too; that is no loss.
+      if (node.epoch !== transition.epoch || this.#options.isOpening(node.id)) continue;
+      if (this.#isHeld(node)) this.#options.replica.notOurs(node);
+    }
   }
 
   #isHeld(node: HeldNode): boolean {

@@ -4,12 +4,13 @@ import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import type { ManualClock } from "../testing/manual-clock.ts";
 import { eventsOf, register, statesOf } from "../testing/record.ts";
-import { TestReplica } from "../testing/test-replica.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
 const UNHEALTHY_AFTER_MS = 3_000;
 const UNKNOWN_AFTER_MS = 9_000;
 
 const agents = new FakeAgents();
+const replicas = new TestReplicas();
 let database: TestDatabase;
 let replica: TestReplica;
 let nodes = 0;
@@ -19,12 +20,12 @@ beforeAll(async () => {
 });
 
 beforeEach(async () => {
-  replica = await TestReplica.start({ store: await database.openStore() });
+  replica = await replicas.start({ store: await database.openStore() });
 });
 
 afterEach(async () => {
   agents.close();
-  await replica.close();
+  await replicas.close();
 });
 
 afterAll(() => database.drop());

@@ -9,11 +9,11 @@ import {
   type TestDatabase,
 } from "@rollcall/testkit";
 import { eventsOf, recordOf, register, statesOf } from "../testing/record.ts";
-import { TestReplica } from "../testing/test-replica.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
 const agents = new FakeAgents();
 let database: TestDatabase;
-let running: TestReplica[] = [];
+const replicas = new TestReplicas();
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -21,21 +21,17 @@ beforeAll(async () => {
 
 afterEach(async () => {
   agents.close();
-  await Promise.all(running.map((replica) => replica.close()));
-  running = [];
+  await replicas.close();
 });
 
 afterAll(() => database.drop());
 
 async function startReplica(): Promise<TestReplica> {
-  const replica = await TestReplica.start({ store: await database.openStore() });
-  running.push(replica);
-  return replica;
+  return replicas.start({ store: await database.openStore() });
 }
 
-/** As SIGKILL does, and then all that its observers do once its lease has run out. */
+/** As SIGKILL does, agents and all. */
 async function killReplica(replica: TestReplica): Promise<void> {
-  running = running.filter((it) => it !== replica);
   agents.close();
   await replica.kill();
 }
@@ -207,7 +203,6 @@ describe("a replica that ends", () => {
     const crowd = await Promise.all(["end1", "end2", "end3"].map(registered));
     const streams = await Promise.all(crowd.map((agent) => agent.join(ending.address)));
     for (const stream of streams) await stream.beatAcknowledged();
-    running = running.filter((it) => it !== ending);
     await ending.close();
     for (const stream of streams) {
       const { goAway, error } = await stream.end();
@@ -229,7 +224,6 @@ describe("a replica that ends", () => {
     await stream.beatAcknowledged();
     stream.send({ case: "goodbye", value: {} });
     await stream.end();
-    running = running.filter((it) => it !== ending);
     await ending.close();
     expect(await statesOf(database.store, "last")).toEqual([
       "DISCONNECTED AGENT_SHUTDOWN",

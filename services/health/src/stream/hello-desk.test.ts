@@ -14,21 +14,22 @@ import {
 } from "@rollcall/testkit";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { command, eventsOf, recordOf, register, statesOf } from "../testing/record.ts";
-import { TestReplica } from "../testing/test-replica.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
 const agents = new FakeAgents();
+const replicas = new TestReplicas();
 let database: TestDatabase;
 let replica: TestReplica;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  replica = await TestReplica.start({ store: database.store });
+  replica = await replicas.start({ store: database.store });
 });
 
 afterEach(() => agents.close());
 
 afterAll(async () => {
-  await replica.close();
+  await replicas.close();
   await database.drop();
 });
 
@@ -265,7 +266,7 @@ describe("Hello", () => {
 describe("Hello, turned away", () => {
   it("should tell agents when to come back while the lease is not held", async () => {
     const store = await database.openStore();
-    const doubtful = await TestReplica.start({ store });
+    const doubtful = await replicas.start({ store });
     doubtful.app.onLeaseDoubt({ sinceMs: doubtful.clock.nowMs() });
     const agent = agents.create("early");
     await register(store, [agent]);
@@ -281,12 +282,11 @@ describe("Hello, turned away", () => {
     await doubtful.takeLease();
     await agent.join(doubtful.address);
     expect(doubtful.app.ready().lease?.ok).toBe(true);
-    await doubtful.close();
   });
 
   it("should turn away what exceeds its queue, and give the node its grace", async () => {
     const store = await database.openStore();
-    const small = await TestReplica.start({ store, config: { "Health.HelloQueue": 1 } });
+    const small = await replicas.start({ store, config: { "Health.HelloQueue": 1 } });
     const crowd = Array.from({ length: 40 }, (_, index) => agents.create(`queue${index}`));
     await register(store, crowd);
     const streams = crowd.map((agent) => agent.open(small.address));
@@ -312,6 +312,5 @@ describe("Hello, turned away", () => {
       expect(goAway?.reason).toBe(ErrorReason.OVERLOADED);
       expect(error?.retryAfterMs).toBeGreaterThanOrEqual(1_000);
     }
-    await small.close();
   });
 });

@@ -26,6 +26,21 @@ export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | 
   readonly feedPollMs?: number;
 }
 
+/** The replicas of a test file, closed together whatever becomes of a test. */
+export class TestReplicas {
+  readonly #replicas: TestReplica[] = [];
+
+  async start(options: TestReplicaOptions): Promise<TestReplica> {
+    const replica = await TestReplica.start(options);
+    this.#replicas.push(replica);
+    return replica;
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#replicas.splice(0).map((replica) => replica.close()));
+  }
+}
+
 /** Short thresholds: time is passed tick by tick, as in a process that is never stopped. */
 export const TEST_THRESHOLDS = {
   "Orchestrator.NodeManager.DisconnectTimeout": 3_000,
@@ -135,8 +150,9 @@ export class TestReplica {
     return found === undefined ? undefined : Number(found.slice(line.length + 1));
   }
 
-  /** End it as SIGTERM does. */
+  /** End it as SIGTERM does; nothing when it has ended. */
   async close(): Promise<void> {
+    if (this.#tasks.signal.aborted) return;
     await this.app.close();
     await this.kill();
     await releaseLease(this.store.db, this.instance, this.instance);

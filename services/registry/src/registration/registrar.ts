@@ -1,4 +1,4 @@
-import { Batcher } from "@rollcall/runtime";
+import { Batcher, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/runtime";
 import type { RegistryDeps } from "../deps.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
@@ -18,15 +18,32 @@ const WAIT_FOR_COMPANY_MS = 2;
 
 /** Create the registrar of one registry. */
 export function createRegistrar(deps: RegistryDeps): Registrar {
+  const sizes = histogram(deps.metrics, {
+    name: "rollcall_registration_batch_size",
+    help: "Registrations that shared one transaction.",
+    buckets: [1, 2, 5, 10, 20, 50, 100, MOST_IN_ONE_BATCH],
+  });
   const batcher = new Batcher<Registration, RegistrationAnswer>({
-    run: (batch) => registerBatch(deps, batch),
+    run: (batch) => {
+      sizes.observe(batch.length);
+      return registerBatch(deps, batch);
+    },
     maxItems: MOST_IN_ONE_BATCH,
     maxWaitMs: WAIT_FOR_COMPANY_MS,
     maxQueued: deps.config["Registry.RegistrationQueue"],
     clock: deps.clock,
   });
+  exposeQueue(deps.metrics, () => batcher.queued);
   return {
     register: (registration) => batcher.submit(registration),
     close: () => batcher.close(),
   };
+}
+
+function exposeQueue(metrics: MetricsRegistry, length: () => number): void {
+  const queued = gauge(metrics, {
+    name: "rollcall_registrations_queued",
+    help: "Registrations that wait for the record.",
+  });
+  onScrape(metrics, () => queued.set(length()));
 }

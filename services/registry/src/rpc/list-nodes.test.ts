@@ -12,6 +12,7 @@ import { observe, operate } from "../testing/operator.ts";
 import { addOrchestrator } from "../testing/record.ts";
 import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
+import { seed } from "../testing/seed.ts";
 import { TestNode } from "../testing/test-node.ts";
 
 type Request = MessageInitShape<typeof ListNodesRequestSchema>;
@@ -27,8 +28,9 @@ function idOf(index: number): string {
 /** A thousand machines of a few sizes, in several states. */
 beforeAll(async () => {
   rig = await startRig(await createTestDatabase());
-  const machines = Array.from({ length: COUNT }, (_, index) =>
-    new TestNode(idOf(index)).register(rig.registry, {
+  const machines = Array.from({ length: COUNT }, (_, index) => new TestNode(idOf(index)));
+  await seed(rig.store, machines, {
+    infoOf: (_, index) => ({
       cpu: { threads: (index * 7) % 64 },
       memoryBytes: BigInt((index * 13) % 97) * MIB,
       diskBytes: BigInt((index * 29) % 11) * MIB,
@@ -39,8 +41,7 @@ beforeAll(async () => {
         ...(index % 10 === 0 ? { spot: "true" } : {}),
       },
     }),
-  );
-  await Promise.all(machines);
+  });
   await operate(rig.store, idOf(5), "reject");
   await operate(rig.store, idOf(6), "reject");
   await observe(rig.store, [idOf(1), idOf(2), idOf(3)], "HEALTHY");

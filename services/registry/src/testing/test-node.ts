@@ -6,7 +6,14 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { proofText } from "@rollcall/domain";
-import { generateKeyPair, type NodeKeyPair, signProof } from "@rollcall/runtime";
+import {
+  createChallenge,
+  generateKeyPair,
+  type NodeKeyPair,
+  signProof,
+  systemClock,
+} from "@rollcall/runtime";
+import type { Store } from "@rollcall/store";
 
 type Registry = Client<typeof RegistryService>;
 type InfoInit = MessageInitShape<typeof NodeInfoSchema>;
@@ -57,7 +64,18 @@ export class TestNode {
 
   /** A request to join, with a fresh proof. */
   async joining(registry: Registry, info: InfoInit = INFO) {
-    const proof = await this.prove(registry);
+    return this.#joining(await this.prove(registry), info);
+  }
+
+  /** The same, the nonce made here as any registry of this store makes them. */
+  joiningAny(store: Store, info: InfoInit = INFO) {
+    const nonce = createChallenge(store.clusterSecret(), systemClock.wallMs());
+    const challenge = { nonce, clusterId: store.clusterId() };
+    const signature = this.sign(RegistryService.method.registerNode, challenge);
+    return this.#joining({ nonce, signature }, info);
+  }
+
+  #joining(proof: Proof, info: InfoInit) {
     return { nodeId: this.id, publicKey: this.keyPair.publicKey, proof, info };
   }
 

@@ -47,7 +47,7 @@ export function readArguments(words: readonly string[], keys: ConfigKeys<unknown
 }
 
 /** Keys by their flags. */
-export function flagsOf(keys: ConfigKeys<unknown>): ReadonlyMap<string, KeyDeclaration<unknown>> {
+function flagsOf(keys: ConfigKeys<unknown>): ReadonlyMap<string, KeyDeclaration<unknown>> {
   const declared = Object.values<KeyDeclaration<unknown>>(keys);
   return new Map(declared.flatMap((key) => (key.flag === undefined ? [] : [[key.flag, key]])));
 }

@@ -8,11 +8,14 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-const LOADER = fileURLToPath(new URL("../../testing/source-loader.js", import.meta.url));
+const LOADER = fileURLToPath(new URL("./source-loader.js", import.meta.url));
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 /** The words that run the executable from its sources. */
-export const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADER, MAIN];
+const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADER, MAIN];
+
+/** Instead of a line, when none can come any more. */
+const ENDED = { msg: "" } as const satisfies LogLine;
 
 const running = new Set<RollcallProcess>();
 /** Processes that the ones above started, by the lines in which they said so. */
@@ -73,22 +76,24 @@ export class RollcallProcess {
     return this.exit();
   }
 
-  /** Wait for a log line with this message that came after the first `skip` such lines. */
+  /** Wait for a log line with this message that came after the first `skip` such lines. Rejects at once when the process ends without it. */
   async logged(
     msg: string,
     fields: Readonly<Record<string, unknown>> = {},
     skip = 0,
   ): Promise<LogLine> {
-    return eventually(
-      `"${msg}" in the log of process ${this.pid}`,
-      () =>
-        this.#lines.filter(
-          (line) =>
-            line.msg === msg && Object.entries(fields).every(([key, value]) => line[key] === value),
-        )[skip],
-    ).catch((error: unknown) => {
-      throw new Error(`${String(error)}\n${this.#out}${this.#err}`);
-    });
+    const find = () => this.#lines.filter((line) => isLine(line, msg, fields))[skip];
+    const said = await eventually(
+      `"${msg}"`,
+      () => find() ?? (this.#hasEnded() ? ENDED : null),
+    ).catch(() => ENDED);
+    const line = said === ENDED ? find() : said;
+    if (line !== undefined) return line;
+    throw new Error(`process ${this.pid} did not say "${msg}":\n${this.#out}${this.#err}`);
+  }
+
+  #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 
   #read(text: string): void {
@@ -120,6 +125,10 @@ export function endProcess(pid: number, signal: NodeJS.Signals = "SIGKILL"): voi
   } catch {
     // Gone already: all that was wanted.
   }
+}
+
+function isLine(line: LogLine, msg: string, fields: Readonly<Record<string, unknown>>): boolean {
+  return line.msg === msg && Object.entries(fields).every(([key, value]) => line[key] === value);
 }
 
 function parseLine(text: string): LogLine | null {

@@ -5,7 +5,7 @@ import { decideAfterExit } from "./after-exit.ts";
 import { runningAgent } from "./agent-lock.ts";
 
 /** A program to start, with its arguments. */
-export interface CommandLine {
+interface CommandLine {
   readonly program: string;
   readonly args: readonly string[];
 }

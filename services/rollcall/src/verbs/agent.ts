@@ -17,7 +17,7 @@ import { logConfiguration } from "../log-configuration.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
 
 /** The keys that `rollcall agent` reads. */
-export const AGENT_VERB_KEYS = {
+const AGENT_VERB_KEYS = {
   ...agentKeys,
   "Log.Level": PROCESS_KEYS["Log.Level"],
   "Log.Format": PROCESS_KEYS["Log.Format"],

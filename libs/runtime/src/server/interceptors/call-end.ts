@@ -49,4 +49,4 @@ async function* untilEnd<T>(messages: AsyncIterable<T>, end: (error: unknown) =>
 }
 
 /** How the end of a stream is told whose reader stopped early. */
-export const CALLER_LEFT = new DOMException("the caller went away", "AbortError");
+const CALLER_LEFT = new DOMException("the caller went away", "AbortError");

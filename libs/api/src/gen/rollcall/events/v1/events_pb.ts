@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/events/v1/events.proto.
  */
 export const file_rollcall_events_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKkAQoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAIlgKEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJMnAKDEV2ZW50U2VydmljZRJgCgpMaXN0RXZlbnRzEiUucm9sbGNhbGwuZXZlbnRzLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiYucm9sbGNhbGwuZXZlbnRzLnYxLkxpc3RFdmVudHNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKcAgoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAEhcKBWFjdG9yGAYgASgJQgi6SAVyAxiAAhItCglmcm9tX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVudGlsX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm4KEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCSLRAQoSV2F0Y2hFdmVudHNSZXF1ZXN0EiAKDHJlc3VtZV90b2tlbhgBIAEoCUIIukgFcgMYgAJIABIYCg5hZnRlcl9yZXZpc2lvbhgCIAEoBEgAEiEKDmZyb21fYmVnaW5uaW5nGAMgASgIQge6SARqAggBSAASGQoHc3ViamVjdBgEIAEoCUIIukgFcgMYgAISHwoFdHlwZXMYBSADKAlCELpIDZIBChBAIgZyBBABGEASFwoFYWN0b3IYBiABKAlCCLpIBXIDGIACQgcKBXN0YXJ0ImgKE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkucm9sbGNhbGwuZXZlbnRzLnYxLkV2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBDLXAQoMRXZlbnRTZXJ2aWNlEmAKCkxpc3RFdmVudHMSJS5yb2xsY2FsbC5ldmVudHMudjEuTGlzdEV2ZW50c1JlcXVlc3QaJi5yb2xsY2FsbC5ldmVudHMudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIgOQAgESZQoLV2F0Y2hFdmVudHMSJi5yb2xsY2FsbC5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXF1ZXN0Gicucm9sbGNhbGwuZXZlbnRzLnYxLldhdGNoRXZlbnRzUmVzcG9uc2UiA5ACATABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Event is one change, written in the transaction that made it.
@@ -45,8 +45,17 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
   time?: Timestamp | undefined;
 
   /**
-   * What happened: node.registered, node.approved, node.rejected, node.deleted, node.deregistered, node.info.changed, node.labels.changed,
-   * node.connection.changed, node.health.changed or node.scheduling.changed.
+   * What happened. Stable names; docs/events.md has the reasons of each.
+   * node.registered: a node joined the fleet for the first time. Before: absent. After: membership.
+   * node.approved: an operator let a pending or rejected node join. Before and after: membership.
+   * node.rejected: an operator refused a node. Before and after: membership.
+   * node.deleted: a node was removed from the record, by an operator or because its process is gone. Before: membership. After: absent.
+   * node.deregistered: a node left for good by itself. Before: membership. After: absent.
+   * node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
+   * node.labels.changed: labels in effect changed. Before and after: labels, those that differ alone.
+   * node.connection.changed: a node's connection was made or lost. Before and after: connection.
+   * node.health.changed: a node's effective health changed, an operator's mark included. Before and after: health.
+   * node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
    *
    * @generated from field: string type = 4;
    */
@@ -123,7 +132,7 @@ export type ListEventsRequest = Message<"rollcall.events.v1.ListEventsRequest"> 
   pageToken: string;
 
   /**
-   * Only events after this revision.
+   * Only events after this revision; 0 means from the oldest that is kept.
    *
    * @generated from field: uint64 after_revision = 3;
    */
@@ -142,6 +151,27 @@ export type ListEventsRequest = Message<"rollcall.events.v1.ListEventsRequest"> 
    * @generated from field: repeated string types = 5;
    */
   types: string[];
+
+  /**
+   * Only events by this actor, exactly.
+   *
+   * @generated from field: string actor = 6;
+   */
+  actor: string;
+
+  /**
+   * Only events at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from_time = 7;
+   */
+  fromTime?: Timestamp | undefined;
+
+  /**
+   * Only events before this time.
+   *
+   * @generated from field: google.protobuf.Timestamp until_time = 8;
+   */
+  untilTime?: Timestamp | undefined;
 };
 
 /**
@@ -170,6 +200,13 @@ export type ListEventsResponse = Message<"rollcall.events.v1.ListEventsResponse"
    * @generated from field: string next_page_token = 2;
    */
   nextPageToken: string;
+
+  /**
+   * Where WatchEvents goes on after this page: everything that matches up to here has been listed.
+   *
+   * @generated from field: string resume_token = 3;
+   */
+  resumeToken: string;
 };
 
 /**
@@ -180,13 +217,117 @@ export const ListEventsResponseSchema: GenMessage<ListEventsResponse> = /*@__PUR
   messageDesc(file_rollcall_events_v1_events, 2);
 
 /**
+ * WatchEventsRequest selects events, and says where to begin. Filters of different kinds must all match; values of one kind are alternatives.
+ *
+ * @generated from message rollcall.events.v1.WatchEventsRequest
+ */
+export type WatchEventsRequest = Message<"rollcall.events.v1.WatchEventsRequest"> & {
+  /**
+   * Where to begin. Absent means now: with what is committed after the call.
+   *
+   * @generated from oneof rollcall.events.v1.WatchEventsRequest.start
+   */
+  start: {
+    /**
+     * After what this token of WatchEvents or ListEvents stands for. Filters may differ from those it came with.
+     *
+     * @generated from field: string resume_token = 1;
+     */
+    value: string;
+    case: "resumeToken";
+  } | {
+    /**
+     * After this revision.
+     *
+     * @generated from field: uint64 after_revision = 2;
+     */
+    value: bigint;
+    case: "afterRevision";
+  } | {
+    /**
+     * With the oldest event that is kept. Must be true.
+     *
+     * @generated from field: bool from_beginning = 3;
+     */
+    value: boolean;
+    case: "fromBeginning";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Only events about this subject, by its exact id.
+   *
+   * @generated from field: string subject = 4;
+   */
+  subject: string;
+
+  /**
+   * Only these types.
+   *
+   * @generated from field: repeated string types = 5;
+   */
+  types: string[];
+
+  /**
+   * Only events by this actor, exactly.
+   *
+   * @generated from field: string actor = 6;
+   */
+  actor: string;
+};
+
+/**
+ * Describes the message rollcall.events.v1.WatchEventsRequest.
+ * Use `create(WatchEventsRequestSchema)` to create a new message.
+ */
+export const WatchEventsRequestSchema: GenMessage<WatchEventsRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_events_v1_events, 3);
+
+/**
+ * WatchEventsResponse carries the events that came next, or none: then it is a bookmark, which proves that the stream is alive and moves the
+ * resume token on over events that did not match. The first message of a watch from now is a bookmark; a further one is sent
+ * whenever nothing else was for some seconds, 10 at most.
+ *
+ * @generated from message rollcall.events.v1.WatchEventsResponse
+ */
+export type WatchEventsResponse = Message<"rollcall.events.v1.WatchEventsResponse"> & {
+  /**
+   * The events, oldest first.
+   *
+   * @generated from field: repeated rollcall.events.v1.Event events = 1;
+   */
+  events: Event[];
+
+  /**
+   * Where to go on after this message: everything that matches up to here has been sent. Opaque.
+   *
+   * @generated from field: string resume_token = 2;
+   */
+  resumeToken: string;
+
+  /**
+   * The revision that the token stands for.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message rollcall.events.v1.WatchEventsResponse.
+ * Use `create(WatchEventsResponseSchema)` to create a new message.
+ */
+export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_events_v1_events, 4);
+
+/**
  * EventService reads the log of everything that changed.
  *
  * @generated from service rollcall.events.v1.EventService
  */
 export const EventService: GenService<{
   /**
-   * ListEvents answers a page of events in the order in which they were committed.
+   * ListEvents answers a page of events in the order in which they were committed. Refused with REVISION_COMPACTED when events after the
+   * revision asked for have been forgotten, and INVALID_PAGE_TOKEN.
    *
    * @generated from rpc rollcall.events.v1.EventService.ListEvents
    */
@@ -194,6 +335,18 @@ export const EventService: GenService<{
     methodKind: "unary";
     input: typeof ListEventsRequestSchema;
     output: typeof ListEventsResponseSchema;
+  },
+  /**
+   * WatchEvents sends events as they are committed: in order, each once, none missing, and none before its transaction is committed. It
+   * goes on until the client or the server ends it; after any end, start again from the last resume token and nothing is missed.
+   * Refused or ended with REVISION_COMPACTED, INVALID_RESUME_TOKEN, WATCHER_TOO_SLOW, SERVER_SHUTTING_DOWN and STORE_UNAVAILABLE.
+   *
+   * @generated from rpc rollcall.events.v1.EventService.WatchEvents
+   */
+  watchEvents: {
+    methodKind: "server_streaming";
+    input: typeof WatchEventsRequestSchema;
+    output: typeof WatchEventsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_events_v1_events, 0);

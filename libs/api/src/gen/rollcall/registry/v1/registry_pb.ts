@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/registry/v1/registry.proto.
  */
 export const file_rollcall_registry_v1_registry: GenFile = /*@__PURE__*/
-  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAIrgBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIpwBChVVcGRhdGVOb2RlSW5mb1JlcXVlc3QSGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISNgoFcHJvb2YYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlUHJvb2ZCBrpIA8gBARIwCgRpbmZvGAMgASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mb0IGukgDyAEBIikKFlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCCKEAQoVRGVyZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACCIYChZEZXJlZ2lzdGVyTm9kZVJlc3BvbnNlIioKDkdldE5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiNwoPR2V0Tm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUi3AIKEExpc3ROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKCG9yZGVyX2J5GAMgASgJQge6SARyAhhAEiAKDmxhYmVsX3NlbGVjdG9yGAQgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgFIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJFCghzdGF0dXNlcxgGIAMoDjIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVTdGF0dXNCEbpIDpIBCxAIIgeCAQQQASAAEjwKBXR5cGVzGAcgAygOMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlVHlwZUIRukgOkgELEAgiB4IBBBABIAAiUwoRTGlzdE5vZGVzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNKq8BCgpOb2RlU3RhdHVzEhsKF05PREVfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFwoTTk9ERV9TVEFUVVNfSEVBTFRIWRABEhkKFU5PREVfU1RBVFVTX1VOSEVBTFRIWRACEhcKE05PREVfU1RBVFVTX1VOS05PV04QAxIZChVOT0RFX1NUQVRVU19DT05ORUNURUQQBBIcChhOT0RFX1NUQVRVU19ESVNDT05ORUNURUQQBTL9BQoPUmVnaXN0cnlTZXJ2aWNlEm4KD0NyZWF0ZUNoYWxsZW5nZRIsLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkNyZWF0ZUNoYWxsZW5nZVJlcXVlc3QaLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRJlCgxSZWdpc3Rlck5vZGUSKS5yb2xsY2FsbC5yZWdpc3RyeS52MS5SZWdpc3Rlck5vZGVSZXF1ZXN0Gioucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVzcG9uc2USawoOVXBkYXRlTm9kZUluZm8SKy5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1JlcXVlc3QaLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEmsKDkRlcmVnaXN0ZXJOb2RlEisucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXNwb25zZRJbCgdHZXROb2RlEiQucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXROb2RlUmVzcG9uc2UiA5ACARJhCglMaXN0Tm9kZXMSJi5yb2xsY2FsbC5yZWdpc3RyeS52MS5MaXN0Tm9kZXNSZXF1ZXN0Gicucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVzcG9uc2UiA5ACARJ5ChFHZXRDbHVzdGVyU3VtbWFyeRIuLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdBovLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
+  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAIrgBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIpwBChVVcGRhdGVOb2RlSW5mb1JlcXVlc3QSGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISNgoFcHJvb2YYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlUHJvb2ZCBrpIA8gBARIwCgRpbmZvGAMgASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mb0IGukgDyAEBIikKFlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCCKEAQoVRGVyZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACCIYChZEZXJlZ2lzdGVyTm9kZVJlc3BvbnNlIioKDkdldE5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiNwoPR2V0Tm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUi3AIKEExpc3ROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKCG9yZGVyX2J5GAMgASgJQge6SARyAhhAEiAKDmxhYmVsX3NlbGVjdG9yGAQgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgFIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJFCghzdGF0dXNlcxgGIAMoDjIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVTdGF0dXNCEbpIDpIBCxAIIgeCAQQQASAAEjwKBXR5cGVzGAcgAygOMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlVHlwZUIRukgOkgELEAgiB4IBBBABIAAiUwoRTGlzdE5vZGVzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNKq8BCgpOb2RlU3RhdHVzEhsKF05PREVfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFwoTTk9ERV9TVEFUVVNfSEVBTFRIWRABEhkKFU5PREVfU1RBVFVTX1VOSEVBTFRIWRACEhcKE05PREVfU1RBVFVTX1VOS05PV04QAxIZChVOT0RFX1NUQVRVU19DT05ORUNURUQQBBIcChhOT0RFX1NUQVRVU19ESVNDT05ORUNURUQQBTLlBgoPUmVnaXN0cnlTZXJ2aWNlEm4KD0NyZWF0ZUNoYWxsZW5nZRIsLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkNyZWF0ZUNoYWxsZW5nZVJlcXVlc3QaLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRJlCgxSZWdpc3Rlck5vZGUSKS5yb2xsY2FsbC5yZWdpc3RyeS52MS5SZWdpc3Rlck5vZGVSZXF1ZXN0Gioucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVzcG9uc2USawoOVXBkYXRlTm9kZUluZm8SKy5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1JlcXVlc3QaLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEmsKDkRlcmVnaXN0ZXJOb2RlEisucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXNwb25zZRJbCgdHZXROb2RlEiQucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXROb2RlUmVzcG9uc2UiA5ACARJhCglMaXN0Tm9kZXMSJi5yb2xsY2FsbC5yZWdpc3RyeS52MS5MaXN0Tm9kZXNSZXF1ZXN0Gicucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVzcG9uc2UiA5ACARJmCgpXYXRjaE5vZGVzEicucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1JlcXVlc3QaKC5yb2xsY2FsbC5yZWdpc3RyeS52MS5XYXRjaE5vZGVzUmVzcG9uc2UiA5ACATABEnkKEUdldENsdXN0ZXJTdW1tYXJ5Ei4ucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q2x1c3RlclN1bW1hcnlSZXF1ZXN0Gi8ucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
 
 /**
  * CreateChallengeRequest asks for a nonce.
@@ -430,6 +430,151 @@ export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE_
   messageDesc(file_rollcall_registry_v1_registry, 12);
 
 /**
+ * WatchNodesRequest selects nodes, and says where to begin. Filters of different kinds must all match; values of one kind are alternatives.
+ *
+ * @generated from message rollcall.registry.v1.WatchNodesRequest
+ */
+export type WatchNodesRequest = Message<"rollcall.registry.v1.WatchNodesRequest"> & {
+  /**
+   * Where to begin. Absent means with a snapshot.
+   *
+   * @generated from oneof rollcall.registry.v1.WatchNodesRequest.start
+   */
+  start: {
+    /**
+     * After what this token of WatchNodes stands for; the filters must be the same. One from within a snapshot begins with a snapshot again.
+     *
+     * @generated from field: string resume_token = 1;
+     */
+    value: string;
+    case: "resumeToken";
+  } | {
+    /**
+     * With the changes after this revision, without a snapshot.
+     *
+     * @generated from field: uint64 after_revision = 2;
+     */
+    value: bigint;
+    case: "afterRevision";
+  } | { case: undefined; value?: undefined };
+
+  /**
+   * Label selector in Kubernetes' syntax, see ListNodesRequest.
+   *
+   * @generated from field: string label_selector = 4;
+   */
+  labelSelector: string;
+
+  /**
+   * Only these memberships.
+   *
+   * @generated from field: repeated rollcall.node.v1.MembershipState memberships = 5;
+   */
+  memberships: MembershipState[];
+
+  /**
+   * Only these statuses.
+   *
+   * @generated from field: repeated rollcall.registry.v1.NodeStatus statuses = 6;
+   */
+  statuses: NodeStatus[];
+
+  /**
+   * Only these types.
+   *
+   * @generated from field: repeated rollcall.node.v1.NodeType types = 7;
+   */
+  types: NodeType[];
+};
+
+/**
+ * Describes the message rollcall.registry.v1.WatchNodesRequest.
+ * Use `create(WatchNodesRequestSchema)` to create a new message.
+ */
+export const WatchNodesRequestSchema: GenMessage<WatchNodesRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 13);
+
+/**
+ * NodeChange is what became of one node.
+ *
+ * @generated from message rollcall.registry.v1.NodeChange
+ */
+export type NodeChange = Message<"rollcall.registry.v1.NodeChange"> & {
+  /**
+   * What to do with it.
+   *
+   * @generated from oneof rollcall.registry.v1.NodeChange.change
+   */
+  change: {
+    /**
+     * The node is there and matches: add it, or replace what is known of it.
+     *
+     * @generated from field: rollcall.node.v1.Node upserted = 1;
+     */
+    value: Node;
+    case: "upserted";
+  } | {
+    /**
+     * The node of this id is gone or no longer matches. It may never have been sent; ignore it then.
+     *
+     * @generated from field: string removed_id = 2;
+     */
+    value: string;
+    case: "removedId";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rollcall.registry.v1.NodeChange.
+ * Use `create(NodeChangeSchema)` to create a new message.
+ */
+export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 14);
+
+/**
+ * WatchNodesResponse carries a part of the snapshot, changes, or neither: then it is a bookmark, which proves that the stream is alive. One
+ * is sent whenever nothing else was for some seconds, 10 at most.
+ *
+ * @generated from message rollcall.registry.v1.WatchNodesResponse
+ */
+export type WatchNodesResponse = Message<"rollcall.registry.v1.WatchNodesResponse"> & {
+  /**
+   * Apply them in order.
+   *
+   * @generated from field: repeated rollcall.registry.v1.NodeChange changes = 1;
+   */
+  changes: NodeChange[];
+
+  /**
+   * True in one message: the snapshot is complete, or everything missed since the resume token has been sent.
+   *
+   * @generated from field: bool snapshot_complete = 2;
+   */
+  snapshotComplete: boolean;
+
+  /**
+   * Where to go on after this message. Opaque.
+   *
+   * @generated from field: string resume_token = 3;
+   */
+  resumeToken: string;
+
+  /**
+   * The nodes sent so far are those of this revision; 0 while the snapshot is not complete.
+   *
+   * @generated from field: uint64 revision = 4;
+   */
+  revision: bigint;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.WatchNodesResponse.
+ * Use `create(WatchNodesResponseSchema)` to create a new message.
+ */
+export const WatchNodesResponseSchema: GenMessage<WatchNodesResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 15);
+
+/**
  * GetClusterSummaryRequest asks for the counts.
  *
  * @generated from message rollcall.registry.v1.GetClusterSummaryRequest
@@ -442,7 +587,7 @@ export type GetClusterSummaryRequest = Message<"rollcall.registry.v1.GetClusterS
  * Use `create(GetClusterSummaryRequestSchema)` to create a new message.
  */
 export const GetClusterSummaryRequestSchema: GenMessage<GetClusterSummaryRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 13);
+  messageDesc(file_rollcall_registry_v1_registry, 16);
 
 /**
  * GetClusterSummaryResponse counts the fleet.
@@ -505,7 +650,7 @@ export type GetClusterSummaryResponse = Message<"rollcall.registry.v1.GetCluster
  * Use `create(GetClusterSummaryResponseSchema)` to create a new message.
  */
 export const GetClusterSummaryResponseSchema: GenMessage<GetClusterSummaryResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 14);
+  messageDesc(file_rollcall_registry_v1_registry, 17);
 
 /**
  * NodeCount counts nodes of one type.
@@ -533,7 +678,7 @@ export type NodeCount = Message<"rollcall.registry.v1.NodeCount"> & {
  * Use `create(NodeCountSchema)` to create a new message.
  */
 export const NodeCountSchema: GenMessage<NodeCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 15);
+  messageDesc(file_rollcall_registry_v1_registry, 18);
 
 /**
  * StateCount counts the compute nodes in one combination of states.
@@ -575,7 +720,7 @@ export type StateCount = Message<"rollcall.registry.v1.StateCount"> & {
  * Use `create(StateCountSchema)` to create a new message.
  */
 export const StateCountSchema: GenMessage<StateCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 16);
+  messageDesc(file_rollcall_registry_v1_registry, 19);
 
 /**
  * Capacity is hardware added up.
@@ -617,7 +762,7 @@ export type Capacity = Message<"rollcall.registry.v1.Capacity"> & {
  * Use `create(CapacitySchema)` to create a new message.
  */
 export const CapacitySchema: GenMessage<Capacity> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 17);
+  messageDesc(file_rollcall_registry_v1_registry, 20);
 
 /**
  * NodeStatus is what listings show as one word: health for compute nodes, connection for control-plane processes.
@@ -748,6 +893,19 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof ListNodesRequestSchema;
     output: typeof ListNodesResponseSchema;
+  },
+  /**
+   * WatchNodes sends the nodes that match every given filter as they are at one revision, a marker when that snapshot is complete, and from
+   * then on every change. A client that applies the messages in order has, after each one that carries a revision, exactly
+   * the nodes as of that revision; several changes of a node may arrive as one. Refused or ended with REVISION_COMPACTED,
+   * INVALID_RESUME_TOKEN, INVALID_SELECTOR, WATCHER_TOO_SLOW, SERVER_SHUTTING_DOWN and STORE_UNAVAILABLE.
+   *
+   * @generated from rpc rollcall.registry.v1.RegistryService.WatchNodes
+   */
+  watchNodes: {
+    methodKind: "server_streaming";
+    input: typeof WatchNodesRequestSchema;
+    output: typeof WatchNodesResponseSchema;
   },
   /**
    * GetClusterSummary counts the nodes by state, and adds up cores, memory and GPUs of the compute nodes.

@@ -1,0 +1,16 @@
+import { type Migration, sql } from "kysely";
+
+/** How much of the beginning of the log has been forgotten. */
+export const compaction: Migration = {
+  async up(db) {
+    await sql`
+      alter table cluster
+        add column compacted_revision bigint not null default 0,
+        add constraint cluster_compacted_revision_positive check (compacted_revision >= 0)
+    `.execute(db);
+    await sql`
+      comment on column cluster.compacted_revision is
+        'Events up to here have been forgotten. Raised in the transaction that deletes them, and never lowered.'
+    `.execute(db);
+  },
+};

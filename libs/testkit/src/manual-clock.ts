@@ -1,0 +1,65 @@
+import type { Clock } from "@rollcall/runtime";
+
+interface Sleeper {
+  readonly wakeAtMs: number;
+  readonly wake: () => void;
+}
+
+/** A clock that moves only when it is told to. */
+export class ManualClock implements Clock {
+  readonly #sleepers = new Set<Sleeper>();
+  #nowMs: number;
+  #wallMs: number;
+
+  constructor(start: { readonly nowMs?: number; readonly wallMs?: number } = {}) {
+    this.#nowMs = start.nowMs ?? 0;
+    this.#wallMs = start.wallMs ?? 1_700_000_000_000;
+  }
+
+  /** How many sleep just now: a test waits for its subject to lie down before it moves the time. */
+  get sleepers(): number {
+    return this.#sleepers.size;
+  }
+
+  nowMs(): number {
+    return this.#nowMs;
+  }
+
+  wallMs(): number {
+    return this.#wallMs;
+  }
+
+  async sleep(ms: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (ms <= 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const sleeper = {
+        wakeAtMs: this.#nowMs + ms,
+        wake: () => {
+          this.#sleepers.delete(sleeper);
+          signal.removeEventListener("abort", onAbort);
+          resolve();
+        },
+      };
+      const onAbort = () => {
+        this.#sleepers.delete(sleeper);
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", onAbort, { once: true });
+      this.#sleepers.add(sleeper);
+    });
+  }
+
+  /** Let time pass, and wake whoever has slept long enough, the earliest first. */
+  advance(ms: number): void {
+    this.#nowMs += ms;
+    this.#wallMs += ms;
+    const due = [...this.#sleepers].filter(({ wakeAtMs }) => wakeAtMs <= this.#nowMs);
+    for (const { wake } of due.toSorted((a, b) => a.wakeAtMs - b.wakeAtMs)) wake();
+  }
+
+  /** Let the wall clock jump; the monotonic one does not. */
+  jumpWall(ms: number): void {
+    this.#wallMs += ms;
+  }
+}

@@ -1,0 +1,70 @@
+import { createServer, type Server } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { describeError, generateKeyPair, refuse } from "@rollcall/runtime/client";
+import { toNodeInfo } from "../convert.ts";
+import { SMALL_FACTS } from "../testing/agent-harness.ts";
+import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";
+import { createRegistrar } from "./registrar.ts";
+
+const REGISTRATION = {
+  nodeId: "node-1",
+  keyPair: generateKeyPair(),
+  info: toNodeInfo(SMALL_FACTS, { agentVersion: "0.1.0", advertiseUrl: "", labels: {} }),
+};
+
+describe("createRegistrar()", () => {
+  let server: FakeGrpcServer;
+  let silent: Server | undefined;
+  beforeEach(async () => {
+    server = new FakeGrpcServer();
+    await server.listen();
+  });
+  afterEach(() => {
+    server.destroy();
+    silent?.close();
+  });
+
+  const register = (port: number, signal = new AbortController().signal) =>
+    createRegistrar({ host: "127.0.0.1", port }).register(REGISTRATION, signal);
+
+  it("should prove its key and complete the endpoints that it is told", async () => {
+    expect(await register(server.port)).toEqual({
+      clusterId: "cluster-wire",
+      healthEndpoints: [`127.0.0.1:${server.port}`],
+      membership: "APPROVED",
+      created: false,
+    });
+  });
+
+  it("should pass on why it was refused, and when to come back", async () => {
+    server.refusal = refuse("NODE_REJECTED", "node has been rejected: no", {
+      retryAfterMs: 30_000,
+    });
+    const error = await register(server.port).catch((it: unknown) => it);
+    expect(describeError(error)).toMatchObject({
+      reason: "NODE_REJECTED",
+      message: "node has been rejected: no",
+      retryAfterMs: 30_000,
+    });
+  });
+
+  it("should give no reason for a registry that is not there", async () => {
+    const error = await register(1).catch((it: unknown) => it);
+    expect(describeError(error).reason).toBeUndefined();
+  });
+
+  it("should leave when it is told to, whatever the registry does", async () => {
+    silent = createServer();
+    const listening = silent;
+    const port = await new Promise<number>((resolve) => {
+      listening.listen(0, "127.0.0.1", () => {
+        const address = listening.address();
+        resolve(typeof address === "object" && address ? address.port : 0);
+      });
+    });
+    const leaving = new AbortController();
+    const pending = register(port, leaving.signal);
+    leaving.abort(new Error("stop"));
+    await expect(pending).rejects.toThrow();
+  });
+});

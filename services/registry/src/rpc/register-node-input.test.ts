@@ -1,0 +1,104 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTestDatabase } from "@rollcall/testkit";
+import { refusalOf } from "../testing/refusal-of.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { INFO, TestNode } from "../testing/test-node.ts";
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+});
+afterAll(() => rig.close());
+
+describe("registerNode(), input", () => {
+  it.each([
+    ["no character", ""],
+    ["a dash first", "-a"],
+    ["a dot first", ".a"],
+    ["a blank", "a b"],
+    ["a slash", "a/b"],
+    ["a letter beyond ASCII", "ä"],
+    ["U+0000", "a\0"],
+    ["a line break", "a\nb"],
+    ["64 characters", "x".repeat(64)],
+  ])("should refuse a node id with %s", async (_, id) => {
+    expect(await refusalOf(new TestNode(id).register(rig.registry))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_NODE_ID",
+      metadata: { node: id },
+    });
+  });
+
+  it("should refuse a node id that is longer than any field may be", async () => {
+    const node = new TestNode("x".repeat(257));
+    expect(await refusalOf(node.register(rig.registry))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_REQUEST",
+      violations: [{ field: "node_id" }],
+    });
+  });
+
+  it.each([
+    ["one letter", "a"],
+    ["one digit", "0"],
+    ["all kinds of characters", "A.b_c-d"],
+    ["63 characters", "x".repeat(63)],
+  ])("should take a node id with %s", async (_, id) => {
+    expect(await new TestNode(id).register(rig.registry)).toMatchObject({ created: true });
+  });
+
+  it.each([0, 31, 33])("should refuse a key of %i bytes", async (length) => {
+    const node = new TestNode("odd-key");
+    const request = await node.joining(rig.registry);
+    const publicKey = new Uint8Array(length);
+    expect(await refusalOf(rig.registry.registerNode({ ...request, publicKey }))).toMatchObject({
+      code: Code.InvalidArgument,
+      reason: "INVALID_PUBLIC_KEY",
+    });
+  });
+
+  it("should name every label that is wrong", async () => {
+    const labels = { "rollcall.io/pool": "a", "-x": "y", ok: "fine", long: "z".repeat(64) };
+    const refusal = await refusalOf(
+      new TestNode("mislabelled").register(rig.registry, { ...INFO, labels }),
+    );
+    expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_LABEL" });
+    expect(refusal.violations.map(({ field }) => field).sort()).toEqual([
+      'labels["-x"]',
+      'labels["long"]',
+      'labels["rollcall.io/pool"]',
+    ]);
+  });
+
+  it("should take 64 labels, and refuse more", async () => {
+    const labels = (count: number) =>
+      Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
+    const node = new TestNode("labelled");
+    await node.register(rig.registry, { ...INFO, labels: labels(64) });
+    const tooMany = node.register(rig.registry, { ...INFO, labels: labels(65) });
+    expect(await refusalOf(tooMany)).toMatchObject({ reason: "INVALID_REQUEST" });
+  });
+
+  it("should refuse a text that the record cannot keep", async () => {
+    const refusal = await refusalOf(
+      new TestNode("nul").register(rig.registry, { ...INFO, hostname: "a\0b" }),
+    );
+    expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
+    expect(refusal.violations).toMatchObject([{ field: "info.hostname" }]);
+  });
+
+  it("should take figures that no machine has", async () => {
+    const most = 2n ** 64n - 1n;
+    const info = { cpu: { threads: 4_294_967_295 }, memoryBytes: most, diskBytes: most };
+    expect(await new TestNode("boaster").register(rig.registry, info)).toMatchObject({
+      created: true,
+    });
+  });
+
+  it("should name every field that is missing", async () => {
+    const refusal = await refusalOf(rig.registry.registerNode({ nodeId: "bare" }));
+    expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
+    expect(refusal.violations.map(({ field }) => field).sort()).toEqual(["info", "proof"]);
+  });
+});

@@ -1,0 +1,43 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  createChallenge,
+  createMetrics,
+  keyFingerprint,
+  silentLogger,
+  systemClock,
+} from "@rollcall/runtime";
+import type { Store } from "@rollcall/store";
+import { nodeInfoToRecord } from "@rollcall/wire";
+import { registerBatch } from "../registration/register-batch.ts";
+import { INFO, type TestNode } from "./test-node.ts";
+
+export interface SeedOptions {
+  readonly manualApproval?: boolean;
+  /** What each says about itself. */
+  readonly infoOf?: (node: TestNode, index: number) => MessageInitShape<typeof NodeInfoSchema>;
+}
+
+/** Register many nodes at once, as the registry does behind its door. */
+export async function seed(
+  store: Store,
+  nodes: readonly TestNode[],
+  { manualApproval = false, infoOf = () => INFO }: SeedOptions = {},
+): Promise<void> {
+  const config = {
+    "Orchestrator.NodeManager.ManualApproval": manualApproval,
+    "Registry.RegistrationQueue": nodes.length,
+  };
+  const metrics = createMetrics({ defaults: false });
+  const deps = { store, config, metrics, clock: systemClock, log: silentLogger };
+  const batch = nodes.map((node, index) => ({
+    nodeId: node.id,
+    publicKey: node.keyPair.publicKey,
+    fingerprint: keyFingerprint(node.keyPair.publicKey),
+    nonce: createChallenge(store.clusterSecret(), systemClock.wallMs()),
+    report: nodeInfoToRecord(create(NodeInfoSchema, infoOf(node, index))),
+  }));
+  const answers = await registerBatch(deps, batch);
+  const refused = answers.find(({ ok }) => !ok);
+  if (refused !== undefined && !refused.ok) throw refused.error;
+}

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "@jest/globals";
+import { bool, defineKeys, int, text } from "@rollcall/runtime/config";
+import { formatVerbHelp } from "./verb-help.ts";
+
+const KEYS = defineKeys({
+  "A.Port": { schema: int(), default: 7700, flag: "port", doc: "A port." },
+  "A.Switch": { schema: bool(), default: true, flag: "switch", doc: "A switch." },
+  "A.Secret": {
+    schema: text(),
+    default: "hidden",
+    flag: "a-very-long-name-of-a-flag",
+    doc: "A secret.",
+    secret: true,
+  },
+  "A.Plain": { schema: text(), default: "x", doc: "No flag." },
+});
+
+describe("formatVerbHelp()", () => {
+  it("should print each flag with its meaning, default, key and variable", () => {
+    const help = formatVerbHelp({
+      usage: "do [options]",
+      description: "Do it.",
+      keys: KEYS,
+      notes: ["And more."],
+    });
+    expect(help).toBe(`Usage: rollcall do [options]
+
+Do it.
+
+Options:
+  --port VALUE             A port. Default 7700. [A.Port, ROLLCALL_A_PORT]
+  --[no-]switch            A switch. Default true. [A.Switch, ROLLCALL_A_SWITCH]
+  --a-very-long-name-of-a-flag VALUE
+                           A secret. [A.Secret, ROLLCALL_A_SECRET]
+  --config FILE            The configuration file; ROLLCALL_CONFIG does the same.
+  --set KEY=VALUE          Any key of \`rollcall config list\`.
+  -h, --help               Print this help.
+
+And more.
+`);
+  });
+});

@@ -1,0 +1,122 @@
+import { statSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { eventually } from "./testing/eventually.ts";
+import type { RollcallProcess } from "./testing/rollcall-process.ts";
+import { runClient } from "./testing/run-client.ts";
+import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
+
+const WELL = "APPROVED CONNECTED HEALTHY";
+
+// Real processes on a busy machine: each wait has its own bound, and a test has several.
+jest.setTimeout(180_000);
+
+// One story: each test goes on from what the one before has left.
+describe("rollcall serve", () => {
+  let database: TestDatabase;
+  let fixture: ServeFixture;
+  let registry: RollcallProcess;
+  let health: RollcallProcess;
+  let admin: RollcallProcess;
+  let agent: RollcallProcess;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    fixture = await createServeFixture(database.url);
+    [registry, health, admin] = await Promise.all([
+      fixture.serve("registry", "--manual-approval"),
+      fixture.serve("health"),
+      fixture.serve("admin"),
+    ]);
+  });
+  afterAll(async () => {
+    await fixture.dispose();
+    await database.drop();
+  });
+
+  it("should create the first token, and say where", async () => {
+    await admin.logged("admin token created", { file: fixture.tokenFile });
+    expect(statSync(fixture.tokenFile).mode & 0o777).toBe(0o600);
+  });
+
+  it("should show each process as a node of its own", async () => {
+    await eventually("three nodes", async () => {
+      const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
+      const services = nodes.map(({ id }) => id.split("-")[0]);
+      return services.join() === "admin,health,registry";
+    });
+  });
+
+  it("should take in an agent through the registry that waits for approval, and tell it of the approval as it happens", async () => {
+    agent = fixture.agent("n1");
+    await agent.logged("waiting for an operator's approval");
+    const pending = await fixture.client.becomes("n1", "PENDING CONNECTED HEALTHY");
+    expect(pending.mayTakeWork).toBe(false);
+    await fixture.client.admin.approveNode({ node: "n1" });
+    await agent.logged("membership changed", { membership: "APPROVED" });
+    expect((await fixture.client.becomes("n1", WELL)).mayTakeWork).toBe(true);
+  });
+
+  it("should answer the command line as one, each service at its own address", async () => {
+    const listed = await runClient("node list --show labels,seen", fixture);
+    expect(listed.code).toBe(0);
+    expect(listed.text).toMatch(/^n1 +Compute +APPROVED +HEALTHY +- +\d+s ago$/m);
+    expect(await runClient("node approve n1", fixture)).toEqual({
+      code: 1,
+      text: "failed to approve node n1: node n1 already approved\n",
+    });
+    expect(await runClient("node cordon n", fixture)).toEqual({ code: 0, text: "Ok\n" });
+    expect((await runClient("node health n1", fixture)).text).toMatch(/^CPU .*%$/m);
+    expect((await runClient("node summary", fixture)).text).toMatch(
+      /^Nodes: +1 connected \/ 1 total$/m,
+    );
+  });
+
+  it.each(["registry", "health", "admin"] as const)(
+    "should survive the death of %s: the agent is never judged",
+    async (service) => {
+      const before = await fixture.client.node("n1");
+      const process = { registry, health, admin }[service];
+      await process.killed();
+      const again = await fixture.serve(service, "--manual-approval");
+      if (service === "registry") registry = again;
+      if (service === "health") health = again;
+      if (service === "admin") admin = again;
+      if (service === "health") await health.logged("session opened", { node: "n1" });
+      const node = await fixture.client.becomes("n1", WELL);
+      expect(node.membership).toEqual(before?.membership);
+      expect(await fixture.client.healthHistory("n1")).toEqual(["HEALTHY"]);
+    },
+  );
+
+  it("should cut the stream of a node that is rejected, and tell it why", async () => {
+    await fixture.client.admin.rejectNode({ node: "n1", reason: "wrong rack" });
+    const { detail } = await agent.logged("connection lost", { reason: "NODE_REJECTED" });
+    expect(detail).toContain("wrong rack");
+    await fixture.client.becomes("n1", "REJECTED DISCONNECTED HEALTHY");
+  });
+
+  it("should let a rejected node in again when it is approved and started anew", async () => {
+    await fixture.client.admin.approveNode({ node: "n1" });
+    expect(await agent.killed("SIGTERM")).toBe(0);
+    agent = fixture.agent("n1");
+    await agent.logged("connected");
+    await fixture.client.becomes("n1", WELL);
+  });
+
+  it("should cut the stream of a node that is deleted, and leave its agent idle", async () => {
+    await fixture.client.admin.deleteNode({ node: "n1", reason: "sold" });
+    await agent.logged("node was deleted, idle until the agent is started again");
+    expect(await fixture.client.node("n1")).toBeNull();
+    expect(await agent.killed("SIGTERM")).toBe(0);
+  });
+
+  it("should end in order when it is told to, and no longer be shown as connected", async () => {
+    expect(await health.killed("SIGTERM")).toBe(0);
+    expect(await admin.killed("SIGTERM")).toBe(0);
+    const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
+    const connected = nodes.filter(({ connection }) => connection?.state === 1);
+    expect(connected.map(({ id }) => id.split("-")[0])).toEqual(["registry"]);
+    expect(await registry.killed("SIGTERM")).toBe(0);
+    for (const process of [registry, health, admin]) await process.logged("ended");
+  });
+});

@@ -1,0 +1,59 @@
+import { mkdtempSync, realpathSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { ServiceName } from "../service-names.ts";
+import { ControlPlaneClient } from "./control-plane-client.ts";
+import { freePorts } from "./free-ports.ts";
+import { endAll, RollcallProcess } from "./rollcall-process.ts";
+import { SHORT_THRESHOLDS } from "./up-fixture.ts";
+
+/** Three services, each in its own process, on one Postgres. */
+export interface ServeFixture {
+  readonly client: ControlPlaneClient;
+  /** HOST:PORT of each service. */
+  readonly addresses: Readonly<Record<ServiceName, string>>;
+  readonly tokenFile: string;
+  /** Start a service, and wait until it serves. */
+  serve(service: ServiceName, ...more: readonly string[]): Promise<RollcallProcess>;
+  /** Start an agent; `name` is its node id and names its state directory. */
+  agent(name: string): RollcallProcess;
+  /** End every process, and remove every file. */
+  dispose(): Promise<void>;
+}
+
+/** Prepare a port for everything that listens. The database is the test's. */
+export async function createServeFixture(databaseUrl: string): Promise<ServeFixture> {
+  const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
+  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
+  const ports = { registry, health, admin };
+  const probePorts = { registry: probes[0], health: probes[1], admin: probes[2] };
+  const addresses = {
+    registry: `127.0.0.1:${registry}`,
+    health: `127.0.0.1:${health}`,
+    admin: `127.0.0.1:${admin}`,
+  };
+  const tokenFile = join(root, "admin-token");
+  return {
+    addresses,
+    tokenFile,
+    client: new ControlPlaneClient({ ...addresses, tokenFile }),
+    serve: async (service, ...more) => {
+      const own = ["--port", ports[service], "--probe-port", probePorts[service] ?? 0].map(String);
+      const all = [...own, "--agent-port", String(agents), "--data-dir", root, ...SHORT_THRESHOLDS];
+      const process = new RollcallProcess(["serve", service, ...all, ...more], {
+        DATABASE_URL: databaseUrl,
+      });
+      await process.logged("serving");
+      return process;
+    },
+    agent: (name) => {
+      const identity = ["--name", name, "--state-dir", join(root, name)];
+      return new RollcallProcess(["agent", "--server", addresses.registry, ...identity]);
+    },
+    dispose: async () => {
+      await endAll();
+      await rm(root, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+    },
+  };
+}

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/runtime";
+import { localAgentOptions, programName } from "./local-agent-options.ts";
+
+describe("localAgentOptions()", () => {
+  it("should run the same program, and hand on what concerns agents", () => {
+    const options = localAgentOptions({
+      shell: { env: { A: "b" }, cwd: "/repo" },
+      process: {
+        execPath: "/bin/node",
+        execArgv: ["--x"],
+        argv: ["/bin/node", "/repo/bin/rollcall", "up"],
+      },
+      args: {
+        file: "c.yaml",
+        flags: {
+          port: "1",
+          "log-level": "debug",
+          "Compute.Name": "it's me",
+          "compute.stateDIR": "/elsewhere",
+          "Listen.Host": "::",
+        },
+      },
+      dataDirectory: "/data",
+      server: "127.0.0.1:7700",
+      log: silentLogger,
+    });
+    expect(options.command).toEqual({
+      program: "/bin/node",
+      args: [
+        ...["--x", "/repo/bin/rollcall", "agent", "--config", "c.yaml", "--log-level", "debug"],
+        ...[
+          "--set",
+          "Compute.Name=it's me",
+          "--server",
+          "127.0.0.1:7700",
+          "--state-dir",
+          "/data/agent",
+        ],
+      ],
+    });
+    expect(options.commandForPeople).toBe(
+      "bin/rollcall agent --config c.yaml --log-level debug --set 'Compute.Name=it'\\''s me' --server 127.0.0.1:7700 --state-dir /data/agent",
+    );
+    expect(options.stateDirectory).toBe("/data/agent");
+  });
+});
+
+describe("programName()", () => {
+  it.each([
+    ["/repo/bin/rollcall", "/repo", "bin/rollcall"],
+    ["/repo/bin/rollcall", "/repo/docs", "rollcall"],
+    ["/usr/bin/rollcall", "/usr/bin", "rollcall"],
+    ["/repo/services/rollcall/src/main.ts", "/repo", "rollcall"],
+  ])("should call %s from %s %s", (entry, cwd, name) => {
+    expect(programName({ argv: ["node", entry] }, cwd)).toBe(name);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from "@jest/globals";
+import { UsageError } from "@rollcall/cli";
+import { createTestShell } from "../testing/test-shell.ts";
+import { runAgent } from "./agent.ts";
+import { runServe } from "./serve.ts";
+import { runUp } from "./up.ts";
+
+const shell = createTestShell();
+
+describe("up, serve and agent", () => {
+  it.each([
+    [runServe, [], "no service was named, should be one of: registry, health, admin"],
+    [
+      runServe,
+      ["scheduler"],
+      "'scheduler' is not a service, should be one of: registry, health, admin",
+    ],
+    [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
+    [runServe, ["registry", "--agent"], "unknown option '--agent'"],
+    [runUp, ["now"], "up takes no arguments: 'now'"],
+    [runUp, ["--prt", "7"], "unknown option '--prt'"],
+    [runAgent, ["now"], "agent takes no arguments: 'now'"],
+    [runAgent, ["--manual-approval"], "unknown option '--manual-approval'"],
+  ] as const)("should refuse wrong usage (%#)", async (run, words, message) => {
+    await expect(run(words, shell, process)).rejects.toThrow(new UsageError(message));
+  });
+
+  it("should name every problem of the configuration", async () => {
+    await expect(runUp(["--port", "x", "--log-level", "loud"], shell, process)).rejects.toThrow(
+      /^the configuration is not right:\nflag --port: Listen\.Port: "x" is not a whole number\nflag --log-level: /,
+    );
+    await expect(runAgent(["--label", "rollcall.io/x=y"], shell, process)).rejects.toThrow(
+      /rollcall\.io\/x/,
+    );
+  });
+
+  it.each([
+    [runUp, "up [options]"],
+    [runServe, "serve <registry|health|admin> [options]"],
+    [runAgent, "agent [options]"],
+  ] as const)("should print help (%#)", async (run, usage) => {
+    const asked = createTestShell();
+    expect(await run(["--help"], asked, process)).toBe(0);
+    expect(asked.written()).toContain(`Usage: rollcall ${usage}`);
+  });
+});
