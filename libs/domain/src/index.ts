@@ -2,6 +2,13 @@ export { fullJitter } from "./backoff.ts";
 export { type ConnectionSignal, connectionAfter } from "./connection.ts";
 export { Detector, type Due, type Watch } from "./detector.ts";
 export {
+  EVENT_CATALOGUE,
+  EVENT_TYPES,
+  type EventDescription,
+  formatEventCatalogue,
+  isEventType,
+} from "./event-catalogue.ts";
+export {
   connectionEvent,
   type EventType,
   healthEvent,

@@ -1,4 +1,5 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import {
   type Client,
   Code,
@@ -20,29 +21,28 @@ import {
 import type { Caller } from "../src/auth.ts";
 import { sendBearer } from "../src/bearer.ts";
 import { createMetrics, type MetricsRegistry } from "../src/metrics.ts";
-import { definePolicies, type MethodPolicy } from "../src/policy.ts";
+import type { MethodPolicy, PolicyTable } from "../src/policy.ts";
 import { createRpcServer } from "../src/server/rpc-server.ts";
 import type { RpcServerOptions, RunningServer } from "../src/server/server-options.ts";
 import { captureLog, type LogLine } from "./log-capture.ts";
 
-const read: MethodPolicy = { caller: "viewer", deadlineMs: 2_000, idempotent: true };
-const agent: MethodPolicy = { caller: "node", deadlineMs: 2_000, idempotent: true };
+const REGISTRY = RegistryService.typeName;
 
-/** Policies as the real services have them. */
-export const TEST_POLICIES = {
-  ...definePolicies(RegistryService, {
-    createChallenge: agent,
-    registerNode: agent,
-    updateNodeInfo: agent,
-    deregisterNode: agent,
-    getNode: read,
-    listNodes: { ...read, caller: "operator" },
-    getClusterSummary: { ...read, caller: "admin" },
-  }),
-  ...definePolicies(HealthService, {
-    heartbeat: { caller: "node", deadlineMs: 0, idempotent: false },
-  }),
+/** Policies much as the real services have them; the contract may gain methods without these tests noticing. */
+export const TEST_POLICIES: PolicyTable = {
+  ...Object.fromEntries([...RegistryService.methods, ...HealthService.methods].map(rowOf)),
+  [`${REGISTRY}/ListNodes`]: { caller: "operator", deadlineMs: 2_000, idempotent: true },
+  [`${REGISTRY}/GetClusterSummary`]: { caller: "admin", deadlineMs: 2_000, idempotent: true },
 };
+
+function rowOf(method: DescMethod): [string, MethodPolicy] {
+  const isRead = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+  const deadlineMs = method.methodKind === "unary" ? 2_000 : 0;
+  return [
+    `${method.parent.typeName}/${method.name}`,
+    { caller: isRead ? "viewer" : "node", deadlineMs, idempotent: isRead },
+  ];
+}
 
 const TOKENS: Readonly<Record<string, Caller>> = {
   "viewer-token": { kind: "token", id: "v1", role: "viewer" },

@@ -28,6 +28,16 @@ export {
   startEmbeddedPostgres,
 } from "./embedded-postgres.ts";
 export {
+  openRelay,
+  RELAY_LEASE,
+  type RelayCursor,
+  type RelayRewind,
+  type RelayState,
+  readRelay,
+  rewindRelay,
+  saveRelay,
+} from "./event-relay.ts";
+export {
   appendEvents,
   currentRevision,
   type EventBatch,
@@ -44,6 +54,7 @@ export {
   type Lease,
   type LeaseClaim,
   listLeases,
+  readLease,
   releaseLease,
   renewLease,
   takeLease,
@@ -85,5 +96,13 @@ export {
 export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
 export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
 export { type ClusterSummary, clusterSummary } from "./summary.ts";
+export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
 export { getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./tombstones.ts";
 export { type StateChange, type Transition, writeTransitions } from "./transitions.ts";
+export {
+  beginUpkeepRun,
+  endUpkeepRun,
+  listUpkeepRuns,
+  type UpkeepOutcome,
+  type UpkeepRun,
+} from "./upkeep-runs.ts";

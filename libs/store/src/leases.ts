@@ -59,6 +59,16 @@ export async function listLeases(db: Db): Promise<readonly Lease[]> {
     .execute();
 }
 
+/** The lease of a name, or null when nobody holds it. */
+export async function readLease(db: Db, name: string): Promise<Lease | null> {
+  const row = await db
+    .selectFrom("leases")
+    .select(["name", "instance", "service", "address", "counter"])
+    .where("name", "=", name)
+    .executeTakeFirst();
+  return row ?? null;
+}
+
 /** End another's lease, provided that its counter is still the one observed. Whether it ended. */
 export async function expireLease(
   db: Db,

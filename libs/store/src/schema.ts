@@ -167,6 +167,26 @@ export interface RequestIdsTable {
   readonly created_at: Timestamp;
 }
 
+/** One row: how far the log has been relayed outward. */
+export interface EventRelayTable {
+  readonly singleton: Generated<boolean>;
+  readonly revision: Generated<bigint>;
+  readonly generation: Generated<number>;
+  readonly saved_at: Timestamp;
+}
+
+/** The last run of each kind of upkeep. */
+export interface UpkeepRunsTable {
+  readonly name: string;
+  readonly instance: string;
+  readonly started_at: Timestamp;
+  readonly ended_at: Date | null;
+  readonly outcome: string;
+  readonly row_count: Generated<bigint>;
+  readonly message: Generated<string>;
+  readonly runs: Generated<bigint>;
+}
+
 /** Every table of the record. */
 export interface Database {
   readonly cluster: ClusterTable;
@@ -181,4 +201,6 @@ export interface Database {
   readonly leases: LeasesTable;
   readonly used_challenges: UsedChallengesTable;
   readonly request_ids: RequestIdsTable;
+  readonly event_relay: EventRelayTable;
+  readonly upkeep_runs: UpkeepRunsTable;
 }

@@ -8,6 +8,7 @@ import { createRegistrar } from "./registration/registrar.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
 import { purgeExpired } from "./tasks/purge-expired.ts";
+import { createWatches } from "./watch/watches.ts";
 
 /** The registry, ready to be put behind a port. */
 export interface RegistryApp {
@@ -26,13 +27,17 @@ export interface RegistryApp {
 export function createApp(deps: RegistryDeps): RegistryApp {
   const registrar = createRegistrar(deps);
   const pageTokens = createPageTokens(deps.store.clusterSecret());
+  const watches = createWatches(deps);
   return {
-    routes: createRoutes({ ...deps, registrar, pageTokens }),
+    routes: createRoutes({ ...deps, registrar, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
     tasks: [expireOrchestrators(deps), purgeExpired(deps)],
     ready: async () => ({ store: await checkStore(deps) }),
-    close: () => registrar.close(),
+    close: async () => {
+      await watches.close();
+      await registrar.close();
+    },
   };
 }
 

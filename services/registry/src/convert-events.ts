@@ -1,30 +1,22 @@
-import type { ListEventsRequest } from "@rollcall/api/rollcall/events/v1/events_pb";
-import type { EventType } from "@rollcall/domain";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type {
+  ListEventsRequest,
+  WatchEventsRequest,
+} from "@rollcall/api/rollcall/events/v1/events_pb";
+import type { WatchNodesRequest } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { EVENT_TYPES, type EventType, isEventType } from "@rollcall/domain";
 import { refuse } from "@rollcall/runtime";
 import type { ReadEventsOptions } from "@rollcall/store";
 import { pageSize } from "./convert.ts";
 import { checkTexts } from "./texts.ts";
-
-// A record, so that a type that the domain adds and this list lacks does not compile.
-const EVENT_TYPES: Readonly<Record<EventType, true>> = {
-  "node.registered": true,
-  "node.approved": true,
-  "node.rejected": true,
-  "node.deleted": true,
-  "node.deregistered": true,
-  "node.info.changed": true,
-  "node.labels.changed": true,
-  "node.connection.changed": true,
-  "node.health.changed": true,
-  "node.scheduling.changed": true,
-};
-
-/** Revisions are positive 64-bit numbers with a sign in the record; none is above this one. */
-const LAST_REVISION = 2n ** 63n - 1n;
+import type { EventFilter } from "./watch/event-filter.ts";
+import { invalidResumeToken, LAST_REVISION, parseResumeToken } from "./watch/resume-token.ts";
+import type { WatchStart } from "./watch/watch-events.ts";
+import type { NodeWatchStart } from "./watch/watch-nodes.ts";
 
 /** What a ListEvents request asks for. */
 export interface EventListing {
-  readonly filter: Pick<ReadEventsOptions, "types" | "subject">;
+  readonly filter: Omit<ReadEventsOptions, "after" | "limit">;
   /** Events of one page. */
   readonly limit: number;
   /** Where the first page begins. */
@@ -35,27 +27,95 @@ export interface EventListing {
 
 /** Read a ListEvents request. Throws INVALID_REQUEST for a type that there is not. */
 export function parseEventListing(request: ListEventsRequest, logId: string): EventListing {
-  checkTexts({ subject: request.subject });
-  const types = [...new Set(request.types)].sort();
-  const { subject } = request;
-  const firstAfter = request.afterRevision > LAST_REVISION ? LAST_REVISION : request.afterRevision;
+  const filter = parseEventFilter(request);
+  const times = parseTimes(request);
+  const { afterRevision } = request;
+  const firstAfter = afterRevision > LAST_REVISION ? LAST_REVISION : afterRevision;
+  const { types = [], subject = "", actor = "" } = filter;
   return {
-    filter: {
-      ...(types.length > 0 ? { types: types.map(parseEventType) } : {}),
-      ...(subject === "" ? {} : { subject }),
-    },
+    filter: { ...filter, ...times },
     limit: pageSize(request.pageSize),
     firstAfter,
-    name: JSON.stringify(["events", logId, types, subject, String(firstAfter)]),
+    name: JSON.stringify([
+      "events",
+      logId,
+      types,
+      subject,
+      actor,
+      times.fromMs ?? null,
+      times.untilMs ?? null,
+      String(firstAfter),
+    ]),
+  };
+}
+
+/** Read which events are wanted. Throws INVALID_REQUEST for a type that there is not. */
+export function parseEventFilter(
+  request: Pick<ListEventsRequest, "types" | "subject" | "actor">,
+): EventFilter {
+  const { subject, actor } = request;
+  checkTexts({ subject, actor });
+  const types = [...new Set(request.types)].sort();
+  return {
+    ...(types.length > 0 ? { types: types.map(parseEventType) } : {}),
+    ...(subject === "" ? {} : { subject }),
+    ...(actor === "" ? {} : { actor }),
+  };
+}
+
+/** Read where a watch begins. Throws INVALID_RESUME_TOKEN. */
+export function parseWatchStart(start: WatchEventsRequest["start"], logId: string): WatchStart {
+  switch (start.case) {
+    case undefined:
+      return { kind: "now" };
+    case "fromBeginning":
+      return { kind: "beginning" };
+    case "afterRevision":
+      return { kind: "after", revision: checkRevision(start.value), logId };
+    case "resumeToken": {
+      const point = parseResumeToken(start.value);
+      if (point.kind === "snapshot") {
+        throw invalidResumeToken("the resume token is one of WatchNodes");
+      }
+      return { kind: "after", revision: checkRevision(point.revision), logId: point.logId };
+    }
+  }
+}
+
+/** Read where a watch of nodes begins. Throws INVALID_RESUME_TOKEN. */
+export function parseNodeWatchStart(
+  start: WatchNodesRequest["start"],
+  logId: string,
+): NodeWatchStart {
+  switch (start.case) {
+    case undefined:
+      return { kind: "snapshot" };
+    case "afterRevision":
+      return { kind: "after", revision: checkRevision(start.value), logId };
+    case "resumeToken": {
+      const point = parseResumeToken(start.value);
+      return point.kind === "snapshot"
+        ? { kind: "snapshot" }
+        : { kind: "after", revision: checkRevision(point.revision), logId: point.logId };
+    }
+  }
+}
+
+/** Check that a revision is one that the record could hold. Throws INVALID_RESUME_TOKEN. */
+export function checkRevision(revision: bigint): bigint {
+  if (revision <= LAST_REVISION) return revision;
+  throw invalidResumeToken(`revision ${revision} is ahead of any log`, { revision: `${revision}` });
+}
+
+function parseTimes({ fromTime, untilTime }: ListEventsRequest) {
+  return {
+    ...(fromTime === undefined ? {} : { fromMs: timestampMs(fromTime) }),
+    ...(untilTime === undefined ? {} : { untilMs: timestampMs(untilTime) }),
   };
 }
 
 function parseEventType(type: string): EventType {
   if (isEventType(type)) return type;
-  const description = `no event has the type "${type}"; the types are ${Object.keys(EVENT_TYPES).join(", ")}`;
+  const description = `no event has the type "${type}"; the types are ${EVENT_TYPES.join(", ")}`;
   throw refuse("INVALID_REQUEST", description, { violations: [{ field: "types", description }] });
-}
-
-function isEventType(type: string): type is EventType {
-  return Object.hasOwn(EVENT_TYPES, type);
 }

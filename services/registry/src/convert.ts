@@ -52,17 +52,10 @@ export interface NodeListing {
 /** Read a ListNodes request. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
 export function parseNodeListing(request: ListNodesRequest): NodeListing {
   const orderBy = parseOrderBy(request.orderBy);
-  const selector = parseLabelSelector(request.labelSelector);
-  const types = distinct(request.types.map(nodeTypeFromProto));
-  const memberships = distinct(request.memberships.map(membershipStateFromProto));
-  const statuses = distinct(request.statuses.map((status) => STATUSES.get(status)));
+  const filter = parseNodeFilter(request);
+  const { types = [], memberships = [], statuses = [], selector = [] } = filter;
   return {
-    filter: {
-      ...(request.types.length > 0 ? { types } : {}),
-      ...(request.memberships.length > 0 ? { memberships } : {}),
-      ...(request.statuses.length > 0 ? { statuses } : {}),
-      ...(selector.length > 0 ? { selector } : {}),
-    },
+    filter,
     orderBy,
     limit: pageSize(request.pageSize),
     name: JSON.stringify([
@@ -73,6 +66,23 @@ export function parseNodeListing(request: ListNodesRequest): NodeListing {
       formatSelector(selector),
       orderBy,
     ]),
+  };
+}
+
+/** The fields that say which nodes are wanted; the same in every request that has them. */
+type NodeSelection = Pick<ListNodesRequest, "labelSelector" | "memberships" | "statuses" | "types">;
+
+/** Read which nodes are wanted. Throws INVALID_SELECTOR. */
+export function parseNodeFilter(request: NodeSelection): NodeFilter {
+  const selector = parseLabelSelector(request.labelSelector);
+  const types = distinct(request.types.map(nodeTypeFromProto));
+  const memberships = distinct(request.memberships.map(membershipStateFromProto));
+  const statuses = distinct(request.statuses.map((status) => STATUSES.get(status)));
+  return {
+    ...(request.types.length > 0 ? { types } : {}),
+    ...(request.memberships.length > 0 ? { memberships } : {}),
+    ...(request.statuses.length > 0 ? { statuses } : {}),
+    ...(selector.length > 0 ? { selector } : {}),
   };
 }
 

@@ -11,6 +11,8 @@ import { listEvents } from "./rpc/list-events.ts";
 import { listNodes } from "./rpc/list-nodes.ts";
 import { registerNode } from "./rpc/register-node.ts";
 import { updateNodeInfo } from "./rpc/update-node-info.ts";
+import { watchEvents } from "./rpc/watch-events.ts";
+import { watchNodes } from "./rpc/watch-nodes.ts";
 
 /** What the registry serves. */
 export const SERVICES = [RegistryService, EventService];
@@ -24,10 +26,12 @@ export const POLICIES: PolicyTable = {
     deregisterNode: { caller: "node", deadlineMs: 10_000, idempotent: false },
     getNode: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     listNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    watchNodes: { caller: "viewer", deadlineMs: 0, idempotent: true },
     getClusterSummary: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   }),
   ...definePolicies(EventService, {
     listEvents: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    watchEvents: { caller: "viewer", deadlineMs: 0, idempotent: true },
   }),
 };
 
@@ -41,8 +45,12 @@ export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
       deregisterNode: deregisterNode(deps),
       getNode: getNode(deps),
       listNodes: listNodes(deps),
+      watchNodes: watchNodes(deps),
       getClusterSummary: getClusterSummary(deps),
     });
-    router.service(EventService, { listEvents: listEvents(deps) });
+    router.service(EventService, {
+      listEvents: listEvents(deps),
+      watchEvents: watchEvents(deps),
+    });
   };
 }

@@ -52,6 +52,13 @@ describe("value schemas", () => {
     ["list", list(int()), ["1", "x"], '"x" is not a whole number'],
     ["map", stringMap(), "zone=a,rack=7", { zone: "a", rack: "7" }],
     ["map", stringMap(), { zone: "a" }, { zone: "a" }],
+    ["map", stringMap(), ["zone=a", "rack=7,row=1"], { zone: "a", rack: "7", row: "1" }],
+    [
+      "map",
+      stringMap(),
+      ["zone=a", "rack"],
+      '["zone=a","rack"] is not a map of texts such as zone=a,rack=7',
+    ],
     ["map", stringMap(), "zone", '"zone" is not a map of texts such as zone=a,rack=7'],
     [
       "map",

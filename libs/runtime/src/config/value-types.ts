@@ -103,10 +103,10 @@ export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
   return register(schema, write);
 }
 
-/** Texts by name: a map, or one text such as "zone=a,rack=7". At most 1,000. */
+/** Texts by name: a map, one text such as "zone=a,rack=7", or a list of such texts (a flag given again and again). At most 1,000. */
 export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
   const schema = z.unknown().transform((raw, context): Readonly<Record<string, string>> => {
-    const entries = typeof raw === "string" ? splitPairs(raw) : pairsOf(raw);
+    const entries = pairsIn(raw);
     if (entries !== null && entries.length <= 1_000) return Object.fromEntries(entries);
     context.addIssue(`${shown(raw)} is not a map of texts such as zone=a,rack=7`);
     return z.NEVER;
@@ -166,6 +166,13 @@ function within(
   if (value < min) return { problem: `${format(value)} is less than ${format(min)}` };
   if (value > max) return { problem: `${format(value)} is more than ${format(max)}` };
   return value;
+}
+
+function pairsIn(raw: unknown): [string, string][] | null {
+  if (typeof raw === "string") return splitPairs(raw);
+  if (!Array.isArray(raw)) return pairsOf(raw);
+  const lists = raw.map((item) => (typeof item === "string" ? splitPairs(item) : null));
+  return lists.every((pairs) => pairs !== null) ? lists.flat() : null;
 }
 
 function splitPairs(value: string): [string, string][] | null {

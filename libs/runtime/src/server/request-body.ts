@@ -14,7 +14,9 @@ export async function* requestBody(
   isStream: boolean,
 ): AsyncGenerator<Uint8Array> {
   try {
-    yield* request as AsyncIterable<Uint8Array>;
+    // A request that is refused half read must not take its connection with it before the refusal has been sent.
+    const chunks = request.iterator({ destroyOnReturn: false });
+    yield* chunks as AsyncIterable<Uint8Array>;
   } catch (error) {
     throw refuse("CANCELLED", "the connection of the caller broke", { cause: error });
   }

@@ -131,12 +131,15 @@ describe("paths that no method has", () => {
     expect([plain.status, await plain.text()]).toEqual([404, "not found\n"]);
     const pages = await RpcFixture.start({
       fallback: (request, response) => {
+        if (request.url === "/broken") throw new Error("no such file");
         response.writeHead(200);
         response.end(`page ${request.url}`);
       },
     });
     const page = await fetch(`${pages.url}/nodes`, { headers: { connection: "close" } });
     expect(await page.text()).toBe("page /nodes");
+    const broken = await fetch(`${pages.url}/broken`, { headers: { connection: "close" } });
+    expect([broken.status, await broken.text()]).toEqual([500, ""]);
     await pages.stop();
   });
 });

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http";
-import { constants, type Http2ServerRequest, type Http2ServerResponse } from "node:http2";
+import type { Http2ServerRequest } from "node:http2";
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import {
   type ConnectRouter,
@@ -17,6 +17,7 @@ import type { Logger } from "../logging.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { peerKey, seenKey } from "./call-values.ts";
 import { completeErrors } from "./complete-errors.ts";
+import { finishRequest } from "./finish-request.ts";
 import { methodName } from "./method-name.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
@@ -46,7 +47,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
     const handler = handlers.get(path);
     if (handler === undefined) {
-      answerUnknownPath(request, response, path, options.fallback);
+      serveElse(request, response, path, options);
       return;
     }
     serve(handler, request, response, options).catch((error: unknown) => {
@@ -55,6 +56,21 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       giveUp(response);
     });
   };
+}
+
+/** Nothing that is thrown in a request listener may end the process. */
+function serveElse(
+  request: Request,
+  response: Response,
+  path: string,
+  { fallback, log }: RpcHandlerOptions,
+): void {
+  try {
+    answerUnknownPath(request, response, path, fallback);
+  } catch (error) {
+    log.error({ path, err: error }, "page failed");
+    giveUp(response);
+  }
 }
 
 function routerOptions(interceptors: Interceptor[]): ConnectRouterOptions {
@@ -81,7 +97,7 @@ async function serve(
     response.end();
     return;
   }
-  if ("stream" in response && "stream" in request) closeOnceAnswered(request, response);
+  finishRequest(request, response);
   const answer = await handler(universal);
   const complete =
     handler.method.methodKind === "unary"
@@ -90,23 +106,6 @@ async function serve(
         })
       : answer;
   await universalResponseToNodeResponse(complete, response);
-}
-
-/**
- * A stream that the server ends while its caller still holds it open would stay half open, and hold up the end of its
- * connection: once the answer is complete the caller is told (RST_STREAM, NO_ERROR) that nobody listens any more.
- */
-function closeOnceAnswered(request: Http2ServerRequest, response: Http2ServerResponse): void {
-  const { stream } = response;
-  stream.once("wantTrailers", () => {
-    if (request.complete) return;
-    setImmediate(() => {
-      stream.close(constants.NGHTTP2_NO_ERROR);
-      // What has arrived already must be read, or the stream never ends, and its connection neither; the request itself
-      // cannot do that, since a body that was left half read is stuck.
-      stream.removeAllListeners("data").resume();
-    });
-  });
 }
 
 /** Null when the request has no authority, or one that makes no URL. */

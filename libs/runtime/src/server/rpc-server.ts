@@ -7,6 +7,7 @@ import { type MethodPolicy, type PolicyTable, policyProblems } from "../policy.t
 import { routeHealth } from "./health-service.ts";
 import { authorize } from "./interceptors/authorize.ts";
 import { boundDuration, type ServerEnding } from "./interceptors/bound-duration.ts";
+import { CallGroup } from "./interceptors/call-group.ts";
 import { codeName } from "./interceptors/code-name.ts";
 import { logCalls } from "./interceptors/log-calls.ts";
 import { mapErrors } from "./interceptors/map-errors.ts";
@@ -40,11 +41,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
   if (problems.length > 0) throw new Error(`the policy table is not right: ${problems.join("; ")}`);
 
   const serving = options.serving ?? new ServingStatus();
-  const ending = { streams: new AbortController(), unary: new AbortController() };
-  const handler = rpcHandler(options, serving, policies, reflection, {
-    streams: ending.streams.signal,
-    unary: ending.unary.signal,
-  });
+  const ending = { streams: new CallGroup(), unary: new CallGroup() };
+  const handler = rpcHandler(options, serving, policies, reflection, ending);
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
@@ -60,11 +58,6 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
   };
 }
 
-interface EndingControllers {
-  readonly streams: AbortController;
-  readonly unary: AbortController;
-}
-
 /** How long the answers of calls that were cut may take to be written. */
 const LAST_WORDS_MS = 250;
 
@@ -76,7 +69,7 @@ async function close(
   options: RpcServerOptions,
   listener: PolyglotListener,
   serving: ServingStatus,
-  ending: EndingControllers,
+  ending: ServerEnding,
 ): Promise<void> {
   const { clock = systemClock, closeGraceMs = 5_000, services } = options;
   for (const { typeName } of services) serving.set(typeName, "NOT_SERVING");

@@ -4,6 +4,7 @@ import { nodes } from "./0002-nodes.ts";
 import { sessions } from "./0003-sessions.ts";
 import { access } from "./0004-access.ts";
 import { compaction } from "./0005-compaction.ts";
+import { relay } from "./0006-relay.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -12,4 +13,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0003-sessions": sessions,
   "0004-access": access,
   "0005-compaction": compaction,
+  "0006-relay": relay,
 };

@@ -34,6 +34,12 @@ describe("describeFailure()", () => {
     );
   });
 
+  it("should say that something else answers", () => {
+    expect(describeIt(new ConnectError("HTTP 404", Code.Unimplemented))).toBe(
+      "what answers at 127.0.0.1:7700 is not the registry service (HTTP 404)\nhint: --server or ROLLCALL_SERVER names another address",
+    );
+  });
+
   it("should tell its own deadline from the server's", () => {
     expect(describeIt(new ConnectError("timed out", Code.DeadlineExceeded))).toBe(
       "no answer from the registry service at 127.0.0.1:7700 within 10s\nhint: --timeout waits longer",

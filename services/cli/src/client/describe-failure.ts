@@ -41,6 +41,12 @@ export function describeFailure(error: unknown, callee: Callee): string {
     ]);
   }
   const reason = failure.findDetails(ErrorInfoSchema)[0]?.reason;
+  if (reason === undefined && /^HTTP \d{3}$/.test(failure.rawMessage)) {
+    return lines([
+      `what answers at ${displayAddress(callee.baseUrl)} is not the ${callee.service} service (${failure.rawMessage})`,
+      "hint: --server or ROLLCALL_SERVER names another address",
+    ]);
+  }
   if (failure.code === Code.DeadlineExceeded && reason === undefined) {
     return lines([
       `no answer from the ${callee.service} service at ${displayAddress(callee.baseUrl)} within ${formatExactDuration(callee.timeoutMs)}`,

@@ -18,7 +18,7 @@ import {
   ensureAccessToken,
   type Store,
 } from "@rollcall/store";
-import { createApp, REGISTRY_KEYS, type RegistryConfig } from "../index.ts";
+import { createApp, REGISTRY_KEYS, type RegistryConfig, type RegistryDeps } from "../index.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {
@@ -31,6 +31,7 @@ export interface RigOptions {
   readonly config?: Partial<RegistryConfig>;
   readonly clock?: Clock;
   readonly log?: Logger;
+  readonly watchLimits?: RegistryDeps["watchLimits"];
 }
 
 /** A registry on a port of its own, and a client with a token. */
@@ -52,7 +53,9 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   const { store } = record;
   const { clock = systemClock, log = silentLogger } = options;
   const metrics = createMetrics({ defaults: false });
-  const app = createApp({ store, clock, log, metrics, config: { ...DEFAULTS, ...options.config } });
+  const config = { ...DEFAULTS, ...options.config };
+  const { watchLimits = {} } = options;
+  const app = createApp({ store, clock, log, metrics, config, watchLimits });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,

@@ -3,15 +3,16 @@ import { refuse } from "../../errors.ts";
 import type { PolicyTable } from "../../policy.ts";
 import { methodName } from "../method-name.ts";
 import { beforeAbort } from "./before-abort.ts";
+import type { CallGroup } from "./call-group.ts";
 import { endAfterAbort } from "./end-after-abort.ts";
 import { linkSignals } from "./link-signals.ts";
 
-/** When calls must end for the server's sake. */
+/** The calls under way, by when they must end for the server's sake. */
 export interface ServerEnding {
-  /** Aborts when the server starts to end: streams end then. */
-  readonly streams: AbortSignal;
-  /** Aborts when the grace period of unary calls has passed as well. */
-  readonly unary: AbortSignal;
+  /** Aborted when the server starts to end. */
+  readonly streams: CallGroup;
+  /** Aborted when the grace period of unary calls has passed as well. */
+  readonly unary: CallGroup;
 }
 
 /** How long a stream's handler may take to end by itself, after its signal has aborted. */
@@ -24,7 +25,7 @@ const STREAM_GRACE_MS = 500;
 export function boundDuration(policies: PolicyTable, ending: ServerEnding): Interceptor {
   return (next) => async (request) => {
     if (request.stream) {
-      const { signal, release } = linkSignals([request.signal, ending.streams]);
+      const { signal, release } = linkSignals([request.signal], ending.streams);
       // Connect aborts this signal at every end of a call, not only when it fails.
       request.signal.addEventListener("abort", release, { once: true });
       const response = await next({ ...request, signal });
@@ -34,7 +35,7 @@ export function boundDuration(policies: PolicyTable, ending: ServerEnding): Inte
     const deadlineMs = policies[methodName(request.method)]?.deadlineMs ?? 0;
     const overdue = new AbortController();
     const timer = setTimeout(() => overdue.abort(deadlineExceeded(deadlineMs)), deadlineMs);
-    const { signal, release } = linkSignals([request.signal, overdue.signal, ending.unary]);
+    const { signal, release } = linkSignals([request.signal, overdue.signal], ending.unary);
     try {
       return await beforeAbort(next({ ...request, signal }), signal);
     } finally {

@@ -1,0 +1,35 @@
+import { Code, type ConnectError } from "@connectrpc/connect";
+import { CODE_OF_REASON, type ErrorReasonName } from "./error-table.ts";
+import { type FieldViolation, refuse } from "./errors.ts";
+
+/** Why a call was decided against. The domain's Refusal is one. */
+export interface DecidedRefusal {
+  readonly reason: ErrorReasonName;
+  readonly message: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+/** The error of a call that was decided against; `subject`, for example a node id, is what a precondition failed on. */
+export function refusalError(refusal: DecidedRefusal, subject: string): ConnectError {
+  const { reason, message, metadata } = refusal;
+  const isPrecondition = CODE_OF_REASON[reason] === Code.FailedPrecondition;
+  return refuse(reason, message, { metadata, ...(isPrecondition ? { subject } : {}) });
+}
+
+/** The error of a request with fields that are not as they should be: its message names every violation. */
+export function refuseFields(
+  reason: ErrorReasonName,
+  violations: readonly FieldViolation[],
+): ConnectError {
+  const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
+  return refuse(reason, message, { violations });
+}
+
+/** Check that the record can keep texts, given by field name. Throws INVALID_REQUEST with all that it cannot. */
+export function checkTexts(texts: Readonly<Record<string, string>>): void {
+  const description = "a text may not contain the character U+0000";
+  const violations = Object.entries(texts)
+    .filter(([, text]) => text.includes("\0"))
+    .map(([field]) => ({ field, description }));
+  if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
+}

@@ -1,0 +1,152 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { systemClock } from "@rollcall/runtime";
+import { listHealthReplicas, type Store } from "@rollcall/store";
+import {
+  createTestDatabase,
+  eventually,
+  FakeAgents,
+  type FakeStream,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import pg from "pg";
+import { register } from "./testing/record.ts";
+import { type TestReplica, TestReplicas } from "./testing/test-replica.ts";
+
+const agents = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+let store: Store;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = database.store;
+});
+
+afterEach(async () => {
+  agents.close();
+  await replicas.close();
+});
+
+afterAll(() => database.drop());
+
+describe("createApp()", () => {
+  it("should say where it can be reached, for as long as it runs", async () => {
+    const replica = await replicas.start({ store });
+    const endpoints = {
+      agentEndpoint: ":7701",
+      internalAddress: "127.0.0.1:7720",
+      queryEndpoint: "127.0.0.1:7711",
+    };
+    replica.app.advertise(endpoints);
+    await eventually(async () => {
+      expect(await listHealthReplicas(store.db)).toEqual([
+        { instance: replica.instance, ...endpoints },
+      ]);
+    });
+    await store.db.deleteFrom("health_replicas").execute();
+    // After a doubt others may have withdrawn it.
+    await replica.takeLease();
+    await eventually(async () => expect(await listHealthReplicas(store.db)).toHaveLength(1));
+    await replica.close();
+    expect(await store.db.selectFrom("health_replicas").selectAll().execute()).toEqual([]);
+  });
+
+  it("should tell whether agents can be taken in", async () => {
+    const replica = await replicas.start({ store });
+    expect(replica.app.ready()).toEqual({ lease: { ok: true, message: "0 agents connected" } });
+    replica.app.onLeaseDoubt({ sinceMs: 0 });
+    expect(replica.app.ready().lease).toMatchObject({ ok: false });
+    replica.app.onLeaseHeld();
+    await replica.app.close();
+    expect(replica.app.ready().lease).toEqual({ ok: false, message: "the process is ending" });
+  });
+
+  it("should count what it holds", async () => {
+    const replica = await replicas.start({ store });
+    const agent = agents.create("counted");
+    await register(store, [agent]);
+    const stream = await agent.join(replica.address);
+    await stream.beatAcknowledged();
+    await stream.beatAcknowledged();
+    expect(await replica.metric("rollcall_health_sessions")).toBe(1);
+    expect(await replica.metric("rollcall_health_nodes_held")).toBe(1);
+    expect(await replica.metric("rollcall_health_beats_total")).toBe(2);
+    stream.breakConnection();
+    await eventually(async () => {
+      expect(await replica.metric("rollcall_health_sessions")).toBe(0);
+      const line = 'rollcall_health_transitions_total{kind="connection",state="DISCONNECTED"}';
+      expect(await replica.metric(line)).toBe(1);
+    });
+    expect(await replica.metric("rollcall_health_nodes_held")).toBe(1);
+  });
+
+  it("should change no row while 1,000 agents beat and report what they are", async () => {
+    const replica = await replicas.start({ store, clock: systemClock });
+    const crowd = Array.from({ length: 1_000 }, (_, index) => agents.create(`crowd${index}`));
+    await register(store, crowd);
+    const streams = await joinAll(replica, crowd);
+    await reportAll(streams);
+    await eventually(() => expect(replica.app.replica.sessions).toBe(1_000));
+    await settled();
+    const before = await changedRows();
+    for (let round = 0; round < 3; round++) await reportAll(streams);
+    expect(replica.app.replica.beats).toBe(4_000);
+    expect(await changedRows()).toEqual(before);
+  });
+});
+
+async function joinAll(
+  replica: TestReplica,
+  crowd: readonly ReturnType<FakeAgents["create"]>[],
+): Promise<readonly FakeStream[]> {
+  return Promise.all(crowd.map((agent) => agent.join(replica.address)));
+}
+
+/** Each agent beats with its usage and says again what it is. */
+async function reportAll(streams: readonly FakeStream[]): Promise<void> {
+  const usage = { cpuPercent: 12, memoryUsedMib: 1_000, gpus: [{ index: 0 }, { index: 1 }] };
+  await Promise.all(
+    streams.map(async (stream) => {
+      stream.send({ case: "nodeInfo", value: { hostname: "h", labels: { zone: "a" } } });
+      await stream.beatAcknowledged(usage);
+    }),
+  );
+}
+
+/** Wait until all that was said at first is written. */
+async function settled(): Promise<void> {
+  await eventually(async () => {
+    const { rows } = await query<{ waiting: string }>(
+      "select count(*) as waiting from nodes join node_sessions on id = node_id where info is null or health <> 'HEALTHY'",
+    );
+    // The node of the test before it.
+    expect(Number(rows[0]?.waiting)).toBeLessThanOrEqual(1);
+  });
+}
+
+/** How many rows were inserted, updated and deleted so far, by table; leases aside. */
+async function changedRows(): Promise<unknown> {
+  const text = `select relname, n_tup_ins, n_tup_upd, n_tup_del from pg_stat_user_tables
+    where relname <> 'leases' order by relname`;
+  // Backends tell their figures when they are idle for a second; a read that sees the same twice has seen them all.
+  await query("select pg_stat_force_next_flush()");
+  let last = "";
+  await eventually(async () => {
+    const { rows } = await query(text);
+    const now = JSON.stringify(rows);
+    const isSame = now === last;
+    last = now;
+    expect(isSame).toBe(true);
+  });
+  return JSON.parse(last);
+}
+
+async function query<R extends pg.QueryResultRow>(text: string): Promise<pg.QueryResult<R>> {
+  const client = new pg.Client({ connectionString: database.url });
+  await client.connect();
+  try {
+    return await client.query<R>(text);
+  } finally {
+    await client.end();
+  }
+}

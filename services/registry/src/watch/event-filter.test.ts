@@ -1,0 +1,24 @@
+import { describe, expect, it } from "@jest/globals";
+import { compileEventFilter, type EventFilter } from "./event-filter.ts";
+
+const EVENT = { type: "node.approved", subject: "n1", actor: "token:ops" } as const;
+
+describe("compileEventFilter()", () => {
+  it("should be nothing at all when everything is wanted", () => {
+    expect(compileEventFilter({})).toBeNull();
+  });
+
+  it.each<[EventFilter, boolean]>([
+    [{ types: ["node.approved", "node.deleted"] }, true],
+    [{ types: ["node.deleted"] }, false],
+    [{ types: [] }, false],
+    [{ subject: "n1" }, true],
+    [{ subject: "n" }, false],
+    [{ actor: "token:ops" }, true],
+    [{ actor: "system" }, false],
+    [{ types: ["node.approved"], subject: "n1", actor: "token:ops" }, true],
+    [{ types: ["node.approved"], subject: "n2", actor: "token:ops" }, false],
+  ])("should judge by %j", (filter, wanted) => {
+    expect(compileEventFilter(filter)?.(EVENT)).toBe(wanted);
+  });
+});

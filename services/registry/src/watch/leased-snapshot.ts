@@ -1,0 +1,54 @@
+import type { Clock } from "@rollcall/runtime";
+import { openSnapshot, type Snapshot, type Store } from "@rollcall/store";
+import type { Limiter } from "./limiter.ts";
+
+/** A snapshot that is taken back when its reader is idle for too long. */
+export interface LeasedSnapshot {
+  readonly revision: bigint;
+  readonly compactedRevision: bigint;
+  /** Read something of it. Null when it has been taken back. */
+  read<T>(reader: (db: Snapshot["db"]) => Promise<T>): Promise<T | null>;
+  close(): Promise<void>;
+}
+
+/** Open a snapshot as soon as there is a place for one more. It is taken back after `idleMs` between two reads. */
+export async function leaseSnapshot(options: {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly places: Limiter;
+  readonly idleMs: number;
+  readonly signal: AbortSignal;
+}): Promise<LeasedSnapshot> {
+  const { store, clock, places, idleMs, signal } = options;
+  const leave = await places.enter(signal);
+  const snapshot = await openSnapshot(store).catch((error: unknown) => {
+    leave();
+    throw error;
+  });
+  let isOpen = true;
+  let rest = new AbortController();
+  const close = async () => {
+    isOpen = false;
+    rest.abort();
+    await snapshot.close();
+    leave();
+  };
+  const takeBackLater = () => {
+    rest = new AbortController();
+    // It rejects when the next read begins in time.
+    clock.sleep(idleMs, rest.signal).then(close, () => {});
+  };
+  takeBackLater();
+  return {
+    revision: snapshot.revision,
+    compactedRevision: snapshot.compactedRevision,
+    read: async (reader) => {
+      if (!isOpen) return null;
+      rest.abort();
+      const answer = await reader(snapshot.db);
+      takeBackLater();
+      return answer;
+    },
+    close,
+  };
+}

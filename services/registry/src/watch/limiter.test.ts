@@ -1,0 +1,40 @@
+import { describe, expect, it } from "@jest/globals";
+import { Limiter } from "./limiter.ts";
+
+const forever = new AbortController().signal;
+const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+describe("Limiter", () => {
+  it("should let so many in at a time, the others in order", async () => {
+    const limiter = new Limiter(1);
+    const order: string[] = [];
+    const noting = (name: string) => (leave: () => void) => {
+      order.push(name);
+      return leave;
+    };
+    const leave = await limiter.enter(forever);
+    const second = limiter.enter(forever).then(noting("second"));
+    const third = limiter.enter(forever).then(noting("third"));
+    await settled();
+    expect(order).toEqual([]);
+    leave();
+    leave();
+    const leaveSecond = await second;
+    await settled();
+    expect(order).toEqual(["second"]);
+    leaveSecond();
+    await third;
+    expect(order).toEqual(["second", "third"]);
+  });
+
+  it("should forget who gives up waiting", async () => {
+    const limiter = new Limiter(1);
+    const leave = await limiter.enter(forever);
+    const impatient = new AbortController();
+    const waiting = limiter.enter(impatient.signal);
+    impatient.abort(new Error("gone"));
+    await expect(waiting).rejects.toThrow("gone");
+    leave();
+    await limiter.enter(forever);
+  });
+});

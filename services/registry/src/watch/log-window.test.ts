@@ -1,0 +1,61 @@
+import { describe, expect, it } from "@jest/globals";
+import { LogWindow } from "./log-window.ts";
+
+const items = (...revisions: readonly number[]) =>
+  revisions.map((revision) => ({ revision: BigInt(revision) }));
+const revisionsOf = (piece: { items: readonly { revision: bigint }[] } | null) =>
+  piece?.items.map(({ revision }) => Number(revision));
+
+describe("LogWindow", () => {
+  it("should answer what lies above a revision, and how far that goes", () => {
+    const window = new LogWindow(10, 5n);
+    window.push(items(6, 8, 9), 11n);
+    expect(window.readAfter(5n, 10)).toEqual({ items: items(6, 8, 9), through: 11n });
+    expect(window.readAfter(7n, 1)).toEqual({ items: items(8), through: 8n });
+    expect(window.readAfter(11n, 1)).toEqual({ items: [], through: 11n });
+  });
+
+  it("should answer nothing to a reader that is ahead, nor take it back", () => {
+    const window = new LogWindow(10, 5n);
+    window.push(items(6), 6n);
+    expect(window.readAfter(9n, 10)).toEqual({ items: [], through: 9n });
+  });
+
+  it("should not answer a reader from whom something has left", () => {
+    const window = new LogWindow<{ revision: bigint }>(2, 0n);
+    window.push(items(1, 2), 2n);
+    window.push(items(3), 3n);
+    expect(window.floor).toBe(1n);
+    expect(window.readAfter(0n, 10)).toBeNull();
+    expect(revisionsOf(window.readAfter(1n, 10))).toEqual([2, 3]);
+  });
+
+  it("should keep the newest push whole, even beyond the limit", () => {
+    const window = new LogWindow<{ revision: bigint }>(2, 0n);
+    window.push(items(1), 1n);
+    window.push(items(2, 3, 4, 5), 5n);
+    expect(revisionsOf(window.readAfter(1n, 10))).toEqual([2, 3, 4, 5]);
+    expect(window.readAfter(0n, 10)).toBeNull();
+  });
+
+  it("should stay bounded and right over many pushes", () => {
+    const window = new LogWindow<{ revision: bigint }>(7, 0n);
+    for (let revision = 1; revision <= 1_000; revision += 1) {
+      window.push(items(revision), BigInt(revision));
+      expect(window.size).toBeLessThanOrEqual(7);
+      const floor = Math.max(0, revision - 7);
+      expect(window.floor).toBe(BigInt(floor));
+      const rest = Array.from({ length: revision - floor }, (_, index) => floor + 1 + index);
+      expect(revisionsOf(window.readAfter(window.floor, 100))).toEqual(rest);
+    }
+  });
+
+  it("should begin anew after a reset", () => {
+    const window = new LogWindow<{ revision: bigint }>(7, 0n);
+    window.push(items(1, 2, 3), 3n);
+    window.reset(1n);
+    window.push(items(2), 2n);
+    expect(window.readAfter(0n, 10)).toBeNull();
+    expect(revisionsOf(window.readAfter(1n, 10))).toEqual([2]);
+  });
+});

@@ -1,0 +1,184 @@
+import type { Clock, Logger } from "@rollcall/runtime";
+import {
+  changedNodeIds,
+  type Db,
+  listNodes,
+  type NodeRecord,
+  openSnapshot,
+  readEvents,
+  type Store,
+  type StoredEvent,
+} from "@rollcall/store";
+import type { EventHub } from "./event-hub.ts";
+import { LogWindow, type WindowPiece } from "./log-window.ts";
+import { Waiter } from "./waiter.ts";
+import type { WatchLimits } from "./watch-limits.ts";
+
+/** What became of one node, as of the revision up to which its window has been filled. */
+export interface NodeChange {
+  readonly id: string;
+  /** Of the node's last event. */
+  readonly revision: bigint;
+  /** Null when it is gone. */
+  readonly node: NodeRecord | null;
+  /** The events of this change, the oldest first; null when there were too many to keep. */
+  readonly events: readonly StoredEvent[] | null;
+}
+
+/** What a hub of nodes needs. */
+export interface NodeHubOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly limits: WatchLimits;
+  readonly events: EventHub;
+}
+
+/** Events of one round whose facts are kept; in a larger round every filter has to assume the worst. */
+const MOST_EVENTS = 2_000;
+const RETRY_MS = 500;
+const NODES_OF_ONE_READ = 500;
+
+/**
+ * Changed nodes, read once for all watchers of this process while there are any. Each round reads in one snapshot which nodes
+ * have changed since the round before, and how they are now: the changes up to its revision, neither more nor less.
+ */
+export class NodeHub {
+  readonly #options: NodeHubOptions;
+  readonly #waiters = new Set<Waiter>();
+  #window: LogWindow<NodeChange> | null = null;
+  #running: { readonly ending: AbortController; readonly done: Promise<void> } | null = null;
+
+  constructor(options: NodeHubOptions) {
+    this.#options = options;
+  }
+
+  /** Watchers at this moment. */
+  get watchers(): number {
+    return this.#waiters.size;
+  }
+
+  /** How many places this hub takes among the watchers of the log: 1 while it runs. */
+  get feeds(): number {
+    return this.#running === null ? 0 : 1;
+  }
+
+  /**
+   * Wake a watcher whenever nodes have changed, and now and then; answers how to stop. What changes after this call has
+   * returned is in the window.
+   */
+  async join(waiter: Waiter, signal: AbortSignal): Promise<() => void> {
+    const { events } = this.#options;
+    await events.ready(signal);
+    this.#waiters.add(waiter);
+    this.#running ??= this.#run();
+    return () => {
+      this.#waiters.delete(waiter);
+      if (this.#waiters.size === 0) this.#stop();
+    };
+  }
+
+  /** Changes above a revision; null when some have left the window. */
+  readAfter(revision: bigint): WindowPiece<NodeChange> | null {
+    return this.#window?.readAfter(revision, Number.MAX_SAFE_INTEGER) ?? null;
+  }
+
+  /** Stop. */
+  async close(): Promise<void> {
+    const running = this.#running;
+    this.#stop();
+    await running?.done;
+  }
+
+  #stop(): void {
+    this.#running?.ending.abort();
+    this.#running = null;
+    this.#window = null;
+  }
+
+  #run() {
+    const { events, limits } = this.#options;
+    const position = events.position;
+    const window = new LogWindow<NodeChange>(limits.windowNodes, position);
+    this.#window = window;
+    const ending = new AbortController();
+    return { ending, done: this.#follow(window, ending.signal) };
+  }
+
+  async #follow(window: LogWindow<NodeChange>, signal: AbortSignal): Promise<void> {
+    const { store, events, clock, log } = this.#options;
+    const waiter = new Waiter();
+    const leave = events.join(waiter);
+    signal.addEventListener("abort", waiter.wake, { once: true });
+    let logId = store.logId();
+    while (!signal.aborted) {
+      try {
+        if (store.logId() !== logId) {
+          logId = store.logId();
+          window.reset(events.position);
+        }
+        if (events.position > window.position) await this.#round(window);
+        this.#wakeAll();
+        await waiter.rest();
+      } catch (err) {
+        log.warn({ err }, "changed nodes cannot be read");
+        // It rejects only when the hub stops.
+        await clock.sleep(RETRY_MS, signal).catch(() => {});
+      }
+    }
+    leave();
+  }
+
+  async #round(window: LogWindow<NodeChange>): Promise<void> {
+    const snapshot = await openSnapshot(this.#options.store);
+    try {
+      const { db, revision } = snapshot;
+      const changed = await changedSince(db, window.position, revision);
+      const nodes = await readNodes(db, [...changed.keys()]);
+      const changes = [...changed].map(([id, change]) => ({
+        ...change,
+        id,
+        node: nodes.get(id) ?? null,
+      }));
+      changes.sort((one, other) => (one.revision < other.revision ? -1 : 1));
+      window.push(changes, revision);
+    } finally {
+      await snapshot.close();
+    }
+  }
+
+  #wakeAll(): void {
+    for (const { wake } of this.#waiters) wake();
+  }
+}
+
+async function changedSince(db: Db, after: bigint, revision: bigint) {
+  const { events, through } = await readEvents(db, { after, limit: MOST_EVENTS });
+  const changed = new Map<string, Pick<NodeChange, "revision" | "events">>();
+  if (through < revision) {
+    for (const { id, revision } of await changedNodeIds(db, after)) {
+      changed.set(id, { revision, events: null });
+    }
+    return changed;
+  }
+  for (const event of events) {
+    const before = changed.get(event.subject)?.events ?? [];
+    changed.set(event.subject, { revision: event.revision, events: [...before, event] });
+  }
+  return changed;
+}
+
+async function readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeRecord>> {
+  const nodes = new Map<string, NodeRecord>();
+  for (let from = 0; from < ids.length; from += NODES_OF_ONE_READ) {
+    const some = ids.slice(from, from + NODES_OF_ONE_READ);
+    const page = await listNodes(db, {
+      filter: { ids: some },
+      orderBy: { column: "id", descending: false },
+      limit: some.length,
+      after: null,
+    });
+    for (const node of page.nodes) nodes.set(node.id, node);
+  }
+  return nodes;
+}

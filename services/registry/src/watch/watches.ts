@@ -1,0 +1,49 @@
+import { gauge, onScrape } from "@rollcall/runtime";
+import type { RegistryDeps } from "../deps.ts";
+import { EventHub } from "./event-hub.ts";
+import { Limiter } from "./limiter.ts";
+import { NodeHub } from "./node-hub.ts";
+import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
+
+/** What all watches of a process share. */
+export interface Watches {
+  readonly limits: WatchLimits;
+  readonly events: EventHub;
+  readonly nodes: NodeHub;
+  /** Places for snapshots that are being read. */
+  readonly snapshots: Limiter;
+  /** Stop the feed. Close the port first, which ends the streams. */
+  close(): Promise<void>;
+}
+
+/** Create what watches share. Nothing is read before the first of them. */
+export function createWatches({
+  store,
+  clock,
+  log,
+  metrics,
+  watchLimits = {},
+}: Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
+  const limits = { ...DEFAULT_WATCH_LIMITS, ...watchLimits };
+  const events = new EventHub({ store, clock, log, limits });
+  const nodes = new NodeHub({ store, clock, log, limits, events });
+  const watchers = gauge(metrics, {
+    name: "rollcall_watchers",
+    help: "Watches that are open, by what they watch.",
+    labelNames: ["of"],
+  });
+  onScrape(metrics, () => {
+    watchers.set({ of: "events" }, events.watchers - nodes.feeds);
+    watchers.set({ of: "nodes" }, nodes.watchers);
+  });
+  return {
+    limits,
+    events,
+    nodes,
+    snapshots: new Limiter(limits.snapshots),
+    close: async () => {
+      await nodes.close();
+      await events.close();
+    },
+  };
+}

@@ -1,0 +1,61 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { silentLogger, systemClock } from "@rollcall/runtime";
+import { listLeases } from "@rollcall/store";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { planUp } from "./process-plan.ts";
+import { startControlPlane } from "./start-control-plane.ts";
+
+const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0" };
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+async function start(flags: Record<string, string>, signal = new AbortController().signal) {
+  const shell = { env: {}, cwd: "/" };
+  const { values } = await loadControlPlaneConfig({ shell, file: undefined, flags });
+  const { store } = database;
+  const common = { config: values, store, version: "9.9.9", clock: systemClock, log: silentLogger };
+  return startControlPlane({ ...common, plan: planUp(values) }, signal);
+}
+
+function leases() {
+  return listLeases(database.store.db);
+}
+
+describe("startControlPlane()", () => {
+  it("should hold its lease when it has started, and give it back when it is closed", async () => {
+    const running = await start(FREE_PORTS);
+    expect(await leases()).toEqual([expect.objectContaining({ service: "up" })]);
+    const ready = await fetch(`http://127.0.0.1:${running.probePort}/readyz`);
+    expect(ready.status).toBe(200);
+    await running.close();
+    expect(await leases()).toEqual([]);
+  });
+
+  it.each(["port", "agent-port", "probe-port"])(
+    "should end what it had started when --%s is taken",
+    async (flag) => {
+      const holder = createServer().listen(0, "127.0.0.1");
+      await once(holder, "listening");
+      const { port } = holder.address() as AddressInfo;
+      await expect(start({ ...FREE_PORTS, [flag]: String(port) })).rejects.toThrow(
+        /EADDRINUSE|No address added/,
+      );
+      holder.close();
+      expect(await leases()).toEqual([]);
+    },
+  );
+
+  it("should end what it had started when it is told to end meanwhile", async () => {
+    await expect(start(FREE_PORTS, AbortSignal.abort(new Error("told to")))).rejects.toThrow(
+      "told to",
+    );
+    expect(await leases()).toEqual([]);
+  });
+});
