@@ -33,8 +33,10 @@ lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, a
 	$(BIN)/buf lint
 	$(BIN)/buf format proto --diff --exit-code
 
-gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/
+gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and docs/events.md from the catalogue of events
 	$(BIN)/buf generate
+	$(BIN)/tsc -b libs/domain
+	node scripts/generate-events-page.mjs
 
 fmt: $(INSTALLED) ## Format sources and schema, and mend what the linter can mend safely
 	$(BIN)/biome check --write
@@ -53,6 +55,8 @@ install: $(INSTALLED)
 
 check-stubs: $(INSTALLED)
 	sh scripts/check-stubs.sh
+	$(BIN)/tsc -b libs/domain
+	node scripts/generate-events-page.mjs --check
 
 # After a release: the schema as released becomes what later schemas are compared with.
 baseline:

@@ -4,14 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Figure } from "./report.ts";
 
-const AWAKE_INTERVAL_MS = 1_000;
-
 /** How much to measure. Small numbers are for trying a benchmark out, not for quoting. */
 export interface BenchSize {
   /** Agents whose streams are held. A process may open 20,000 files where this was tuned. */
   readonly agents: number;
   /** Nodes in the record when listing is measured. */
   readonly nodes: number;
+  /** Events in the log when watching is measured. */
+  readonly events: number;
   /** How long a rate is measured. */
   readonly durationMs: number;
 }
@@ -46,12 +46,9 @@ export class BenchContext {
 
   /** Ends everything that was begun. What cannot be ended is told and left behind, so that the rest still ends. */
   async end(): Promise<void> {
-    // What is waited for, such as a child process, does not by itself keep this process running.
-    const awake = setInterval(() => {}, AWAKE_INTERVAL_MS);
     for (const end of this.#endings.splice(0).reverse()) {
       await end().catch((error: unknown) => this.progress(`could not end cleanly: ${error}`));
     }
     await rm(this.directory, { recursive: true, force: true });
-    clearInterval(awake);
   }
 }

@@ -1,16 +1,18 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { formatTable } from "./report.ts";
+import { events } from "./rows/events.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { registrations } from "./rows/registrations.ts";
 import { start } from "./rows/start.ts";
 
-const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, start];
+const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, events, start];
 
 const size: BenchSize = {
   agents: positive("AGENTS", 10_000),
   nodes: positive("NODES", 50_000),
-  durationMs: positive("SECONDS", 10) * 1_000,
+  events: positive("EVENTS", 1_000_000),
+  durationMs: positive("DURATION", 10) * 1_000,
 };
 
 function positive(variable: string, byDefault: number): number {

@@ -111,9 +111,10 @@ function importsOf(file: SourceFile): readonly string[] {
   return [...withoutComments(file.text).matchAll(IMPORT)].map(([, specifier = ""]) => specifier);
 }
 
-/** A test, or one of the helpers that tests keep beside src. */
+/** A test, or one of the helpers that tests keep in a folder `testing`, or in `test` beside src. */
 function isTest(file: SourceFile): boolean {
-  return file.path.endsWith(".test.ts") || file.path.split("/").includes("test");
+  const folders = file.path.split("/").slice(0, -1);
+  return file.path.endsWith(".test.ts") || folders.includes("test") || folders.includes("testing");
 }
 
 function withoutComments(text: string): string {

@@ -19,6 +19,7 @@ export {
   schedulingEvent,
 } from "./events.ts";
 export { type HealthSignal, healthAfter } from "./health.ts";
+export { type NewsOfNode, type NodeBeforeReport, nodeInfoEvents } from "./info-events.ts";
 export {
   checkAgentLabels,
   type EffectiveLabel,
@@ -87,6 +88,7 @@ export {
   type HealthState,
   type Hold,
   type HoldKind,
+  hasStatus,
   liftHold,
   type Mark,
   type Membership,

@@ -6,6 +6,7 @@ import {
   type Health,
   type HealthState,
   type Hold,
+  hasStatus,
   liftHold,
   type MembershipState,
   mayTakeWork,
@@ -119,6 +120,23 @@ describe("effectiveHealth()", () => {
       });
     },
   );
+});
+
+describe("hasStatus()", () => {
+  const connected = { connection: stated("CONNECTED"), health: stated("HEALTHY") } as const;
+
+  it("should find any node by its connection", () => {
+    for (const type of ["COMPUTE", "ORCHESTRATOR"] as const) {
+      expect(hasStatus({ type, ...connected }, "CONNECTED")).toBe(true);
+      expect(hasStatus({ type, ...connected }, "DISCONNECTED")).toBe(false);
+    }
+  });
+
+  it("should find compute nodes alone by their health", () => {
+    expect(hasStatus({ type: "COMPUTE", ...connected }, "HEALTHY")).toBe(true);
+    expect(hasStatus({ type: "COMPUTE", ...connected }, "UNKNOWN")).toBe(false);
+    expect(hasStatus({ type: "ORCHESTRATOR", ...connected }, "HEALTHY")).toBe(false);
+  });
 });
 
 describe("mayTakeWork()", () => {

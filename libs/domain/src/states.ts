@@ -119,6 +119,19 @@ export function effectiveHealth(detected: Health, mark: Mark | null): Health {
 }
 
 /**
+ * Tell whether a listing that is filtered by a status shows a node. Words of health find compute nodes, words of connection any node.
+ *
+ * @param node its `health` is the effective one, a mark included.
+ */
+export function hasStatus(
+  node: { readonly type: NodeType; readonly connection: Connection; readonly health: Health },
+  status: ConnectionState | HealthState,
+): boolean {
+  if (status === node.connection.state) return true;
+  return node.type === "COMPUTE" && status === node.health.state;
+}
+
+/**
  * Tell whether a node may take work. Nothing else decides this.
  *
  * @param node its `health` is the effective one, a mark included.

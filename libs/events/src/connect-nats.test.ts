@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { nkeys } from "@nats-io/transport-node";
 import { createMetrics, renderMetrics, silentLogger } from "@rollcall/runtime";
+import { until } from "@rollcall/testkit/time";
 import type { NatsLink, NatsLinkOptions } from "./connect-nats.ts";
 import type { NatsSettings } from "./nats-settings.ts";
 import { type NatsUrl, parseNatsUrl } from "./nats-url.ts";
@@ -17,7 +18,6 @@ import {
   type TestNatsOptions,
 } from "./testing/nats-server.ts";
 import { recordingLog, testLink } from "./testing/test-link.ts";
-import { until } from "./testing/until.ts";
 
 function urlOf(text: string): NatsUrl {
   const url = parseNatsUrl(text);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { jetstreamManager } from "@nats-io/jetstream";
 import { silentLogger } from "@rollcall/runtime";
+import { until } from "@rollcall/testkit/time";
 import type { NatsLink } from "./connect-nats.ts";
 import { EventPublisher } from "./event-publisher.ts";
 import { LogFollower } from "./testing/log-follower.ts";
@@ -8,7 +9,6 @@ import { describeWithNats, startTestNats, type TestNats } from "./testing/nats-s
 import { LOG_ID } from "./testing/outward-events.ts";
 import { distinctRevisions, readStoredEvents } from "./testing/read-stream.ts";
 import { STREAM, testLink } from "./testing/test-link.ts";
-import { until } from "./testing/until.ts";
 
 const CHUNK = 300;
 

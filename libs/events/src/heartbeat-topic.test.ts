@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { createMetrics, renderMetrics, silentLogger } from "@rollcall/runtime";
+import { until } from "@rollcall/testkit/time";
 import type { NatsLink } from "./connect-nats.ts";
 import { HeartbeatTopic } from "./heartbeat-topic.ts";
 import { describeWithNats, startTestNats, type TestNats } from "./testing/nats-server.ts";
 import { testLink } from "./testing/test-link.ts";
-import { until } from "./testing/until.ts";
 
 describeWithNats("HeartbeatTopic", () => {
   let nats: TestNats;

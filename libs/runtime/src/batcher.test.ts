@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { ManualClock, settle } from "../test/manual-clock.ts";
+import { ManualClock, settle } from "@rollcall/testkit/time";
 import { Batcher, type BatcherOptions } from "./batcher.ts";
 import { describeError } from "./errors.ts";
 
@@ -34,13 +34,13 @@ describe("Batcher", () => {
   it("should run when the oldest item has waited long enough, not before", async () => {
     const { clock, runs, batcher } = fixture();
     const answers = [batcher.submit(1), batcher.submit(2)];
-    await clock.advance(9);
+    await clock.pass(9);
     expect(runs).toHaveLength(0);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(runs.map((run) => run.items)).toEqual([[1, 2]]);
     runs[0]?.finish();
     expect(await Promise.all(answers)).toEqual(["answer 1", "answer 2"]);
-    expect(clock.sleeping).toBe(0);
+    expect(clock.sleepers).toBe(0);
   });
 
   it("should run at once when a batch is full", async () => {
@@ -50,7 +50,7 @@ describe("Batcher", () => {
     runs[0]?.finish();
     expect(await Promise.all(answers)).toEqual(["answer 1", "answer 2", "answer 3"]);
     await settle();
-    expect(clock.sleeping).toBe(0);
+    expect(clock.sleepers).toBe(0);
   });
 
   it("should gather what comes during a run and run it right after, one run at a time", async () => {

@@ -77,6 +77,7 @@ export {
   type Role,
   type ServicePolicies,
 } from "./policy.ts";
+export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
 export {
   type GrpcHandler,
   type GrpcHandlers,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
+import { ManualClock, settle } from "@rollcall/testkit/time";
 import { captureLog } from "../test/log-capture.ts";
-import { ManualClock, settle } from "../test/manual-clock.ts";
 import { createMetrics, renderMetrics } from "./metrics.ts";
 import { periodicTask, superviseTasks, type Task } from "./tasks.ts";
 
@@ -43,9 +43,9 @@ describe("superviseTasks()", () => {
       expect(starts).toBe(turn + 1);
       const pauseMs = Number(lines.at(-1)?.pause_ms);
       pauses.push(pauseMs);
-      await clock.advance(pauseMs - 1);
+      await clock.pass(pauseMs - 1);
       expect(starts).toBe(turn + 1);
-      await clock.advance(1);
+      await clock.pass(1);
     }
     expect(pauses).toEqual([100, 200, 400, 800, 1_000, 1_000]);
     expect(lines[0]).toMatchObject({ msg: "task failed", task: "flaky", level: "warn" });
@@ -64,10 +64,10 @@ describe("superviseTasks()", () => {
     };
     const { clock, supervision, stop } = fixture([task]);
     await settle();
-    await clock.advance(100);
+    await clock.pass(100);
     expect(supervision.statuses()).toMatchObject([{ failures: 2, state: "waiting" }]);
     fail = false;
-    await clock.advance(200);
+    await clock.pass(200);
     expect(supervision.statuses()).toMatchObject([{ failures: 1, sinceSuccessMs: 0 }]);
     stop.abort();
     await supervision.done;
@@ -102,7 +102,7 @@ describe("superviseTasks()", () => {
     });
     const { stop, metrics, supervision } = fixture([task], clock);
     await settle();
-    await clock.advance(1_000);
+    await clock.pass(1_000);
     expect(turns).toBe(2);
     const text = await renderMetrics(metrics);
     expect(text).toContain('rollcall_task_since_success_seconds{task="sweep"} 1');

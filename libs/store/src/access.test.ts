@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { ensureAccessToken, findAccessToken, hasAccessToken } from "./access-tokens.ts";
 import { pruneChallenges, useChallenge } from "./challenges.ts";
-import { keyOf, ownerOfKey, saveKey } from "./identities.ts";
+import { keyOf, ownersOfKeys, saveKey } from "./identities.ts";
 import { firstAnswer, pruneRequestIds, saveAnswer } from "./request-ids.ts";
 import type { Store } from "./store.ts";
 
@@ -149,8 +149,8 @@ describe("saveKey()", () => {
     expect(await store.transaction((tx) => saveKey(tx, key))).toBe(true);
     const stolen = { ...key, nodeId: "thief" };
     expect(await store.transaction((tx) => saveKey(tx, stolen))).toBe(false);
-    expect(await ownerOfKey(store.db, "SHA256:x")).toBe("owner");
-    expect(await ownerOfKey(store.db, "SHA256:y")).toBeNull();
+    const owners = await ownersOfKeys(store.db, ["SHA256:x", "SHA256:y"]);
+    expect(owners).toEqual(new Map([["SHA256:x", "owner"]]));
     const keys = await keyOf(store.db, ["owner", "thief", "nobody"]);
     expect([...keys.keys()]).toEqual(["owner"]);
     expect(new Uint8Array(keys.get("owner")?.publicKey ?? [])).toEqual(publicKey);

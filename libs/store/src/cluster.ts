@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto";
-import { type Kysely, sql } from "kysely";
+import { type Kysely, type RawBuilder, sql } from "kysely";
+import { errorCode } from "./error-code.ts";
 import type { Database } from "./schema.ts";
 
 /** Who this cluster is. */
@@ -45,15 +46,25 @@ function readIdentity(db: Kysely<Database>) {
 
 /** Server, timeline and database: what a restore, a promotion and a clone change. */
 async function readOrigin(db: Kysely<Database>): Promise<string> {
-  const { rows } = await sql<{ origin: string }>`
-    select concat_ws(
-      '/',
-      (select system_identifier from pg_control_system()),
-      left(pg_walfile_name(pg_current_wal_lsn()), 8),
-      (select oid from pg_database where datname = current_database())
-    ) as origin`.execute(db);
-  return rows[0]?.origin ?? "";
+  const database = sql`(select oid::text from pg_database where datname = current_database())`;
+  const server = sql`
+    (select system_identifier::text from pg_control_system()) || '/' ||
+    left(pg_walfile_name(pg_current_wal_lsn()), 8)`;
+  const read = async (origin: RawBuilder<unknown>): Promise<string> => {
+    const { rows } = await sql<{ origin: string }>`select ${origin} as origin`.execute(db);
+    return rows[0]?.origin ?? "";
+  };
+  try {
+    return await read(sql`${server} || '/' || ${database}`);
+  } catch (error) {
+    // Some managed servers keep this to themselves: then only a clone within one server shows.
+    if (!NOT_TOLD.has(errorCode(error) ?? "")) throw error;
+    return read(database);
+  }
 }
+
+/** Insufficient privilege, feature not supported, undefined function. */
+const NOT_TOLD = new Set(["42501", "0A000", "42883"]);
 
 function toIdentity(row: {
   readonly cluster_id: string;

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { createGate, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { appendEvents, currentRevision, readEvents } from "./events.ts";
 
@@ -76,6 +76,32 @@ describe("appendEvents()", () => {
       return revision;
     });
     expect(last).toBe(0n);
+  });
+
+  it("should make a later revision wait until an earlier one has committed", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    const [appended, mayCommit] = [createGate(), createGate()];
+    const first = store.transaction(async (tx) => {
+      const revision = await appendEvents(tx, [eventOf("first")]);
+      appended.open();
+      await mayCommit.passed;
+      return revision;
+    });
+    await appended.passed;
+    const second = store.transaction((tx) => appendEvents(tx, [eventOf("second")]));
+    await eventually(async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'
+      `.execute(store.db);
+      expect(rows).toHaveLength(1);
+    });
+    expect((await readEvents(store.db, { after, limit: 9 })).events).toEqual([]);
+    mayCommit.open();
+    expect(await second).toBeGreaterThan(await first);
+    const { events } = await readEvents(store.db, { after, limit: 9 });
+    expect(events.map(({ subject }) => subject)).toEqual(["first", "second"]);
   });
 });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/runtime";
-import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { EventFeed } from "./feed.ts";
@@ -50,17 +50,6 @@ async function committed(store: Store, after: bigint): Promise<readonly StoredEv
   return (await readEvents(store.db, { after, limit: 1_000_000 })).events;
 }
 
-/** Numbers in [0, 1) that a seed repeats (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 const ROLLED_BACK = new Error("rolled back on purpose");
 
 /** What a storm of transactions is made of. */
@@ -78,7 +67,7 @@ interface Storm {
  * after they have appended, while everybody else waits; some are rolled back at either point. Answers the batches that committed.
  */
 async function runStorm(storm: Storm): Promise<readonly string[][]> {
-  const random = randomFrom(storm.seed);
+  const random = seededRandom(storm.seed);
   const batches: string[][] = [];
   let next = 0;
   let done = 0;
@@ -133,43 +122,6 @@ function expectExactly(
   expect(log.map(({ subject }) => subject).toSorted()).toEqual(batches.flat().toSorted());
   for (const { revision } of log.slice(1)) expect(revision).toBeGreaterThan(log[0]?.revision ?? 0n);
 }
-
-describe("append_events()", () => {
-  it("should make a later revision wait until an earlier one has committed", async () => {
-    const { store } = database;
-    const after = await currentRevision(store.db);
-    let letFirstCommit: () => void = () => {};
-    const firstMayCommit = new Promise<void>((resolve) => {
-      letFirstCommit = resolve;
-    });
-    let firstHasAppended: () => void = () => {};
-    const appended = new Promise<void>((resolve) => {
-      firstHasAppended = resolve;
-    });
-    const first = store.transaction(async (tx) => {
-      const revision = await appendEvents(tx, [eventOf("first")]);
-      firstHasAppended();
-      await firstMayCommit;
-      return revision;
-    });
-    await appended;
-    const second = store.transaction((tx) => appendEvents(tx, [eventOf("second")]));
-    await eventually(async () => {
-      const { rows } = await sql`
-        select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock' and wait_event = 'advisory'
-      `.execute(store.db);
-      expect(rows).toHaveLength(1);
-    });
-    expect(await committed(store, after)).toEqual([]);
-    letFirstCommit();
-    expect(await second).toBeGreaterThan(await first);
-    expect((await committed(store, after)).map(({ subject }) => subject)).toEqual([
-      "first",
-      "second",
-    ]);
-  });
-});
 
 describe("EventFeed", () => {
   it("should deliver every committed event once and in order to several feeds, among slow and rolled-back transactions, while its connections are killed", async () => {
@@ -300,5 +252,18 @@ describe("EventFeed", () => {
     await expect(impatient).rejects.toThrow("gave up");
     await Promise.all([expect(patient).rejects.toThrow("the feed is closed"), feed.close()]);
     await expect(feed.caughtUpTo(1_000_000n)).rejects.toThrow("the feed is closed");
+  });
+
+  it("should close at any moment, even while it connects", async () => {
+    const { store } = database;
+    for (let turn = 0; turn < 40; turn += 1) {
+      const feed = new EventFeed({ store, log: silentLogger });
+      const started = feed.start(0n).catch((error: unknown) => String(error));
+      for (let tick = 0; tick < turn; tick += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await feed.close();
+      expect([undefined, "Error: the feed is closed"]).toContain(await started);
+    }
   });
 });

@@ -24,14 +24,18 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
   );
 }
 
-/** The node that registered this key, or null. */
-export async function ownerOfKey(db: Db, fingerprint: string): Promise<string | null> {
-  const row = await db
+/** The nodes that registered these keys, by fingerprint. */
+export async function ownersOfKeys(
+  db: Db,
+  fingerprints: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (fingerprints.length === 0) return new Map();
+  const rows = await db
     .selectFrom("node_identities")
-    .select("node_id")
-    .where("fingerprint", "=", fingerprint)
-    .executeTakeFirst();
-  return row?.node_id ?? null;
+    .select(["node_id", "fingerprint"])
+    .where("fingerprint", "in", fingerprints)
+    .execute();
+  return new Map(rows.map(({ node_id, fingerprint }) => [fingerprint, node_id]));
 }
 
 /**
@@ -52,5 +56,5 @@ export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
     .returning("node_id")
     .executeTakeFirst();
   if (inserted !== undefined) return true;
-  return (await ownerOfKey(tx, key.fingerprint)) === key.nodeId;
+  return (await ownersOfKeys(tx, [key.fingerprint])).get(key.fingerprint) === key.nodeId;
 }

@@ -11,7 +11,7 @@ export {
   accessTokenHash,
   createAuthenticator,
 } from "./authenticator.ts";
-export { pruneChallenges, useChallenge } from "./challenges.ts";
+export { pruneChallenges, useChallenge, useChallenges } from "./challenges.ts";
 export type { Change, CommittedChange } from "./change.ts";
 export { type CompactOptions, compactEvents, compactedRevision } from "./compaction.ts";
 export {
@@ -47,7 +47,7 @@ export {
 } from "./events.ts";
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
 export { advertise, type HealthReplica, listHealthReplicas, withdraw } from "./health-replicas.ts";
-export { keyOf, type NodeKey, ownerOfKey, saveKey } from "./identities.ts";
+export { keyOf, type NodeKey, ownersOfKeys, saveKey } from "./identities.ts";
 export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 export {
   expireLease,
@@ -68,13 +68,17 @@ export {
   type NodePage,
 } from "./list-nodes.ts";
 export { migrate } from "./migrate.ts";
+export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
 export type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
+export { findNode, lockNamedNode } from "./node-reference.ts";
 export {
   findNodeIds,
   getNode,
+  getNodes,
   type InfoReport,
   insertNode,
   lockNode,
+  lockNodes,
   type NewNode,
   type Removal,
   removeNode,
@@ -95,7 +99,13 @@ export {
 } from "./sessions.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
 export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
-export { type ClusterSummary, clusterSummary } from "./summary.ts";
+export {
+  type Capacity,
+  type ClusterSummary,
+  clusterSummary,
+  type NodeCounts,
+  type StateCount,
+} from "./summary.ts";
 export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
 export { getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./tombstones.ts";
 export { type StateChange, type Transition, writeTransitions } from "./transitions.ts";

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { silentLogger } from "@rollcall/runtime";
 import {
   addNode,
+  createGate,
   createTestDatabase,
   eventually,
   ManualClock,
@@ -114,10 +115,7 @@ describe("createLeaseKeeper()", () => {
     const { told, clock, keeper, turn } = keep("p1");
     await turn(2_000);
     const blocker = await database.openStore("blocker");
-    let letGo: () => void = () => {};
-    const mayGo = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
+    const mayGo = createGate();
     const blocked = blocker.transaction(async (tx) => {
       await tx.selectFrom("leases").select("name").forUpdate().execute();
       clock.advance(2_000);
@@ -126,10 +124,10 @@ describe("createLeaseKeeper()", () => {
       clock.advance(8_000);
       await eventually(() => expect(told).toEqual(["held", "doubt since 2000"]));
       expect(keeper.held).toBe(false);
-      await mayGo;
+      await mayGo.passed;
     });
     await eventually(() => expect(told).toHaveLength(2));
-    letGo();
+    mayGo.open();
     await blocked;
     // The late answer belongs to a renewal that began long ago: still no proof. The next one is.
     await eventually(() => expect(clock.sleepers).toBe(2));

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { effectiveLabels, matches, parseSelector, type Selector } from "@rollcall/domain";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import {
+  effectiveLabels,
+  hasStatus,
+  matches,
+  parseSelector,
+  type Selector,
+} from "@rollcall/domain";
+import { addNode, createTestDatabase, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import {
   type ListNodesOptions,
@@ -23,7 +29,7 @@ const COUNT = 60;
 beforeAll(async () => {
   database = await createTestDatabase();
   store = database.store;
-  const random = randomFrom(SEED);
+  const random = seededRandom(SEED);
   const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
   for (let number = 0; number < COUNT; number += 1) {
     const id = `${pick(["a", "B", "c"])}${number}`;
@@ -68,17 +74,6 @@ afterAll(async () => {
   await database.drop();
 });
 
-/** Numbers in [0, 1) that a seed repeats (mulberry32). */
-function randomFrom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
-
 function statusOf(node: NodeRecord): string {
   return node.type === "ORCHESTRATOR" ? node.connection.state : node.health.state;
 }
@@ -108,7 +103,7 @@ function expected(filter: NodeFilter, orderBy: ListNodesOptions["orderBy"]): rea
   const isWanted = (node: NodeRecord) =>
     (types?.includes(node.type) ?? true) &&
     (memberships?.includes(node.membership.state) ?? true) &&
-    (statuses?.some((status) => status === statusOf(node)) ?? true) &&
+    (statuses?.some((status) => hasStatus(node, status)) ?? true) &&
     (schedulings?.includes(node.scheduling.state) ?? true) &&
     (ids?.includes(node.id) ?? true) &&
     matches(selector, new Map(effectiveLabels(node.labels).map(({ key, value }) => [key, value])));
@@ -152,6 +147,8 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
   ["one membership", { memberships: ["PENDING"] }],
   ["two memberships", { memberships: ["PENDING", "REJECTED"] }],
   ["a health word", { statuses: ["UNHEALTHY"] }],
+  ["a connection word", { statuses: ["CONNECTED"] }],
+  ["both connection words", { statuses: ["CONNECTED", "DISCONNECTED"] }],
   ["words of both kinds", { statuses: ["HEALTHY", "CONNECTED"] }],
   ["scheduling", { schedulings: ["INELIGIBLE"] }],
   ["an empty list", { memberships: [] }],

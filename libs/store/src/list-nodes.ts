@@ -29,7 +29,7 @@ export type NodeOrderColumn =
 export interface NodeFilter {
   readonly types?: readonly NodeType[];
   readonly memberships?: readonly MembershipState[];
-  /** Health words match compute nodes, connection words orchestrators. */
+  /** As the domain's hasStatus(): health words match compute nodes, connection words any node. */
   readonly statuses?: readonly (HealthState | ConnectionState)[];
   readonly schedulings?: readonly SchedulingState[];
   /** Over effective labels. */
@@ -121,10 +121,21 @@ function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
   return [
     isOneOf(sql`n.type`, filter.types),
     isOneOf(sql`n.membership`, filter.memberships),
-    isOneOf(sql`s.status`, filter.statuses),
+    statusCondition(filter.statuses),
     isOneOf(sql`n.scheduling`, filter.schedulings),
     isOneOf(sql`n.id`, filter.ids),
   ].flat();
+}
+
+function statusCondition(statuses: NodeFilter["statuses"]): RawBuilder<SqlBool>[] {
+  if (statuses === undefined) return [];
+  const isConnection = (status: string) => status === "CONNECTED" || status === "DISCONNECTED";
+  const connections = statuses.filter(isConnection);
+  const healths = statuses.filter((status) => !isConnection(status));
+  if (connections.length === 0) return isOneOf(sql`s.status`, healths);
+  if (healths.length === 0) return isOneOf(sql`s.connection`, connections);
+  const either = [...isOneOf(sql`s.status`, healths), ...isOneOf(sql`s.connection`, connections)];
+  return [sql<SqlBool>`(${sql.join(either, sql` or `)})`];
 }
 
 function isOneOf(
@@ -167,7 +178,8 @@ function startAfter(
 ): RawBuilder<SqlBool>[] {
   const beyond = orderBy.descending ? sql`<` : sql`>`;
   if (orderBy.column === "id") {
-    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other.
+    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other, and
+    // would read the others from their start.
     const labels = conditions.flatMap(({ kind }, index) =>
       kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
     );

@@ -1,21 +1,16 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { appendEvents, currentRevision } from "./events.ts";
-import { saveKey } from "./identities.ts";
+import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import {
   findNodeIds,
   getNode,
   insertNode,
   lockNode,
-  removeNode,
   saveHolds,
   saveInfo,
   saveMark,
   saveMembership,
 } from "./nodes.ts";
-import { openSessions } from "./sessions.ts";
 import type { Store } from "./store.ts";
-import { getTombstone, listTombstones, pruneTombstones } from "./tombstones.ts";
 
 let database: TestDatabase;
 let store: Store;
@@ -43,16 +38,6 @@ const REPORT = {
   summary: { cores: 8, memoryBytes: 2 ** 45, diskBytes: 2 ** 46, gpus: 2 },
   agentLabels: { zone: "a", arch: "x64" },
 };
-
-const OPERATOR = { actor: "token:t", reason: "OPERATOR_DELETED" };
-
-async function hello(nodeId: string): Promise<number> {
-  const identity = { bootId: "b", machineFingerprint: "f", address: "127.0.0.1:1" };
-  const [opening] = await store.transaction((tx) =>
-    openSessions(tx, [{ nodeId, replicaId: "r", ...identity }]),
-  );
-  return opening?.outcome === "OPENED" ? opening.epoch : -1;
-}
 
 describe("insertNode()", () => {
   it("should add a node that never connected", async () => {
@@ -143,23 +128,16 @@ describe("lockNode()", () => {
 
   it("should show labels and keys of whoever held the lock before", async () => {
     await addNode(store, "seen-late");
-    let letCommit: () => void = () => {};
-    const mayCommit = new Promise<void>((resolve) => {
-      letCommit = resolve;
-    });
-    let hasLock: () => void = () => {};
-    const locked = new Promise<void>((resolve) => {
-      hasLock = resolve;
-    });
+    const [locked, mayCommit] = [createGate(), createGate()];
     const first = store.transaction(async (tx) => {
       await lockNode(tx, "seen-late");
-      hasLock();
-      await mayCommit;
+      locked.open();
+      await mayCommit.passed;
       await saveInfo(tx, "seen-late", REPORT);
     });
-    await locked;
+    await locked.passed;
     const second = store.transaction((tx) => lockNode(tx, "seen-late"));
-    letCommit();
+    mayCommit.open();
     await first;
     expect((await second)?.labels.map(({ key }) => key)).toEqual(["arch", "zone"]);
   });
@@ -243,77 +221,5 @@ describe("saveInfo()", () => {
 
   it("should write nothing for a node that is not there", async () => {
     expect(await store.transaction((tx) => saveInfo(tx, "nobody", REPORT))).toBe(false);
-  });
-});
-
-describe("removeNode()", () => {
-  it("should leave a tombstone and nothing else", async () => {
-    const node = await addNode(store, "removed", { labels: { zone: "a" } });
-    await store.transaction((tx) =>
-      saveKey(tx, { nodeId: "removed", publicKey: new Uint8Array(32), fingerprint: "fp" }),
-    );
-    await store.transaction(async (tx) => {
-      const locked = await lockNode(tx, "removed");
-      if (locked !== null) await removeNode(tx, locked, { ...OPERATOR, message: "scrapped" });
-    });
-    expect(await getNode(store.db, "removed")).toBeNull();
-    for (const table of ["node_labels", "node_identities", "node_sessions"] as const) {
-      const rows = await store.db
-        .selectFrom(table)
-        .select("node_id")
-        .where("node_id", "=", "removed")
-        .execute();
-      expect(rows).toEqual([]);
-    }
-    const tombstone = await getTombstone(store.db, "removed");
-    expect(tombstone).toMatchObject({
-      nodeId: "removed",
-      type: "COMPUTE",
-      ...OPERATOR,
-      message: "scrapped",
-      lastState: {
-        membership: { state: "APPROVED" },
-        keyFingerprint: "fp",
-        labels: node.labels.map((label) => ({ ...label })),
-      },
-    });
-    expect(await listTombstones(store.db, 1)).toEqual([tombstone]);
-    expect(await pruneTombstones(store.db, 60_000)).toBe(0);
-    expect(await pruneTombstones(store.db, -60_000)).toBe(1);
-  });
-
-  it("should let the next node of the same id go on with its epochs, and never repeat an etag", async () => {
-    const first = await addNode(store, "again");
-    expect(await hello("again")).toBe(1);
-    expect(await hello("again")).toBe(2);
-    await store.transaction(async (tx) => {
-      const node = await lockNode(tx, "again");
-      if (node !== null) await removeNode(tx, node, OPERATOR);
-    });
-    const second = await addNode(store, "again");
-    expect(second.session.epoch).toBe(2);
-    expect(second.connection.state).toBe("DISCONNECTED");
-    expect(await hello("again")).toBe(3);
-    expect(second.etag).not.toBe(first.etag);
-  });
-
-  it("should go through while sessions of the node are opened, without a deadlock", async () => {
-    for (let round = 0; round < 20; round += 1) {
-      const id = `contested-${round}`;
-      await addNode(store, id);
-      const [epoch] = await Promise.all([
-        hello(id),
-        store.transaction(async (tx) => {
-          const node = await lockNode(tx, id);
-          if (node !== null) await removeNode(tx, node, OPERATOR);
-          await appendEvents(tx, []);
-        }),
-      ]);
-      expect([-1, 1]).toContain(epoch);
-      expect(await getNode(store.db, id)).toBeNull();
-      const next = await addNode(store, id);
-      expect(next.session.epoch).toBe(Math.max(0, epoch));
-    }
-    expect(await currentRevision(store.db)).toBeGreaterThan(0n);
   });
 });

@@ -1,5 +1,5 @@
 import type { Hold, Label, Mark, Membership, NodeType } from "@rollcall/domain";
-import { sql } from "kysely";
+import { type SqlBool, sql } from "kysely";
 import { replaceLabels } from "./labels.ts";
 import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
 import { selectNodes } from "./node-rows.ts";
@@ -43,6 +43,16 @@ export async function getNode(db: Db, id: string): Promise<NodeRecord | null> {
   return row === undefined ? null : toNodeRecord(row);
 }
 
+/** Nodes by id, in order of id; those that are not there are left out. */
+export async function getNodes(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  if (ids.length === 0) return [];
+  const rows = await selectNodes(db)
+    .where(sql<SqlBool>`n.id = any(${ids}::text[])`)
+    .orderBy("n.id")
+    .execute();
+  return rows.map(toNodeRecord);
+}
+
 /** Ids equal to `ref` or starting with it, sorted, at most 4; an exact match is always among them. */
 export async function findNodeIds(db: Db, ref: string): Promise<readonly string[]> {
   if (!ID_PREFIX.test(ref)) return [];
@@ -69,6 +79,21 @@ export async function lockNode(tx: Tx, id: string): Promise<NodeRecord | null> {
     .executeTakeFirst();
   // A second statement, because the first one's snapshot may be older than the lock it waited for.
   return locked === undefined ? null : getNode(tx, id);
+}
+
+/** Several nodes, in order of id, with their rows locked; those that are not there are left out. */
+export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  const locked = await tx
+    .selectFrom("nodes")
+    .select("id")
+    .where(sql<SqlBool>`id = any(${ids}::text[])`)
+    .orderBy("id")
+    .forNoKeyUpdate()
+    .execute();
+  return getNodes(
+    tx,
+    locked.map(({ id }) => id),
+  );
 }
 
 /**

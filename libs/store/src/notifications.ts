@@ -62,7 +62,9 @@ async function listenOnce(
   const onAbort = () => void client.end().catch(() => {});
   signal.addEventListener("abort", onAbort, { once: true });
   try {
-    await client.connect();
+    // A client that is ended while it connects forgets to settle that call.
+    await Promise.race([client.connect(), ended]);
+    if (signal.aborted) return;
     await client.query(`listen ${pg.escapeIdentifier(channel)}`);
     onListening();
     await ended;

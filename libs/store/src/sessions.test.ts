@@ -1,5 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { addNode, createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import {
+  addNode,
+  createGate,
+  createTestDatabase,
+  eventually,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import { sql } from "kysely";
 import { appendEvents, currentRevision, readEvents } from "./events.ts";
 import { getNode, lockNode, saveMark, saveMembership } from "./nodes.ts";
@@ -157,20 +163,13 @@ describe("openSessions()", () => {
   it("should read membership as of the revision that it answers, whatever commits while it waits", async () => {
     await addNode(store, "raced", { membership: "PENDING" });
     const before = await currentRevision(store.db);
-    let letGo: () => void = () => {};
-    const mayGo = new Promise<void>((resolve) => {
-      letGo = resolve;
-    });
-    let hasLock: () => void = () => {};
-    const locked = new Promise<void>((resolve) => {
-      hasLock = resolve;
-    });
+    const [locked, mayGo] = [createGate(), createGate()];
     const blocker = store.transaction(async (tx) => {
       await sql`select from node_sessions where node_id = 'raced' for update`.execute(tx);
-      hasLock();
-      await mayGo;
+      locked.open();
+      await mayGo.passed;
     });
-    await locked;
+    await locked.passed;
     const opening = open(helloOf("raced"));
     await eventually(async () => {
       const { rows } = await sql`
@@ -188,7 +187,7 @@ describe("openSessions()", () => {
         { type: "node.rejected", subject: "raced", ...fields, after: null },
       ]);
     });
-    letGo();
+    mayGo.open();
     await blocker;
     const [opened] = await opening;
     expect(opened).toMatchObject({

@@ -16,44 +16,47 @@ afterAll(async () => {
 describe("clusterSummary()", () => {
   it("should count nothing in an empty cluster", async () => {
     expect(await clusterSummary(database.store.db)).toEqual({
-      nodes: 0,
-      types: { ORCHESTRATOR: 0, COMPUTE: 0 },
-      memberships: { PENDING: 0, APPROVED: 0, REJECTED: 0 },
-      connections: { CONNECTED: 0, DISCONNECTED: 0 },
-      healths: { HEALTHY: 0, UNHEALTHY: 0, UNKNOWN: 0 },
-      schedulings: { ELIGIBLE: 0, INELIGIBLE: 0 },
-      ready: 0,
-      cores: 0,
-      memoryBytes: 0,
-      diskBytes: 0,
-      gpus: 0,
+      orchestrators: { total: 0, connected: 0 },
+      compute: { total: 0, connected: 0 },
+      states: [],
+      mayTakeWork: 0,
+      total: { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 },
+      available: { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 },
     });
   });
 
   it("should count nodes by state and add up what the approved compute nodes bring", async () => {
     const { store } = database;
-    const size = { cores: 3, memoryBytes: 2 ** 50, diskBytes: 2 ** 51, gpus: 1 };
+    // Beyond what a double holds exactly, once added up.
+    const size = { cores: 3, memoryBytes: 2 ** 53 - 1, diskBytes: 2 ** 51, gpus: 1 };
     await addNode(store, "control", { type: "ORCHESTRATOR", ...size });
+    await addNode(store, "lost", { type: "ORCHESTRATOR", ...size });
     await addNode(store, "ready", size);
     await addNode(store, "cordoned", size);
     await addNode(store, "marked", size);
     await addNode(store, "pending", { membership: "PENDING", ...size });
     await store.db.updateTable("node_sessions").set({ health: "HEALTHY" }).execute();
+    await store.db
+      .updateTable("node_sessions")
+      .set({ connection: "CONNECTED" })
+      .where("node_id", "in", ["control", "ready", "marked"])
+      .execute();
     const by = { sinceMs: 0, message: "", actor: "system" };
     await store.transaction((tx) => saveHolds(tx, "cordoned", [{ kind: "OPERATOR", ...by }]));
     await store.transaction((tx) => saveMark(tx, "marked", by));
+    const approved = { membership: "APPROVED", scheduling: "ELIGIBLE", count: 1 };
     expect(await clusterSummary(store.db)).toEqual({
-      nodes: 5,
-      types: { ORCHESTRATOR: 1, COMPUTE: 4 },
-      memberships: { PENDING: 1, APPROVED: 3, REJECTED: 0 },
-      connections: { CONNECTED: 0, DISCONNECTED: 4 },
-      healths: { HEALTHY: 3, UNHEALTHY: 1, UNKNOWN: 0 },
-      schedulings: { ELIGIBLE: 3, INELIGIBLE: 1 },
-      ready: 1,
-      cores: 9,
-      memoryBytes: 3 * 2 ** 50,
-      diskBytes: 3 * 2 ** 51,
-      gpus: 3,
+      orchestrators: { total: 2, connected: 1 },
+      compute: { total: 4, connected: 2 },
+      states: [
+        { ...approved, health: "HEALTHY" },
+        { ...approved, health: "HEALTHY", scheduling: "INELIGIBLE" },
+        { ...approved, health: "UNHEALTHY" },
+        { ...approved, membership: "PENDING", health: "HEALTHY" },
+      ],
+      mayTakeWork: 1,
+      total: { cores: 9n, memoryBytes: 3n * (2n ** 53n - 1n), diskBytes: 3n * 2n ** 51n, gpus: 3 },
+      available: { cores: 3n, memoryBytes: 2n ** 53n - 1n, diskBytes: 2n ** 51n, gpus: 1 },
     });
   });
 });

@@ -8,89 +8,121 @@ import type {
 import { sql } from "kysely";
 import type { Db } from "./store.ts";
 
-/** How many nodes are in each state, and what they bring. */
-export interface ClusterSummary {
-  readonly nodes: number;
-  readonly types: Readonly<Record<NodeType, number>>;
-  /** Of compute nodes, as all that follow. */
-  readonly memberships: Readonly<Record<MembershipState, number>>;
-  readonly connections: Readonly<Record<ConnectionState, number>>;
-  /** Effective health. */
-  readonly healths: Readonly<Record<HealthState, number>>;
-  readonly schedulings: Readonly<Record<SchedulingState, number>>;
-  /** Those that may take work. */
-  readonly ready: number;
-  /** Sums over the approved ones. */
-  readonly cores: number;
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
+/** How many nodes there are of a type. */
+export interface NodeCounts {
+  readonly total: number;
+  readonly connected: number;
+}
+
+/** The compute nodes that are in one combination of states. */
+export interface StateCount {
+  readonly membership: MembershipState;
+  /** Effective: an operator's mark counts. */
+  readonly health: HealthState;
+  readonly scheduling: SchedulingState;
+  readonly count: number;
+}
+
+/** Hardware added up. */
+export interface Capacity {
+  /** Logical processors. */
+  readonly cores: bigint;
+  readonly memoryBytes: bigint;
+  readonly diskBytes: bigint;
   readonly gpus: number;
 }
 
-interface GroupRow {
+/** How many nodes are in which states, and what they bring. */
+export interface ClusterSummary {
+  readonly orchestrators: NodeCounts;
+  readonly compute: NodeCounts;
+  /** The combinations that there are, in the order of their names. */
+  readonly states: readonly StateCount[];
+  /** Compute nodes that may take work. */
+  readonly mayTakeWork: number;
+  /** What approved compute nodes bring. */
+  readonly total: Capacity;
+  /** What those bring that may take work. */
+  readonly available: Capacity;
+}
+
+interface Group extends Omit<StateCount, "count">, Capacity {
   readonly type: NodeType;
-  readonly membership: MembershipState;
   readonly connection: ConnectionState;
-  readonly health: HealthState;
-  readonly scheduling: SchedulingState;
   readonly nodes: number;
-  readonly cores: number;
-  readonly memory_bytes: number;
-  readonly disk_bytes: number;
-  readonly gpus: number;
 }
 
 /** Count the nodes of the cluster. Its cost grows with their number. */
 export async function clusterSummary(db: Db): Promise<ClusterSummary> {
-  const { rows } = await sql<GroupRow>`
+  const groups = await readGroups(db);
+  const compute = groups.filter(({ type }) => type === "COMPUTE");
+  const available = compute.filter(takesWork);
+  return {
+    orchestrators: countNodes(groups.filter(({ type }) => type === "ORCHESTRATOR")),
+    compute: countNodes(compute),
+    states: countStates(compute),
+    mayTakeWork: sumNodes(available),
+    total: sumCapacity(compute.filter(({ membership }) => membership === "APPROVED")),
+    available: sumCapacity(available),
+  };
+}
+
+/** The rule of mayTakeWork(), for compute nodes that were counted together. */
+function takesWork({ membership, health, scheduling }: Group): boolean {
+  return membership === "APPROVED" && health === "HEALTHY" && scheduling === "ELIGIBLE";
+}
+
+async function readGroups(db: Db): Promise<readonly Group[]> {
+  const { rows } = await sql<Group & Record<"cores" | "memoryBytes" | "diskBytes", string>>`
     select
       n.type, n.membership, s.connection, n.scheduling,
       case when s.marked then 'UNHEALTHY' else s.health end as health,
       count(*)::integer as nodes,
-      sum(n.cores)::double precision as cores,
-      sum(n.memory_bytes)::double precision as memory_bytes,
-      sum(n.disk_bytes)::double precision as disk_bytes,
+      sum(n.cores)::text as cores,
+      sum(n.memory_bytes)::text as "memoryBytes",
+      sum(n.disk_bytes)::text as "diskBytes",
       sum(n.gpus)::double precision as gpus
     from nodes as n
     join node_sessions as s on s.node_id = n.id
     group by 1, 2, 3, 4, 5`.execute(db);
-  const compute = rows.filter(({ type }) => type === "COMPUTE");
-  const approved = compute.filter(({ membership }) => membership === "APPROVED");
-  const ready = approved.filter(
-    ({ health, scheduling }) => health === "HEALTHY" && scheduling === "ELIGIBLE",
+  return rows.map((row) => ({
+    ...row,
+    cores: BigInt(row.cores),
+    memoryBytes: BigInt(row.memoryBytes),
+    diskBytes: BigInt(row.diskBytes),
+  }));
+}
+
+function countNodes(groups: readonly Group[]): NodeCounts {
+  const connected = groups.filter(({ connection }) => connection === "CONNECTED");
+  return { total: sumNodes(groups), connected: sumNodes(connected) };
+}
+
+/** Groups that differ in their connection alone are one here. */
+function countStates(groups: readonly Group[]): readonly StateCount[] {
+  const byName = new Map<string, StateCount>();
+  for (const { membership, health, scheduling, nodes } of groups) {
+    const name = `${membership} ${health} ${scheduling}`;
+    const count = nodes + (byName.get(name)?.count ?? 0);
+    byName.set(name, { membership, health, scheduling, count });
+  }
+  const inOrder = [...byName].sort(([left], [right]) => (left < right ? -1 : 1));
+  return inOrder.map(([, counted]) => counted);
+}
+
+function sumNodes(groups: readonly Group[]): number {
+  return groups.reduce((sum, { nodes }) => sum + nodes, 0);
+}
+
+function sumCapacity(groups: readonly Group[]): Capacity {
+  const none: Capacity = { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 };
+  return groups.reduce(
+    (sum, group) => ({
+      cores: sum.cores + group.cores,
+      memoryBytes: sum.memoryBytes + group.memoryBytes,
+      diskBytes: sum.diskBytes + group.diskBytes,
+      gpus: sum.gpus + group.gpus,
+    }),
+    none,
   );
-  return {
-    nodes: sumOf(rows, "nodes"),
-    types: count(rows, "type", ["ORCHESTRATOR", "COMPUTE"]),
-    memberships: count(compute, "membership", ["PENDING", "APPROVED", "REJECTED"]),
-    connections: count(compute, "connection", ["CONNECTED", "DISCONNECTED"]),
-    healths: count(compute, "health", ["HEALTHY", "UNHEALTHY", "UNKNOWN"]),
-    schedulings: count(compute, "scheduling", ["ELIGIBLE", "INELIGIBLE"]),
-    ready: sumOf(ready, "nodes"),
-    cores: sumOf(approved, "cores"),
-    memoryBytes: sumOf(approved, "memory_bytes"),
-    diskBytes: sumOf(approved, "disk_bytes"),
-    gpus: sumOf(approved, "gpus"),
-  };
-}
-
-type Figure = "nodes" | "cores" | "memory_bytes" | "disk_bytes" | "gpus";
-
-function sumOf(rows: readonly GroupRow[], figure: Figure): number {
-  return rows.reduce((sum, row) => sum + row[figure], 0);
-}
-
-function count<K extends Exclude<keyof GroupRow, Figure>>(
-  rows: readonly GroupRow[],
-  column: K,
-  states: readonly GroupRow[K][],
-): Readonly<Record<GroupRow[K], number>> {
-  const counts = states.map((state) => [
-    state,
-    sumOf(
-      rows.filter((row) => row[column] === state),
-      "nodes",
-    ),
-  ]);
-  return Object.fromEntries(counts) as Record<GroupRow[K], number>;
 }

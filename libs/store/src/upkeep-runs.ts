@@ -40,7 +40,7 @@ export async function beginUpkeepRun(db: Db, name: string, instance: string): Pr
     .execute();
 }
 
-/** Note how a run ended, unless another has begun since. */
+/** Note how a run ended, unless another process has begun one since. */
 export async function endUpkeepRun(
   db: Db,
   run: Pick<UpkeepRun, "name" | "instance" | "rows" | "message"> & {

@@ -1,4 +1,3 @@
-export { eventually } from "./eventually.ts";
 export {
   type AgentFrame,
   FakeAgent,
@@ -9,7 +8,9 @@ export {
   type ServerFrameCase,
   type StreamEnd,
 } from "./fake-agent.ts";
-export { ManualClock } from "./manual-clock.ts";
+export { createGate, type Gate } from "./gate.ts";
+export { seededRandom } from "./seeded-random.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions } from "./test-nodes.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";
+export { eventually, ManualClock, settle, until } from "./time.ts";

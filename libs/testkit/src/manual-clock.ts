@@ -52,14 +52,37 @@ export class ManualClock implements Clock {
 
   /** Let time pass, and wake whoever has slept long enough, the earliest first. */
   advance(ms: number): void {
-    this.#nowMs += ms;
-    this.#wallMs += ms;
+    this.#moveTo(this.#nowMs + ms);
     const due = [...this.#sleepers].filter(({ wakeAtMs }) => wakeAtMs <= this.#nowMs);
     for (const { wake } of due.toSorted((a, b) => a.wakeAtMs - b.wakeAtMs)) wake();
+  }
+
+  /** Let time pass bit by bit: each who wakes does all that it then does before the next one wakes. */
+  async pass(ms: number): Promise<void> {
+    const untilMs = this.#nowMs + ms;
+    for (;;) {
+      await settle();
+      const next = [...this.#sleepers].toSorted((a, b) => a.wakeAtMs - b.wakeAtMs)[0];
+      if (next === undefined || next.wakeAtMs > untilMs) break;
+      this.#moveTo(next.wakeAtMs);
+      next.wake();
+    }
+    this.#moveTo(untilMs);
+    await settle();
   }
 
   /** Let the wall clock jump; the monotonic one does not. */
   jumpWall(ms: number): void {
     this.#wallMs += ms;
   }
+
+  #moveTo(nowMs: number): void {
+    this.#wallMs += nowMs - this.#nowMs;
+    this.#nowMs = nowMs;
+  }
+}
+
+/** Let everything run that is ready to. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 8; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }

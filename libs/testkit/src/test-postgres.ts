@@ -1,9 +1,10 @@
-import { mkdtemp, realpath, rm } from "node:fs/promises";
+import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Logger, silentLogger } from "@rollcall/runtime";
 import { type EmbeddedPostgres, migrate, startEmbeddedPostgres } from "@rollcall/store";
-import { TEST_SETTINGS } from "./shared-server.ts";
+import { DRILL_DIR_PREFIX, ownerFile, urlFile } from "./jest/test-server.ts";
+import { TEST_SETTINGS, withDatabase } from "./shared-server.ts";
 
 /** A kill must lose nothing that was committed; the machine itself never fails in a drill, so the disk need not have it. */
 const DRILL_SETTINGS = { ...TEST_SETTINGS, synchronous_commit: "on" };
@@ -27,9 +28,11 @@ export interface TestPostgres {
 
 /** Start a private, migrated Postgres for kill drills. */
 export async function startTestPostgres(log: Logger = silentLogger): Promise<TestPostgres> {
-  const dir = await mkdtemp(join(await realpath(tmpdir()), "rollcall-drill-"));
+  const dir = await mkdtemp(join(await realpath(tmpdir()), DRILL_DIR_PREFIX));
+  await writeFile(ownerFile(dir), `${process.pid}`);
   const launch = () => startEmbeddedPostgres({ dir, log, settings: DRILL_SETTINGS });
   let server = await launch();
+  await writeFile(urlFile(dir), withDatabase(server.url, "postgres"), { mode: 0o600 });
   await migrate(server.url, log);
   return {
     url: server.url,

@@ -13,7 +13,6 @@ export {
   schedulingStateToProto,
 } from "./enums.ts";
 export { type EventFacts, eventToProto } from "./event.ts";
-export { type NodeBeforeReport, nodeInfoEvents } from "./info-events.ts";
 export { type NodeFacts, nodeToProto } from "./node.ts";
 export {
   type NodeInfoRecord,

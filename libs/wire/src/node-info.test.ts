@@ -97,17 +97,17 @@ describe("recordToNodeInfo()", () => {
 
 describe("nodeInfoViolations()", () => {
   it("should find nothing wrong with an honest report", () => {
-    expect(nodeInfoViolations(machine())).toEqual({ labels: [], others: [] });
+    expect(nodeInfoViolations(nodeInfoToRecord(machine()))).toEqual({ labels: [], others: [] });
   });
 
   it("should find labels that are the control plane's", () => {
     const info = create(NodeInfoSchema, { labels: { "rollcall.io/zone": "a" } });
-    expect(nodeInfoViolations(info).labels).toHaveLength(1);
+    expect(nodeInfoViolations(nodeInfoToRecord(info)).labels).toHaveLength(1);
   });
 
   it("should find texts that Postgres cannot keep, at any depth", () => {
     const info = create(NodeInfoSchema, { hostname: "a\0b", gpus: [{ name: "\0" }] });
-    const fields = nodeInfoViolations(info).others.map(({ field }) => field);
+    const fields = nodeInfoViolations(nodeInfoToRecord(info)).others.map(({ field }) => field);
     expect(fields.sort()).toEqual(["info.gpus.0.name", "info.hostname"]);
   });
 });

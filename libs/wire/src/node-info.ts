@@ -23,7 +23,7 @@ export interface NodeInfoRecord {
 /** What a column of the record holds; no machine has more. */
 const MOST_CORES = 2 ** 31 - 1;
 
-/** Convert what a node says about itself; ask nodeInfoViolations first. Unknown fields are dropped. */
+/** Convert what a node says about itself; ask nodeInfoViolations before it is saved. Unknown fields are dropped. */
 export function nodeInfoToRecord(info: NodeInfo): NodeInfoRecord {
   const json = canonicalInfo(info);
   return {
@@ -63,15 +63,15 @@ export function nodeInfoDigest(info: NodeInfo): Uint8Array {
  * Everything about a report that the record cannot take, beyond the rules written in the proto. Those of labels are
  * INVALID_LABEL, all others INVALID_REQUEST.
  */
-export function nodeInfoViolations(info: NodeInfo): {
+export function nodeInfoViolations(report: Pick<NodeInfoRecord, "info" | "agentLabels">): {
   readonly labels: readonly LabelViolation[];
   readonly others: readonly LabelViolation[];
 } {
-  const others = textsWithNul(canonicalInfo(info), "info").map((field) => ({
+  const others = textsWithNul(report.info, "info").map((field) => ({
     field,
     description: "a text may not contain the character U+0000",
   }));
-  return { labels: checkAgentLabels(info.labels), others };
+  return { labels: checkAgentLabels(report.agentLabels), others };
 }
 
 function digestOf(json: Json): string {

@@ -2,11 +2,12 @@ import { type DescMethod, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { CommandSource } from "@rollcall/domain";
-import { actorOf, callerOf, refuse } from "@rollcall/runtime";
+import { actorOf, callerOf, checkTexts, refusalError, refuse } from "@rollcall/runtime";
 import {
   appendEvents,
   firstAnswer,
   getNode,
+  lockNamedNode,
   type NodeRecord,
   type RequestKey,
   removeNode,
@@ -18,10 +19,7 @@ import {
 } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { AdminDeps } from "./deps.ts";
-import { lockNamedNode } from "./lock-named-node.ts";
 import type { DecideNode, NodeChange } from "./node-decision.ts";
-import { refusalError } from "./refusal-error.ts";
-import { checkTexts } from "./texts.ts";
 
 /** What every verb of admin is asked with. */
 interface NodeRequest {

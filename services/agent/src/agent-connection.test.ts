@@ -23,9 +23,9 @@ describe("createAgent(): losing a connection", () => {
   it("should open a new connection when Acks stay away for 20 s", async () => {
     const { clock, plane, agent } = await start();
     plane.latest.acking = false;
-    await clock.advance(19_999);
+    await clock.pass(19_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
     expect(plane.streams[0]?.isOpen).toBe(false);
     expect(agent.status()).toMatchObject({ phase: "connected", sessionEpoch: 2n });
@@ -38,11 +38,11 @@ describe("createAgent(): losing a connection", () => {
       unhealthyAfter: toDuration(12_000),
     };
     const { clock } = await start({ plane });
-    await clock.advance(1_000);
+    await clock.pass(1_000);
     plane.latest.acking = false;
-    await clock.advance(6_999);
+    await clock.pass(6_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
   });
 
@@ -53,12 +53,12 @@ describe("createAgent(): losing a connection", () => {
       unhealthyAfter: toDuration(180_000),
     };
     const { clock } = await start({ plane });
-    await clock.advance(240_000);
+    await clock.pass(240_000);
     expect(plane.attempts).toHaveLength(1);
     plane.latest.acking = false;
-    await clock.advance(64_999);
+    await clock.pass(64_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
   });
 
@@ -67,9 +67,9 @@ describe("createAgent(): losing a connection", () => {
       it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
       it.paths.set("10.0.0.1:7701", "black-hole");
     });
-    await clock.advance(4_999);
+    await clock.pass(4_999);
     expect(plane.attempts).toEqual(["10.0.0.1:7701"]);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toEqual(["10.0.0.1:7701", "10.0.0.2:7701"]);
     expect(agent.status().endpoint).toBe("10.0.0.2:7701");
   });
@@ -82,7 +82,7 @@ describe("createAgent(): losing a connection", () => {
     const at: number[] = [];
     for (let second = 0; second < 100; second += 1) {
       const before = plane.attempts.length;
-      await clock.advance(1_000);
+      await clock.pass(1_000);
       if (plane.attempts.length > before) at.push(second + 1);
     }
     // Nearly 1, 2, 4, 8, 16, then 20 s each: never longer than a third of the time to UNHEALTHY.
@@ -95,7 +95,7 @@ describe("createAgent(): losing a connection", () => {
       { random: () => 0.5 },
     );
     plane.endpoints = ["10.0.0.9:7701"];
-    await clock.advance(60_000);
+    await clock.pass(60_000);
     expect(plane.attempts).toEqual([...Array(5).fill("10.0.0.1:7701"), "10.0.0.9:7701"]);
     expect(plane.registrations).toHaveLength(1);
     expect(agent.status().phase).toBe("connected");
@@ -107,10 +107,10 @@ describe("createAgent(): losing a connection", () => {
       it.paths.set("10.0.0.1:7701", "black-hole");
       it.registryError = new Error("away");
     });
-    await clock.advance(40_000);
+    await clock.pass(40_000);
     expect(plane.registrations.length).toBeGreaterThan(0);
     plane.paths.delete("10.0.0.1:7701");
-    await clock.advance(5_000);
+    await clock.pass(5_000);
     expect(agent.status().phase).toBe("connected");
   });
 
@@ -121,9 +121,9 @@ describe("createAgent(): losing a connection", () => {
       action: GoAwayAction.RECONNECT,
       retryAfter: toDuration(7_000),
     });
-    await clock.advance(6_999);
+    await clock.pass(6_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
   });
 
@@ -132,18 +132,18 @@ describe("createAgent(): losing a connection", () => {
     plane.refusal = { reason: ErrorReason.OVERLOADED, retryAfter: toDuration(30_000) };
     const { clock } = await start({ plane });
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(29_999);
+    await clock.pass(29_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
   });
 
   it("should wait at least 30 s after another process took its identity", async () => {
     const { clock, plane } = await start();
     plane.latest.goAway({ reason: ErrorReason.SESSION_SUPERSEDED });
-    await clock.advance(29_999);
+    await clock.pass(29_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.attempts).toHaveLength(2);
   });
 
@@ -151,7 +151,7 @@ describe("createAgent(): losing a connection", () => {
     const plane = new FakeControlPlane();
     plane.ignoresHello = true;
     const { clock } = await start({ plane });
-    await clock.advance(20_000);
+    await clock.pass(20_000);
     expect(plane.attempts).toHaveLength(2);
   });
 });

@@ -2,10 +2,10 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { refuse } from "@rollcall/runtime/client";
+import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import type { AgentHarness, HarnessOptions } from "./testing/agent-harness.ts";
 import { FakeControlPlane } from "./testing/fake-control-plane.ts";
-import { settle } from "./testing/manual-clock.ts";
 import { startAgent, startKnown } from "./testing/running-agent.ts";
 
 let harness: AgentHarness;
@@ -24,7 +24,7 @@ async function startRegistered(...args: Parameters<typeof startKnown>): Promise<
 describe("createAgent(): decisions of operators", () => {
   it("should register again when the server does not know it", async () => {
     const { plane, agent } = await startRegistered((it) => it.forget("node-1"));
-    await harness.clock.advance(0);
+    await harness.clock.pass(0);
     expect(plane.registrations).toHaveLength(1);
     expect(agent.status().phase).toBe("connected");
   });
@@ -32,7 +32,7 @@ describe("createAgent(): decisions of operators", () => {
   it("should register again when it is told to", async () => {
     const { plane, clock } = await start();
     plane.latest.goAway({ reason: ErrorReason.INTERNAL, action: GoAwayAction.REGISTER });
-    await clock.advance(0);
+    await clock.pass(0);
     expect(plane.registrations).toHaveLength(2);
   });
 
@@ -42,13 +42,13 @@ describe("createAgent(): decisions of operators", () => {
   ])("should remove the sentinel and stay idle when told %s", async (_, goAway) => {
     const { plane, clock, agent, logged } = await start();
     plane.latest.goAway(goAway);
-    await clock.advance(86_400_000);
+    await clock.pass(86_400_000);
     expect(agent.status().phase).toBe("idle");
     expect(harness.sentinel).toBeUndefined();
     expect(plane.attempts).toHaveLength(1);
     expect(plane.registrations).toHaveLength(1);
     expect(logged.filter((line) => line.level === "error")).toHaveLength(1);
-    expect(clock.sleeping()).toBe(1);
+    expect(clock.sleepers).toBe(1);
     await agent.close("stop");
     await harness.ended();
   });
@@ -57,12 +57,12 @@ describe("createAgent(): decisions of operators", () => {
     const { plane, clock, agent } = await start({ random: () => 0.5 });
     plane.refusal = { reason: ErrorReason.NODE_REJECTED, message: "node has been rejected: no" };
     plane.latest.goAway(plane.refusal);
-    await clock.advance(119_999);
+    await clock.pass(119_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(15_001);
+    await clock.pass(15_001);
     expect(plane.attempts).toHaveLength(2);
     plane.refusal = undefined;
-    await clock.advance(135_000);
+    await clock.pass(135_000);
     expect(agent.status().phase).toBe("connected");
     expect(plane.registrations).toHaveLength(1);
   });
@@ -70,7 +70,7 @@ describe("createAgent(): decisions of operators", () => {
   it("should ask sooner when the server says so", async () => {
     const { plane, clock } = await start();
     plane.latest.goAway({ reason: ErrorReason.NODE_REJECTED, retryAfter: toDuration(10_000) });
-    await clock.advance(10_000);
+    await clock.pass(10_000);
     expect(plane.attempts).toHaveLength(2);
   });
 
@@ -78,9 +78,9 @@ describe("createAgent(): decisions of operators", () => {
     const plane = new FakeControlPlane();
     plane.registryError = refuse("NODE_REJECTED", "node has been rejected: no");
     const { clock, logged } = await start({ plane });
-    await clock.advance(119_999);
+    await clock.pass(119_999);
     expect(plane.registrations).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(plane.registrations).toHaveLength(2);
     expect(logged.find((line) => line.level === "warn")?.fields).toMatchObject({
       reason: "NODE_REJECTED",
@@ -100,13 +100,13 @@ describe("createAgent(): moving", () => {
     plane.ignoresHello = true;
     const [old] = plane.streams;
     old?.goAway(move);
-    await clock.advance(15_000);
+    await clock.pass(15_000);
     expect(plane.attempts).toEqual(["10.0.0.1:7701", "10.0.0.2:7701"]);
     expect(old?.isOpen).toBe(true);
     expect(old?.received.filter((frame) => frame?.case === "beat")).toHaveLength(2);
     expect(agent.status().endpoint).toBe("10.0.0.1:7701");
     plane.ignoresHello = false;
-    await clock.advance(20_000);
+    await clock.pass(20_000);
     expect(agent.status()).toMatchObject({ phase: "connected", endpoint: "10.0.0.2:7701" });
     expect(old?.isOpen).toBe(false);
     expect(old?.received.map((frame) => frame?.case)).not.toContain("goodbye");
@@ -115,9 +115,9 @@ describe("createAgent(): moving", () => {
   it("should move to the same address when there is no other", async () => {
     const { plane, clock, agent } = await start();
     plane.latest.goAway({ ...move, retryAfter: toDuration(3_000) });
-    await clock.advance(2_999);
+    await clock.pass(2_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(agent.status().sessionEpoch).toBe(2n);
     expect(plane.streams.map((stream) => stream.isOpen)).toEqual([false, true]);
   });
@@ -128,11 +128,11 @@ describe("createAgent(): moving", () => {
       it.paths.set("10.0.0.2:7701", "black-hole");
     });
     plane.latest.goAway(move);
-    await clock.advance(60_000);
+    await clock.pass(60_000);
     expect(agent.status()).toMatchObject({ phase: "connected", endpoint: "10.0.0.1:7701" });
     expect(plane.streams[0]?.isOpen).toBe(true);
     plane.paths.delete("10.0.0.2:7701");
-    await clock.advance(30_000);
+    await clock.pass(30_000);
     expect(agent.status().endpoint).toBe("10.0.0.2:7701");
   });
 
@@ -141,12 +141,12 @@ describe("createAgent(): moving", () => {
     plane.ignoresHello = true;
     const [old] = plane.streams;
     old?.goAway(move);
-    await clock.advance(1_000);
+    await clock.pass(1_000);
     // The Hello of the move took the session, and its Welcome is lost.
     old?.goAway({ reason: ErrorReason.SESSION_SUPERSEDED });
-    await clock.advance(10_000);
+    await clock.pass(10_000);
     plane.ignoresHello = false;
-    await clock.advance(10_000);
+    await clock.pass(10_000);
     expect(agent.status().phase).toBe("connected");
     expect(plane.streams.map((stream) => stream.isOpen)).toEqual([false, false, true]);
   });
@@ -156,7 +156,7 @@ describe("createAgent(): moving", () => {
     plane.latest.goAway({ ...move, retryAfter: toDuration(60_000) });
     await settle();
     plane.latest.end();
-    await clock.advance(1_000);
+    await clock.pass(1_000);
     expect(agent.status()).toMatchObject({ phase: "connected", sessionEpoch: 2n });
   });
 
@@ -167,7 +167,7 @@ describe("createAgent(): moving", () => {
     });
     const [old] = plane.streams;
     old?.goAway(move);
-    await clock.advance(1_000);
+    await clock.pass(1_000);
     await agent.close("stop");
     await harness.ended();
     expect(old?.received.at(-1)).toMatchObject({ case: "goodbye" });

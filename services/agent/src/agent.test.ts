@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import { type AgentHarness, createHarness, type HarnessOptions } from "./testing/agent-harness.ts";
 import { FakeControlPlane } from "./testing/fake-control-plane.ts";
-import { settle } from "./testing/manual-clock.ts";
 import { beatsOf, kindsOf, startAgent, startKnown } from "./testing/running-agent.ts";
 
 let harness: AgentHarness;
@@ -83,12 +83,12 @@ describe("createAgent(): joining", () => {
     const plane = new FakeControlPlane();
     plane.registryError = new Error("connection refused");
     const { clock, agent } = await start({ plane, random: () => 0.5 });
-    await clock.advance(120_000);
+    await clock.pass(120_000);
     // Backoff is bounded by a third of the time to UNHEALTHY, halved by this test's jitter.
     expect(plane.registrations.length).toBeGreaterThan(10);
     expect(agent.status().phase).toBe("waiting");
     plane.registryError = undefined;
-    await clock.advance(20_000);
+    await clock.pass(20_000);
     expect(agent.status().phase).toBe("connected");
     const warnings = harness.logged.filter((line) => line.level === "warn");
     expect(warnings.map((line) => line.message)).toEqual(["connection failed"]);
@@ -117,9 +117,9 @@ describe("createAgent(): joining", () => {
       get: () => new Promise((resolve) => (finish = () => resolve(facts))),
     });
     harness.start();
-    await harness.clock.advance(1_999);
+    await harness.clock.pass(1_999);
     expect(kindsOf(harness)).toEqual([]);
-    await harness.clock.advance(15_001);
+    await harness.clock.pass(15_001);
     expect(kindsOf(harness)).toEqual(["hello", "beat", "beat"]);
     finish();
     await settle();
@@ -130,11 +130,11 @@ describe("createAgent(): joining", () => {
     const plane = new FakeControlPlane();
     plane.welcome = { serverTime: { seconds: 1_700_000_000n, nanos: 0 } };
     harness = createHarness({ plane });
-    harness.clock.jumpWallTime(-86_400_000);
+    harness.clock.jumpWall(-86_400_000);
     harness.start();
-    await harness.clock.advance(60_000);
-    harness.clock.jumpWallTime(2 * 86_400_000);
-    await harness.clock.advance(60_000);
+    await harness.clock.pass(60_000);
+    harness.clock.jumpWall(2 * 86_400_000);
+    await harness.clock.pass(60_000);
     expect(plane.attempts).toHaveLength(1);
     expect(beatsOf(harness)).toHaveLength(9);
     const skew = harness.logged.find((line) => line.message.includes("clock"));
@@ -145,7 +145,7 @@ describe("createAgent(): joining", () => {
 describe("createAgent(): beating", () => {
   it("should beat at the server's interval with rising sequence, leaving out totals sent before", async () => {
     const { clock, plane } = await start();
-    await clock.advance(45_000);
+    await clock.pass(45_000);
     expect(beatsOf(harness).map((beat) => beat.sequence)).toEqual([1, 2, 3, 4]);
     expect(beatsOf(harness).map((beat) => beat.usage?.memoryTotalMib)).toEqual([16_384, 0, 0, 0]);
     expect(beatsOf(harness)[3]?.usage).toMatchObject({ cpuPercent: 12.3, memoryUsedMib: 4_096 });
@@ -155,10 +155,10 @@ describe("createAgent(): beating", () => {
   it("should send totals again when they change, and all of them on a new stream", async () => {
     const { clock, plane } = await start();
     harness.usage = { ...harness.usage, memory: { usedBytes: 0, totalBytes: 2 ** 30 } };
-    await clock.advance(15_000);
+    await clock.pass(15_000);
     expect(beatsOf(harness)[1]?.usage).toMatchObject({ memoryTotalMib: 1024, diskTotalMib: 0 });
     plane.latest.end();
-    await clock.advance(0);
+    await clock.pass(0);
     expect(beatsOf(harness)[0]?.usage).toMatchObject({
       memoryTotalMib: 1024,
       diskTotalMib: 102_400,
@@ -168,27 +168,27 @@ describe("createAgent(): beating", () => {
   it("should measure shortly before each beat, never waiting for it", async () => {
     const { clock } = await start();
     const before = harness.measurements;
-    await clock.advance(13_900);
+    await clock.pass(13_900);
     expect(harness.measurements).toBe(before);
-    await clock.advance(200);
+    await clock.pass(200);
     expect(harness.measurements).toBe(before + 1);
   });
 
   it("should obey a new interval at once, counted from the last beat", async () => {
     const { clock, plane } = await start();
-    await clock.advance(5_000);
+    await clock.pass(5_000);
     plane.latest.send({
       case: "settings",
       value: { heartbeatInterval: toDuration(2_000) } as never,
     });
     await settle();
     expect(beatsOf(harness)).toHaveLength(2);
-    await clock.advance(4_000);
+    await clock.pass(4_000);
     expect(beatsOf(harness)).toHaveLength(4);
     plane.latest.send({ case: "ack", value: { sequence: 4, nextIntervalMs: 10_000 } as never });
-    await clock.advance(9_999);
+    await clock.pass(9_999);
     expect(beatsOf(harness)).toHaveLength(4);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(beatsOf(harness)).toHaveLength(5);
   });
 
@@ -197,14 +197,14 @@ describe("createAgent(): beating", () => {
     plane.settings = { ...plane.settings, infoInterval: toDuration(300_000) };
     const { clock } = await start({ plane });
     const reports = () => kindsOf(harness).filter((kind) => kind === "nodeInfo").length;
-    await clock.advance(119_999);
+    await clock.pass(119_999);
     expect(reports()).toBe(0);
     harness.facts = { ...harness.facts, memoryBytes: 1 };
-    await clock.advance(1);
+    await clock.pass(1);
     expect(reports()).toBe(1);
-    await clock.advance(299_999);
+    await clock.pass(299_999);
     expect(reports()).toBe(1);
-    await clock.advance(1);
+    await clock.pass(1);
     expect(reports()).toBe(2);
   });
 });
@@ -219,7 +219,7 @@ describe("createAgent(): ending", () => {
       value: { reason: "the agent was stopped" },
     });
     expect(plane.latest.isFinished).toBe(true);
-    await clock.advance(600_000);
+    await clock.pass(600_000);
     expect(plane.attempts).toHaveLength(1);
     expect(agent.status().phase).toBe("closed");
   });
@@ -232,9 +232,9 @@ describe("createAgent(): ending", () => {
     const closing = agent.close("stop").then(() => {
       closed = true;
     });
-    await clock.advance(4_999);
+    await clock.pass(4_999);
     expect(closed).toBe(false);
-    await clock.advance(1);
+    await clock.pass(1);
     await closing;
     expect(latest.isOpen).toBe(false);
   });

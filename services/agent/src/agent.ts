@@ -51,7 +51,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const stayConnected = new StayConnected({
     ...deps,
     info: createNodeInfoKeeper(deps.facts, deps.description, log),
-    usage: createUsageFeed(deps.usage, clock.nowMs, deps.usageGapMs ?? 0),
+    usage: createUsageFeed(deps.usage, () => clock.nowMs(), deps.usageGapMs ?? 0),
     infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,
   });

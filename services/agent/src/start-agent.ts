@@ -61,7 +61,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     },
     state,
     facts: createFactsReader(machine, state.path),
-    usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: clock.nowMs }),
+    usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: () => clock.nowMs() }),
     registrar: createRegistrar(config["Compute.Server"]),
     transport: createGrpcHeartbeatTransport(),
     clock,

@@ -1,7 +1,9 @@
 import { Command } from "commander";
 import { addCompletionCommands } from "./commands/completion-commands.ts";
 import { addConfigCommands } from "./commands/config-commands.ts";
+import { addEventCommands } from "./commands/event-commands.ts";
 import { addNodeCommands } from "./commands/node-commands.ts";
+import { addStatusCommand } from "./commands/status-command.ts";
 import { addVersionCommand } from "./commands/version-command.ts";
 import type { Parts } from "./parts.ts";
 import type { Shell } from "./shell.ts";
@@ -41,6 +43,8 @@ export function createProgram(shell: Shell, parts: Parts): Command {
     program.command(`${name} ${usage}`.trim()).description(description).helpOption(false);
   }
   addNodeCommands(program, shell);
+  addEventCommands(program, shell);
+  addStatusCommand(program, shell);
   addConfigCommands(program, shell, parts);
   addVersionCommand(program, shell);
   addCompletionCommands(program, shell);

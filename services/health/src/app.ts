@@ -71,7 +71,7 @@ export function createApp(deps: HealthDeps): HealthApp {
     agentRoutes: createAgentRoutes(parts.host),
     tasks,
     replica,
-    ready: () => ({ lease: leaseReport(replica) }),
+    ready: () => ({ agents: readiness(replica) }),
     onLeaseHeld: () => {
       replica.leaseHeld();
       adoption.call();
@@ -158,6 +158,7 @@ function createParts(deps: HealthDeps) {
     clock,
     log,
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
+    onBeat: deps.onBeat ?? null,
     clusterId: () => store.clusterId(),
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
@@ -166,7 +167,7 @@ function createParts(deps: HealthDeps) {
   return { replica, desk, transitions, host, tasks, adoption, advertisement, advertiser };
 }
 
-function leaseReport(replica: Replica): ReadyReport[string] {
+function readiness(replica: Replica): ReadyReport[string] {
   if (replica.mayOpen) return { ok: true, message: `${replica.sessions} agents connected` };
   if (replica.isClosing) return { ok: false, message: "the process is ending" };
   return { ok: false, message: "the lease is not held for certain" };

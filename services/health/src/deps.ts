@@ -17,6 +17,8 @@ export interface HealthDeps {
   readonly metrics: MetricsRegistry;
   /** Numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
+  /** Told of each heartbeat that took effect; absent or null for nobody. It must neither throw nor block. */
+  readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /** Bounds of agents' streams, for tests. */
   readonly limits?: Partial<StreamLimits>;
 }

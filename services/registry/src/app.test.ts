@@ -3,13 +3,15 @@ import { createMetrics, isReady, silentLogger, systemClock } from "@rollcall/run
 import type { Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { createApp } from "./app.ts";
+import { DEFAULT_CONFIG } from "./testing/default-config.ts";
 
 function appOf(store: Store) {
   return createApp({
     store,
     clock: systemClock,
     log: silentLogger,
-    config: { "Orchestrator.NodeManager.ManualApproval": false, "Registry.RegistrationQueue": 1 },
+    instance: "registry-1",
+    config: DEFAULT_CONFIG,
     metrics: createMetrics({ defaults: false }),
   });
 }

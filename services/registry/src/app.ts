@@ -7,8 +7,9 @@ import { createPageTokens } from "./page-token.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
-import { purgeExpired } from "./tasks/purge-expired.ts";
-import { createWatches } from "./watch/watches.ts";
+import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
+import { registryChores, upkeep } from "./tasks/upkeep.ts";
+import { createWatches, type Watches } from "./watch/watches.ts";
 
 /** The registry, ready to be put behind a port. */
 export interface RegistryApp {
@@ -28,17 +29,30 @@ export function createApp(deps: RegistryDeps): RegistryApp {
   const registrar = createRegistrar(deps);
   const pageTokens = createPageTokens(deps.store.clusterSecret());
   const watches = createWatches(deps);
+  const relay = createRelay(deps, watches);
   return {
     routes: createRoutes({ ...deps, registrar, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [expireOrchestrators(deps), purgeExpired(deps)],
-    ready: async () => ({ store: await checkStore(deps) }),
+    tasks: [
+      expireOrchestrators(deps),
+      upkeep({ ...deps, chores: registryChores(deps.store, deps.config) }),
+      ...(relay?.tasks ?? []),
+    ],
+    ready: async () => ({
+      store: await checkStore(deps),
+      ...(relay === null ? {} : { relay: relay.report() }),
+    }),
     close: async () => {
       await watches.close();
       await registrar.close();
     },
   };
+}
+
+function createRelay(deps: RegistryDeps, { events: hub }: Watches): EventRelay | null {
+  const { outward, relayTiming: timing = {} } = deps;
+  return outward == null ? null : relayEvents({ ...deps, outward, hub, timing });
 }
 
 async function checkStore({ store, log }: RegistryDeps): Promise<ReadyReport[string]> {

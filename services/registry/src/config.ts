@@ -1,4 +1,4 @@
-import { bool, type ConfigValues, defineKeys, int } from "@rollcall/runtime/config";
+import { bool, type ConfigValues, defineKeys, duration, int } from "@rollcall/runtime/config";
 
 /** What can be configured of the registry. */
 export const REGISTRY_KEYS = defineKeys({
@@ -12,6 +12,11 @@ export const REGISTRY_KEYS = defineKeys({
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,
     doc: "Registrations that may wait for the record at a time. Further ones are refused with OVERLOADED, and try again a little later.",
+  },
+  "Events.Retention": {
+    schema: duration({ minMs: 60_000 }),
+    default: 72 * 3_600_000,
+    doc: "How long events are kept. Whoever asks for older ones is told from where the log goes on; NATS keeps what it was sent for Events.Nats.MaxAge, and loses what it could not be sent in this time.",
   },
 });
 

@@ -5,10 +5,9 @@ import type {
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { WatchNodesRequest } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { EVENT_TYPES, type EventType, isEventType } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { checkTexts, refuse } from "@rollcall/runtime";
 import type { ReadEventsOptions } from "@rollcall/store";
 import { pageSize } from "./convert.ts";
-import { checkTexts } from "./texts.ts";
 import type { EventFilter } from "./watch/event-filter.ts";
 import { invalidResumeToken, LAST_REVISION, parseResumeToken } from "./watch/resume-token.ts";
 import type { WatchStart } from "./watch/watch-events.ts";
@@ -29,8 +28,7 @@ export interface EventListing {
 export function parseEventListing(request: ListEventsRequest, logId: string): EventListing {
   const filter = parseEventFilter(request);
   const times = parseTimes(request);
-  const { afterRevision } = request;
-  const firstAfter = afterRevision > LAST_REVISION ? LAST_REVISION : afterRevision;
+  const firstAfter = request.afterRevision > LAST_REVISION ? LAST_REVISION : request.afterRevision;
   const { types = [], subject = "", actor = "" } = filter;
   return {
     filter: { ...filter, ...times },
@@ -102,7 +100,7 @@ export function parseNodeWatchStart(
 }
 
 /** Check that a revision is one that the record could hold. Throws INVALID_RESUME_TOKEN. */
-export function checkRevision(revision: bigint): bigint {
+function checkRevision(revision: bigint): bigint {
   if (revision <= LAST_REVISION) return revision;
   throw invalidResumeToken(`revision ${revision} is ahead of any log`, { revision: `${revision}` });
 }

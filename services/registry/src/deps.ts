@@ -3,18 +3,25 @@ import type { Store } from "@rollcall/store";
 import type { RegistryConfig } from "./config.ts";
 import type { PageTokens } from "./page-token.ts";
 import type { Registrar } from "./registration/registrar.ts";
+import type { Outward, RelayTiming } from "./relay/outward.ts";
 import type { WatchLimits } from "./watch/watch-limits.ts";
 import type { Watches } from "./watch/watches.ts";
 
 /** What the registry is made of. */
 export interface RegistryDeps {
   readonly store: Store;
+  /** The instance of the process's lease. */
+  readonly instance: string;
   readonly config: RegistryConfig;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   /** Other limits of watches than the usual ones. */
   readonly watchLimits?: Partial<WatchLimits>;
+  /** The way to NATS; null or absent when events are not to go there. */
+  readonly outward?: Outward | null;
+  /** Other times of the relay than the usual ones. */
+  readonly relayTiming?: Partial<RelayTiming>;
 }
 
 /** What its methods share. */

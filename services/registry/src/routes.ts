@@ -6,10 +6,12 @@ import type { Deps } from "./deps.ts";
 import { createChallenge } from "./rpc/create-challenge.ts";
 import { deregisterNode } from "./rpc/deregister-node.ts";
 import { getClusterSummary } from "./rpc/get-cluster-summary.ts";
+import { getControlPlaneStatus } from "./rpc/get-control-plane-status.ts";
 import { getNode } from "./rpc/get-node.ts";
 import { listEvents } from "./rpc/list-events.ts";
 import { listNodes } from "./rpc/list-nodes.ts";
 import { registerNode } from "./rpc/register-node.ts";
+import { republishEvents } from "./rpc/republish-events.ts";
 import { updateNodeInfo } from "./rpc/update-node-info.ts";
 import { watchEvents } from "./rpc/watch-events.ts";
 import { watchNodes } from "./rpc/watch-nodes.ts";
@@ -28,10 +30,12 @@ export const POLICIES: PolicyTable = {
     listNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     watchNodes: { caller: "viewer", deadlineMs: 0, idempotent: true },
     getClusterSummary: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    getControlPlaneStatus: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   }),
   ...definePolicies(EventService, {
     listEvents: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     watchEvents: { caller: "viewer", deadlineMs: 0, idempotent: true },
+    republishEvents: { caller: "operator", deadlineMs: 10_000, idempotent: false },
   }),
 };
 
@@ -47,10 +51,12 @@ export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
       listNodes: listNodes(deps),
       watchNodes: watchNodes(deps),
       getClusterSummary: getClusterSummary(deps),
+      getControlPlaneStatus: getControlPlaneStatus(deps),
     });
     router.service(EventService, {
       listEvents: listEvents(deps),
       watchEvents: watchEvents(deps),
+      republishEvents: republishEvents(deps),
     });
   };
 }

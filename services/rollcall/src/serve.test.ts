@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { eventually } from "./testing/eventually.ts";
+import { until } from "@rollcall/testkit/time";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { runClient } from "./testing/run-client.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
@@ -39,7 +39,7 @@ describe("rollcall serve", () => {
   });
 
   it("should show each process as a node of its own", async () => {
-    await eventually("three nodes", async () => {
+    await until("three nodes", async () => {
       const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
       const services = nodes.map(({ id }) => id.split("-")[0]);
       return services.join() === "admin,health,registry";

@@ -2,8 +2,8 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { readRunFile } from "@rollcall/cli";
+import { until } from "@rollcall/testkit/time";
 import { statesOf } from "./testing/control-plane-client.ts";
-import { eventually } from "./testing/eventually.ts";
 import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
@@ -27,7 +27,7 @@ describe("rollcall up", () => {
 
   it("should show its own machine, approved and HEALTHY, and itself", async () => {
     const { client } = fixture;
-    own = await eventually("a compute node", async () => {
+    own = await until("a compute node", async () => {
       const { nodes } = await client.registry.listNodes({ types: [2] });
       return nodes[0]?.id;
     });
@@ -93,7 +93,7 @@ describe("rollcall up", () => {
     const { pid } = await up.logged("postgres started");
     endProcess(Number(pid));
     await up.logged("postgres started", {}, 1);
-    const { node } = await eventually("a decision", () =>
+    const { node } = await until("a decision", () =>
       fixture.client.admin.cordonNode({ node: "second", reason: "drill" }),
     );
     expect(node?.sessionEpoch).toBe(before?.sessionEpoch);
@@ -148,7 +148,7 @@ describe("rollcall up", () => {
   /** Each node has opened a new stream since, and is well. */
   async function haveComeBack(epochs: ReadonlyMap<string, bigint>): Promise<void> {
     for (const [id, epoch] of epochs) {
-      await eventually(`a new stream of ${id}`, async () => {
+      await until(`a new stream of ${id}`, async () => {
         const node = await fixture.client.node(id);
         return node !== null && node.sessionEpoch > epoch;
       });

@@ -16,9 +16,9 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { until } from "@rollcall/testkit/time";
 import { captureLog } from "../../test/log-capture.ts";
 import { failureOf } from "../../test/rpc-fixture.ts";
-import { until } from "../../test/until.ts";
 import { describeError, refuse } from "../errors.ts";
 import { errorFromGrpc } from "../grpc-error.ts";
 import { type Encodable, toGrpcMethod } from "../grpc-service.ts";
@@ -102,7 +102,7 @@ describe("createGrpcServer()", () => {
     call.end();
     await once(call, "end");
     expect(received).toEqual([ack, ack]);
-    await until(() => lines.length === 2, "both lines are written");
+    await until("both lines are written", () => lines.length === 2);
     expect(lines).toMatchObject([
       { msg: "stream opened", method: METHOD, peer: expect.stringContaining("127.0.0.1") },
       { msg: "stream closed", method: METHOD, code: "ok", duration_ms: expect.any(Number) },
@@ -181,7 +181,7 @@ describe("createGrpcServer()", () => {
     call.cancel();
     await errorOf(call);
     const cancelled = `rollcall_rpc_duration_seconds_count{method="${METHOD}",code="canceled"} 1`;
-    await until(async () => (await renderMetrics(metrics)).includes(cancelled), "it is counted");
+    await until("it is counted", async () => (await renderMetrics(metrics)).includes(cancelled));
     expect(lines).toEqual([]);
   });
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { until } from "../../test/until.ts";
+import { until } from "@rollcall/testkit/time";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
 
 let listener: PolyglotListener;
@@ -130,7 +130,7 @@ describe("PolyglotListener", () => {
     await once(refused.resume(), "close");
     expect(kept.every((socket) => !socket.destroyed)).toBe(true);
     for (const socket of kept) socket.destroy();
-    await until(() => listener.connections === 0, "the connections are gone");
+    await until("the connections are gone", () => listener.connections === 0);
     expect(await overHttp1(port)).toBe("served 1.1");
   });
 

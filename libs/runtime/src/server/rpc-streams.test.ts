@@ -12,8 +12,8 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
-import { until } from "../../test/until.ts";
 import { describeError } from "../errors.ts";
 import { toGrpcMethod } from "../grpc-service.ts";
 import { renderMetrics } from "../metrics.ts";
@@ -60,9 +60,8 @@ function holdingCaller() {
 }
 
 async function closedLine() {
-  await until(
-    () => fixture.lines.some((line) => line.msg === "stream closed"),
-    "the end is logged",
+  await until("the end is logged", () =>
+    fixture.lines.some((line) => line.msg === "stream closed"),
   );
   return fixture.lines.filter((line) => String(line.msg).startsWith("stream"));
 }
@@ -159,9 +158,9 @@ describe("server close", () => {
       },
     });
     const call = fixture.registry().getNode({ node: "n" });
-    await until(() => release !== undefined, "the call is under way");
+    await until("the call is under way", () => release !== undefined);
     const closed = fixture.server.close();
-    await until(async () => await refusesConnections(fixture.url), "connections are refused");
+    await until("connections are refused", async () => await refusesConnections(fixture.url));
     release?.();
     expect((await call).node?.id).toBe("n");
     await closed;
@@ -181,7 +180,7 @@ describe("server close", () => {
     });
     const overGrpc = failureOf(fixture.registry("grpc").getNode({ node: "n" }));
     const overHttp1 = failureOf(fixture.registry("connect-http1").getNode({ node: "n" }));
-    await until(() => underWay === 2, "both calls are under way");
+    await until("both calls are under way", () => underWay === 2);
     await fixture.server.close();
     expect(describeError(await overGrpc).reason).toBe("SERVER_SHUTTING_DOWN");
     expect(describeError(await overHttp1).reason).toBe("SERVER_SHUTTING_DOWN");

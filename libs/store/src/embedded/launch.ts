@@ -17,7 +17,7 @@ export interface LaunchOptions extends ServerAddress {
   readonly clock: Clock;
 }
 
-/** A server that this process started. */
+/** A server that this process started. It does not keep this process alive, but for as long as its end is waited for. */
 export interface LaunchedServer {
   readonly child: ChildProcess;
   /** Settles when the server has ended, with how. */
@@ -52,11 +52,17 @@ export async function launch(options: LaunchOptions, signal: AbortSignal): Promi
     }
     return server;
   } catch (error) {
-    // Its own child, not waited for yet: the process id cannot have become anybody else's.
-    if (endedHow === undefined) server.child.kill("SIGINT");
-    await server.ended;
+    await interrupt(server);
     throw error;
   }
+}
+
+/** Fast shutdown; resolves when the server has ended. */
+export async function interrupt({ child, ended }: LaunchedServer): Promise<void> {
+  // Its own child, not waited for yet: the process id cannot have become anybody else's.
+  child.ref();
+  child.kill("SIGINT");
+  await ended;
 }
 
 async function isReady(address: ServerAddress, child: ChildProcess): Promise<boolean> {

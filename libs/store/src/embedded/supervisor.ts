@@ -4,7 +4,7 @@ import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
 import { DATABASE_NAME } from "./data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { type LaunchedServer, launch } from "./launch.ts";
+import { interrupt, type LaunchedServer, launch } from "./launch.ts";
 import { choosePort, isPortFree, rememberPort } from "./ports.ts";
 import { inspectProcess, readPostmasterFile, removePostmasterFile } from "./postmaster.ts";
 import { askServer, isOurs, type ServerAddress } from "./probe.ts";
@@ -82,9 +82,7 @@ export class Supervisor {
     await claim?.end().catch(() => {});
     this.#forgetEnded();
     if (this.#launched !== null) {
-      // Its own child, not waited for yet: the process id cannot have become anybody else's.
-      this.#launched.child.kill("SIGINT");
-      await this.#launched.ended;
+      await interrupt(this.#launched);
     } else if (pid !== null) {
       await this.#stopAdopted(pid);
     }

@@ -5,6 +5,7 @@ import { sessions } from "./0003-sessions.ts";
 import { access } from "./0004-access.ts";
 import { compaction } from "./0005-compaction.ts";
 import { relay } from "./0006-relay.ts";
+import { connectionIndex } from "./0007-connection-index.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -14,4 +15,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0004-access": access,
   "0005-compaction": compaction,
   "0006-relay": relay,
+  "0007-connection-index": connectionIndex,
 };

@@ -1,7 +1,13 @@
 import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { discardServer, ownerFile, SERVER_DIR_PREFIX, SERVER_DIR_VARIABLE } from "./test-server.ts";
+import {
+  DRILL_DIR_PREFIX,
+  discardServer,
+  ownerFile,
+  SERVER_DIR_PREFIX,
+  SERVER_DIR_VARIABLE,
+} from "./test-server.ts";
 
 /**
  * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database, so a
@@ -16,10 +22,12 @@ export default async function setUp(): Promise<void> {
   process.env[SERVER_DIR_VARIABLE] = dir;
 }
 
-/** A run that was killed could not stop its server. */
+const PREFIXES = [SERVER_DIR_PREFIX, DRILL_DIR_PREFIX];
+
+/** A run that was killed could not stop its servers. */
 async function discardAbandoned(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
-    if (!name.startsWith(SERVER_DIR_PREFIX)) continue;
+    if (!PREFIXES.some((prefix) => name.startsWith(prefix))) continue;
     const dir = join(parent, name);
     const owner = Number(await readFile(ownerFile(dir), "utf8").catch(() => ""));
     if (owner > 0 && !isAlive(owner)) await discardServer(dir);

@@ -8,12 +8,15 @@ export const SERVER_DIR_VARIABLE = "ROLLCALL_TEST_POSTGRES_DIR";
 /** Prefix of such directories in the system's directory for temporary files. */
 export const SERVER_DIR_PREFIX = "rollcall-jest-";
 
+/** Prefix of the directories of servers that are one test's own. */
+export const DRILL_DIR_PREFIX = "rollcall-drill-";
+
 /** Holds the URL of the maintenance database once the server is ready. */
 export function urlFile(dir: string): string {
   return join(dir, "url");
 }
 
-/** Holds the process id of the jest run that a directory belongs to. */
+/** Holds the id of the process that a directory belongs to: when that is gone, so may be the directory. */
 export function ownerFile(dir: string): string {
   return join(dir, "owner");
 }

@@ -45,7 +45,7 @@ export class StayConnected {
   constructor(deps: StayConnectedDeps) {
     this.#deps = deps;
     this.#enrolment = new Enrolment(deps);
-    this.#log = new ConnectionLog(deps.log, deps.clock.wallMs);
+    this.#log = new ConnectionLog(deps.log, () => deps.clock.wallMs());
     const events = {
       onMembership: (membership: Membership) => this.#onMembership(membership),
       onAck: () => {

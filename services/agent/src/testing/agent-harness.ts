@@ -1,11 +1,11 @@
 import type { Logger } from "@rollcall/runtime";
 import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
+import { ManualClock, settle } from "@rollcall/testkit/time";
 import { type Agent, createAgent } from "../agent.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import type { MachineUsage } from "../usage/machine-usage.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
-import { createManualClock, type ManualClock, settle } from "./manual-clock.ts";
 
 /** A line that an agent logged. */
 interface LoggedLine {
@@ -47,7 +47,7 @@ export interface HarnessOptions {
 
 /** Create an agent named `node-1` that has not been started. */
 export function createHarness(options: HarnessOptions = {}): AgentHarness {
-  const clock = createManualClock();
+  const clock = new ManualClock();
   const plane = options.plane ?? new FakeControlPlane();
   const keyPair = options.keyPair ?? generateKeyPair();
   const logged: LoggedLine[] = [];

@@ -1,5 +1,6 @@
 import type { Beat } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { settle } from "@rollcall/testkit/time";
 import { toNodeInfo } from "../convert.ts";
 import {
   type AgentHarness,
@@ -8,7 +9,6 @@ import {
   SMALL_FACTS,
 } from "./agent-harness.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
-import { settle } from "./manual-clock.ts";
 
 /** Start an agent, and let it do all that it can do at once. */
 export async function startAgent(options: HarnessOptions = {}): Promise<AgentHarness> {

@@ -29,7 +29,15 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
 
 describe("completion", () => {
   it("should offer commands", async () => {
-    expect(await complete("")).toEqual(["serve", "node", "config", "version", "completion"]);
+    expect(await complete("")).toEqual([
+      "serve",
+      "node",
+      "events",
+      "status",
+      "config",
+      "version",
+      "completion",
+    ]);
     expect(await complete("node", "un")).toEqual(["uncordon"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
   });

@@ -15,7 +15,11 @@ import {
   type Node,
   SchedulingState,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  GetControlPlaneStatusResponseSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { FakeEvents } from "./fake-events.ts";
 import { NOW_MS } from "./sample-nodes.ts";
 
 /** The token that the fake takes. */
@@ -28,6 +32,9 @@ export const TOKEN = "test-token";
 export class FakeControlPlane {
   readonly nodes = new Map<string, Node>();
   readonly health = new Map<string, NodeHealth>();
+  readonly events = new FakeEvents();
+  /** What GetControlPlaneStatus answers. */
+  status = create(GetControlPlaneStatusResponseSchema);
   /** Every call, as "ListNodes {...}", in order. */
   readonly calls: string[] = [];
   /** Set to make the readers of health fail. */
@@ -55,6 +62,8 @@ export class FakeControlPlane {
   clear(): void {
     this.nodes.clear();
     this.health.clear();
+    this.events.clear();
+    this.status = create(GetControlPlaneStatusResponseSchema);
     this.calls.length = 0;
     this.healthAway = false;
   }
@@ -85,10 +94,15 @@ export class FakeControlPlane {
     this.#registry(router);
     this.#healthQuery(router);
     this.#admin(router);
+    this.events.route(router, (...call) => this.#enter(...call));
   }
 
   #registry(router: ConnectRouter): void {
     router.service(RegistryService, {
+      getControlPlaneStatus: (_request, context) => {
+        this.#enter("GetControlPlaneStatus", "", context);
+        return this.status;
+      },
       getNode: (request, context) => {
         this.#enter("GetNode", request.node, context);
         return { node: this.#find(request.node) };

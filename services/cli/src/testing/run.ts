@@ -24,6 +24,8 @@ export interface Surroundings {
   readonly parts?: Partial<Parts>;
   /** Called after each write to standard output, with all that was written so far. */
   readonly onOutput?: (all: string) => void;
+  /** The same for standard error. */
+  readonly onError?: (all: string) => void;
 }
 
 /** Run a command line as a process would, against nothing but what is given. */
@@ -33,7 +35,7 @@ export async function run(
 ): Promise<Outcome> {
   const nowhere = join(tmpdir(), "rollcall-cli-test-nowhere");
   const out = capture(surroundings.terminal, surroundings.onOutput);
-  const err = capture(surroundings.terminal);
+  const err = capture(surroundings.terminal, surroundings.onError);
   const shell: Shell = {
     args,
     env: surroundings.env ?? {},

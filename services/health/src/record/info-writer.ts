@@ -1,13 +1,9 @@
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { type ErrorReasonName, type RequestValidator, refuse } from "@rollcall/runtime";
+import { nodeInfoEvents } from "@rollcall/domain";
+import { type RequestValidator, refuse, refuseFields } from "@rollcall/runtime";
 import { appendEvents, lockNode, type Store, saveInfo, type Tx } from "@rollcall/store";
-import {
-  type NodeInfoRecord,
-  nodeInfoEvents,
-  nodeInfoToRecord,
-  nodeInfoViolations,
-} from "@rollcall/wire";
+import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -67,10 +63,10 @@ export class InfoWriter {
       const message = `a NodeInfo of ${bytes} bytes is larger than ${MOST_INFO_BYTES}`;
       throw refuse("MESSAGE_TOO_LARGE", message, { metadata: { bytes: String(bytes) } });
     }
-    const { labels, others } = nodeInfoViolations(info);
-    if (labels.length > 0) throw invalid("INVALID_LABEL", labels);
+    const { labels, others } = nodeInfoViolations(report);
+    if (labels.length > 0) throw refuseFields("INVALID_LABEL", labels);
     this.#options.validator.check(NodeInfoSchema, info);
-    if (others.length > 0) throw invalid("INVALID_REQUEST", others);
+    if (others.length > 0) throw refuseFields("INVALID_REQUEST", others);
   }
 
   async #write(node: HeldNode, report: NodeInfoRecord): Promise<void> {
@@ -90,11 +86,4 @@ export class InfoWriter {
     if (await saveInfo(tx, node.id, report)) await appendEvents(tx, nodeInfoEvents(record, report));
     return true;
   }
-}
-
-type Violations = ReturnType<typeof nodeInfoViolations>["labels"];
-
-function invalid(reason: ErrorReasonName, violations: Violations) {
-  const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
-  return refuse(reason, message, { violations });
 }

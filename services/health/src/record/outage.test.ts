@@ -106,10 +106,12 @@ describe("the record away", () => {
 
   it("should hold on to its streams when the server is killed", async () => {
     const { stream } = await beating("unmoved");
+    const { pid } = postgres.server;
     postgres.kill();
     await stream.beatAcknowledged();
     await eventually(async () => {
       await stream.beatAcknowledged();
+      expect([pid, null]).not.toContain(postgres.server.pid);
       expect((await statesOf(store, "unmoved"))[0]).toBe("CONNECTED STREAM_OPENED");
     });
   });

@@ -16,7 +16,7 @@ export interface Farewell {
 export type Random = () => number;
 
 /** A time between two bounds, so that agents that were sent away together do not come back together. */
-export function jittered(fromMs: number, toMs: number, random: Random): number {
+function jittered(fromMs: number, toMs: number, random: Random): number {
   return Math.round(fromMs + random() * (toMs - fromMs));
 }
 
@@ -99,7 +99,7 @@ export function shuttingDown(streams: number, random: Random): Farewell {
 }
 
 /** 500 agents a second, and one second at least. */
-export function shutdownSpreadMs(streams: number): number {
+function shutdownSpreadMs(streams: number): number {
   return Math.max(1_000, streams * 2);
 }
 

@@ -1,5 +1,14 @@
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Connection, Health, Intervals, Membership, Stated, Watch } from "@rollcall/domain";
+import {
+  type Connection,
+  connectionAfter,
+  type Health,
+  healthAfter,
+  type Intervals,
+  type Membership,
+  type Stated,
+  type Watch,
+} from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
@@ -74,6 +83,20 @@ export function createHeldNode(
   const held = node as HeldNode;
   held.watch = watch(held);
   return held;
+}
+
+/** What a node is after its agent said goodbye, in the agent's own words as far as it gave any. */
+export function statesAfterGoodbye(
+  by: { readonly actor: string; readonly atMs: number },
+  reason: string,
+): Pick<HeldNode, "connection" | "health"> {
+  const connection = connectionAfter("goodbye", by);
+  const health = healthAfter({ kind: "goodbye" }, by);
+  const said = reason === "" ? "" : `: ${reason}`;
+  return {
+    connection: { ...connection, message: `${connection.message}${said}` },
+    health: { ...health, message: `${health.message}${said}` },
+  };
 }
 
 /** What the record lacks of a node; null when it has everything. */

@@ -19,7 +19,7 @@ import {
   stale,
   superseded,
 } from "./farewell.ts";
-import { createHeldNode, type HeldNode, type NodeStream } from "./held-node.ts";
+import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { SampleRing } from "./sample-ring.ts";
 import { Silence, type SilenceOptions } from "./silence.ts";
 
@@ -95,7 +95,7 @@ export class Replica {
   /** The lease is held: take hellos, and judge again. All the time of a doubt is granted to every node. */
   leaseHeld(): void {
     this.#isLeaseHeld = true;
-    this.silence.resume();
+    if (!this.#isClosing) this.silence.resume();
   }
 
   /** The lease may have run out: others may hold these nodes already, so nothing is judged. `sinceMs` was the last sure moment. */
@@ -163,8 +163,13 @@ export class Replica {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
     this.#beats += 1;
-    if (isFirst && node.watch.health !== "HEALTHY") this.#revive(node);
-    else this.silence.heard(node, this.silence.at(nowMs));
+    if (isFirst && node.watch.health !== "HEALTHY") {
+      node.health = healthAfter({ kind: "beat" }, this.#now());
+      this.silence.declare(node, node.health.state);
+      this.#options.onChanged(node);
+    } else {
+      this.silence.heard(node, this.silence.at(nowMs));
+    }
     if (usage === undefined) return;
     node.samples ??= new SampleRing(nowMs);
     node.samples.add(usage, nowMs);
@@ -174,12 +179,7 @@ export class Replica {
   goodbye(node: HeldNode, stream: NodeStream, reason: string): void {
     if (node.stream !== stream) return;
     this.#setStream(node, null);
-    const by = this.#now();
-    const connection = connectionAfter("goodbye", by);
-    const health = healthAfter({ kind: "goodbye" }, by);
-    const said = reason === "" ? "" : `: ${reason}`;
-    node.connection = { ...connection, message: `${connection.message}${said}` };
-    node.health = { ...health, message: `${health.message}${said}` };
+    Object.assign(node, statesAfterGoodbye(this.#now(), reason));
     this.silence.declare(node, node.health.state);
     this.#options.onChanged(node);
   }
@@ -212,6 +212,8 @@ export class Replica {
   /** End every stream, spread over the time that it takes to welcome them elsewhere. It says nothing about their nodes. */
   close(): void {
     this.#isClosing = true;
+    // From here on nobody can be heard, so nobody is judged.
+    this.silence.suspend(this.#options.clock.nowMs());
     const streams = this.#sessions;
     for (const node of this.#nodes.values()) {
       const { stream } = node;
@@ -224,12 +226,6 @@ export class Replica {
     const node = createHeldNode(row, (held) => this.silence.watch(held, held.health.state));
     this.#nodes.set(node.id, node);
     return node;
-  }
-
-  #revive(node: HeldNode): void {
-    node.health = healthAfter({ kind: "beat" }, this.#now());
-    this.silence.declare(node, node.health.state);
-    this.#options.onChanged(node);
   }
 
   #declare({ watch, to, silentMs }: Due<HeldNode>): void {

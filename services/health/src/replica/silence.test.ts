@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
-import type { ManualClock } from "../testing/manual-clock.ts";
+import type { ManualClock } from "@rollcall/testkit/time";
 import { eventsOf, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 

@@ -5,9 +5,8 @@ import {
   type HealthQueryService,
   type NodeHealth,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { isNodeId, resolveNodeRef } from "@rollcall/domain";
-import { isStoreUnavailable, refuse } from "@rollcall/runtime";
-import { findNodeIds, getNode, type NodeRecord, type Store } from "@rollcall/store";
+import { isStoreUnavailable } from "@rollcall/runtime";
+import { findNode } from "@rollcall/store";
 import { heldToProto, recordToProto } from "../convert.ts";
 import type { Deps } from "../deps.ts";
 
@@ -24,7 +23,7 @@ export function getNodeHealth(
 async function answer({ store, replica, clock }: Deps, ref: string): Promise<NodeHealth> {
   const shared = { replicaId: replica.instance, withSamples: true, clock };
   try {
-    const record = await findNode(store, ref);
+    const record = await findNode(store.db, ref);
     const held = replica.find(record.id);
     if (held === undefined) return recordToProto(record);
     return heldToProto(held, { ...shared, health: record.health });
@@ -33,16 +32,4 @@ async function answer({ store, replica, clock }: Deps, ref: string): Promise<Nod
     if (held === undefined || !isStoreUnavailable(error)) throw error;
     return heldToProto(held, { ...shared, health: held.health });
   }
-}
-
-async function findNode({ db }: Store, ref: string): Promise<NodeRecord> {
-  const found = resolveNodeRef(ref, isNodeId(ref) ? await findNodeIds(db, ref) : []);
-  if (found.kind === "ambiguous") {
-    const { reason, message, metadata } = found;
-    throw refuse(reason, message, { metadata, subject: ref });
-  }
-  const node = found.kind === "found" ? await getNode(db, found.id) : null;
-  if (node !== null) return node;
-  const message = `node ${ref} not found; run \`rollcall node list\` to see the nodes there are`;
-  throw refuse("NODE_NOT_FOUND", message, { metadata: { node: ref } });
 }

@@ -137,6 +137,7 @@ export class AgentStream implements NodeStream, QuietStream {
       this.#lastSequence = sequence;
       if (isFirst) this.#settle();
       this.#host.replica.beat(node, usage, isFirst);
+      this.#host.onBeat?.(node.id, sequence);
     } else {
       this.#host.replica.heard(node);
     }

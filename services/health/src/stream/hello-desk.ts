@@ -22,6 +22,7 @@ import {
 import type { HealthMetrics } from "../metrics.ts";
 import { openBatch, type VerifiedHello } from "../record/open-batch.ts";
 import {
+  deleted,
   type Farewell,
   notRegistered,
   overloaded,
@@ -55,7 +56,7 @@ export interface HelloDeskOptions {
 }
 
 /** The method that a Hello's proof names. */
-export const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
+const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
@@ -202,13 +203,16 @@ export class HelloDesk {
     const { nodeId } = opening;
     switch (opening.outcome) {
       case "UNKNOWN_NODE":
-        this.#refuse(candidate, notRegistered(nodeId, random));
+        // It had a key a moment ago: it is being deleted just now.
+        this.#refuse(candidate, deleted(nodeId, "operator"));
         break;
       case "REJECTED":
         this.#refuse(candidate, rejected(nodeId, opening.membership, random));
         break;
       case "OPENED":
-        if (key?.fingerprint === candidate.key.fingerprint) {
+        if (key === undefined) {
+          this.#refuse(candidate, deleted(nodeId, "operator"));
+        } else if (key.fingerprint === candidate.key.fingerprint) {
           this.#welcome(candidate, opening, labels);
         } else {
           // Deleted and registered anew while its proof was checked: it speaks for the node that was.

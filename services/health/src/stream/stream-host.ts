@@ -20,6 +20,8 @@ export interface StreamHost {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: StreamLimits;
+  /** See HealthDeps. */
+  readonly onBeat: ((nodeId: string, sequence: number) => void) | null;
   clusterId(): string;
   /** Take a Hello to the record: the stream is welcomed or left later on. Throws when it breaks the contract's rules. */
   onHello(stream: AgentStream, hello: Hello, nonce: Uint8Array): void;

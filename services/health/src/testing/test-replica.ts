@@ -12,10 +12,10 @@ import {
   superviseTasks,
 } from "@rollcall/runtime";
 import { currentRevision, EventFeed, releaseLease, type Store, takeLease } from "@rollcall/store";
+import { ManualClock } from "@rollcall/testkit/time";
 import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import type { HealthDeps } from "../deps.ts";
-import { ManualClock } from "./manual-clock.ts";
 
 export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random">> {
   readonly store: Store;
@@ -42,7 +42,7 @@ export class TestReplicas {
 }
 
 /** Short thresholds: time is passed tick by tick, as in a process that is never stopped. */
-export const TEST_THRESHOLDS = {
+const TEST_THRESHOLDS = {
   "Orchestrator.NodeManager.DisconnectTimeout": 3_000,
   "Orchestrator.NodeManager.UnknownTimeout": 9_000,
   "Compute.Heartbeat.Interval": 1_000,
@@ -130,6 +130,11 @@ export class TestReplica {
     const { instance } = this;
     await takeLease(this.store.db, { name: instance, instance, service: "health", address: "" });
     this.app.onLeaseHeld();
+  }
+
+  /** Wait until all that the record says by now has been applied. */
+  async caughtUp(): Promise<void> {
+    await this.#feed.caughtUpTo(await currentRevision(this.store.db));
   }
 
   /** Let time pass as a process sees it that is never held up: tick by tick, the sockets read before each judgement. */

@@ -3,6 +3,7 @@ import { createMetrics, reasonOf, silentLogger, systemClock } from "@rollcall/ru
 import { getNode, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryDeps } from "../deps.ts";
+import { DEFAULT_CONFIG } from "../testing/default-config.ts";
 import { operate } from "../testing/operator.ts";
 import { eventsOf } from "../testing/record.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
@@ -15,12 +16,15 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 function depsOf(store: Store): RegistryDeps {
-  const config = {
-    "Orchestrator.NodeManager.ManualApproval": false,
-    "Registry.RegistrationQueue": 9,
-  };
   const metrics = createMetrics({ defaults: false });
-  return { store, config, clock: systemClock, log: silentLogger, metrics };
+  return {
+    store,
+    instance: "i1",
+    config: DEFAULT_CONFIG,
+    clock: systemClock,
+    log: silentLogger,
+    metrics,
+  };
 }
 
 let keys = 0;

@@ -1,24 +1,31 @@
-import { isStoreUnavailable, refuse } from "@rollcall/runtime";
+import { type NewEvent, nodeInfoEvents } from "@rollcall/domain";
+import { isStoreUnavailable, refusalError, refuse } from "@rollcall/runtime";
 import {
   appendEvents,
+  getNodes,
+  insertComputeNodes,
   listHealthReplicas,
+  lockNodes,
+  type NewComputeNode,
   type NodeRecord,
+  ownersOfKeys,
+  RecordMovedError,
   saveInfo,
   type Tx,
+  useChallenges,
 } from "@rollcall/store";
 import type { RegistryDeps } from "../deps.ts";
-import { reportEvents } from "../info-report.ts";
-import { refusalError } from "../refusal-error.ts";
-import { planRegistrations, type RegistrationPlan } from "./plan-registrations.ts";
 import {
-  createNodes,
-  keyOwners,
-  lockKnown,
-  RecordMovedError,
-  readNodes,
-  useNonces,
-} from "./record.ts";
-import type { KnownNode, Registration, RegistrationResult } from "./registration.ts";
+  type NodeCreation,
+  planRegistrations,
+  type RegistrationPlan,
+} from "./plan-registrations.ts";
+import {
+  type KnownNode,
+  nonceName,
+  type Registration,
+  type RegistrationResult,
+} from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
@@ -80,21 +87,21 @@ async function registerInTransaction(
   { config, clock }: RegistryDeps,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
-  const freshNonces = await useNonces(tx, batch);
-  const known = await lockKnown(tx, batch);
+  const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
+  const known = await lockNodes(tx, distinct(batch, "nodeId"));
   const plan = planRegistrations(batch, {
     nodes: known.map(toKnownNode),
-    keyOwners: await keyOwners(tx, batch),
-    freshNonces,
+    keyOwners: await ownersOfKeys(tx, distinct(batch, "fingerprint")),
+    freshNonces: new Set(freshNonces.map(nonceName)),
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     atMs: clock.wallMs(),
   });
-  await createNodes(tx, plan.creations);
+  await insertComputeNodes(tx, plan.creations.map(toNewNode));
   const knownById = new Map(known.map((node) => [node.id, node]));
   const reports = await saveReports(tx, plan, knownById);
   const written = [...reports.ids, ...plan.creations.map((it) => it.registration.nodeId)];
   const nodes = new Map(knownById);
-  for (const node of await readNodes(tx, written)) nodes.set(node.id, node);
+  for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
   const endpoints = (await listHealthReplicas(tx)).map((replica) => replica.agentEndpoint);
   await appendEvents(tx, [...plan.events, ...reports.events]);
   return plan.results.map((result) => toAnswer(result, nodes, endpoints));
@@ -107,14 +114,26 @@ async function saveReports(
   known: ReadonlyMap<string, NodeRecord>,
 ) {
   const ids = [...reports.keys()].sort();
-  const events = [];
+  const events: NewEvent[] = [];
   for (const id of ids) {
     const report = reports.get(id);
     const before = known.get(id);
     if (report === undefined || before === undefined) continue;
-    if (await saveInfo(tx, id, report)) events.push(...reportEvents(before, report));
+    if (await saveInfo(tx, id, report)) events.push(...nodeInfoEvents(before, report));
   }
   return { ids, events };
+}
+
+function distinct<K extends keyof Registration>(
+  batch: readonly Registration[],
+  field: K,
+): readonly Registration[K][] {
+  return [...new Set(batch.map((registration) => registration[field]))];
+}
+
+function toNewNode({ registration, membership }: NodeCreation): NewComputeNode {
+  const { nodeId, publicKey, fingerprint, report } = registration;
+  return { key: { nodeId, publicKey, fingerprint }, membership, report };
 }
 
 function toKnownNode(node: NodeRecord): KnownNode {

@@ -5,11 +5,10 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
+import { checkTexts, refusalError } from "@rollcall/runtime";
 import { appendEvents, removeNode } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
-import { refusalError } from "../refusal-error.ts";
-import { checkTexts } from "../texts.ts";
 
 /** Remove a node that leaves for good. */
 export function deregisterNode(

@@ -4,9 +4,9 @@ import {
   GetNodeResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { findNode } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";
-import { findNode } from "../find-node.ts";
 
 /** Answer one node. */
 export function getNode({ store }: Deps): MethodImpl<typeof RegistryService.method.getNode> {

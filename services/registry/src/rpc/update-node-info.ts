@@ -4,13 +4,12 @@ import {
   RegistryService,
   UpdateNodeInfoResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { decideMembership } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { decideMembership, nodeInfoEvents } from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/runtime";
 import { appendEvents, type NodeRecord, saveInfo } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
-import { parseInfo, reportEvents } from "../info-report.ts";
+import { parseInfo } from "../info-report.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
-import { refusalError } from "../refusal-error.ts";
 
 /** Replace what a node says about itself, for agents without a stream. */
 export function updateNodeInfo(
@@ -28,7 +27,7 @@ export function updateNodeInfo(
       if (node === null) throw notRegistered(nodeId);
       checkMayReturn(node, deps.clock.wallMs());
       if (!(await saveInfo(tx, nodeId, report))) return false;
-      await appendEvents(tx, reportEvents(node, report));
+      await appendEvents(tx, nodeInfoEvents(node, report));
       return true;
     });
     return create(UpdateNodeInfoResponseSchema, { changed });

@@ -18,7 +18,8 @@ import {
   ensureAccessToken,
   type Store,
 } from "@rollcall/store";
-import { createApp, REGISTRY_KEYS, type RegistryConfig, type RegistryDeps } from "../index.ts";
+import { createApp, type RegistryConfig, type RegistryDeps } from "../index.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
 export interface RigRecord {
@@ -45,6 +46,8 @@ export interface Rig {
   readonly events: Client<typeof EventService>;
   /** A further client; without a token unless one is given. */
   client<S extends DescService>(service: S, token?: string): Client<S>;
+  /** End the server alone, as a process that ends does; clients stay. */
+  shutDown(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -53,9 +56,10 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   const { store } = record;
   const { clock = systemClock, log = silentLogger } = options;
   const metrics = createMetrics({ defaults: false });
-  const config = { ...DEFAULTS, ...options.config };
+  const config = { ...DEFAULT_CONFIG, ...options.config };
   const { watchLimits = {} } = options;
-  const app = createApp({ store, clock, log, metrics, config, watchLimits });
+  const instance = randomUUID();
+  const app = createApp({ store, instance, clock, log, metrics, config, watchLimits });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,
@@ -79,6 +83,11 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
       }),
     );
   const token = await createToken(store, "viewer");
+  let ending: Promise<void> | null = null;
+  const shutDown = () => {
+    ending ??= server.close();
+    return ending;
+  };
   return {
     store,
     baseUrl,
@@ -86,9 +95,10 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
     registry: client(RegistryService, token),
     events: client(EventService, token),
     client,
+    shutDown,
     close: async () => {
       sessions.abort();
-      await server.close();
+      await shutDown();
       await app.close();
       await record.drop?.();
     },
@@ -96,18 +106,15 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
 }
 
 /** Keep a new access token of a role; its text. */
-async function createToken(store: Store, role: string): Promise<string> {
+export async function createToken(
+  store: Store,
+  role: "viewer" | "operator" | "admin",
+): Promise<string> {
   const token = `test-${randomBytes(24).toString("base64url")}`;
   const hash = accessTokenHash(token);
   await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash });
   return token;
 }
-
-const DEFAULTS: RegistryConfig = {
-  "Orchestrator.NodeManager.ManualApproval":
-    REGISTRY_KEYS["Orchestrator.NodeManager.ManualApproval"].default,
-  "Registry.RegistrationQueue": REGISTRY_KEYS["Registry.RegistrationQueue"].default,
-};
 
 function withToken(token: string): Interceptor {
   return (next) => (request) => {

@@ -10,6 +10,7 @@ import {
 import type { Store } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { registerBatch } from "../registration/register-batch.ts";
+import { DEFAULT_CONFIG } from "./default-config.ts";
 import { INFO, type TestNode } from "./test-node.ts";
 
 export interface SeedOptions {
@@ -25,11 +26,12 @@ export async function seed(
   { manualApproval = false, infoOf = () => INFO }: SeedOptions = {},
 ): Promise<void> {
   const config = {
+    ...DEFAULT_CONFIG,
     "Orchestrator.NodeManager.ManualApproval": manualApproval,
     "Registry.RegistrationQueue": nodes.length,
   };
   const metrics = createMetrics({ defaults: false });
-  const deps = { store, config, metrics, clock: systemClock, log: silentLogger };
+  const deps = { store, instance: "seed", config, metrics, clock: systemClock, log: silentLogger };
   const batch = nodes.map((node, index) => ({
     nodeId: node.id,
     publicKey: node.keyPair.publicKey,

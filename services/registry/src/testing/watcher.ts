@@ -1,11 +1,7 @@
-import { eventually } from "@rollcall/testkit";
-
 /** What a stream has sent so far, and how it ended. */
 export interface Watched<T> {
   readonly messages: readonly T[];
-  /** Undefined while it goes on. */
-  readonly end: { readonly error: unknown } | undefined;
-  /** Wait until something is true of what was sent. */
+  /** Wait until something is true of what was sent; half a minute at most, and not beyond the end. */
   until(what: (messages: readonly T[]) => boolean): Promise<void>;
   /** Wait for the end; what it threw. */
   ended(): Promise<unknown>;
@@ -15,53 +11,82 @@ export interface Watched<T> {
   stop(): Promise<void>;
 }
 
+const PATIENCE_MS = 30_000;
+
 /** Read a stream in the background. `open` gets the signal that ends it from this side. */
 export function watchInBackground<T>(open: (signal: AbortSignal) => AsyncIterable<T>): Watched<T> {
   const messages: T[] = [];
   const leaving = new AbortController();
+  const checks = new Set<() => void>();
+  const gate = new Gate();
   let end: { readonly error: unknown } | undefined;
-  let gate: { readonly open: Promise<void>; readonly release: () => void } | null = null;
-  const done = (async () => {
-    try {
-      for await (const message of open(leaving.signal)) {
-        messages.push(message);
-        await gate?.open;
-      }
-      end = { error: undefined };
-    } catch (error) {
-      end = { error };
+  const check = () => {
+    for (const one of [...checks]) one();
+  };
+  const read = async () => {
+    for await (const message of open(leaving.signal)) {
+      messages.push(message);
+      check();
+      await gate.passable;
     }
-  })();
+  };
+  const done = read().then(
+    () => {
+      end = { error: undefined };
+      check();
+    },
+    (error: unknown) => {
+      end = { error };
+      check();
+    },
+  );
   return {
     messages,
-    get end() {
-      return end;
-    },
-    until: async (what) => {
-      await eventually(() => {
-        if (what(messages)) return;
-        throw new Error(`after ${messages.length} messages it is not so, ended: ${end?.error}`);
-      });
-    },
+    until: (what) =>
+      new Promise((resolve, reject) => {
+        const settle = (finish: () => void) => {
+          clearTimeout(timer);
+          checks.delete(one);
+          finish();
+        };
+        const fail = () => {
+          const error = end?.error ?? (end === undefined ? "going on" : "ended");
+          const state = `${messages.length} messages, ${error}`;
+          settle(() => reject(new Error(`what was waited for did not come: ${state}`)));
+        };
+        const one = () => {
+          if (what(messages)) settle(resolve);
+          else if (end !== undefined) fail();
+        };
+        const timer = setTimeout(fail, PATIENCE_MS);
+        checks.add(one);
+        one();
+      }),
     ended: async () => {
       await done;
       return end?.error;
     },
-    pause: () => {
-      let release = () => {};
-      const open = new Promise<void>((resolve) => {
-        release = resolve;
-      });
-      gate = { open, release };
-    },
-    resume: () => {
-      gate?.release();
-      gate = null;
-    },
+    pause: () => gate.close(),
+    resume: () => gate.open(),
     stop: async () => {
-      gate?.release();
+      gate.open();
       leaving.abort();
       await done;
     },
   };
+}
+
+class Gate {
+  passable: Promise<void> = Promise.resolve();
+  #release: () => void = () => {};
+
+  close(): void {
+    this.passable = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  open(): void {
+    this.#release();
+  }
 }

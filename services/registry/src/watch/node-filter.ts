@@ -1,4 +1,4 @@
-import { effectiveLabels, type Json, matches, type Selector } from "@rollcall/domain";
+import { effectiveLabels, hasStatus, type Json, matches, type Selector } from "@rollcall/domain";
 import type { NodeFilter, NodeRecord, StoredEvent } from "@rollcall/store";
 
 /** A filter of nodes, compiled once for all changes of a watch. It means the same as the store's SQL for the same filter. */
@@ -21,7 +21,7 @@ export function compileNodeFilter(filter: WatchedFilter): CompiledNodeFilter {
     isWanted: (node) =>
       (types === undefined || types.has(node.type)) &&
       (memberships === undefined || memberships.has(node.membership.state)) &&
-      (statuses === undefined || statuses.has(statusOf(node))) &&
+      (filter.statuses?.some((status) => hasStatus(node, status)) ?? true) &&
       (selector.length === 0 || matches(selector, labelsOf(node))),
     mayHaveEnded: (events) =>
       events.some((event) => mayEnd(event, { memberships, statuses, selector })),
@@ -54,10 +54,6 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
     case "node.labels.changed":
       return isAbout(selector, event);
   }
-}
-
-function statusOf(node: NodeRecord): string {
-  return node.type === "COMPUTE" ? node.health.state : node.connection.state;
 }
 
 function labelsOf(node: NodeRecord): ReadonlyMap<string, string> {

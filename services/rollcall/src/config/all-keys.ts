@@ -1,5 +1,6 @@
 import { ADMIN_KEYS } from "@rollcall/admin";
 import { agentKeys } from "@rollcall/agent";
+import { EVENTS_KEYS } from "@rollcall/events/config";
 import { HEALTH_KEYS } from "@rollcall/health";
 import { REGISTRY_KEYS } from "@rollcall/registry";
 import type { KeyDeclaration } from "@rollcall/runtime/config";
@@ -22,6 +23,7 @@ export const ALL_KEYS = {
   ...REGISTRY_KEYS,
   ...HEALTH_KEYS,
   ...ADMIN_KEYS,
+  ...EVENTS_KEYS,
   ...agentKeys,
   "Compute.Heartbeat.Interval": withBothAliases(
     HEALTH_KEYS["Compute.Heartbeat.Interval"],

@@ -1,4 +1,5 @@
 import { ADMIN_KEYS, type AdminConfig } from "@rollcall/admin";
+import { checkEventsConfig, EVENTS_KEYS, type EventsConfig } from "@rollcall/events/config";
 import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
 import { REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
 import type { Config } from "@rollcall/runtime/config";
@@ -12,19 +13,28 @@ export const CONTROL_PLANE_KEYS = {
   ...REGISTRY_KEYS,
   ...ADMIN_KEYS,
   ...HEALTH_KEYS,
+  ...EVENTS_KEYS,
   "Compute.Heartbeat.Interval": ALL_KEYS["Compute.Heartbeat.Interval"],
   "Compute.Heartbeat.InfoUpdateInterval": ALL_KEYS["Compute.Heartbeat.InfoUpdateInterval"],
 };
 
 /** Their values. */
-export type ControlPlaneConfig = ProcessConfig & RegistryConfig & HealthConfig & AdminConfig;
+export type ControlPlaneConfig = ProcessConfig &
+  RegistryConfig &
+  HealthConfig &
+  AdminConfig &
+  EventsConfig;
 
 /** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
 export function loadControlPlaneConfig(
   sources: ConfigurationSources,
 ): Promise<Config<ControlPlaneConfig>> {
   return loadConfiguration<ControlPlaneConfig>(
-    { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check: checkHealthConfig },
+    { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check },
     sources,
   );
+}
+
+function check(values: ControlPlaneConfig) {
+  return [...checkHealthConfig(values), ...checkEventsConfig(values)];
 }

@@ -86,7 +86,7 @@ Node:
     const env = { DATABASE_URL: "postgres://db/x", ROLLCALL_DATA_DIR: "/data" };
     expect(await load("", env)).toMatchObject({
       "Database.URL": "postgres://db/x",
-      DataDir: "/data",
+      "Data.Dir": "/data",
     });
   });
 

@@ -17,12 +17,11 @@ const port = () => int({ min: 0, max: 65_535 });
 
 /** What every process of the control plane has in common: where it listens, its record, its log. */
 export const PROCESS_KEYS = defineKeys({
-  DataDir: {
+  "Data.Dir": {
     schema: optional(text()),
     default: undefined,
     flag: "data-dir",
-    env: ["ROLLCALL_DATA_DIR"],
-    doc: "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and run.json, by which clients find it. When not set: .rollcall in the working directory if there is one that belongs to this user, else .rollcall in the user's home.",
+    doc: "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the working directory if there is one that belongs to this user, else .rollcall in the user's home.",
   },
   "Database.URL": {
     schema: optional(text()),

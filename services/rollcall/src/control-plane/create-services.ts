@@ -14,6 +14,7 @@ import type {
 } from "@rollcall/runtime";
 import { currentRevision, EventFeed, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import type { ProcessNats } from "./open-nats.ts";
 import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
 
 /** What the services of one process share. */
@@ -52,17 +53,23 @@ interface App {
 }
 
 /** Create the services that a process runs. Nothing listens yet, and no task runs. */
-export function createServices(plan: ProcessPlan, deps: SharedDeps): Services {
+export function createServices(
+  plan: ProcessPlan,
+  deps: SharedDeps,
+  nats: ProcessNats | null,
+): Services {
   const { store, log } = deps;
   const feed = new EventFeed({ store, log, clock: deps.clock });
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
     const shared = { ...deps, log: deps.log.child({ service }) };
-    if (service === "registry") apps.push(createRegistry(shared));
+    if (service === "registry") {
+      apps.push(createRegistry({ ...shared, outward: nats?.outward ?? null }));
+    }
     if (service === "admin") apps.push(createAdmin(shared));
     if (service === "health") {
-      health = createHealth({ ...shared, feed });
+      health = createHealth({ ...shared, feed, onBeat: nats?.onBeat ?? null });
       apps.push(health);
     }
   }

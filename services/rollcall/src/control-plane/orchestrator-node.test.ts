@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/runtime";
 import { getNode, insertNode } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { eventually } from "../testing/eventually.ts";
+import { until } from "@rollcall/testkit/time";
 import { orchestratorId } from "./orchestrator-id.ts";
 import { OrchestratorNode } from "./orchestrator-node.ts";
 
@@ -40,7 +40,7 @@ describe("OrchestratorNode", () => {
     const { node, find, end } = create(7710);
     expect(await find()).toBeNull();
     node.show();
-    const first = await eventually("the node", () => find());
+    const first = await until("the node", () => find());
     expect(first).toMatchObject({
       type: "ORCHESTRATOR",
       membership: { state: "APPROVED" },
@@ -49,7 +49,7 @@ describe("OrchestratorNode", () => {
       session: { replicaId: "i-7710" },
     });
     node.show();
-    await eventually(
+    await until(
       "another join",
       async () => ((await find())?.session.epoch ?? 0) > first.session.epoch,
     );
@@ -68,7 +68,7 @@ describe("OrchestratorNode", () => {
     const id = orchestratorId("registry", hostname(), 7711, 1);
     await database.store.transaction((tx) => insertNode(tx, { id, type: "COMPUTE", membership }));
     node.show();
-    await eventually("the node", () => find(2));
+    await until("the node", () => find(2));
     expect(await find(1)).toMatchObject({ type: "COMPUTE" });
     await end();
   });

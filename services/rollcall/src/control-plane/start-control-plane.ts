@@ -17,6 +17,7 @@ import {
 import { createAuthenticator, createLeaseKeeper, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { openNats } from "./open-nats.ts";
 import { orchestratorId } from "./orchestrator-id.ts";
 import { OrchestratorNode } from "./orchestrator-node.ts";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -70,7 +71,10 @@ async function start(
   const metrics = createMetrics();
   const serving = new ServingStatus();
   const instance = `${orchestratorId(plan.name, hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
-  const services = createServices(plan, { store, config, instance, clock, log, metrics });
+  const shared = { store, config, instance, clock, log, metrics };
+  const nats = await openNats(plan, shared);
+  if (nats !== null) started.push(nats.close);
+  const services = createServices(plan, shared, nats);
   started.push(services.close);
   await services.start();
 
@@ -116,6 +120,7 @@ async function start(
       await services.close();
       await servers.agents?.close();
       await work.end();
+      await nats?.close();
       await keeping.end();
       await servers.probes.close();
     },

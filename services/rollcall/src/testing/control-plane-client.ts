@@ -12,7 +12,7 @@ import {
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { sendBearer } from "@rollcall/runtime";
-import { eventually } from "./eventually.ts";
+import { until } from "@rollcall/testkit/time";
 
 /** Where the services are, and the file that holds the token. */
 export interface ClientOptions {
@@ -55,7 +55,7 @@ export class ControlPlaneClient {
   /** Wait until a node's states are these. */
   async becomes(id: string, states: string): Promise<Node> {
     let seen = "";
-    const found = await eventually(`${id} to become ${states}`, async () => {
+    const found = await until(`${id} to become ${states}`, async () => {
       const node = await this.node(id);
       seen = node === null ? "absent" : statesOf(node);
       return seen === states ? node : null;

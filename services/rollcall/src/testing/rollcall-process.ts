@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { eventually } from "./eventually.ts";
+import { until } from "@rollcall/testkit/time";
 
 /** One line of a process's log. */
 export interface LogLine {
@@ -63,7 +63,7 @@ export class RollcallProcess {
 
   /** Wait for the end. Answers the exit code, or the signal that ended it. */
   async exit(): Promise<number | string> {
-    return eventually(`the end of process ${this.pid}\n${this.#out}${this.#err}`, () => {
+    return until(`the end of process ${this.pid}\n${this.#out}${this.#err}`, () => {
       const { exitCode, signalCode } = this.#child;
       // Code 0 is an answer like any other.
       return exitCode === null && signalCode === null ? null : [exitCode ?? signalCode ?? 0];
@@ -83,10 +83,9 @@ export class RollcallProcess {
     skip = 0,
   ): Promise<LogLine> {
     const find = () => this.#lines.filter((line) => isLine(line, msg, fields))[skip];
-    const said = await eventually(
-      `"${msg}"`,
-      () => find() ?? (this.#hasEnded() ? ENDED : null),
-    ).catch(() => ENDED);
+    const said = await until(`"${msg}"`, () => find() ?? (this.#hasEnded() ? ENDED : null)).catch(
+      () => ENDED,
+    );
     const line = said === ENDED ? find() : said;
     if (line !== undefined) return line;
     throw new Error(`process ${this.pid} did not say "${msg}":\n${this.#out}${this.#err}`);
@@ -115,7 +114,7 @@ export async function endAll(): Promise<void> {
   for (const process of running) process.kill("SIGKILL");
   for (const pid of descendants) endProcess(pid);
   descendants.clear();
-  await eventually("the end of all processes", () => running.size === 0);
+  await until("the end of all processes", () => running.size === 0);
 }
 
 /** Send a signal to a process that may be gone. */

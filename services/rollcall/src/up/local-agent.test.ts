@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Clock, createLogger, systemClock } from "@rollcall/runtime";
-import { eventually } from "../testing/eventually.ts";
+import { until } from "@rollcall/testkit/time";
 import { endProcess, type LogLine } from "../testing/rollcall-process.ts";
 import { lockStateDirectory } from "./agent-lock.ts";
 import { keepLocalAgent } from "./local-agent.ts";
@@ -36,7 +36,7 @@ function keep(program: string) {
     ending.signal,
   );
   const said = (msg: string, times = 1) =>
-    eventually(`"${msg}"`, () => lines.filter((line) => line.msg === msg)[times - 1]);
+    until(`"${msg}"`, () => lines.filter((line) => line.msg === msg)[times - 1]);
   return { lines, ending, done, said };
 }
 

@@ -64,7 +64,7 @@ export async function runServe(
     const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
     const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
     if (service === "admin") {
-      const file = join(values.DataDir ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);
+      const file = join(values["Data.Dir"] ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);
       await provideAdminToken({ store, config: values, file, always: false, log });
     }
     const version = cliVersion();

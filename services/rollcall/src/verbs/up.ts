@@ -68,7 +68,7 @@ export async function runUp(
   const { values } = config;
   const log = openLog(values, shell, "up");
   logConfiguration(config, log);
-  const dataDirectory = resolve(shell.cwd, values.DataDir ?? findDataDirectory(shell));
+  const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
   const up: Up = { shell, process, config: values, args, dataDirectory, log };
   return runProcess({
     process,

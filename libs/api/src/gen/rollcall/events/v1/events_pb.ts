@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/events/v1/events.proto.
  */
 export const file_rollcall_events_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKcAgoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAEhcKBWFjdG9yGAYgASgJQgi6SAVyAxiAAhItCglmcm9tX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVudGlsX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm4KEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCSLRAQoSV2F0Y2hFdmVudHNSZXF1ZXN0EiAKDHJlc3VtZV90b2tlbhgBIAEoCUIIukgFcgMYgAJIABIYCg5hZnRlcl9yZXZpc2lvbhgCIAEoBEgAEiEKDmZyb21fYmVnaW5uaW5nGAMgASgIQge6SARqAggBSAASGQoHc3ViamVjdBgEIAEoCUIIukgFcgMYgAISHwoFdHlwZXMYBSADKAlCELpIDZIBChBAIgZyBBABGEASFwoFYWN0b3IYBiABKAlCCLpIBXIDGIACQgcKBXN0YXJ0ImgKE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkucm9sbGNhbGwuZXZlbnRzLnYxLkV2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBDLXAQoMRXZlbnRTZXJ2aWNlEmAKCkxpc3RFdmVudHMSJS5yb2xsY2FsbC5ldmVudHMudjEuTGlzdEV2ZW50c1JlcXVlc3QaJi5yb2xsY2FsbC5ldmVudHMudjEuTGlzdEV2ZW50c1Jlc3BvbnNlIgOQAgESZQoLV2F0Y2hFdmVudHMSJi5yb2xsY2FsbC5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXF1ZXN0Gicucm9sbGNhbGwuZXZlbnRzLnYxLldhdGNoRXZlbnRzUmVzcG9uc2UiA5ACATABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKcAgoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAEhcKBWFjdG9yGAYgASgJQgi6SAVyAxiAAhItCglmcm9tX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVudGlsX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm4KEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCSLRAQoSV2F0Y2hFdmVudHNSZXF1ZXN0EiAKDHJlc3VtZV90b2tlbhgBIAEoCUIIukgFcgMYgAJIABIYCg5hZnRlcl9yZXZpc2lvbhgCIAEoBEgAEiEKDmZyb21fYmVnaW5uaW5nGAMgASgIQge6SARqAggBSAASGQoHc3ViamVjdBgEIAEoCUIIukgFcgMYgAISHwoFdHlwZXMYBSADKAlCELpIDZIBChBAIgZyBBABGEASFwoFYWN0b3IYBiABKAlCCLpIBXIDGIACQgcKBXN0YXJ0ImgKE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkucm9sbGNhbGwuZXZlbnRzLnYxLkV2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJNChZSZXB1Ymxpc2hFdmVudHNSZXF1ZXN0EhUKDWZyb21fcmV2aXNpb24YASABKAQSHAoKcmVxdWVzdF9pZBgCIAEoCUIIukgFcgMYgAEiSgoXUmVwdWJsaXNoRXZlbnRzUmVzcG9uc2USFQoNZnJvbV9yZXZpc2lvbhgBIAEoBBIYChB0aHJvdWdoX3JldmlzaW9uGAIgASgEMsMCCgxFdmVudFNlcnZpY2USYAoKTGlzdEV2ZW50cxIlLnJvbGxjYWxsLmV2ZW50cy52MS5MaXN0RXZlbnRzUmVxdWVzdBomLnJvbGxjYWxsLmV2ZW50cy52MS5MaXN0RXZlbnRzUmVzcG9uc2UiA5ACARJlCgtXYXRjaEV2ZW50cxImLnJvbGxjYWxsLmV2ZW50cy52MS5XYXRjaEV2ZW50c1JlcXVlc3QaJy5yb2xsY2FsbC5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXNwb25zZSIDkAIBMAESagoPUmVwdWJsaXNoRXZlbnRzEioucm9sbGNhbGwuZXZlbnRzLnYxLlJlcHVibGlzaEV2ZW50c1JlcXVlc3QaKy5yb2xsY2FsbC5ldmVudHMudjEuUmVwdWJsaXNoRXZlbnRzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Event is one change, written in the transaction that made it.
@@ -320,6 +320,62 @@ export const WatchEventsResponseSchema: GenMessage<WatchEventsResponse> = /*@__P
   messageDesc(file_rollcall_events_v1_events, 4);
 
 /**
+ * RepublishEventsRequest says from where on.
+ *
+ * @generated from message rollcall.events.v1.RepublishEventsRequest
+ */
+export type RepublishEventsRequest = Message<"rollcall.events.v1.RepublishEventsRequest"> & {
+  /**
+   * The first revision to be published again; 0 means the oldest that is kept.
+   *
+   * @generated from field: uint64 from_revision = 1;
+   */
+  fromRevision: bigint;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 2;
+   */
+  requestId: string;
+};
+
+/**
+ * Describes the message rollcall.events.v1.RepublishEventsRequest.
+ * Use `create(RepublishEventsRequestSchema)` to create a new message.
+ */
+export const RepublishEventsRequestSchema: GenMessage<RepublishEventsRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_events_v1_events, 5);
+
+/**
+ * RepublishEventsResponse tells what is going to be published again.
+ *
+ * @generated from message rollcall.events.v1.RepublishEventsResponse
+ */
+export type RepublishEventsResponse = Message<"rollcall.events.v1.RepublishEventsResponse"> & {
+  /**
+   * The first revision that is published again.
+   *
+   * @generated from field: uint64 from_revision = 1;
+   */
+  fromRevision: bigint;
+
+  /**
+   * The last one that had been published before; lower than from_revision when there is nothing to publish again.
+   *
+   * @generated from field: uint64 through_revision = 2;
+   */
+  throughRevision: bigint;
+};
+
+/**
+ * Describes the message rollcall.events.v1.RepublishEventsResponse.
+ * Use `create(RepublishEventsResponseSchema)` to create a new message.
+ */
+export const RepublishEventsResponseSchema: GenMessage<RepublishEventsResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_events_v1_events, 6);
+
+/**
  * EventService reads the log of everything that changed.
  *
  * @generated from service rollcall.events.v1.EventService
@@ -347,6 +403,17 @@ export const EventService: GenService<{
     methodKind: "server_streaming";
     input: typeof WatchEventsRequestSchema;
     output: typeof WatchEventsResponseSchema;
+  },
+  /**
+   * RepublishEvents has the log published to NATS again from a revision on, for consumers that lost what they had. Those that deduplicate
+   * by id see nothing twice; what NATS still remembers by its duplicate window it does not store again. Refused with REVISION_COMPACTED.
+   *
+   * @generated from rpc rollcall.events.v1.EventService.RepublishEvents
+   */
+  republishEvents: {
+    methodKind: "unary";
+    input: typeof RepublishEventsRequestSchema;
+    output: typeof RepublishEventsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_events_v1_events, 0);

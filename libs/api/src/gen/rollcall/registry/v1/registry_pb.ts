@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/registry/v1/registry.proto.
  */
 export const file_rollcall_registry_v1_registry: GenFile = /*@__PURE__*/
-  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAIrgBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIpwBChVVcGRhdGVOb2RlSW5mb1JlcXVlc3QSGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISNgoFcHJvb2YYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlUHJvb2ZCBrpIA8gBARIwCgRpbmZvGAMgASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mb0IGukgDyAEBIikKFlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCCKEAQoVRGVyZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACCIYChZEZXJlZ2lzdGVyTm9kZVJlc3BvbnNlIioKDkdldE5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiNwoPR2V0Tm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUi3AIKEExpc3ROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKCG9yZGVyX2J5GAMgASgJQge6SARyAhhAEiAKDmxhYmVsX3NlbGVjdG9yGAQgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgFIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJFCghzdGF0dXNlcxgGIAMoDjIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVTdGF0dXNCEbpIDpIBCxAIIgeCAQQQASAAEjwKBXR5cGVzGAcgAygOMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlVHlwZUIRukgOkgELEAgiB4IBBBABIAAiUwoRTGlzdE5vZGVzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNKq8BCgpOb2RlU3RhdHVzEhsKF05PREVfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFwoTTk9ERV9TVEFUVVNfSEVBTFRIWRABEhkKFU5PREVfU1RBVFVTX1VOSEVBTFRIWRACEhcKE05PREVfU1RBVFVTX1VOS05PV04QAxIZChVOT0RFX1NUQVRVU19DT05ORUNURUQQBBIcChhOT0RFX1NUQVRVU19ESVNDT05ORUNURUQQBTLlBgoPUmVnaXN0cnlTZXJ2aWNlEm4KD0NyZWF0ZUNoYWxsZW5nZRIsLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkNyZWF0ZUNoYWxsZW5nZVJlcXVlc3QaLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRJlCgxSZWdpc3Rlck5vZGUSKS5yb2xsY2FsbC5yZWdpc3RyeS52MS5SZWdpc3Rlck5vZGVSZXF1ZXN0Gioucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVzcG9uc2USawoOVXBkYXRlTm9kZUluZm8SKy5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1JlcXVlc3QaLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEmsKDkRlcmVnaXN0ZXJOb2RlEisucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuRGVyZWdpc3Rlck5vZGVSZXNwb25zZRJbCgdHZXROb2RlEiQucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXROb2RlUmVzcG9uc2UiA5ACARJhCglMaXN0Tm9kZXMSJi5yb2xsY2FsbC5yZWdpc3RyeS52MS5MaXN0Tm9kZXNSZXF1ZXN0Gicucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVzcG9uc2UiA5ACARJmCgpXYXRjaE5vZGVzEicucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1JlcXVlc3QaKC5yb2xsY2FsbC5yZWdpc3RyeS52MS5XYXRjaE5vZGVzUmVzcG9uc2UiA5ACATABEnkKEUdldENsdXN0ZXJTdW1tYXJ5Ei4ucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q2x1c3RlclN1bW1hcnlSZXF1ZXN0Gi8ucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
+  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAIrgBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIpwBChVVcGRhdGVOb2RlSW5mb1JlcXVlc3QSGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISNgoFcHJvb2YYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlUHJvb2ZCBrpIA8gBARIwCgRpbmZvGAMgASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mb0IGukgDyAEBIikKFlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCCKEAQoVRGVyZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACCIYChZEZXJlZ2lzdGVyTm9kZVJlc3BvbnNlIioKDkdldE5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiNwoPR2V0Tm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUi3AIKEExpc3ROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKCG9yZGVyX2J5GAMgASgJQge6SARyAhhAEiAKDmxhYmVsX3NlbGVjdG9yGAQgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgFIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJFCghzdGF0dXNlcxgGIAMoDjIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVTdGF0dXNCEbpIDpIBCxAIIgeCAQQQASAAEjwKBXR5cGVzGAcgAygOMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlVHlwZUIRukgOkgELEAgiB4IBBBABIAAiUwoRTGlzdE5vZGVzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNIh4KHEdldENvbnRyb2xQbGFuZVN0YXR1c1JlcXVlc3QixAEKHUdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlEhIKCmNsdXN0ZXJfaWQYASABKAkSLAoDbG9nGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTG9nU3RhdHVzEjAKBXJlbGF5GAMgASgLMiEucm9sbGNhbGwucmVnaXN0cnkudjEuUmVsYXlTdGF0dXMSLwoGdXBrZWVwGAQgAygLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwUnVuIk4KCUxvZ1N0YXR1cxIOCgZsb2dfaWQYASABKAkSFQoNaGVhZF9yZXZpc2lvbhgCIAEoBBIaChJjb21wYWN0ZWRfcmV2aXNpb24YAyABKAQigQEKC1JlbGF5U3RhdHVzEhIKCmNvbmZpZ3VyZWQYASABKAgSEAoIaW5zdGFuY2UYAiABKAkSEAoIcmV2aXNpb24YAyABKAQSCwoDbGFnGAQgASgEEi0KCXNhdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi7AEKCVVwa2VlcFJ1bhIMCgRuYW1lGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0CgdvdXRjb21lGAUgASgOMiMucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwT3V0Y29tZRIMCgRyb3dzGAYgASgEEg8KB21lc3NhZ2UYByABKAkSDAoEcnVucxgIIAEoBCqvAQoKTm9kZVN0YXR1cxIbChdOT0RFX1NUQVRVU19VTlNQRUNJRklFRBAAEhcKE05PREVfU1RBVFVTX0hFQUxUSFkQARIZChVOT0RFX1NUQVRVU19VTkhFQUxUSFkQAhIXChNOT0RFX1NUQVRVU19VTktOT1dOEAMSGQoVTk9ERV9TVEFUVVNfQ09OTkVDVEVEEAQSHAoYTk9ERV9TVEFUVVNfRElTQ09OTkVDVEVEEAUqhAEKDVVwa2VlcE91dGNvbWUSHgoaVVBLRUVQX09VVENPTUVfVU5TUEVDSUZJRUQQABIaChZVUEtFRVBfT1VUQ09NRV9SVU5OSU5HEAESHAoYVVBLRUVQX09VVENPTUVfU1VDQ0VFREVEEAISGQoVVVBLRUVQX09VVENPTUVfRkFJTEVEEAMy7QcKD1JlZ2lzdHJ5U2VydmljZRJuCg9DcmVhdGVDaGFsbGVuZ2USLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXF1ZXN0Gi0ucm9sbGNhbGwucmVnaXN0cnkudjEuQ3JlYXRlQ2hhbGxlbmdlUmVzcG9uc2USZQoMUmVnaXN0ZXJOb2RlEikucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVxdWVzdBoqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJlZ2lzdGVyTm9kZVJlc3BvbnNlEmsKDlVwZGF0ZU5vZGVJbmZvEisucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXNwb25zZRJrCg5EZXJlZ2lzdGVyTm9kZRIrLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVxdWVzdBosLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVzcG9uc2USWwoHR2V0Tm9kZRIkLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlc3BvbnNlIgOQAgESYQoJTGlzdE5vZGVzEiYucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVxdWVzdBonLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlIgOQAgESZgoKV2F0Y2hOb2RlcxInLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLldhdGNoTm9kZXNSZXF1ZXN0Gigucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1Jlc3BvbnNlIgOQAgEwARJ5ChFHZXRDbHVzdGVyU3VtbWFyeRIuLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdBovLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2UiA5ACARKFAQoVR2V0Q29udHJvbFBsYW5lU3RhdHVzEjIucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q29udHJvbFBsYW5lU3RhdHVzUmVxdWVzdBozLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
 
 /**
  * CreateChallengeRequest asks for a nonce.
@@ -162,7 +162,7 @@ export type RegisterNodeResponse = Message<"rollcall.registry.v1.RegisterNodeRes
   created: boolean;
 
   /**
-   * "node registered" or "node reconnected".
+   * "node registered", "node registered, waiting for approval" or "node reconnected".
    *
    * @generated from field: string message = 3;
    */
@@ -765,6 +765,217 @@ export const CapacitySchema: GenMessage<Capacity> = /*@__PURE__*/
   messageDesc(file_rollcall_registry_v1_registry, 20);
 
 /**
+ * GetControlPlaneStatusRequest asks for it.
+ *
+ * @generated from message rollcall.registry.v1.GetControlPlaneStatusRequest
+ */
+export type GetControlPlaneStatusRequest = Message<"rollcall.registry.v1.GetControlPlaneStatusRequest"> & {
+};
+
+/**
+ * Describes the message rollcall.registry.v1.GetControlPlaneStatusRequest.
+ * Use `create(GetControlPlaneStatusRequestSchema)` to create a new message.
+ */
+export const GetControlPlaneStatusRequestSchema: GenMessage<GetControlPlaneStatusRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 21);
+
+/**
+ * GetControlPlaneStatusResponse is how it fares, as the record has it.
+ *
+ * @generated from message rollcall.registry.v1.GetControlPlaneStatusResponse
+ */
+export type GetControlPlaneStatusResponse = Message<"rollcall.registry.v1.GetControlPlaneStatusResponse"> & {
+  /**
+   * The cluster's id.
+   *
+   * @generated from field: string cluster_id = 1;
+   */
+  clusterId: string;
+
+  /**
+   * The log of events.
+   *
+   * @generated from field: rollcall.registry.v1.LogStatus log = 2;
+   */
+  log?: LogStatus | undefined;
+
+  /**
+   * The relay of the log to NATS.
+   *
+   * @generated from field: rollcall.registry.v1.RelayStatus relay = 3;
+   */
+  relay?: RelayStatus | undefined;
+
+  /**
+   * The last run of each kind of upkeep, by name.
+   *
+   * @generated from field: repeated rollcall.registry.v1.UpkeepRun upkeep = 4;
+   */
+  upkeep: UpkeepRun[];
+};
+
+/**
+ * Describes the message rollcall.registry.v1.GetControlPlaneStatusResponse.
+ * Use `create(GetControlPlaneStatusResponseSchema)` to create a new message.
+ */
+export const GetControlPlaneStatusResponseSchema: GenMessage<GetControlPlaneStatusResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 22);
+
+/**
+ * LogStatus is how far the log goes.
+ *
+ * @generated from message rollcall.registry.v1.LogStatus
+ */
+export type LogStatus = Message<"rollcall.registry.v1.LogStatus"> & {
+  /**
+   * Names this history of the log.
+   *
+   * @generated from field: string log_id = 1;
+   */
+  logId: string;
+
+  /**
+   * The last revision; 0 when nothing has happened yet.
+   *
+   * @generated from field: uint64 head_revision = 2;
+   */
+  headRevision: bigint;
+
+  /**
+   * Events up to this revision have been forgotten; 0 when none has.
+   *
+   * @generated from field: uint64 compacted_revision = 3;
+   */
+  compactedRevision: bigint;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.LogStatus.
+ * Use `create(LogStatusSchema)` to create a new message.
+ */
+export const LogStatusSchema: GenMessage<LogStatus> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 23);
+
+/**
+ * RelayStatus is how far NATS has the log.
+ *
+ * @generated from message rollcall.registry.v1.RelayStatus
+ */
+export type RelayStatus = Message<"rollcall.registry.v1.RelayStatus"> & {
+  /**
+   * Whether the registry that answers knows a NATS.
+   *
+   * @generated from field: bool configured = 1;
+   */
+  configured: boolean;
+
+  /**
+   * The process that relays, as its lease names it; empty when none does, for example because NATS cannot be reached.
+   *
+   * @generated from field: string instance = 2;
+   */
+  instance: string;
+
+  /**
+   * NATS acknowledged everything up to this revision.
+   *
+   * @generated from field: uint64 revision = 3;
+   */
+  revision: bigint;
+
+  /**
+   * Revisions that it has not acknowledged.
+   *
+   * @generated from field: uint64 lag = 4;
+   */
+  lag: bigint;
+
+  /**
+   * When the revision was last saved.
+   *
+   * @generated from field: google.protobuf.Timestamp save_time = 5;
+   */
+  saveTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.RelayStatus.
+ * Use `create(RelayStatusSchema)` to create a new message.
+ */
+export const RelayStatusSchema: GenMessage<RelayStatus> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 24);
+
+/**
+ * UpkeepRun is the last run of one kind of upkeep.
+ *
+ * @generated from message rollcall.registry.v1.UpkeepRun
+ */
+export type UpkeepRun = Message<"rollcall.registry.v1.UpkeepRun"> & {
+  /**
+   * What was done, for example "compact-events".
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * The process that did it, as its lease names it.
+   *
+   * @generated from field: string instance = 2;
+   */
+  instance: string;
+
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 3;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * When it ended; absent while it runs.
+   *
+   * @generated from field: google.protobuf.Timestamp end_time = 4;
+   */
+  endTime?: Timestamp | undefined;
+
+  /**
+   * What became of it.
+   *
+   * @generated from field: rollcall.registry.v1.UpkeepOutcome outcome = 5;
+   */
+  outcome: UpkeepOutcome;
+
+  /**
+   * Rows that it removed.
+   *
+   * @generated from field: uint64 rows = 6;
+   */
+  rows: bigint;
+
+  /**
+   * Why it failed, for people.
+   *
+   * @generated from field: string message = 7;
+   */
+  message: string;
+
+  /**
+   * How many runs there have been.
+   *
+   * @generated from field: uint64 runs = 8;
+   */
+  runs: bigint;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.UpkeepRun.
+ * Use `create(UpkeepRunSchema)` to create a new message.
+ */
+export const UpkeepRunSchema: GenMessage<UpkeepRun> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 25);
+
+/**
  * NodeStatus is what listings show as one word: health for compute nodes, connection for control-plane processes.
  *
  * @generated from enum rollcall.registry.v1.NodeStatus
@@ -827,6 +1038,54 @@ export const NodeStatusSchema: GenEnum<NodeStatus> = /*@__PURE__*/
   enumDesc(file_rollcall_registry_v1_registry, 0);
 
 /**
+ * UpkeepOutcome is what became of a run.
+ *
+ * @generated from enum rollcall.registry.v1.UpkeepOutcome
+ */
+export const UpkeepOutcome = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: UPKEEP_OUTCOME_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It has not ended, or its process ended before.
+   *
+   * @generated from enum value: UPKEEP_OUTCOME_RUNNING = 1;
+   */
+  RUNNING: 1,
+
+  /**
+   * Everything was done.
+   *
+   * @generated from enum value: UPKEEP_OUTCOME_SUCCEEDED = 2;
+   */
+  SUCCEEDED: 2,
+
+  /**
+   * It failed, and is tried again in its turn.
+   *
+   * @generated from enum value: UPKEEP_OUTCOME_FAILED = 3;
+   */
+  FAILED: 3,
+} as const;
+
+/**
+ * UpkeepOutcome is what became of a run.
+ *
+ * @generated from enum rollcall.registry.v1.UpkeepOutcome
+ */
+export type UpkeepOutcome = (typeof UpkeepOutcome)[keyof typeof UpkeepOutcome] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.registry.v1.UpkeepOutcome.
+ */
+export const UpkeepOutcomeSchema: GenEnum<UpkeepOutcome> = /*@__PURE__*/
+  enumDesc(file_rollcall_registry_v1_registry, 1);
+
+/**
  * RegistryService answers who is here. Agents join and describe themselves through it; operators and programs read it.
  *
  * @generated from service rollcall.registry.v1.RegistryService
@@ -844,7 +1103,7 @@ export const RegistryService: GenService<{
   },
   /**
    * RegisterNode joins the fleet, or returns to it. A known node keeps its membership, scheduling and history, and replaces only what it says
-   * about itself. Refused with NODE_REJECTED, NODE_KEY_MISMATCH, NODE_KEY_IN_USE, PROOF_INVALID or CHALLENGE_INVALID.
+   * about itself. Refused with NODE_REJECTED, NODE_IS_ORCHESTRATOR, NODE_KEY_MISMATCH, NODE_KEY_IN_USE, PROOF_INVALID or CHALLENGE_INVALID.
    *
    * @generated from rpc rollcall.registry.v1.RegistryService.RegisterNode
    */
@@ -916,6 +1175,16 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof GetClusterSummaryRequestSchema;
     output: typeof GetClusterSummaryResponseSchema;
+  },
+  /**
+   * GetControlPlaneStatus answers how the control plane's own background work fares: the log, its relay to NATS, and upkeep.
+   *
+   * @generated from rpc rollcall.registry.v1.RegistryService.GetControlPlaneStatus
+   */
+  getControlPlaneStatus: {
+    methodKind: "unary";
+    input: typeof GetControlPlaneStatusRequestSchema;
+    output: typeof GetControlPlaneStatusResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_registry_v1_registry, 0);

@@ -1,0 +1,203 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  WatchEventsRequestSchema,
+  WatchEventsResponseSchema,
+} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { Http2Connection } from "./http2-connection.ts";
+import { messageFrame } from "./http2-frames.ts";
+import { answerOrders } from "./orders.ts";
+import { countEvents } from "./watch-frames.ts";
+
+/** What the benchmark orders from this process. */
+export type WatchOrder = { readonly port: number; readonly token: string } & (
+  | { readonly kind: "catch-up"; readonly events: number }
+  /** Read the log with several clients that break their connections and go on, and check each event. */
+  | { readonly kind: "validate"; readonly events: number; readonly clients: number }
+  /** Watch from now on, with so many at once. */
+  | { readonly kind: "hold"; readonly watchers: number }
+  /** Take the time of each event that the watchers that are held receive, until each has so many. */
+  | { readonly kind: "listen"; readonly eventsEach: number }
+);
+
+/** What became of an order. */
+export interface WatchOutcome {
+  readonly received: number;
+  readonly elapsedMs: number;
+  /** Events that came in the wrong order, twice, or not at all. */
+  readonly wrong: number;
+  /** Streams that were resumed. */
+  readonly resumed: number;
+  /** How long before their receipt events were sent to be committed. */
+  readonly latenciesMs: readonly number[];
+}
+
+type Reader = (message: Buffer) => void;
+
+const WATCH_PATH = "/rollcall.events.v1.EventService/WatchEvents";
+const STREAMS_OF_ONE_CONNECTION = 20;
+const LIMIT_MS = 600_000;
+/** A validating client breaks its connection after so many messages. */
+const BREAK_AFTER = 97;
+
+type Start = Parameters<typeof create<typeof WatchEventsRequestSchema>>[1];
+const BEGINNING: Start = { start: { case: "fromBeginning", value: true } };
+
+let listener: Reader = () => {};
+const held: Http2Connection[] = [];
+
+function watch(connection: Http2Connection, token: string, request: Start): void {
+  const streamId = connection.openStream(WATCH_PATH, { authorization: `Bearer ${token}` });
+  const encoded = toBinary(WatchEventsRequestSchema, create(WatchEventsRequestSchema, request));
+  connection.write(messageFrame(streamId, encoded, true));
+}
+
+/** Resolves with `finish`, rejects when a stream ends or it takes too long. */
+function withinLimit(begin: (finish: () => void, fail: (why: string) => void) => void) {
+  return new Promise<void>((resolve, reject) => {
+    const fail = (why: string) => reject(new Error(why));
+    const timer = setTimeout(() => fail("it took too long"), LIMIT_MS);
+    begin(() => {
+      clearTimeout(timer);
+      resolve();
+    }, fail);
+  });
+}
+
+async function catchUp({ port, token, events }: WatchOrder & { kind: "catch-up" }) {
+  let received = 0;
+  await withinLimit((finish, fail) => {
+    const connection = new Http2Connection(
+      { port, localAddress: "127.0.0.2" },
+      {
+        onMessage: (_, message) => {
+          received += countEvents(message);
+          if (received < events) return;
+          connection.close();
+          finish();
+        },
+        onStreamEnd: () => fail("the stream ended"),
+        onClose: () => {},
+      },
+    );
+    watch(connection, token, BEGINNING);
+  });
+  return { received, wrong: 0, resumed: 0, latenciesMs: [] };
+}
+
+async function validate(order: WatchOrder & { kind: "validate" }) {
+  const outcomes = await Promise.all(
+    Array.from({ length: order.clients }, (_, client) => validateOne(order, BREAK_AFTER + client)),
+  );
+  const sum = (pick: (one: (typeof outcomes)[number]) => number) =>
+    outcomes.reduce((total, one) => total + pick(one), 0);
+  return {
+    received: sum(({ received }) => received),
+    wrong: sum(({ wrong }) => wrong),
+    resumed: sum(({ resumed }) => resumed),
+    latenciesMs: [],
+  };
+}
+
+/** Subjects are numbered as they were written: whatever is doubled, missing or out of order breaks the row. */
+async function validateOne(
+  { port, token, events }: WatchOrder & { kind: "validate" },
+  breakAfter: number,
+) {
+  const outcome = { received: 0, wrong: 0, resumed: -1 };
+  let request: Start = BEGINNING;
+  await withinLimit((finish, fail) => {
+    const connect = (): void => {
+      outcome.resumed += 1;
+      let messages = 0;
+      const connection = new Http2Connection(
+        { port, localAddress: "127.0.0.3" },
+        {
+          onMessage: (_, bytes) => {
+            // What still comes over a connection that was given up.
+            if (messages > breakAfter) return;
+            const message = fromBinary(WatchEventsResponseSchema, bytes);
+            for (const { subject } of message.events) {
+              if (subject !== `n${outcome.received}`) outcome.wrong += 1;
+              outcome.received += 1;
+            }
+            request = { start: { case: "resumeToken", value: message.resumeToken } };
+            messages += 1;
+            if (outcome.received >= events) {
+              messages = breakAfter + 1;
+              connection.close();
+              finish();
+            } else if (messages > breakAfter) {
+              connection.close();
+              connect();
+            }
+          },
+          onStreamEnd: () => fail("the stream ended"),
+          onClose: () => {},
+        },
+      );
+      watch(connection, token, request);
+    };
+    connect();
+  });
+  return outcome;
+}
+
+async function hold({ port, token, watchers }: WatchOrder & { kind: "hold" }) {
+  let begun = 0;
+  await withinLimit((finish, fail) => {
+    listener = () => {
+      // The first message of each is a bookmark.
+      begun += 1;
+      if (begun === watchers) finish();
+    };
+    for (let from = 0; from < watchers; from += STREAMS_OF_ONE_CONNECTION) {
+      const connection = new Http2Connection(
+        { port, localAddress: `127.0.0.${4 + (from % 7)}` },
+        {
+          onMessage: (_, message) => listener(message),
+          onStreamEnd: () => fail("a stream ended"),
+          onClose: () => {},
+        },
+      );
+      held.push(connection);
+      const streams = Math.min(STREAMS_OF_ONE_CONNECTION, watchers - from);
+      for (let stream = 0; stream < streams; stream += 1) watch(connection, token, {});
+    }
+  });
+  return { received: begun, wrong: 0, resumed: 0, latenciesMs: [] };
+}
+
+/** Each event says when it was sent: "at=<wall time in ms>;". */
+async function listen({ eventsEach }: WatchOrder & { kind: "listen" }, watchers: number) {
+  const latenciesMs: number[] = [];
+  await withinLimit((finish) => {
+    listener = (message) => {
+      const nowMs = Date.now();
+      for (let at = message.indexOf("at="); at >= 0; at = message.indexOf("at=", at + 3)) {
+        latenciesMs.push(nowMs - Number(message.toString("latin1", at + 3, at + 16)));
+      }
+      if (latenciesMs.length >= eventsEach * watchers) finish();
+    };
+  });
+  return { received: latenciesMs.length, wrong: 0, resumed: 0, latenciesMs };
+}
+
+let watching = 0;
+answerOrders<WatchOrder, WatchOutcome>(async (order) => {
+  const start = performance.now();
+  const carryOut = () => {
+    switch (order.kind) {
+      case "catch-up":
+        return catchUp(order);
+      case "validate":
+        return validate(order);
+      case "hold":
+        watching = order.watchers;
+        return hold(order);
+      case "listen":
+        return listen(order, watching);
+    }
+  };
+  const outcome = await carryOut();
+  return { ...outcome, elapsedMs: performance.now() - start };
+});

@@ -1,0 +1,151 @@
+import { setTimeout as pause } from "node:timers/promises";
+import type { Bench, BenchContext } from "../bench-context.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { WatchOrder, WatchOutcome } from "../load/watch-load.ts";
+import { type Figure, percentile } from "../report.ts";
+import { createAccessToken, startDatabase, withClient } from "../servers/database.ts";
+import { type RunningService, startService } from "../servers/rollcall.ts";
+
+const WATCHERS = 1_000;
+const EVENTS_PER_SECOND = 40;
+const SEED_BATCH = 5_000;
+const VALIDATING_CLIENTS = 3;
+const AIM_CATCH_UP = 20_000;
+const AIM_P99_MS = 100;
+const AIM_KB = 20;
+
+/** Watching a long log: how fast one catches up, that nothing is lost on the way, and what a thousand of them cost. */
+export const events: Bench = {
+  name: "events",
+  title: `watching: a long log to one, and ${EVENTS_PER_SECOND} events a second to ${WATCHERS}`,
+  async run(context) {
+    const { url } = await startDatabase(context);
+    const count = context.size.events;
+    await seedEvents(url, count);
+    context.progress(`${count} events seeded`);
+    const token = await createAccessToken(url);
+    const service = await startService(context, "registry", url);
+    const load = new LoadProcess<WatchOrder, WatchOutcome>("watch-load");
+    context.atEnd(() => load.stop());
+    const { port } = service;
+
+    const caughtUp = await load.order({ kind: "catch-up", port, token, events: count });
+    context.progress("caught up");
+    const clients = VALIDATING_CLIENTS;
+    const checked = await load.order({ kind: "validate", port, token, events: count, clients });
+    context.progress(`checked, over ${checked.resumed} broken connections`);
+    return [
+      {
+        figure: "log to one watcher",
+        measured: (caughtUp.received / caughtUp.elapsedMs) * 1_000,
+        unit: "events/s",
+        against: "aim",
+        beside: AIM_CATCH_UP,
+        target: "1 or more",
+      },
+      {
+        figure: "checked by clients that break and resume",
+        measured: checked.received - checked.wrong,
+        unit: "events",
+        against: `${clients} times the log`,
+        beside: count * clients,
+        target: "1",
+      },
+      ...(await measureMany(context, { url, token, service, load })),
+    ];
+  },
+};
+
+interface Setup {
+  readonly url: string;
+  readonly token: string;
+  readonly service: RunningService;
+  readonly load: LoadProcess<WatchOrder, WatchOutcome>;
+}
+
+async function measureMany(
+  context: BenchContext,
+  { url, token, service, load }: Setup,
+): Promise<readonly Figure[]> {
+  const { port, server } = service;
+  const before = await server.memory();
+  await load.order({ kind: "hold", port, token, watchers: WATCHERS });
+  const after = await server.memory();
+  const eventsEach = Math.round((context.size.durationMs / 1_000) * EVENTS_PER_SECOND);
+  const cpuBefore = server.cpuSeconds();
+  const listening = load.order({ kind: "listen", port, token, eventsEach });
+  await writeSteadily(url, eventsEach);
+  const heard = await listening;
+  const cpu = (server.cpuSeconds() - cpuBefore) / (heard.elapsedMs / 1_000);
+  const latenciesMs = Float64Array.from(heard.latenciesMs);
+  const latency = { unit: "ms", against: "aim for p99", beside: AIM_P99_MS };
+  const bytes = (after.heapBytes - before.heapBytes) / WATCHERS;
+  return [
+    {
+      figure: "commit to watcher, p50",
+      measured: percentile(latenciesMs, 0.5),
+      ...latency,
+      target: "",
+    },
+    {
+      figure: "commit to watcher, p99",
+      measured: percentile(latenciesMs, 0.99),
+      ...latency,
+      target: "1 or less",
+    },
+    {
+      figure: "registry's CPU meanwhile",
+      measured: cpu,
+      unit: "cores",
+      against: "one core",
+      beside: 1,
+      target: "",
+    },
+    {
+      figure: "memory a watcher",
+      measured: bytes / 1_024,
+      unit: "KB",
+      against: "aim",
+      beside: AIM_KB,
+      target: "1 or less",
+    },
+  ];
+}
+
+/** Numbered subjects, so that whoever reads can tell what is missing. */
+async function seedEvents(url: string, count: number): Promise<void> {
+  await withClient(url, async (client) => {
+    for (let from = 0; from < count; from += SEED_BATCH) {
+      const batch = Array.from({ length: Math.min(SEED_BATCH, count - from) }, (_, index) =>
+        eventOf(`n${from + index}`, ""),
+      );
+      await client.query("select append_events($1::jsonb)", [JSON.stringify(batch)]);
+    }
+    await client.query("vacuum analyze events");
+  });
+}
+
+/** The time is taken before the commit: what is measured includes it. */
+async function writeSteadily(url: string, count: number): Promise<void> {
+  await withClient(url, async (client) => {
+    const begin = performance.now();
+    for (let index = 0; index < count; index += 1) {
+      const dueMs = begin + (index * 1_000) / EVENTS_PER_SECOND;
+      await pause(Math.max(0, dueMs - performance.now()));
+      const event = eventOf(`late-${index}`, `at=${Date.now()};`);
+      await client.query("select append_events($1::jsonb)", [JSON.stringify([event])]);
+    }
+  });
+}
+
+function eventOf(subject: string, message: string) {
+  return {
+    type: "node.health.changed",
+    subject,
+    actor: "replica:bench",
+    reason: "HEARTBEATS_MISSED",
+    message,
+    before: { health: "HEALTHY" },
+    after: { health: "UNHEALTHY" },
+  };
+}

@@ -1,0 +1,130 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import type { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  createTestDatabase,
+  eventually,
+  FakeAgents,
+  type FakeStream,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import { command, eventsOf, recordOf, register } from "../testing/record.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
+
+const agents = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+let replica: TestReplica;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  replica = await replicas.start({ store: database.store });
+});
+
+afterEach(() => agents.close());
+
+afterAll(async () => {
+  await replicas.close();
+  await database.drop();
+});
+
+async function joined(nodeId: string): Promise<FakeStream> {
+  const agent = agents.create(nodeId);
+  await register(database.store, [agent]);
+  return agent.join(replica.address);
+}
+
+const say = (stream: FakeStream, value: MessageInitShape<typeof NodeInfoSchema>) =>
+  stream.send({ case: "nodeInfo", value });
+
+const INFO_EVENTS = ["node.info.changed", "node.labels.changed"] as const;
+
+describe("NodeInfo", () => {
+  it("should be written with its events when it says something new, and not otherwise", async () => {
+    const stream = await joined("facts");
+    say(stream, { hostname: "h1", cpu: { threads: 4 }, memoryBytes: 8n, labels: { zone: "a" } });
+    await eventually(async () => {
+      const record = await recordOf(database.store, "facts");
+      expect(record.summary).toMatchObject({ cores: 4, memoryBytes: 8 });
+      expect(record.labels).toEqual([{ key: "zone", value: "a", tier: "agent" }]);
+    });
+    const [info, labels] = await eventsOf(database.store, "facts", INFO_EVENTS);
+    expect(info).toMatchObject({ type: "node.info.changed", actor: "node:facts" });
+    expect(labels).toMatchObject({
+      type: "node.labels.changed",
+      before: { labels: {} },
+      after: { labels: { zone: "a" } },
+    });
+    for (let repeat = 0; repeat < 5; repeat++) {
+      say(stream, { hostname: "h1", cpu: { threads: 4 }, memoryBytes: 8n, labels: { zone: "a" } });
+    }
+    say(stream, { hostname: "h1", cpu: { threads: 4 } });
+    await eventually(async () => {
+      expect((await recordOf(database.store, "facts")).summary.memoryBytes).toBe(0);
+    });
+    expect(await eventsOf(database.store, "facts", ["node.info.changed"])).toHaveLength(2);
+  });
+
+  it("should bring the agent its labels in effect as they change", async () => {
+    const stream = await joined("labelled");
+    say(stream, { labels: { zone: "a", rack: "7" } });
+    const { labels } = await stream.nextOf("settings");
+    expect(labels.map(({ key, value }) => `${key}=${value}`)).toEqual(["rack=7", "zone=a"]);
+    const again = await agents.create("other");
+    await register(database.store, [again]);
+    say(stream, { labels: { zone: "b" } });
+    const settings = await stream.nextOf("settings");
+    expect(settings.labels.map(({ key, value }) => `${key}=${value}`)).toEqual(["zone=b"]);
+    expect(settings.heartbeatInterval?.seconds).toBe(1n);
+  });
+
+  it.each([
+    ["a label of the control plane's", { labels: { "rollcall.io/zone": "a" } }, "INVALID_LABEL"],
+    ["a label that is none", { labels: { "no good": "a" } }, "INVALID_LABEL"],
+    [
+      "too many labels",
+      { labels: Object.fromEntries(Array.from({ length: 65 }, (_, i) => [`k${i}`, ""])) },
+      "INVALID_LABEL",
+    ],
+    ["a text that is too long", { hostname: "x".repeat(254) }, "INVALID_REQUEST"],
+    ["a text that Postgres cannot keep", { hostname: "a\0b" }, "INVALID_REQUEST"],
+  ])("should be refused to its sender alone for %s", async (what, info, reason) => {
+    const nodeId = what.replaceAll(/[^a-z]+/g, "-");
+    const stream = await joined(nodeId);
+    say(stream, info);
+    const { error } = await stream.end();
+    expect(error?.reason).toBe(reason);
+    expect(error?.violations.length).toBeGreaterThan(0);
+    expect((await recordOf(database.store, nodeId)).info).toBeNull();
+  });
+
+  it("should let hardware go that is gone from the report, and take sizes that no column holds", async () => {
+    const stream = await joined("hardware");
+    say(stream, { gpus: [{ index: 0 }, { index: 1 }], memoryBytes: 2n ** 64n - 1n });
+    await eventually(async () => {
+      expect((await recordOf(database.store, "hardware")).summary.gpus).toBe(2);
+    });
+    say(stream, {});
+    await eventually(async () => {
+      expect((await recordOf(database.store, "hardware")).summary.gpus).toBe(0);
+    });
+  });
+
+  it("should keep the last of many reports", async () => {
+    const stream = await joined("hasty");
+    for (let threads = 1; threads <= 50; threads++) say(stream, { cpu: { threads } });
+    await eventually(async () => {
+      expect((await recordOf(database.store, "hasty")).summary.cores).toBe(50);
+    });
+    await stream.beatAcknowledged();
+    expect((await recordOf(database.store, "hasty")).summary.cores).toBe(50);
+  });
+
+  it("should not come back by a node that was deleted", async () => {
+    const stream = await joined("gone");
+    say(stream, { hostname: "h" });
+    await command(database.store, "gone", "delete");
+    await stream.end();
+    await eventually(() => expect(replica.app.replica.find("gone")).toBeUndefined());
+  });
+});

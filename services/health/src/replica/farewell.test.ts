@@ -1,0 +1,72 @@
+import { describe, expect, it } from "@jest/globals";
+import { describeError } from "@rollcall/runtime";
+import * as farewells from "./farewell.ts";
+
+const LEAST = () => 0;
+const MOST = () => 1;
+
+describe("farewells", () => {
+  const membership = {
+    state: "REJECTED",
+    sinceMs: 0,
+    reason: "R",
+    message: "bad disk",
+    actor: "token:t",
+  } as const;
+
+  it.each([
+    [
+      "superseded",
+      farewells.superseded("n1", LEAST),
+      farewells.superseded("n1", MOST),
+      30_000,
+      60_000,
+    ],
+    ["moved on", farewells.movedOn("n1", LEAST), farewells.movedOn("n1", MOST), 0, 2_000],
+    [
+      "rejected",
+      farewells.rejected("n1", membership, LEAST),
+      farewells.rejected("n1", membership, MOST),
+      120_000,
+      150_000,
+    ],
+    ["overloaded", farewells.overloaded(LEAST), farewells.overloaded(MOST), 1_000, 5_000],
+    ["store away", farewells.storeAway(LEAST), farewells.storeAway(MOST), 1_000, 3_000],
+    [
+      "shutting down, few",
+      farewells.shuttingDown(3, LEAST),
+      farewells.shuttingDown(3, MOST),
+      0,
+      1_000,
+    ],
+    [
+      "shutting down, many",
+      farewells.shuttingDown(10_000, LEAST),
+      farewells.shuttingDown(10_000, MOST),
+      0,
+      20_000,
+    ],
+  ])("should spread those who come back: %s", (_, least, most, fromMs, toMs) => {
+    expect(describeError(least.error).retryAfterMs).toBe(fromMs);
+    expect(describeError(most.error).retryAfterMs).toBe(toMs);
+  });
+
+  it.each([
+    ["deleted by an operator", farewells.deleted("n1", "operator"), "STOP", "NODE_DELETED"],
+    ["deregistered", farewells.deleted("n1", "node"), "STOP", "NODE_DELETED"],
+    ["not registered", farewells.notRegistered("n1", LEAST), "REGISTER", "NODE_NOT_REGISTERED"],
+    ["another key", farewells.proofInvalid("n1", LEAST), "REGISTER", "PROOF_INVALID"],
+    ["silent", farewells.stale("n1", 61_234.5), "RECONNECT", "STREAM_STALE"],
+    ["slow", farewells.tooSlow("n1"), "RECONNECT", "PEER_TOO_SLOW"],
+  ])("should say what to do: %s", (_, farewell, action, reason) => {
+    expect(farewell.action).toBe(action);
+    expect(describeError(farewell.error)).toMatchObject({ reason, metadata: { node: "n1" } });
+  });
+
+  it("should tell a rejected node why, and say so when nobody did", () => {
+    const text = (message: string) =>
+      describeError(farewells.rejected("n1", { ...membership, message }, LEAST).error).message;
+    expect(text("bad disk")).toBe("node has been rejected: bad disk");
+    expect(text("")).toBe("node has been rejected: no reason given");
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Connection, Health, Watch } from "@rollcall/domain";
+import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
+
+const stated = <S extends string>(state: S, reason: string) => ({
+  state,
+  reason,
+  sinceMs: 1,
+  message: "m",
+  actor: "replica:r",
+});
+const connected: Connection = stated("CONNECTED", "STREAM_OPENED");
+const broken: Connection = stated("DISCONNECTED", "STREAM_BROKEN");
+const healthy: Health = stated("HEALTHY", "HEARTBEAT_RECEIVED");
+const silent: Health = stated("UNHEALTHY", "HEARTBEATS_MISSED");
+
+const node = (changes: Partial<HeldNode> = {}): HeldNode => {
+  const row = { nodeId: "n1", detectedHealth: healthy, connection: connected };
+  const held = createHeldNode(row, (it) => ({ subject: it }) as unknown as Watch<HeldNode>);
+  return Object.assign(held, { epoch: 3 }, changes);
+};
+
+describe("unwrittenOf()", () => {
+  it("should find nothing to write while the record says the same", () => {
+    expect(unwrittenOf(node())).toBeNull();
+  });
+
+  it("should write what differs alone", () => {
+    expect(unwrittenOf(node({ connection: broken }))).toEqual({
+      nodeId: "n1",
+      epoch: 3,
+      connection: {
+        state: "DISCONNECTED",
+        reason: "STREAM_BROKEN",
+        message: "m",
+        actor: "replica:r",
+      },
+    });
+    expect(unwrittenOf(node({ health: silent }))).toEqual({
+      nodeId: "n1",
+      epoch: 3,
+      health: { state: "UNHEALTHY", reason: "HEARTBEATS_MISSED", message: "m", actor: "replica:r" },
+    });
+  });
+
+  it("should not write a state that was left and entered again", () => {
+    expect(unwrittenOf(node({ health: { ...healthy, sinceMs: 99, message: "again" } }))).toBeNull();
+  });
+
+  it("should write another reason for the same state", () => {
+    const left = { ...broken, reason: "AGENT_SHUTDOWN" };
+    const written = { connection: left, writtenConnection: broken };
+    expect(unwrittenOf(node(written))?.connection?.reason).toBe("AGENT_SHUTDOWN");
+  });
+});

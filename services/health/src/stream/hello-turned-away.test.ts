@@ -1,0 +1,79 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import {
+  createTestDatabase,
+  eventually,
+  type FakeAgent,
+  FakeAgents,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import { register } from "../testing/record.ts";
+import { TestReplicas } from "../testing/test-replica.ts";
+
+const agents = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterEach(async () => {
+  agents.close();
+  await replicas.close();
+});
+
+afterAll(() => database.drop());
+
+describe("Hello, turned away", () => {
+  it("should tell agents when to come back while the lease is not held", async () => {
+    const store = await database.openStore();
+    const doubtful = await replicas.start({ store });
+    doubtful.app.onLeaseDoubt({ sinceMs: doubtful.clock.nowMs() });
+    const agent = agents.create("early");
+    await register(store, [agent]);
+    const stream = agent.open(doubtful.address);
+    await stream.hello();
+    const { goAway, error } = await stream.end();
+    expect(goAway).toMatchObject({
+      reason: ErrorReason.STORE_UNAVAILABLE,
+      action: GoAwayAction.RECONNECT,
+    });
+    expect(error?.retryAfterMs).toBeGreaterThanOrEqual(1_000);
+    expect(doubtful.app.ready().agents?.ok).toBe(false);
+    await doubtful.takeLease();
+    await agent.join(doubtful.address);
+    expect(doubtful.app.ready().agents?.ok).toBe(true);
+  });
+
+  it("should turn away what exceeds its queue, and give the node its grace", async () => {
+    const store = await database.openStore();
+    const small = await replicas.start({ store, config: { "Health.HelloQueue": 1 } });
+    const crowd = Array.from({ length: 40 }, (_, index) => agents.create(`queue${index}`));
+    await register(store, crowd);
+    const streams = crowd.map((agent) => agent.open(small.address));
+    await Promise.all(
+      streams.map((stream) =>
+        stream.nextOf("challenge").then((challenge) => [stream, challenge] as const),
+      ),
+    ).then((challenged) => {
+      for (const [index, [stream, challenge]] of challenged.entries()) {
+        const agent = crowd[index] as FakeAgent;
+        const value = { nodeId: agent.nodeId, signature: agent.sign(challenge) };
+        stream.send({ case: "hello", value });
+      }
+    });
+    await eventually(() => {
+      const answered = streams.filter((it) => it.ended !== undefined || it.pending.length > 0);
+      expect(answered).toHaveLength(40);
+    });
+    const away = streams.filter(({ ended }) => ended !== undefined);
+    expect(away.length).toBeGreaterThan(0);
+    for (const stream of away) {
+      const { goAway, error } = await stream.end();
+      expect(goAway?.reason).toBe(ErrorReason.OVERLOADED);
+      expect(error?.retryAfterMs).toBeGreaterThanOrEqual(1_000);
+    }
+  });
+});

@@ -1,0 +1,37 @@
+import type { Store } from "@rollcall/store";
+
+/** A store whose transactions are meddled with after they were committed, before their answer arrives. */
+export interface MeddledStore {
+  readonly store: Store;
+  /** Do something after the next commit, once. What it throws is what the caller sees instead of the answer. */
+  afterCommit(meddle: () => Promise<void>): void;
+}
+
+/** The error of a connection that broke while the answer was on its way. */
+export const LOST_ANSWER = Object.assign(new Error("Connection terminated unexpectedly"), {
+  code: "ECONNRESET",
+});
+
+export function meddle(store: Store): MeddledStore {
+  let next: (() => Promise<void>) | null = null;
+  const transaction: Store["transaction"] = async (work) => {
+    const answer = await store.transaction(work);
+    const now = next;
+    next = null;
+    await now?.();
+    return answer;
+  };
+  const meddled = new Proxy(store, {
+    get: (target, name) => {
+      if (name === "transaction") return transaction;
+      const value: unknown = Reflect.get(target, name);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+  return {
+    store: meddled,
+    afterCommit: (work) => {
+      next = work;
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import { fullJitter } from "@rollcall/domain";
+import type { OutwardEvent, PublishSession } from "@rollcall/events";
+import type { Clock, Logger } from "@rollcall/runtime";
+import {
+  type EventBatch,
+  openRelay,
+  RELAY_LEASE,
+  type RelayCursor,
+  type Store,
+  type StoredEvent,
+  saveRelay,
+} from "@rollcall/store";
+import type { EventHub } from "../watch/event-hub.ts";
+import { Waiter } from "../watch/waiter.ts";
+import type { LogReader } from "./log-reader.ts";
+import type { Outward, RelayTiming } from "./outward.ts";
+
+/** What publishing the log needs. */
+export interface LogPublisherOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** The process, as its leases name it. */
+  readonly instance: string;
+  readonly hub: Pick<EventHub, "ready" | "join">;
+  readonly outward: Outward;
+  readonly reader: LogReader;
+  readonly timing: RelayTiming;
+}
+
+/** What is under way: one session of publishing under one generation of the cursor. */
+interface Journey {
+  readonly session: PublishSession;
+  readonly generation: number;
+  readonly isFirst: boolean;
+}
+
+const BEGIN_WITHIN_MS = 10_000;
+const LONGEST_PAUSE = 20;
+// Then another process may have better luck.
+const MOST_FAILURES = 5;
+
+/** Publishes the log from its cursor on for as long as this process holds the lease, whatever happens to NATS. */
+export class LogPublisher {
+  readonly #options: LogPublisherOptions;
+  readonly #waiter = new Waiter();
+  #publisher: {
+    readonly logId: string;
+    readonly begin: ReturnType<Outward["createPublisher"]>;
+  } | null = null;
+  #journey: Journey | null = null;
+  #isMoved = false;
+
+  constructor(options: LogPublisherOptions) {
+    this.#options = options;
+  }
+
+  /** Tell what the record says of the cursor: one of another generation ends what is under way, which begins again from there. */
+  observe({ generation }: Pick<RelayCursor, "generation">): void {
+    const journey = this.#journey;
+    if (journey !== null && generation > journey.generation) {
+      this.#isMoved = true;
+      journey.session.end(new Error("the cursor was set back"));
+    }
+    this.#waiter.wake();
+  }
+
+  /** Publish until the signal aborts. Rejects after several failures in a row. */
+  async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { hub, log } = this.#options;
+    const { wake } = this.#waiter;
+    await hub.ready(signal);
+    const leave = hub.join(this.#waiter);
+    signal.addEventListener("abort", wake, { once: true });
+    let failures = 0;
+    try {
+      while (!signal.aborted) {
+        try {
+          await this.#travel(signal, () => {
+            failures = 0;
+            succeeded();
+          });
+        } catch (err) {
+          if (signal.aborted) return;
+          failures += 1;
+          if (failures >= MOST_FAILURES) throw err;
+          log.warn({ err, failures }, "relay interrupted, it goes on from its cursor");
+          await this.#pause(failures, signal);
+        }
+      }
+    } finally {
+      leave();
+      signal.removeEventListener("abort", wake);
+    }
+  }
+
+  /** Publish from the record's cursor on. Returns when that was moved; rejects when the session ends otherwise. */
+  async #travel(signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const { store, log, instance } = this.#options;
+    const logId = await store.refreshLogId();
+    const cursor = await openRelay(store.db, { name: RELAY_LEASE, instance });
+    if (cursor === null) throw new Error("the lease of the relay is not held");
+    const session = await this.#begin(logId, cursor.revision, signal);
+    const { generation } = cursor;
+    this.#isMoved = false;
+    this.#journey = { session, generation, isFirst: cursor.revision === 0n };
+    session.ended.addEventListener("abort", this.#waiter.wake, { once: true });
+    log.info({ after: `${session.after}` }, "relaying events");
+    try {
+      const isKept =
+        session.after === cursor.revision || (await this.#save(session.after, generation));
+      if (isKept) await this.#publish(this.#journey, signal, onProgress);
+    } finally {
+      this.#journey = null;
+      session.end(new Error("the relay has turned away"));
+    }
+  }
+
+  #begin(logId: string, cursor: bigint, signal: AbortSignal): Promise<PublishSession> {
+    const known = this.#publisher;
+    const publisher =
+      known?.logId === logId ? known.begin : this.#options.outward.createPublisher(logId);
+    this.#publisher = { logId, begin: publisher };
+    return publisher.begin(cursor, AbortSignal.any([signal, AbortSignal.timeout(BEGIN_WITHIN_MS)]));
+  }
+
+  async #publish(journey: Journey, signal: AbortSignal, onProgress: () => void): Promise<void> {
+    const { reader } = this.#options;
+    const { session, generation, isFirst } = journey;
+    const read = (after: bigint) => {
+      const reading = reader.read(after, isFirst && after === 0n);
+      // Surfaced by whoever awaits it; when nobody does any more, it does not matter.
+      reading.catch(() => {});
+      return reading;
+    };
+    let position = session.after;
+    let next = read(position);
+    while (!signal.aborted) {
+      const batch = await next;
+      if (session.ended.aborted) return this.#endOf(session);
+      if (batch.events.length === 0) {
+        await this.#rest(session);
+        onProgress();
+        next = read(position);
+        continue;
+      }
+      // Read on while this batch is on its way.
+      const isFull = reader.isFull(batch);
+      if (isFull) next = read(batch.through);
+      const { through, failure } = await session.publish(this.#outward(batch), signal);
+      if (through !== null) {
+        position = through;
+        if (!(await this.#save(position, generation))) return;
+        onProgress();
+      }
+      if (failure !== null) return this.#endOf(session);
+      if (!isFull) next = read(position);
+    }
+  }
+
+  /** Nothing is left to publish: wait to be woken, and look now and then whether the stream is still there. */
+  async #rest(session: PublishSession): Promise<void> {
+    const { clock, timing } = this.#options;
+    const sinceMs = clock.nowMs();
+    if (sinceMs - this.#checkedAtMs >= timing.checkEveryMs) {
+      this.#checkedAtMs = sinceMs;
+      await session.check();
+      if (session.ended.aborted) return;
+    }
+    await this.#waiter.rest();
+  }
+  #checkedAtMs = Number.NEGATIVE_INFINITY;
+
+  /** @throws why the session ended, unless that was because the cursor was moved. */
+  #endOf(session: PublishSession): void {
+    if (this.#isMoved) return;
+    throw new Error("publishing was interrupted", { cause: session.ended.reason });
+  }
+
+  #save(revision: bigint, generation: number): Promise<boolean> {
+    return saveRelay(this.#options.store.db, { revision, generation });
+  }
+
+  #outward({ events }: EventBatch): readonly OutwardEvent[] {
+    const { store } = this.#options;
+    const logId = this.#publisher?.logId ?? store.logId();
+    const clusterId = store.clusterId();
+    return events.map((event) => toOutward(event, logId, clusterId));
+  }
+
+  async #pause(failures: number, signal: AbortSignal): Promise<void> {
+    const { clock, timing } = this.#options;
+    const baseMs = timing.pauseMs;
+    const maxMs = baseMs * LONGEST_PAUSE;
+    const ms = fullJitter({ attempt: failures - 1, baseMs, maxMs, random01: Math.random() });
+    // Only the end interrupts it, and the loop sees that itself.
+    await clock.sleep(ms, signal).catch(() => {});
+  }
+}
+
+function toOutward(event: StoredEvent, logId: string, clusterId: string): OutwardEvent {
+  const { id, revision, atMs, type, subject, actor, reason, message, before, after } = event;
+  return {
+    ...{ id, revision, timeMs: atMs, type, subject, actor, reason, message },
+    ...{ before, after, logId, clusterId },
+  };
+}

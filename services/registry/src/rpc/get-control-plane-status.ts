@@ -1,0 +1,45 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  GetControlPlaneStatusResponseSchema,
+  type RegistryService,
+  UpkeepOutcome,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { compactedRevision, listUpkeepRuns, readRelay, type UpkeepRun } from "@rollcall/store";
+import type { Deps } from "../deps.ts";
+
+/** Tell how the log, its relay and upkeep fare. */
+export function getControlPlaneStatus({
+  store,
+  outward,
+}: Deps): MethodImpl<typeof RegistryService.method.getControlPlaneStatus> {
+  return async () => {
+    const [relay, compacted, runs] = await Promise.all([
+      readRelay(store.db),
+      compactedRevision(store.db),
+      listUpkeepRuns(store.db),
+    ]);
+    return create(GetControlPlaneStatusResponseSchema, {
+      clusterId: store.clusterId(),
+      log: { logId: store.logId(), headRevision: relay.head, compactedRevision: compacted },
+      relay: {
+        configured: outward != null,
+        instance: relay.holder ?? "",
+        revision: relay.revision,
+        lag: relay.head - relay.revision,
+        saveTime: timestampFromMs(relay.savedAtMs),
+      },
+      upkeep: runs.map(toProto),
+    });
+  };
+}
+
+function toProto({ name, instance, startedAtMs, endedAtMs, outcome, rows, ...run }: UpkeepRun) {
+  return {
+    ...{ name, instance, rows, message: run.message, runs: run.runs },
+    startTime: timestampFromMs(startedAtMs),
+    ...(endedAtMs === null ? {} : { endTime: timestampFromMs(endedAtMs) }),
+    outcome: UpkeepOutcome[outcome],
+  };
+}

@@ -1,0 +1,110 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import {
+  compactEvents,
+  openRelay,
+  RELAY_LEASE,
+  readRelay,
+  saveRelay,
+  takeLease,
+} from "@rollcall/store";
+import { createTestDatabase } from "@rollcall/testkit";
+import { makeHistory } from "../testing/make-history.ts";
+import { refusalOf } from "../testing/refusal-of.ts";
+import { createToken, type Rig, startRig } from "../testing/rig.ts";
+
+let rig: Rig;
+let token: string;
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+  token = await createToken(rig.store, "operator");
+  await makeHistory(rig.store, 100);
+});
+afterAll(() => rig.close());
+
+/** Have everything relayed, as far as the record knows. */
+async function relayAll(): Promise<bigint> {
+  const { db } = rig.store;
+  const lease = { name: RELAY_LEASE, instance: "i1", service: "registry", address: "" };
+  await takeLease(db, lease);
+  const { head } = await readRelay(db);
+  const opened = await openRelay(db, lease);
+  await saveRelay(db, { revision: head, generation: opened?.generation ?? 0 });
+  return head;
+}
+
+const republish = (fromRevision: bigint, requestId = "") =>
+  rig.client(EventService, token).republishEvents({ fromRevision, requestId });
+
+describe("RepublishEvents", () => {
+  it("should set the cursor back, and fence the registry that relays", async () => {
+    const head = await relayAll();
+    const before = await readRelay(rig.store.db);
+    expect(await republish(head - 9n)).toMatchObject({
+      fromRevision: head - 9n,
+      throughRevision: head,
+    });
+    const { revision, generation } = await readRelay(rig.store.db);
+    expect(revision).toBe(head - 10n);
+    expect(generation).toBeGreaterThan(before.generation);
+  });
+
+  it("should have nothing to do for what was not relayed yet", async () => {
+    const head = await relayAll();
+    const before = await readRelay(rig.store.db);
+    for (const from of [head + 1n, 2n ** 64n - 1n]) {
+      expect(await republish(from)).toMatchObject({
+        fromRevision: head + 1n,
+        throughRevision: head,
+      });
+    }
+    expect(await readRelay(rig.store.db)).toEqual(before);
+  });
+
+  it("should have one effect and one answer for one request id", async () => {
+    const head = await relayAll();
+    const first = await republish(head, "r1");
+    const { generation } = await readRelay(rig.store.db);
+    expect(await republish(head - 5n, "r1")).toEqual(first);
+    expect(await readRelay(rig.store.db)).toMatchObject({ generation, revision: head - 1n });
+  });
+
+  it("should be refused to viewers", async () => {
+    const refusal = await refusalOf(rig.events.republishEvents({ fromRevision: 1n }));
+    expect(refusal.reason).toBe("ROLE_TOO_LOW");
+  });
+
+  it("should be refused for what was compacted, and begin with the oldest for 0", async () => {
+    await compactEvents(rig.store, -60_000);
+    await makeHistory(rig.store, 10);
+    const head = await relayAll();
+    const refusal = await refusalOf(republish(5n));
+    expect(refusal).toMatchObject({
+      reason: "REVISION_COMPACTED",
+      metadata: { compactedRevision: `${head - 11n}` },
+    });
+    expect(await republish(0n)).toMatchObject({
+      fromRevision: head - 10n,
+      throughRevision: head,
+    });
+  });
+});
+
+describe("GetControlPlaneStatus", () => {
+  it("should tell of the log, the relay and upkeep", async () => {
+    const head = await relayAll();
+    await republish(head - 2n);
+    await rig.store.db
+      .insertInto("upkeep_runs")
+      .values({ name: "sweep", instance: "i1", outcome: "FAILED", message: "why", row_count: 3n })
+      .execute();
+    const { $typeName, ...status } = await rig.registry.getControlPlaneStatus({});
+    expect(status).toMatchObject({
+      clusterId: rig.store.clusterId(),
+      log: { logId: rig.store.logId(), headRevision: head, compactedRevision: head - 11n },
+      relay: { configured: false, instance: "i1", revision: head - 3n, lag: 3n },
+      upkeep: [{ name: "sweep", instance: "i1", outcome: 3, rows: 3n, message: "why", runs: 1n }],
+    });
+    expect(status.upkeep[0]?.endTime).toBeUndefined();
+  });
+});

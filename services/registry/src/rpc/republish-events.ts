@@ -1,0 +1,64 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  EventService,
+  type RepublishEventsRequest,
+  type RepublishEventsResponse,
+  RepublishEventsResponseSchema,
+} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { actorOf, callerOf, checkTexts } from "@rollcall/runtime";
+import {
+  compactedRevision,
+  firstAnswer,
+  type RequestKey,
+  rewindRelay,
+  saveAnswer,
+  type Tx,
+} from "@rollcall/store";
+import type { Deps } from "../deps.ts";
+import { revisionCompacted } from "../watch/watch-errors.ts";
+
+const MAX_REVISION = 2n ** 63n - 1n;
+
+/** Set the relay's cursor back; the registry that relays notices it. */
+export function republishEvents({
+  store,
+  log,
+}: Pick<Deps, "store" | "log">): MethodImpl<typeof EventService.method.republishEvents> {
+  return async (request, context) => {
+    checkTexts({ request_id: request.requestId });
+    const actor = actorOf(callerOf(context));
+    const key = requestKeyOf(request, actor);
+    return store.transaction(async (tx) => {
+      const first = key === null ? null : await firstAnswer(tx, key);
+      if (first !== null) return fromBinary(RepublishEventsResponseSchema, first);
+      const answer = await rewind(tx, request.fromRevision);
+      if (key !== null) {
+        await saveAnswer(tx, key, toBinary(RepublishEventsResponseSchema, answer));
+      }
+      const { fromRevision, throughRevision } = answer;
+      log.info(
+        { actor, from: `${fromRevision}`, through: `${throughRevision}` },
+        "events are to be relayed again",
+      );
+      return answer;
+    });
+  };
+}
+
+async function rewind(tx: Tx, from: bigint): Promise<RepublishEventsResponse> {
+  const compacted = await compactedRevision(tx);
+  if (from !== 0n && from <= compacted) throw revisionCompacted(compacted, "compacted");
+  const target = from === 0n ? compacted : from - 1n;
+  const { before, after } = await rewindRelay(tx, target < MAX_REVISION ? target : MAX_REVISION);
+  return create(RepublishEventsResponseSchema, {
+    fromRevision: after + 1n,
+    throughRevision: before,
+  });
+}
+
+function requestKeyOf({ requestId }: RepublishEventsRequest, caller: string): RequestKey | null {
+  if (requestId === "") return null;
+  const { typeName } = EventService;
+  return { requestId, caller, method: `/${typeName}/${EventService.method.republishEvents.name}` };
+}

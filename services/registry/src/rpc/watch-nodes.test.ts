@@ -1,0 +1,201 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Code } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  NodeStatus,
+  type WatchNodesRequestSchema,
+  type WatchNodesResponse,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { describeError } from "@rollcall/runtime";
+import { compactEvents } from "@rollcall/store";
+import { createTestDatabase } from "@rollcall/testkit";
+import { observe, operate } from "../testing/operator.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { seed } from "../testing/seed.ts";
+import { INFO, TestNode } from "../testing/test-node.ts";
+import { type Watched, watchInBackground } from "../testing/watcher.ts";
+
+type Request = MessageInitShape<typeof WatchNodesRequestSchema>;
+
+let rig: Rig;
+let watches: Watched<WatchNodesResponse>[] = [];
+
+async function start(watchLimits: NonNullable<Parameters<typeof startRig>[1]>["watchLimits"] = {}) {
+  rig = await startRig(await createTestDatabase(), {
+    watchLimits: { bookmarkMs: 60_000, ...watchLimits },
+  });
+}
+
+beforeEach(() => {
+  watches = [];
+});
+afterEach(async () => {
+  await Promise.all(watches.map((it) => it.stop()));
+  await rig.close();
+});
+
+function watch(request: Request = {}): Watched<WatchNodesResponse> {
+  const watched = watchInBackground((signal) =>
+    rig.registry.watchNodes(request, { signal, timeoutMs: 0 }),
+  );
+  watches.push(watched);
+  return watched;
+}
+
+/** What a client knows that applies the messages in order, on top of what it knew. */
+function viewOf(
+  messages: readonly WatchNodesResponse[],
+  known: ReadonlyMap<string, Node> = new Map(),
+) {
+  const view = new Map(known);
+  for (const { change } of messages.flatMap(({ changes }) => changes)) {
+    if (change.case === "upserted") view.set(change.value.id, change.value);
+    if (change.case === "removedId") view.delete(change.value);
+  }
+  return view;
+}
+
+const isComplete = (messages: readonly WatchNodesResponse[]) =>
+  messages.some(({ snapshotComplete }) => snapshotComplete);
+const stateOf = (view: ReadonlyMap<string, Node>, id: string) => view.get(id)?.membership?.state;
+const nodes = (count: number) => Array.from({ length: count }, (_, at) => new TestNode(`n${at}`));
+
+function resumeAfter(message: WatchNodesResponse | undefined): Request {
+  return { start: { case: "resumeToken", value: message?.resumeToken ?? "" } };
+}
+
+describe("watchNodes()", () => {
+  it("should send all nodes, a marker, and then every change", async () => {
+    await start({ batchNodes: 4 });
+    await seed(rig.store, nodes(10));
+    const watched = watch();
+    await watched.until(isComplete);
+    expect([...viewOf(watched.messages).keys()].sort()).toEqual(nodes(10).map(({ id }) => id));
+    const marker = watched.messages.findIndex(({ snapshotComplete }) => snapshotComplete);
+    expect(watched.messages.slice(0, marker).map((it) => [it.changes.length, it.revision])).toEqual(
+      [
+        [4, 0n],
+        [4, 0n],
+        [2, 0n],
+      ],
+    );
+    await operate(rig.store, "n3", "reject");
+    await operate(rig.store, "n4", "delete");
+    await seed(rig.store, [new TestNode("new")]);
+    await watched.until((messages) => viewOf(messages).has("new"));
+    const view = viewOf(watched.messages);
+    expect(stateOf(view, "n3")).toBe(MembershipState.REJECTED);
+    expect(view.has("n4")).toBe(false);
+    expect(view.size).toBe(10);
+    const revisions = watched.messages.slice(marker).map(({ revision }) => revision);
+    expect(revisions).toEqual(revisions.toSorted((one, other) => Number(one - other)));
+  });
+
+  it("should send no node but those that match, and take back those that no longer do", async () => {
+    await start();
+    await seed(rig.store, nodes(4), {
+      infoOf: (_, index) => ({ ...INFO, labels: { zone: index < 2 ? "a" : "b" } }),
+    });
+    const byZone = watch({ labelSelector: "zone=a" });
+    const byMembership = watch({ memberships: [MembershipState.REJECTED] });
+    const byStatus = watch({ statuses: [NodeStatus.HEALTHY] });
+    for (const watched of [byZone, byMembership, byStatus]) await watched.until(isComplete);
+    const keysOf = (watched: Watched<WatchNodesResponse>) => [...viewOf(watched.messages).keys()];
+    expect(keysOf(byZone).sort()).toEqual(["n0", "n1"]);
+    expect(keysOf(byMembership)).toEqual([]);
+    await operate(rig.store, "n2", "reject");
+    await observe(rig.store, ["n3"], "HEALTHY");
+    await byMembership.until((messages) => viewOf(messages).has("n2"));
+    await byStatus.until((messages) => viewOf(messages).has("n3"));
+    await operate(rig.store, "n2", "approve");
+    await observe(rig.store, ["n3"], "UNHEALTHY");
+    await operate(rig.store, "n1", "delete");
+    await byMembership.until((messages) => viewOf(messages).size === 0);
+    await byStatus.until((messages) => viewOf(messages).size === 0);
+    await byZone.until((messages) => viewOf(messages).size === 1);
+    const told = byZone.messages.flatMap(({ changes }) => changes.map(({ change }) => change.case));
+    expect(told).toEqual(["upserted", "upserted", "removedId"]);
+  });
+
+  it("should go on after the token of a message with what was missed, and from a snapshot's with a snapshot", async () => {
+    await start({ batchNodes: 2 });
+    await seed(rig.store, nodes(6));
+    const before = watch();
+    await before.until(isComplete);
+    await before.stop();
+    const known = viewOf(before.messages);
+    await operate(rig.store, "n1", "reject");
+    await operate(rig.store, "n2", "delete");
+    await operate(rig.store, "n5", "reject");
+    const after = watch(resumeAfter(before.messages.at(-1)));
+    await after.until(isComplete);
+    expect(after.messages.flatMap(({ changes }) => changes)).toHaveLength(3);
+    const view = viewOf(after.messages, known);
+    expect([...view.keys()].sort()).toEqual(["n0", "n1", "n3", "n4", "n5"]);
+    expect(stateOf(view, "n5")).toBe(MembershipState.REJECTED);
+    const anew = watch(resumeAfter(before.messages[0]));
+    await anew.until(isComplete);
+    expect(viewOf(anew.messages).size).toBe(5);
+    const value = before.messages.at(-1)?.revision ?? 0n;
+    const byRevision = watch({ start: { case: "afterRevision", value } });
+    await byRevision.until(isComplete);
+    expect(viewOf(byRevision.messages, known)).toEqual(view);
+  });
+
+  it("should send bookmarks", async () => {
+    await start({ bookmarkMs: 40 });
+    const watched = watch({ labelSelector: "zone=nowhere" });
+    await watched.until(isComplete);
+    await seed(rig.store, nodes(1));
+    const { resumeToken } = await rig.events.listEvents({});
+    await watched.until((messages) => messages.some((it) => it.resumeToken === resumeToken));
+    expect(watched.messages.flatMap(({ changes }) => changes)).toEqual([]);
+  });
+
+  it("should take back a snapshot that nobody reads", async () => {
+    await start({ batchNodes: 10, snapshotIdleMs: 50, snapshots: 1 });
+    const labels = Object.fromEntries(
+      Array.from({ length: 60 }, (_, at) => [`label-${at}`, "x".repeat(63)]),
+    );
+    await seed(rig.store, nodes(300), { infoOf: () => ({ ...INFO, labels }) });
+    const watched = watch();
+    watched.pause();
+    await watched.until(({ length }) => length === 1);
+    // The only place is free again, though the first has not ended.
+    const other = watch({ labelSelector: "zone=nowhere" });
+    await other.until(isComplete);
+    watched.resume();
+    const error = describeError(await watched.ended());
+    expect(error).toMatchObject({ code: Code.ResourceExhausted, reason: "WATCHER_TOO_SLOW" });
+    expect(error.metadata.resumeToken).toBe(watched.messages[0]?.resumeToken);
+  });
+
+  it("should refuse what was compacted, a token that is none, and a selector that cannot be read", async () => {
+    await start();
+    await seed(rig.store, nodes(5));
+    await compactEvents(rig.store, -60_000);
+    const call = (request: Request) => watch(request).ended().then(describeError);
+    expect(await call({ start: { case: "afterRevision", value: 1n } })).toMatchObject({
+      code: Code.OutOfRange,
+      reason: "REVISION_COMPACTED",
+    });
+    expect(await call({ start: { case: "resumeToken", value: "x" } })).toMatchObject({
+      reason: "INVALID_RESUME_TOKEN",
+    });
+    expect(await call({ labelSelector: "zone in (" })).toMatchObject({
+      reason: "INVALID_SELECTOR",
+    });
+  });
+
+  it("should end with the server, which says so", async () => {
+    await start();
+    const watched = watch();
+    await watched.until(isComplete);
+    await rig.shutDown();
+    expect(describeError(await watched.ended())).toMatchObject({
+      code: Code.Unavailable,
+      reason: "SERVER_SHUTTING_DOWN",
+    });
+  });
+});

@@ -1,0 +1,81 @@
+import {
+  type CheckResult,
+  gauge,
+  type MetricsRegistry,
+  onScrape,
+  periodicTask,
+  type Task,
+} from "@rollcall/runtime";
+import { leasedTask, RELAY_LEASE, type RelayState, readRelay } from "@rollcall/store";
+import type { RegistryDeps } from "../deps.ts";
+import { LogPublisher } from "../relay/log-publisher.ts";
+import { LogReader } from "../relay/log-reader.ts";
+import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/outward.ts";
+import type { EventHub } from "../watch/event-hub.ts";
+
+/** What the relay is made of. */
+export interface RelayDeps
+  extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+  readonly outward: Outward;
+  readonly hub: Pick<EventHub, "ready" | "join">;
+  readonly timing?: Partial<RelayTiming>;
+}
+
+/** The way of the log to NATS. */
+export interface EventRelay {
+  readonly tasks: readonly Task[];
+  /** How it stands, for readiness. NATS that is away does not make a registry unready. */
+  report(): CheckResult;
+}
+
+/** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
+export function relayEvents({ timing, outward, hub, ...deps }: RelayDeps): EventRelay {
+  const { store, clock, log, metrics, instance } = deps;
+  const times = { ...DEFAULT_RELAY_TIMING, ...timing };
+  const reader = new LogReader(store, log, metrics);
+  const shared = { store, clock, log, instance, hub, outward, reader };
+  const publisher = new LogPublisher({ ...shared, timing: times });
+  const relaying = leasedTask({
+    ...{ store, clock, log, renewEveryMs: times.renewEveryMs, expiryMs: times.expiryMs },
+    claim: { name: RELAY_LEASE, instance, service: "registry", address: "" },
+    able: async (signal) => {
+      await outward.connected(signal);
+    },
+    work: (signal, succeeded) => publisher.run(signal, succeeded),
+  });
+  let seen: RelayState | null = null;
+  const observing = periodicTask({
+    name: "observe-relay",
+    everyMs: times.observeEveryMs,
+    clock,
+    turn: async () => {
+      seen = await readRelay(store.db);
+      publisher.observe(seen);
+    },
+  });
+  outward.exposeLag(() => lagOf(seen));
+  exposeActive(metrics, () => relaying.active);
+  return {
+    tasks: [relaying, observing],
+    report: () => ({ ok: true, message: describe(relaying.active, seen) }),
+  };
+}
+
+function lagOf(state: RelayState | null): number {
+  return state === null ? 0 : Number(state.head - state.revision);
+}
+
+function describe(isActive: boolean, seen: RelayState | null): string {
+  if (seen === null) return "not known yet";
+  const behind = `${lagOf(seen)} revisions behind`;
+  if (isActive) return `active, ${behind}`;
+  return seen.holder === null ? `nobody relays, ${behind}` : `active elsewhere, ${behind}`;
+}
+
+function exposeActive(metrics: MetricsRegistry, isActive: () => boolean): void {
+  const active = gauge(metrics, {
+    name: "rollcall_events_relay_active",
+    help: "Whether this process relays events to NATS: 1 or 0.",
+  });
+  onScrape(metrics, () => active.set(isActive() ? 1 : 0));
+}

@@ -1,0 +1,160 @@
+import { randomBytes } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import {
+  createMetrics,
+  renderMetrics,
+  silentLogger,
+  superviseTasks,
+  systemClock,
+} from "@rollcall/runtime";
+import { listUpkeepRuns, readEvents, type Store } from "@rollcall/store";
+import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { DEFAULT_CONFIG } from "../testing/default-config.ts";
+import { makeHistory } from "../testing/make-history.ts";
+import { type Chore, registryChores, upkeep } from "./upkeep.ts";
+
+const HOUR_MS = 60 * 60_000;
+const DAY_MS = 24 * HOUR_MS;
+const EVERY_SECOND = "* * * * * *";
+
+let database: TestDatabase;
+let store: Store;
+let endings: (() => Promise<void>)[];
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  ({ store } = database);
+  endings = [];
+});
+
+afterEach(async () => {
+  await Promise.all(endings.map((end) => end()));
+  await database.drop();
+});
+
+function start(instance: string, chores: readonly Chore[]) {
+  const ending = new AbortController();
+  const metrics = createMetrics({ defaults: false });
+  const shared = { store, clock: systemClock, log: silentLogger };
+  const times = { renewEveryMs: 25, expiryMs: 400 };
+  const task = upkeep({ ...shared, ...times, instance, metrics, chores });
+  const { done } = superviseTasks([task], { ...shared, signal: ending.signal });
+  const stop = async () => {
+    ending.abort(new Error("the process ends"));
+    await done;
+  };
+  endings.push(stop);
+  return { task, metrics, stop };
+}
+
+const runOf = async (name: string) =>
+  (await listUpkeepRuns(store.db)).find((run) => run.name === name);
+
+describe("upkeep()", () => {
+  it("should do each chore in one of two registries by its schedule, and in the other when that ends", async () => {
+    const doneBy: string[] = [];
+    const chore = (instance: string): Chore => ({
+      name: "sweep",
+      schedule: EVERY_SECOND,
+      overdueAfterMs: HOUR_MS,
+      run: async () => doneBy.push(instance),
+    });
+    const first = start("i1", [chore("i1")]);
+    await eventually(() => expect(first.task.active).toBe(true));
+    start("i2", [chore("i2")]);
+    // The first was overdue, the next came by schedule.
+    await eventually(() => expect(doneBy.length).toBeGreaterThanOrEqual(2));
+    expect(new Set(doneBy)).toEqual(new Set(["i1"]));
+    await first.stop();
+    const before = doneBy.length;
+    await eventually(() => expect(doneBy.length).toBeGreaterThan(before));
+    expect(new Set(doneBy.slice(before))).toEqual(new Set(["i2"]));
+    await eventually(async () =>
+      expect(await runOf("sweep")).toMatchObject({
+        instance: "i2",
+        outcome: "SUCCEEDED",
+        rows: BigInt(doneBy.length),
+        runs: BigInt(doneBy.length),
+        endedAtMs: expect.any(Number),
+      }),
+    );
+    expect(await renderMetrics(first.metrics)).toContain(
+      `rollcall_upkeep_runs_total{chore="sweep",outcome="succeeded"} ${before}`,
+    );
+  });
+
+  it("should record a chore that failed, and do the others", async () => {
+    const often = { schedule: "0 0 1 1 *", overdueAfterMs: HOUR_MS };
+    start("i1", [
+      { name: "bad", ...often, run: () => Promise.reject(new Error("password=secret")) },
+      { name: "good", ...often, run: async () => 3 },
+    ]);
+    await eventually(async () =>
+      expect(await runOf("good")).toMatchObject({ outcome: "SUCCEEDED", rows: 3n }),
+    );
+    expect(await runOf("bad")).toMatchObject({
+      outcome: "FAILED",
+      message: "it failed; the log of i1 says why",
+    });
+  });
+});
+
+describe("registryChores()", () => {
+  const ago = (ms: number) => new Date(Date.now() - ms);
+
+  it("should forget events after 72 hours, nonces and request ids after a day and tombstones after 30, and no sooner", async () => {
+    const { db } = store;
+    const ages = (days: number) => [ago(days * DAY_MS + HOUR_MS), ago(days * DAY_MS - HOUR_MS)];
+    const challenges = ages(1).map((used_at) => ({ nonce: randomBytes(40), used_at }));
+    await db.insertInto("used_challenges").values(challenges).execute();
+    const requests = ages(1).map((created_at, index) => ({
+      caller: "token:x",
+      method: "/m",
+      request_id: `r${index}`,
+      created_at,
+    }));
+    await db.insertInto("request_ids").values(requests).execute();
+    const tombstones = ages(30).map((removed_at, index) => ({
+      node_id: `n${index}`,
+      node_type: "COMPUTE" as const,
+      removed_at,
+      actor: "token:x",
+      reason: "DELETED",
+      message: "",
+      last_epoch: 0,
+      last_state: "{}",
+    }));
+    await db.insertInto("node_tombstones").values(tombstones).execute();
+    await makeHistory(store, 4);
+    const { events } = await readEvents(db, { after: 0n, limit: 10 });
+    const [old, kept] = ages(3);
+    await db.updateTable("events").set({ at: kept }).execute();
+    const oldest = events.slice(0, 2).map(({ revision }) => revision);
+    await db.updateTable("events").set({ at: old }).where("revision", "in", oldest).execute();
+
+    const { signal } = new AbortController();
+    const rows = await Promise.all(
+      registryChores(store, DEFAULT_CONFIG).map(async (chore) => [
+        chore.name,
+        await chore.run(signal),
+      ]),
+    );
+
+    expect(Object.fromEntries(rows)).toEqual({
+      "compact-events": 2,
+      "prune-tombstones": 1,
+      "prune-request-ids": 1,
+      "prune-challenges": 1,
+    });
+    expect(await db.selectFrom("used_challenges").select("nonce").execute()).toEqual([
+      { nonce: challenges[1]?.nonce },
+    ]);
+    expect(await db.selectFrom("request_ids").select("request_id").execute()).toEqual([
+      { request_id: "r1" },
+    ]);
+    expect(await db.selectFrom("node_tombstones").select("node_id").execute()).toEqual([
+      { node_id: "n1" },
+    ]);
+    expect((await readEvents(db, { after: 0n, limit: 10 })).events).toHaveLength(2);
+  });
+});

@@ -1,0 +1,201 @@
+import { counter, gauge, type Logger, type MetricsRegistry } from "@rollcall/runtime";
+import {
+  beginUpkeepRun,
+  compactEvents,
+  endUpkeepRun,
+  type LeasedTask,
+  leasedTask,
+  listUpkeepRuns,
+  pruneChallenges,
+  pruneRequestIds,
+  pruneTombstones,
+  type Store,
+} from "@rollcall/store";
+import { type Logger as CronLogger, createTask, type ScheduledTask } from "node-cron";
+import type { RegistryConfig } from "../config.ts";
+import type { RegistryDeps } from "../deps.ts";
+
+/** One kind of upkeep. */
+export interface Chore {
+  readonly name: string;
+  /** When it is due, as cron writes it; with seconds where there are six fields. */
+  readonly schedule: string;
+  /** One whose last run began longer ago is done at once by whoever takes upkeep over. */
+  readonly overdueAfterMs: number;
+  /** Do it; how many rows went. */
+  run(signal: AbortSignal): Promise<number>;
+}
+
+/** What upkeep is made of. */
+export interface UpkeepDeps
+  extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+  readonly chores: readonly Chore[];
+  /** See LeasedTaskOptions. */
+  readonly renewEveryMs?: number;
+  readonly expiryMs?: number;
+}
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+// A nonce is judged by the registries' clocks and its use dated by the database's: they may differ by most of this.
+const CHALLENGES_KEPT_MS = DAY_MS;
+const REQUEST_IDS_KEPT_MS = DAY_MS;
+const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
+const EVERY_TEN_MINUTES = "*/10 * * * *";
+
+/** What there is to be done, the oldest first of all: events beyond their time, tombstones, request ids, used nonces. */
+export function registryChores(store: Store, config: RegistryConfig): readonly Chore[] {
+  const { db } = store;
+  const often = { schedule: EVERY_TEN_MINUTES, overdueAfterMs: 10 * MINUTE_MS };
+  const hourly = { schedule: "7 * * * *", overdueAfterMs: 60 * MINUTE_MS };
+  return [
+    {
+      name: "compact-events",
+      ...often,
+      run: (signal) => compactEvents(store, config["Events.Retention"], { signal }),
+    },
+    { name: "prune-tombstones", ...hourly, run: () => pruneTombstones(db, TOMBSTONES_KEPT_MS) },
+    { name: "prune-request-ids", ...often, run: () => pruneRequestIds(db, REQUEST_IDS_KEPT_MS) },
+    { name: "prune-challenges", ...often, run: () => pruneChallenges(db, CHALLENGES_KEPT_MS) },
+  ];
+}
+
+/** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
+export function upkeep(deps: UpkeepDeps): LeasedTask {
+  const { store, clock, log, instance, chores, renewEveryMs, expiryMs } = deps;
+  const runner = new ChoreRunner(deps);
+  return leasedTask({
+    ...{ store, clock, log },
+    ...(renewEveryMs === undefined ? {} : { renewEveryMs }),
+    ...(expiryMs === undefined ? {} : { expiryMs }),
+    claim: { name: "upkeep", instance, service: "registry", address: "" },
+    work: async (signal, succeeded) => {
+      const logger = cronLogger(log);
+      const tasks = chores.map((chore) =>
+        createTask(chore.schedule, () => runner.run(chore, signal, succeeded), {
+          ...{
+            name: chore.name,
+            noOverlap: true,
+            logger,
+            suppressMissedWarning: true,
+            unref: true,
+          },
+        }),
+      );
+      try {
+        for (const chore of await overdue(store, chores, clock.wallMs())) {
+          if (!signal.aborted) await runner.run(chore, signal, succeeded);
+        }
+        for (const task of tasks) await task.start();
+        await aborted(signal);
+      } finally {
+        await Promise.all(tasks.map(end));
+        await runner.idle();
+      }
+    },
+  });
+}
+
+/** Does chores, one at a time of each kind, and records what came of them. */
+class ChoreRunner {
+  readonly #store: Store;
+  readonly #instance: string;
+  readonly #log: Logger;
+  readonly #metrics: ReturnType<typeof upkeepMetrics>;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor({ store, instance, log, metrics }: UpkeepDeps) {
+    this.#store = store;
+    this.#instance = instance;
+    this.#log = log;
+    this.#metrics = upkeepMetrics(metrics);
+  }
+
+  /** It never rejects: a chore that failed is tried again in its turn. */
+  run(chore: Chore, signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const running = this.#run(chore, signal)
+      .then(succeeded, (err: unknown) =>
+        this.#log.warn({ err, chore: chore.name }, "upkeep cannot be recorded"),
+      )
+      .finally(() => this.#running.delete(running));
+    this.#running.add(running);
+    return running;
+  }
+
+  /** Resolves when nothing is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#running);
+  }
+
+  async #run(chore: Chore, signal: AbortSignal): Promise<void> {
+    const { db } = this.#store;
+    const { name } = chore;
+    const run = { name, instance: this.#instance };
+    const stop = this.#metrics.seconds.startTimer({ chore: name });
+    await beginUpkeepRun(db, name, this.#instance);
+    try {
+      const rows = await chore.run(signal);
+      await endUpkeepRun(db, { ...run, outcome: "SUCCEEDED", rows: BigInt(rows), message: "" });
+      this.#metrics.rows.inc({ chore: name }, rows);
+      this.#metrics.runs.inc({ chore: name, outcome: "succeeded" });
+      this.#log.debug({ chore: name, rows }, "upkeep done");
+    } catch (err) {
+      this.#metrics.runs.inc({ chore: name, outcome: "failed" });
+      this.#log.warn({ err, chore: name }, "upkeep failed");
+      // What the driver says is for the log alone.
+      const message = `it failed; the log of ${this.#instance} says why`;
+      await endUpkeepRun(db, { ...run, outcome: "FAILED", rows: 0n, message });
+    } finally {
+      stop();
+    }
+  }
+}
+
+async function overdue(
+  store: Store,
+  chores: readonly Chore[],
+  nowMs: number,
+): Promise<readonly Chore[]> {
+  const runs = new Map((await listUpkeepRuns(store.db)).map((run) => [run.name, run]));
+  return chores.filter(({ name, overdueAfterMs }) => {
+    const run = runs.get(name);
+    return run?.outcome !== "SUCCEEDED" || nowMs - run.startedAtMs >= overdueAfterMs;
+  });
+}
+
+async function end(task: ScheduledTask): Promise<void> {
+  await task.stop();
+  await task.destroy();
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  if (signal.aborted) return Promise.resolve();
+  return new Promise((resolve) =>
+    signal.addEventListener("abort", () => resolve(), { once: true }),
+  );
+}
+
+function cronLogger(log: Logger): CronLogger {
+  const say = (message: string | Error) => log.warn({ detail: String(message) }, "upkeep schedule");
+  return { info: () => {}, debug: () => {}, warn: say, error: say };
+}
+
+function upkeepMetrics(metrics: MetricsRegistry) {
+  return {
+    runs: counter(metrics, {
+      name: "rollcall_upkeep_runs_total",
+      help: "Runs of upkeep that ended in this process, by chore and outcome.",
+      labelNames: ["chore", "outcome"],
+    }),
+    rows: counter(metrics, {
+      name: "rollcall_upkeep_rows_total",
+      help: "Rows that upkeep removed in this process, by chore.",
+      labelNames: ["chore"],
+    }),
+    seconds: gauge(metrics, {
+      name: "rollcall_upkeep_last_run_seconds",
+      help: "How long the last run of a chore took in this process.",
+      labelNames: ["chore"],
+    }),
+  };
+}

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
+import type { NewEvent } from "@rollcall/domain";
+import { silentLogger } from "@rollcall/runtime";
+import { appendEvents, openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
+import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+
+// In the style of etcd's robustness tests: clients watch while writers write and everything is broken under them; then what
+// each has received is compared with the log itself.
+
+const WRITERS = 4;
+const EVENTS = 3_000;
+const WINDOW = { windowEvents: 60, batchEvents: 20, bookmarkMs: 40 };
+
+let postgres: TestPostgres;
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+});
+afterAll(() => postgres.drop());
+
+const open = (applicationName: string): Promise<Store> =>
+  openStore({ url: postgres.url, log: silentLogger, applicationName, poolSize: 8 });
+
+/** Write transactions of one to four events until told to stop, whatever happens to the server. */
+async function write(store: Store, writer: string, signal: AbortSignal): Promise<void> {
+  for (let number = 0; !signal.aborted; number += 1) {
+    const size = 1 + (number % 4);
+    const batch = Array.from({ length: size }, (_, index) =>
+      eventOf(`s${number % 10}`, writer, `${writer}:${number}:${index}/${size}`),
+    );
+    // A lost answer leaves open whether it was committed; the log will tell.
+    await store.transaction((tx) => appendEvents(tx, batch)).catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+function eventOf(subject: string, actor: string, message: string): NewEvent {
+  return {
+    type: message.length % 2 === 0 ? "node.approved" : "node.rejected",
+    subject,
+    actor,
+    reason: "TESTED",
+    message,
+    before: null,
+    after: { membership: "APPROVED" },
+  };
+}
+
+const tick = () => new Promise<void>((resolve) => setImmediate(resolve));
+const BEHAVIOURS: readonly Behaviour[] = [
+  { name: "steady" },
+  { name: "one actor", filter: { actor: "w1" } },
+  { name: "one subject and type", filter: { subject: "s3", types: ["node.approved"] } },
+  { name: "leaves", onMessage: (it, messages) => (messages % 7 === 0 ? it.leave() : undefined) },
+  {
+    name: "loses its connection",
+    onMessage: (it, messages) => (messages % 11 === 0 ? it.breakConnection() : undefined),
+  },
+  {
+    name: "slow",
+    onMessage: async ({ ends }) => {
+      if (ends.filter((end) => end === "WATCHER_TOO_SLOW").length > 2) return;
+      for (let turn = 0; turn < 200; turn += 1) await tick();
+    },
+  },
+];
+
+/** Ordered, unique, complete, and each message as far as it says: all that is wanted up to its revision, nothing above. */
+function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly StoredEvent[]) {
+  const { subject, actor, types } = behaviour.filter ?? {};
+  const wanted = log.filter(
+    (event) =>
+      (subject === undefined || event.subject === subject) &&
+      (actor === undefined || event.actor === actor) &&
+      (types === undefined || types.includes(event.type)),
+  );
+  const keyOf = ({ revision, id, message }: Event | StoredEvent) => `${revision} ${id} ${message}`;
+  expect(events.map(keyOf)).toEqual(wanted.map(keyOf));
+  for (const { revision, count } of marks) {
+    const [last, next] = [wanted[count - 1], wanted[count]];
+    if (last !== undefined) expect(last.revision <= revision).toBe(true);
+    if (next !== undefined) expect(next.revision > revision).toBe(true);
+  }
+}
+
+/** The events of a transaction follow each other, and are all there. */
+function validateTransactions(log: readonly StoredEvent[]): void {
+  let left: string[] = [];
+  for (const { message } of log) {
+    const [writer, number, place = ""] = message.split(":");
+    const size = Number(place.split("/")[1] ?? 1);
+    if (left.length === 0) {
+      left = Array.from({ length: size }, (_, index) => `${writer}:${number}:${index}/${size}`);
+    }
+    expect(message).toBe(left.shift());
+  }
+  expect(left).toEqual([]);
+}
+
+describe("watches under faults", () => {
+  it("should give every client exactly the log: over slow readers, broken streams, restarts of Postgres and of the registry", async () => {
+    const [reading, writing] = await Promise.all([open("registry"), open("writers")]);
+    let rig: Rig = await startRig({ store: reading }, { watchLimits: WINDOW });
+    const watchers = BEHAVIOURS.map((behaviour) => new ResumingWatcher(() => rig, behaviour));
+    const last = ({ message }: Event) => message === "end:0:0/1";
+    const watching = watchers.map((watcher) => watcher.run(last));
+    const ending = new AbortController();
+    const writers = Array.from({ length: WRITERS }, (_, index) =>
+      write(writing, `w${index}`, ending.signal),
+    );
+    const steady = () => watchers[0]?.events.length ?? 0;
+    const progress = async (count: number) => {
+      const from = steady();
+      await eventually(() => expect(steady()).toBeGreaterThan(from + count));
+    };
+    await progress(300);
+    await postgres.stop();
+    await postgres.start();
+    await progress(100);
+    const killed = postgres.server.pid;
+    postgres.kill();
+    await eventually(() => expect(postgres.server.pid).not.toBe(killed));
+    await progress(100);
+    const before = rig;
+    await before.shutDown();
+    rig = await startRig({ store: reading }, { watchLimits: WINDOW });
+    await before.close();
+    await eventually(() => expect(steady()).toBeGreaterThan(EVENTS));
+    ending.abort();
+    await Promise.all(writers);
+    // One that every filter lets through.
+    const end = { ...eventOf("s3", "w1", "end:0:0/1"), type: "node.approved" } as const;
+    await writing.transaction((tx) => appendEvents(tx, [end]));
+    await Promise.all(watching);
+
+    const { events: log } = await readEvents(writing.db, { after: 0n, limit: 1_000_000 });
+    validateTransactions(log);
+    for (const watcher of watchers) validate(watcher, log);
+    const endsOf = (name: string) => watchers.find((it) => it.behaviour.name === name)?.ends ?? [];
+    expect(endsOf("slow")).toContain("WATCHER_TOO_SLOW");
+    expect(endsOf("steady")).toContain("SERVER_SHUTTING_DOWN");
+    await rig.close();
+    await Promise.all([reading.close(), writing.close()]);
+  });
+});
