@@ -22,5 +22,5 @@ export default {
   ],
   modulePathIgnorePatterns: ["/dist/"],
   maxWorkers: 2,
-  testTimeout: 60_000,
+  testTimeout: 120_000,
 };

@@ -4,9 +4,10 @@ import { events } from "./rows/events.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { registrations } from "./rows/registrations.ts";
+import { relay } from "./rows/relay.ts";
 import { start } from "./rows/start.ts";
 
-const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, events, start];
+const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, events, relay, start];
 
 const size: BenchSize = {
   agents: positive("AGENTS", 10_000),

@@ -45,10 +45,23 @@ const BEGINNING: Start = { start: { case: "fromBeginning", value: true } };
 let listener: Reader = () => {};
 const held: Http2Connection[] = [];
 
-function watch(connection: Http2Connection, token: string, request: Start): void {
-  const streamId = connection.openStream(WATCH_PATH, { authorization: `Bearer ${token}` });
+/** Begin watches on a connection, as soon as it takes calls. */
+function watch(
+  connection: Http2Connection,
+  token: string,
+  request: Start,
+  { streams, fail }: { readonly streams: number; fail(why: string): void },
+): void {
   const encoded = toBinary(WatchEventsRequestSchema, create(WatchEventsRequestSchema, request));
-  connection.write(messageFrame(streamId, encoded, true));
+  connection.ready.then(
+    () => {
+      for (let stream = 0; stream < streams; stream += 1) {
+        const streamId = connection.openStream(WATCH_PATH, { authorization: `Bearer ${token}` });
+        connection.write(messageFrame(streamId, encoded, true));
+      }
+    },
+    (error: unknown) => fail(String(error)),
+  );
 }
 
 /** Resolves with `finish`, rejects when a stream ends or it takes too long. */
@@ -79,7 +92,7 @@ async function catchUp({ port, token, events }: WatchOrder & { kind: "catch-up" 
         onClose: () => {},
       },
     );
-    watch(connection, token, BEGINNING);
+    watch(connection, token, BEGINNING, { streams: 1, fail });
   });
   return { received, wrong: 0, resumed: 0, latenciesMs: [] };
 }
@@ -135,7 +148,7 @@ async function validateOne(
           onClose: () => {},
         },
       );
-      watch(connection, token, request);
+      watch(connection, token, request, { streams: 1, fail });
     };
     connect();
   });
@@ -161,7 +174,7 @@ async function hold({ port, token, watchers }: WatchOrder & { kind: "hold" }) {
       );
       held.push(connection);
       const streams = Math.min(STREAMS_OF_ONE_CONNECTION, watchers - from);
-      for (let stream = 0; stream < streams; stream += 1) watch(connection, token, {});
+      watch(connection, token, {}, { streams, fail });
     }
   });
   return { received: begun, wrong: 0, resumed: 0, latenciesMs: [] };

@@ -70,10 +70,13 @@ async function measureMany(
   const { port, server } = service;
   const before = await server.memory();
   await load.order({ kind: "hold", port, token, watchers: WATCHERS });
+  context.progress(`${WATCHERS} watchers held`);
   const after = await server.memory();
   const eventsEach = Math.round((context.size.durationMs / 1_000) * EVENTS_PER_SECOND);
   const cpuBefore = server.cpuSeconds();
   const listening = load.order({ kind: "listen", port, token, eventsEach });
+  // The order must have come before the first event does.
+  await pause(1_000);
   await writeSteadily(url, eventsEach);
   const heard = await listening;
   const cpu = (server.cpuSeconds() - cpuBefore) / (heard.elapsedMs / 1_000);

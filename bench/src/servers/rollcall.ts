@@ -19,12 +19,13 @@ export async function startService(
   context: BenchContext,
   service: "registry" | "health",
   databaseUrl: string,
+  flags: readonly string[] = [],
 ): Promise<RunningService> {
   const ports = await freePorts();
   const port = service === "health" ? ports.agents : ports.api;
   const server = await ServerProcess.start({
     program: ROLLCALL_PROGRAM,
-    args: ["serve", service, ...portFlags(ports, service === "health")],
+    args: ["serve", service, ...portFlags(ports, service === "health"), ...flags],
     env: { DATABASE_URL: databaseUrl },
     port,
     logFile: join(context.directory, `${service}.log`),

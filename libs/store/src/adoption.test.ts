@@ -35,7 +35,7 @@ function take(instance: string) {
 async function connect(replicaId: string, ...ids: string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
   const machine = { bootId: "b", machineFingerprint: "f", address: "a:1" };
-  await store.transaction((tx) =>
+  await store.change((tx) =>
     openSessions(
       tx,
       ids.map((nodeId) => ({ nodeId, replicaId, ...machine })),

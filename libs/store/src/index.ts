@@ -48,6 +48,7 @@ export {
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
 export { advertise, type HealthReplica, listHealthReplicas, withdraw } from "./health-replicas.ts";
 export { keyOf, type NodeKey, ownersOfKeys, saveKey } from "./identities.ts";
+export { labelsOf } from "./labels.ts";
 export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 export {
   expireLease,
@@ -72,7 +73,6 @@ export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new
 export type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
 export { findNode, lockNamedNode } from "./node-reference.ts";
 export {
-  findNodeIds,
   getNode,
   getNodes,
   type InfoReport,

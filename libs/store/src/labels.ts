@@ -1,5 +1,5 @@
 import { effectiveLabels, type Label, type LabelTier } from "@rollcall/domain";
-import type { Tx } from "./store.ts";
+import type { Db, Tx } from "./store.ts";
 
 /** Replace the labels of one tier of a node whose row the transaction has locked, and mark anew which labels count. */
 export async function replaceLabels(
@@ -38,4 +38,25 @@ function isSame(before: readonly Label[], after: readonly Label[]): boolean {
   if (before.length !== after.length) return false;
   const values = new Map(before.map((label) => [label.key, label.value]));
   return after.every((label) => values.get(label.key) === label.value);
+}
+
+/** The labels in effect of each of these nodes, by node id; nodes without labels are left out. */
+export async function labelsOf(
+  db: Db,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, readonly Label[]>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("node_labels")
+    .select(["node_id", "key", "value", "tier"])
+    .where("node_id", "in", ids)
+    .where("effective", "=", true)
+    .execute();
+  const labels = new Map<string, Label[]>();
+  for (const { node_id: nodeId, key, value, tier } of rows) {
+    const known = labels.get(nodeId);
+    if (known === undefined) labels.set(nodeId, [{ key, value, tier }]);
+    else known.push({ key, value, tier });
+  }
+  return labels;
 }

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { describeError } from "@rollcall/runtime";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
 import { findNode, lockNamedNode } from "./node-reference.ts";
 
 let database: TestDatabase;
@@ -14,10 +13,6 @@ const WAYS = {
   findNode: (ref: string) => findNode(database.store.db, ref),
   lockNamedNode: (ref: string) => database.store.transaction((tx) => lockNamedNode(tx, ref)),
 };
-
-async function refusalOf(call: Promise<unknown>) {
-  return call.then(() => ({ reason: "none", metadata: {} }), describeError);
-}
 
 describe.each(Object.entries(WAYS))("%s()", (_, find) => {
   it.each([

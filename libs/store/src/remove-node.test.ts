@@ -22,9 +22,10 @@ const OPERATOR = { actor: "token:t", reason: "OPERATOR_DELETED" };
 
 async function hello(nodeId: string): Promise<number> {
   const identity = { bootId: "b", machineFingerprint: "f", address: "127.0.0.1:1" };
-  const [opening] = await store.transaction((tx) =>
+  const { result } = await store.change((tx) =>
     openSessions(tx, [{ nodeId, replicaId: "r", ...identity }]),
   );
+  const [opening] = result;
   return opening?.outcome === "OPENED" ? opening.epoch : -1;
 }
 

@@ -29,8 +29,8 @@ function helloOf(nodeId: string, replicaId = "replica-1"): SessionHello {
   return { nodeId, replicaId, ...machine, address: "10.0.0.1:4711" };
 }
 
-function open(...hellos: SessionHello[]): Promise<readonly SessionOpening[]> {
-  return store.transaction((tx) => openSessions(tx, hellos));
+async function open(...hellos: SessionHello[]): Promise<readonly SessionOpening[]> {
+  return (await store.change((tx) => openSessions(tx, hellos))).result;
 }
 
 async function eventsSince(after: bigint) {

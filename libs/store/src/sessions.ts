@@ -5,9 +5,10 @@ import {
   connectionEvent,
   type Health,
   type Membership,
+  type NewEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { appendEvents } from "./events.ts";
+import type { Change } from "./change.ts";
 import { toConnection, toHealth, toMembership } from "./node-record.ts";
 import { inRounds } from "./rounds.ts";
 import type { Db, Tx } from "./store.ts";
@@ -67,15 +68,15 @@ export interface HeldNode {
 }
 
 /**
- * Open a session for each hello: the next epoch, CONNECTED, and an event for those that were not. Appends events, so it is
- * the last write of its transaction. One answer for each hello, in their order; two of one node get two epochs.
+ * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not.
+ * One answer for each hello, in their order; two of one node get two epochs.
  */
 export async function openSessions(
   tx: Tx,
   hellos: readonly SessionHello[],
-): Promise<readonly SessionOpening[]> {
+): Promise<Change<readonly SessionOpening[]>> {
   const openings = new Map<SessionHello, SessionOpening>();
-  const events = [];
+  const events: NewEvent[] = [];
   for (const round of inRounds(hellos, (hello) => hello.nodeId)) {
     const rows = await openRound(tx, round);
     const byNode = new Map(rows.map((row) => [row.node_id, row]));
@@ -91,8 +92,7 @@ export async function openSessions(
       }
     }
   }
-  await appendEvents(tx, events);
-  return hellos.flatMap((hello) => openings.get(hello) ?? []);
+  return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
 
 /** The compute nodes whose session belongs to this replica, in order of id. */

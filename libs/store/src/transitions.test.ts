@@ -30,7 +30,7 @@ afterAll(async () => {
 async function connect(...ids: string[]): Promise<void> {
   for (const id of ids) await addNode(store, id);
   const machine = { bootId: "b", machineFingerprint: "f", address: "a:1" };
-  await store.transaction((tx) =>
+  await store.change((tx) =>
     openSessions(
       tx,
       ids.map((nodeId) => ({ nodeId, replicaId: REPLICA, ...machine })),
@@ -130,7 +130,7 @@ describe("writeTransitions()", () => {
       const before = await currentRevision(store.db);
       const [held] = await Promise.all([
         writeTransitions(store, REPLICA, [{ nodeId: id, epoch: 1, connection: BROKEN }]),
-        store.transaction((tx) =>
+        store.change((tx) =>
           openSessions(tx, [{ nodeId: id, replicaId: "replica-2", ...machine }]),
         ),
       ]);

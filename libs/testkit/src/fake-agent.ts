@@ -52,7 +52,7 @@ export interface FakeAgentOptions {
 }
 
 /** How long anything awaited from a server may take. */
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 
 /**
  * An agent that does exactly what a test tells it, frame by frame, with a real key and over a real connection. Each

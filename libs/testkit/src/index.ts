@@ -9,6 +9,7 @@ export {
   type StreamEnd,
 } from "./fake-agent.ts";
 export { createGate, type Gate } from "./gate.ts";
+export { refusalOf } from "./refusal-of.ts";
 export { seededRandom } from "./seeded-random.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions } from "./test-nodes.ts";

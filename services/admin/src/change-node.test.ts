@@ -2,9 +2,8 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { getNode } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { addNode, eventsOf } from "./testing/record.ts";
-import { refusalOf } from "./testing/refusal-of.ts";
 import { createToken, type Rig, startRig } from "./testing/rig.ts";
 
 type Verb = (request: {

@@ -4,7 +4,6 @@ import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { CommandSource } from "@rollcall/domain";
 import { actorOf, callerOf, checkTexts, refusalError, refuse } from "@rollcall/runtime";
 import {
-  appendEvents,
   firstAnswer,
   getNode,
   lockNamedNode,
@@ -48,9 +47,9 @@ export async function changeNode({ store, clock }: AdminDeps, verb: NodeVerb): P
   const actor = actorOf(callerOf(verb.context));
   const by: CommandSource = { actor, message: request.reason, atMs: clock.wallMs() };
   const key = requestKeyOf(verb, actor);
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const first = key === null ? null : await firstAnswer(tx, key);
-    if (first !== null) return fromBinary(NodeSchema, first);
+    if (first !== null) return { result: fromBinary(NodeSchema, first), events: [] };
     const node = await lockNamedNode(tx, request.node);
     checkEtag(node, request.etag);
     const decision = decide(node, by);
@@ -58,9 +57,9 @@ export async function changeNode({ store, clock }: AdminDeps, verb: NodeVerb): P
     if (!decision.ok) throw refusalError(decision.refusal, node.id);
     const answer = nodeToProto(await save(tx, node, decision.change, by));
     if (key !== null) await saveAnswer(tx, key, toBinary(NodeSchema, answer));
-    await appendEvents(tx, [decision.event]);
-    return answer;
+    return { result: answer, events: [decision.event] };
   });
+  return result;
 }
 
 function requestKeyOf({ method, request }: NodeVerb, caller: string): RequestKey | null {

@@ -92,7 +92,7 @@ describe("createApp()", () => {
     await register(store, crowd);
     const streams = await joinAll(replica, crowd);
     await reportAll(streams);
-    await eventually(() => expect(replica.app.replica.sessions).toBe(1_000));
+    await eventually(() => expect(replica.app.replica.nodes.sessions).toBe(1_000));
     await settled();
     const before = await rowVersions();
     for (let round = 0; round < 3; round++) await reportAll(streams);

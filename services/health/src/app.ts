@@ -1,29 +1,13 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import {
-  createRequestValidator,
-  type GrpcRoute,
-  type PolicyTable,
-  type ReadyReport,
-  type Task,
-} from "@rollcall/runtime";
-import { currentRevision, withdraw } from "@rollcall/store";
-import { policyOf } from "./config.ts";
+import type { GrpcRoute, PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
+import { withdraw } from "@rollcall/store";
 import type { HealthDeps } from "./deps.ts";
-import { createHealthMetrics, type HealthMetrics } from "./metrics.ts";
-import { InfoWriter } from "./record/info-writer.ts";
-import { TransitionWriter } from "./record/transition-writer.ts";
-import { Replica } from "./replica/replica.ts";
+import { createParts } from "./parts.ts";
+import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
-import { HelloDesk } from "./stream/hello-desk.ts";
-import { DEFAULT_STREAM_LIMITS } from "./stream/stream-host.ts";
-import { adoptOrphansTask, OrphanAdopter } from "./tasks/adopt-orphans.ts";
-import { Advertiser, advertiseTask, type Endpoints } from "./tasks/advertise.ts";
-import { judgeSilenceTask } from "./tasks/judge-silence.ts";
-import { LabelPusher, pushLabelsTask } from "./tasks/push-labels.ts";
-import { writeNodeInfoTask } from "./tasks/write-node-info.ts";
-import { writeTransitionsTask } from "./tasks/write-transitions.ts";
+import type { Endpoints } from "./tasks/advertise.ts";
 
 /** Health, ready to be put behind its two ports. */
 export interface HealthApp {
@@ -53,12 +37,10 @@ export interface HealthApp {
 }
 
 const CLOSE_WITHIN_MS = 5_000;
-const CATCH_UP_WITHIN_MS = 5_000;
 
 /** Create health: who is well. */
 export function createApp(deps: HealthDeps): HealthApp {
-  const parts = createParts(deps);
-  const { replica, desk, transitions, tasks, adoption, advertisement, advertiser } = parts;
+  const { replica, desk, host, work } = createParts(deps);
   const { clock, log, store } = deps;
   const stopFollowing = deps.feed.subscribe((events) => {
     desk.observe(events);
@@ -68,25 +50,21 @@ export function createApp(deps: HealthDeps): HealthApp {
     routes: createRoutes({ store, replica, clock, log }),
     services: SERVICES,
     policies: POLICIES,
-    agentRoutes: createAgentRoutes(parts.host),
-    tasks,
+    agentRoutes: createAgentRoutes(host),
+    tasks: work.tasks,
     replica,
     ready: () => ({ agents: readiness(replica) }),
     onLeaseHeld: () => {
       replica.leaseHeld();
-      adoption.call();
-      advertiser.repeat();
-      advertisement.call();
+      work.adopt();
+      work.advertiseAgain();
     },
     onLeaseDoubt: ({ sinceMs }) => replica.leaseDoubted(sinceMs),
-    advertise: (endpoints) => {
-      advertiser.set(endpoints);
-      advertisement.call();
-    },
+    advertise: (endpoints) => work.advertise(endpoints),
     close: async () => {
       replica.close();
       await within(deps, CLOSE_WITHIN_MS, async () => {
-        await transitions.flush();
+        await work.transitions.flush();
         await withdraw(store.db, deps.instance);
       });
       stopFollowing();
@@ -94,81 +72,8 @@ export function createApp(deps: HealthDeps): HealthApp {
   };
 }
 
-function createParts(deps: HealthDeps) {
-  const { store, clock, log, config } = deps;
-  const random = deps.random ?? Math.random;
-  const policy = policyOf(config);
-  const tickMs = config["Orchestrator.NodeManager.DetectorTick"];
-  const validator = createRequestValidator();
-  const metrics: HealthMetrics = createHealthMetrics(deps.metrics, () => ({
-    sessions: replica.sessions,
-    nodes: replica.size,
-    beats: replica.beats,
-    hellosQueued: desk.queued,
-    transitionsQueued: transitions.queued,
-  }));
-  const replica = new Replica({
-    instance: deps.instance,
-    clock,
-    policy,
-    tickMs,
-    random,
-    metrics,
-    onChanged: (node) => {
-      transitions.add(node);
-      writing.call();
-    },
-    onLabelsChanged: (node) => {
-      labels.add(node);
-      pushing.call();
-    },
-  });
-  const isOpening = (nodeId: string) => desk.isOpening(nodeId);
-  const catchUp = async () => {
-    const revision = await currentRevision(store.db);
-    await deps.feed.caughtUpTo(revision, AbortSignal.timeout(CATCH_UP_WITHIN_MS));
-  };
-  const transitions = new TransitionWriter({ store, replica, metrics, isOpening, catchUp });
-  const infos = new InfoWriter({ store, replica, validator, onQueued: () => informing.call() });
-  const labels = new LabelPusher(store, policy);
-  const adoptionOptions = { store, replica, isOpening, clock, log, random };
-  const adopter = new OrphanAdopter(adoptionOptions);
-  const advertiser = new Advertiser(store, deps.instance);
-  const desk = new HelloDesk({
-    store,
-    replica,
-    policy,
-    validator,
-    metrics,
-    log,
-    clock,
-    random,
-    maxQueued: config["Health.HelloQueue"],
-    onUncertain: () => adopter.doubt(),
-  });
-  const loops = { clock, log, random };
-  const writing = writeTransitionsTask(transitions, loops);
-  const informing = writeNodeInfoTask(infos, loops);
-  const pushing = pushLabelsTask(labels, loops);
-  const adoption = adoptOrphansTask(adopter, adoptionOptions);
-  const advertisement = advertiseTask(advertiser, loops);
-  const judging = judgeSilenceTask({ replica, clock, tickMs });
-  const host = {
-    replica,
-    clock,
-    log,
-    limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
-    onBeat: deps.onBeat ?? null,
-    clusterId: () => store.clusterId(),
-    onHello: desk.submit.bind(desk),
-    onNodeInfo: infos.submit.bind(infos),
-  };
-  const tasks = [judging, writing, informing, pushing, adoption, advertisement];
-  return { replica, desk, transitions, host, tasks, adoption, advertisement, advertiser };
-}
-
 function readiness(replica: Replica): ReadyReport[string] {
-  if (replica.mayOpen) return { ok: true, message: `${replica.sessions} agents connected` };
+  if (replica.mayOpen) return { ok: true, message: `${replica.nodes.sessions} agents connected` };
   if (replica.isClosing) return { ok: false, message: "the process is ending" };
   return { ok: false, message: "the lease is not held for certain" };
 }

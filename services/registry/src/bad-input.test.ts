@@ -17,27 +17,41 @@ afterAll(async () => {
   await rig.close();
 });
 
-/** Post bytes as they are; the Connect protocol's error. */
+/** Post bytes as they are, in an envelope where the method streams; the Connect protocol's error. */
 async function post(
   method: (typeof METHODS)[number],
   body: string | Uint8Array<ArrayBuffer>,
-  contentType: string,
+  codec: "json" | "proto",
 ): Promise<{ readonly code: string; readonly text: string }> {
+  const streams = method.methodKind !== "unary";
   const url = `${rig.baseUrl}/${method.parent.typeName}/${method.name}`;
-  const headers = { "content-type": contentType, authorization: `Bearer ${rig.token}` };
-  const response = await fetch(url, { method: "POST", headers, body });
-  const text = await response.text();
-  return { code: (JSON.parse(text) as { code: string }).code, text };
+  const headers = {
+    "content-type": streams ? `application/connect+${codec}` : `application/${codec}`,
+    authorization: `Bearer ${rig.token}`,
+  };
+  const bytes = Buffer.from(body);
+  const sent = streams ? envelope(bytes) : bytes;
+  const response = await fetch(url, { method: "POST", headers, body: new Uint8Array(sent) });
+  const answer = Buffer.from(await response.arrayBuffer());
+  const text = (streams ? answer.subarray(ENVELOPE_BYTES) : answer).toString();
+  const parsed = JSON.parse(text) as { code: string } | { error: { code: string } };
+  return { code: "error" in parsed ? parsed.error.code : parsed.code, text };
 }
 
-const JSON_TYPE = "application/json";
-const PROTO_TYPE = "application/proto";
+/** A flag byte and a length before each message of a stream. */
+const ENVELOPE_BYTES = 5;
+
+function envelope(message: Buffer): Buffer {
+  const header = Buffer.alloc(ENVELOPE_BYTES);
+  header.writeUInt32BE(message.length, 1);
+  return Buffer.concat([header, message]);
+}
 
 describe.each(METHODS)("$name", (method) => {
   it("should refuse garbage bytes", async () => {
     // A field of length 127 that is not there.
     const garbage = new Uint8Array([0x0a, 0x7f, 0x00]);
-    const { code, text } = await post(method, garbage, PROTO_TYPE);
+    const { code, text } = await post(method, garbage, "proto");
     expect([code, text]).toEqual([
       "invalid_argument",
       expect.stringContaining("MALFORMED_MESSAGE"),
@@ -45,7 +59,7 @@ describe.each(METHODS)("$name", (method) => {
   });
 
   it("should refuse what is no JSON", async () => {
-    const { code, text } = await post(method, "{]", JSON_TYPE);
+    const { code, text } = await post(method, "{]", "json");
     expect([code, text]).toEqual([
       "invalid_argument",
       expect.stringContaining("MALFORMED_MESSAGE"),
@@ -54,7 +68,7 @@ describe.each(METHODS)("$name", (method) => {
 
   it("should refuse a message above 1 MiB", async () => {
     const large = new Uint8Array(1_048_577);
-    const { code, text } = await post(method, large, PROTO_TYPE);
+    const { code, text } = await post(method, large, "proto");
     expect([code, text]).toEqual([
       "resource_exhausted",
       expect.stringContaining("MESSAGE_TOO_LARGE"),
@@ -67,7 +81,7 @@ describe("a half of a surrogate pair", () => {
     const registerNode = METHODS.find(({ name }) => name === "RegisterNode");
     if (registerNode === undefined) throw new Error("there is no RegisterNode");
     const request = `{"nodeId":"x","info":{"hostname":"\\ud800"}}`;
-    const { code } = await post(registerNode, request, JSON_TYPE);
+    const { code } = await post(registerNode, request, "json");
     expect(code).toBe("invalid_argument");
   });
 });

@@ -6,6 +6,7 @@ export const REGISTRY_KEYS = defineKeys({
     schema: bool(),
     default: false,
     doc: "Whether a node that registers for the first time waits for an operator's approval. Without it, it is approved at once. Nodes that are known keep what was decided about them.",
+    aliases: ["Node.Requester.ManualNodeApproval"],
     flag: "manual-approval",
   },
   "Registry.RegistrationQueue": {

@@ -28,6 +28,7 @@ export interface EventListing {
 export function parseEventListing(request: ListEventsRequest, logId: string): EventListing {
   const filter = parseEventFilter(request);
   const times = parseTimes(request);
+  // biome-ignore lint/complexity/useMathMinMax: Math.min() takes no bigints.
   const firstAfter = request.afterRevision > LAST_REVISION ? LAST_REVISION : request.afterRevision;
   const { types = [], subject = "", actor = "" } = filter;
   return {

@@ -55,11 +55,16 @@ async function reported(shell: Shell, run: () => Promise<number>): Promise<numbe
   try {
     return await run();
   } catch (error) {
-    const known = error instanceof UsageError || error instanceof Failure;
+    const known = error instanceof UsageError || error instanceof Failure || isOfTheSystem(error);
     const text = known ? error.message : error instanceof Error ? error.stack : String(error);
     shell.err.write(`${text}\n`);
     return error instanceof UsageError ? MISUSED : FAILED;
   } finally {
     clearInterval(alive);
   }
+}
+
+/** Such as a directory that this user may not write: its text says it all, and a stack would bury it. */
+function isOfTheSystem(error: unknown): error is Error {
+  return error instanceof Error && "syscall" in error;
 }

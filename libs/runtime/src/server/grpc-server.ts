@@ -7,6 +7,7 @@ import type { MetricsRegistry } from "../metrics.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
+import { listeningError } from "./listening-error.ts";
 import { MESSAGE_LIMIT_BYTES, type RunningServer } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
 
@@ -49,7 +50,9 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
     server.addService(toGrpcService(route.service), route.handlers);
   }
   logTroubles(log);
-  const port = await bind(server, targetOf(host, options.port));
+  const port = await bind(server, targetOf(host, options.port)).catch((error: unknown) => {
+    throw listeningError(error, host, options.port);
+  });
   for (const name of names) serving.set(name, "SERVING");
   return {
     host,

@@ -2,6 +2,7 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
+import { listeningError } from "./listening-error.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 export interface PolyglotOptions {
@@ -66,7 +67,7 @@ export class PolyglotListener {
       await once(listener.#net, "listening");
     } catch (error) {
       listener.destroy();
-      throw error;
+      throw listeningError(error, options.host, options.port);
     }
     // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
     listener.#net.on("error", () => {});

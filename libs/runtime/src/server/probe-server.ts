@@ -4,6 +4,7 @@ import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
+import { listeningError } from "./listening-error.ts";
 import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
 import type { RunningServer } from "./server-options.ts";
 
@@ -52,7 +53,9 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
   });
   server.maxConnections = MAX_CONNECTIONS;
   server.listen(options.port, options.host);
-  await once(server, "listening");
+  await once(server, "listening").catch((error: unknown) => {
+    throw listeningError(error, options.host, options.port);
+  });
   const address = server.address();
   return {
     host: options.host,

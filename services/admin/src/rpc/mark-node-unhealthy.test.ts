@@ -1,9 +1,8 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { addNode, addOrchestrator, eventsOf, observe } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 let rig: Rig;

@@ -1,6 +1,5 @@
 import { decideMembership, type HealthState, type MembershipState } from "@rollcall/domain";
 import {
-  appendEvents,
   insertNode,
   joinAsOrchestrator,
   openSessions,
@@ -47,16 +46,18 @@ export async function addOrchestrator(store: Store, nodeId: string, lost = false
     address: "127.0.0.1:7710",
   });
   if (!lost) return;
-  await store.transaction(async (tx) => {
-    await appendEvents(tx, await orchestratorLost(tx, { instance, signal: "goodbye", actor: "x" }));
-  });
+  await store.change(async (tx) => ({
+    result: null,
+    events: await orchestratorLost(tx, { instance, signal: "goodbye", actor: "x" }),
+  }));
 }
 
 /** Have a health replica hold a node's stream and find it so. */
 export async function observe(store: Store, nodeId: string, health: HealthState): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
-  const [session] = await store.transaction((tx) => openSessions(tx, [{ nodeId, ...origin }]));
+  const { result } = await store.change((tx) => openSessions(tx, [{ nodeId, ...origin }]));
+  const [session] = result;
   if (session?.outcome !== "OPENED") throw new Error("no session was opened");
   const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };
   await writeTransitions(store, replicaId, [{ nodeId, epoch: session.epoch, health: state }]);

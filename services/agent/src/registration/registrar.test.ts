@@ -1,3 +1,4 @@
+import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { describeError, generateKeyPair, refuse } from "@rollcall/runtime/client";
@@ -51,6 +52,29 @@ describe("createRegistrar()", () => {
   it("should give no reason for a registry that is not there", async () => {
     const error = await register(1).catch((it: unknown) => it);
     expect(describeError(error).reason).toBeUndefined();
+  });
+
+  it("should outlive whatever answers there without speaking HTTP/2", async () => {
+    const uncaught: unknown[] = [];
+    const other = createHttpServer((_, response) => response.writeHead(404).end("not found"));
+    silent = other;
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    const address = other.address();
+    const port = typeof address === "object" && address ? address.port : 0;
+    const note = (error: unknown) => uncaught.push(error);
+    process.on("uncaughtException", note);
+    try {
+      for (let attempt = 0; attempt < 5; attempt += 1) {
+        await expect(register(port)).rejects.toThrow();
+      }
+      // The session's own error comes when its socket has closed.
+      other.closeAllConnections();
+      await new Promise((resolve) => other.close(resolve));
+      await new Promise(setImmediate);
+    } finally {
+      process.off("uncaughtException", note);
+    }
+    expect(uncaught).toEqual([]);
   });
 
   it("should leave when it is told to, whatever the registry does", async () => {

@@ -42,7 +42,7 @@ export function createRegistrar(server: Address): Registrar {
   const baseUrl = `http://${formatAddress(server)}`;
   return {
     register: async (registration, signal) => {
-      const sessionManager = new Http2SessionManager(baseUrl);
+      const sessionManager = new QuietSessionManager(baseUrl);
       try {
         const transport = createGrpcTransport({ baseUrl, sessionManager });
         return await registerOver(createClient(RegistryService, transport), registration, {
@@ -57,6 +57,22 @@ export function createRegistrar(server: Address): Registrar {
     resolve: (endpoints) => resolveEndpoints(endpoints, server),
   };
 }
+
+/**
+ * A session that breaks fails its calls first and raises its own error some ticks later, when the manager that was aborted in
+ * between listens no more: whatever answers at the registry's address without speaking HTTP/2 would end the process.
+ */
+class QuietSessionManager extends Http2SessionManager {
+  override async request(...args: Parameters<Http2SessionManager["request"]>) {
+    const stream = await super.request(...args);
+    // One listener a session is enough, and a session carries two calls.
+    stream.session?.off("error", ignore).on("error", ignore);
+    return stream;
+  }
+}
+
+/** The call that failed tells the same. */
+function ignore(): void {}
 
 async function registerOver(
   client: ReturnType<typeof createClient<typeof RegistryService>>,

@@ -68,8 +68,10 @@ describe("describeFailure()", () => {
       desc: BadRequestSchema,
       value: { fieldViolations: [{ field: "page_token", description: "begin again" }] },
     };
-    const error = new ConnectError("begin again", Code.InvalidArgument, undefined, [violations]);
-    expect(describeIt(error)).toBe("begin again");
+    for (const text of ["begin again", "invalid request: page_token: begin again"]) {
+      const error = new ConnectError(text, Code.InvalidArgument, undefined, [violations]);
+      expect(describeIt(error)).toBe(text);
+    }
   });
 
   it("should say where a token is looked for", () => {

@@ -75,8 +75,8 @@ function violationsOf(failure: ConnectError): string[] {
     failure
       .findDetails(BadRequestSchema)
       .flatMap((details) => details.fieldViolations)
-      // One violation alone is often the message itself.
-      .filter(({ description }) => description !== failure.rawMessage)
+      // One violation alone is often the message itself, or its end.
+      .filter(({ description }) => !failure.rawMessage.endsWith(description))
       .map(({ field, description }) => `  ${field}: ${description}`)
   );
 }

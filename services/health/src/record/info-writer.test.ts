@@ -125,6 +125,6 @@ describe("NodeInfo", () => {
     say(stream, { hostname: "h" });
     await command(database.store, "gone", "delete");
     await stream.end();
-    await eventually(() => expect(replica.app.replica.find("gone")).toBeUndefined());
+    await eventually(() => expect(replica.app.replica.nodes.find("gone")).toBeUndefined());
   });
 });

@@ -2,7 +2,7 @@ import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
 import { type RequestValidator, refuse, refuseFields } from "@rollcall/runtime";
-import { appendEvents, lockNode, type Store, saveInfo, type Tx } from "@rollcall/store";
+import { type Change, lockNode, type Store, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -20,6 +20,7 @@ const MOST_INFO_BYTES = 262_144;
 /** Reports that wait for the record. One more is dropped: its agent sends it again at its interval. */
 const MOST_QUEUED = 2_000;
 const WRITES_AT_A_TIME = 8;
+const IGNORED: Change<boolean> = { result: false, events: [] };
 
 /** Writes what nodes say about themselves, each only when it says something new. */
 export class InfoWriter {
@@ -71,19 +72,19 @@ export class InfoWriter {
 
   async #write(node: HeldNode, report: NodeInfoRecord): Promise<void> {
     const { store } = this.#options;
-    const isKept = await store.transaction((tx) => this.#save(tx, node, report));
+    const { result: isKept } = await store.change((tx) => this.#save(tx, node, report));
     if (isKept) node.infoDigest = report.digest;
     // A newer one may have come meanwhile.
     if (this.#queue.get(node) === report) this.#queue.delete(node);
   }
 
   /** Whether the record has the report now. One that came on a fenced stream, or from a node that was rejected, has no effect. */
-  async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<boolean> {
+  async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<Change<boolean>> {
     const record = await lockNode(tx, node.id);
-    if (record === null || record.membership.state === "REJECTED") return false;
+    if (record === null || record.membership.state === "REJECTED") return IGNORED;
     const { epoch, replicaId } = record.session;
-    if (epoch !== node.epoch || replicaId !== this.#options.replica.instance) return false;
-    if (await saveInfo(tx, node.id, report)) await appendEvents(tx, nodeInfoEvents(record, report));
-    return true;
+    if (epoch !== node.epoch || replicaId !== this.#options.replica.instance) return IGNORED;
+    const isNew = await saveInfo(tx, node.id, report);
+    return { result: true, events: isNew ? nodeInfoEvents(record, report) : [] };
   }
 }

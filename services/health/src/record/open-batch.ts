@@ -1,12 +1,6 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { connectionEvent, type NewEvent } from "@rollcall/domain";
-import {
-  appendEvents,
-  openSessions,
-  type SessionHello,
-  type SessionOpening,
-  type Store,
-} from "@rollcall/store";
+import { openSessions, type SessionHello, type SessionOpening, type Store } from "@rollcall/store";
 import type { Replica } from "../replica/replica.ts";
 import { toText } from "../stream/hello-fields.ts";
 
@@ -18,17 +12,17 @@ export interface VerifiedHello {
 }
 
 /** Take the next epoch for each of these nodes, in one transaction. One answer for each, in their order. */
-export function openBatch(
+export async function openBatch(
   store: Store,
   replica: Replica,
   hellos: readonly VerifiedHello[],
 ): Promise<readonly SessionOpening[]> {
   const sessions = hellos.map((it) => toSession(it, replica.instance));
-  return store.transaction(async (tx) => {
-    const openings = await openSessions(tx, sessions);
-    await appendEvents(tx, eventsOfMoves(openings, replica));
-    return openings;
+  const { result } = await store.change(async (tx) => {
+    const { result: openings, events } = await openSessions(tx, sessions);
+    return { result: openings, events: [...events, ...eventsOfMoves(openings, replica)] };
   });
+  return result;
 }
 
 /** A node that comes from another replica without having left it: that one learns from this event that it is fenced. */

@@ -59,9 +59,9 @@ describe("the record away", () => {
       await steady.stream.beatAcknowledged();
       await replica.pass(1_000);
     }
-    expect(replica.app.replica.find("silent")?.health.state).toBe("UNHEALTHY");
-    expect(replica.app.replica.find("flapping")?.connection.state).toBe("DISCONNECTED");
-    expect(replica.app.replica.find("steady")?.health.state).toBe("HEALTHY");
+    expect(replica.app.replica.nodes.find("silent")?.health.state).toBe("UNHEALTHY");
+    expect(replica.app.replica.nodes.find("flapping")?.connection.state).toBe("DISCONNECTED");
+    expect(replica.app.replica.nodes.find("steady")?.health.state).toBe("HEALTHY");
     steady.stream.send({ case: "nodeInfo", value: { hostname: "steady", cpu: { threads: 3 } } });
     await steady.stream.beatAcknowledged();
     await postgres.start();
@@ -88,7 +88,7 @@ describe("the record away", () => {
     await postgres.stop();
     stream.breakConnection();
     await eventually(() => {
-      expect(replica.app.replica.find("passing")?.connection.state).toBe("DISCONNECTED");
+      expect(replica.app.replica.nodes.find("passing")?.connection.state).toBe("DISCONNECTED");
     });
     const away = agent.open(replica.address);
     await away.hello();

@@ -106,6 +106,6 @@ export class TransitionWriter {
   }
 
   #isHeld(node: HeldNode): boolean {
-    return this.#options.replica.find(node.id) === node;
+    return this.#options.replica.nodes.find(node.id) === node;
   }
 }

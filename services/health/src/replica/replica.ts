@@ -20,6 +20,7 @@ import {
   superseded,
 } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
+import { HeldNodes } from "./held-nodes.ts";
 import { SampleRing } from "./sample-ring.ts";
 import { Silence, type SilenceOptions } from "./silence.ts";
 
@@ -43,13 +44,12 @@ export interface ReplicaOptions extends SilenceOptions {
 export class Replica {
   readonly instance: string;
   readonly silence: Silence;
+  readonly nodes = new HeldNodes();
   /** How it signs what it observes: "replica:<instance>". */
   readonly #actor: string;
   readonly #options: ReplicaOptions;
-  readonly #nodes = new Map<string, HeldNode>();
   #isLeaseHeld = false;
   #isClosing = false;
-  #sessions = 0;
   #beats = 0;
 
   constructor(options: ReplicaOptions) {
@@ -57,16 +57,6 @@ export class Replica {
     this.instance = options.instance;
     this.#actor = `replica:${options.instance}`;
     this.silence = new Silence(options);
-  }
-
-  /** How many nodes it holds, with and without a stream. */
-  get size(): number {
-    return this.#nodes.size;
-  }
-
-  /** How many of them have an open stream. */
-  get sessions(): number {
-    return this.#sessions;
   }
 
   /** Heartbeats that took effect so far. */
@@ -82,14 +72,6 @@ export class Replica {
   /** Whether the end has begun. */
   get isClosing(): boolean {
     return this.#isClosing;
-  }
-
-  find(nodeId: string): HeldNode | undefined {
-    return this.#nodes.get(nodeId);
-  }
-
-  nodes(): IterableIterator<HeldNode> {
-    return this.#nodes.values();
   }
 
   /** The lease is held: take hellos, and judge again. All the time of a doubt is granted to every node. */
@@ -116,9 +98,8 @@ export class Replica {
     hello: { readonly wishedHeartbeatMs: number | null; readonly publicKey: Uint8Array },
   ): HeldNode {
     const connection = this.openedConnection();
-    const node = this.#nodes.get(opening.nodeId) ?? this.#hold({ ...opening, connection });
-    node.stream?.leave(superseded(node.id, this.#options.random));
-    this.#setStream(node, stream);
+    const node = this.#current(opening) ?? this.#hold({ ...opening, connection });
+    this.nodes.setStream(node, stream)?.leave(superseded(node.id, this.#options.random));
     node.epoch = opening.epoch;
     node.asOfRevision = opening.revision;
     node.membership = opening.membership;
@@ -138,7 +119,7 @@ export class Replica {
   /** Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as they are. */
   adopt(rows: readonly RecordedNode[], asOfRevision: bigint): void {
     for (const row of rows) {
-      const held = this.#nodes.get(row.nodeId);
+      const held = this.nodes.find(row.nodeId);
       if (held !== undefined && held.epoch >= row.epoch) continue;
       if (held !== undefined) this.notOurs(held);
       const node = this.#hold(row);
@@ -178,7 +159,7 @@ export class Replica {
   /** The agent stops on purpose. */
   goodbye(node: HeldNode, stream: NodeStream, reason: string): void {
     if (node.stream !== stream) return;
-    this.#setStream(node, null);
+    this.nodes.takeStream(node);
     Object.assign(node, statesAfterGoodbye(this.#now(), reason));
     this.silence.declare(node, node.health.state);
     this.#options.onChanged(node);
@@ -187,7 +168,7 @@ export class Replica {
   /** A node's stream is gone, for whatever reason that its agent did not say. */
   broken(node: HeldNode, stream: NodeStream): void {
     if (node.stream !== stream) return;
-    this.#setStream(node, null);
+    this.nodes.takeStream(node);
     this.#disconnect(node);
   }
 
@@ -199,7 +180,7 @@ export class Replica {
   /** Follow what others did to the nodes that are held. */
   apply(events: readonly StoredEvent[]): void {
     for (const event of events) {
-      const node = this.#nodes.get(event.subject);
+      const node = this.nodes.find(event.subject);
       if (node !== undefined && event.revision > node.asOfRevision) this.#applyTo(node, event);
     }
   }
@@ -214,27 +195,33 @@ export class Replica {
     this.#isClosing = true;
     // From here on nobody can be heard, so nobody is judged.
     this.silence.suspend(this.#options.clock.nowMs());
-    const streams = this.#sessions;
-    for (const node of this.#nodes.values()) {
-      const { stream } = node;
-      this.#setStream(node, null);
-      stream?.leave(shuttingDown(streams, this.#options.random));
+    const streams = this.nodes.sessions;
+    for (const node of this.nodes.all()) {
+      this.nodes.takeStream(node)?.leave(shuttingDown(streams, this.#options.random));
     }
+  }
+
+  /** What is remembered of a node, unless another replica has held it since: then only the record knows how it fared. */
+  #current({ nodeId, epoch, previous }: OpenedSession): HeldNode | undefined {
+    const node = this.nodes.find(nodeId);
+    if (node === undefined) return undefined;
+    if (previous.replicaId === this.instance && epoch === node.epoch + 1) return node;
+    this.#lose(node, superseded(nodeId, this.#options.random));
+    return undefined;
   }
 
   #hold(row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">): HeldNode {
     const node = createHeldNode(row, (held) => this.silence.watch(held, held.health.state));
-    this.#nodes.set(node.id, node);
+    this.nodes.add(node);
     return node;
   }
 
   #declare({ watch, to, silentMs }: Due<HeldNode>): void {
     const node = watch.subject;
-    const { stream } = node;
     node.health = healthAfter({ kind: "silence", to, silentMs }, this.#now());
     this.#options.onChanged(node);
+    const stream = this.nodes.takeStream(node);
     if (stream === null) return;
-    this.#setStream(node, null);
     this.#disconnect(node, { reason: "STREAM_STALE", message: "its stream fell silent" });
     stream.leave(stale(node.id, silentMs));
   }
@@ -267,14 +254,14 @@ export class Replica {
   }
 
   #tellMembership(node: HeldNode, membership: Membership): void {
-    const { stream } = node;
     if (membership.state !== "REJECTED") {
-      stream?.sendMembership(membership);
-    } else if (stream !== null) {
-      this.#setStream(node, null);
-      this.#disconnect(node, { reason: "NODE_REJECTED", message: "the node was rejected" });
-      stream.leave(rejected(node.id, membership, this.#options.random));
+      node.stream?.sendMembership(membership);
+      return;
     }
+    const stream = this.nodes.takeStream(node);
+    if (stream === null) return;
+    this.#disconnect(node, { reason: "NODE_REJECTED", message: "the node was rejected" });
+    stream.leave(rejected(node.id, membership, this.#options.random));
   }
 
   /** @param why absent for a stream whose end nobody explained. */
@@ -283,17 +270,9 @@ export class Replica {
     this.#options.onChanged(node);
   }
 
-  #setStream(node: HeldNode, stream: NodeStream | null): void {
-    this.#sessions += Number(stream !== null) - Number(node.stream !== null);
-    node.stream = stream;
-  }
-
   #lose(node: HeldNode, farewell: Farewell): void {
-    const { stream } = node;
-    this.#setStream(node, null);
     this.silence.unwatch(node);
-    this.#nodes.delete(node.id);
-    stream?.leave(farewell);
+    this.nodes.remove(node)?.leave(farewell);
   }
 
   #now(): { readonly actor: string; readonly atMs: number } {

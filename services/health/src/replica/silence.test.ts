@@ -45,7 +45,7 @@ async function beating() {
   return { nodeId: agent.nodeId, agent, stream };
 }
 
-const detected = (nodeId: string) => replica.app.replica.find(nodeId)?.health.state;
+const detected = (nodeId: string) => replica.app.replica.nodes.find(nodeId)?.health.state;
 
 const expectRecorded = (nodeId: string, states: readonly string[]) =>
   eventually(async () => expect(await statesOf(database.store, nodeId)).toEqual(states));

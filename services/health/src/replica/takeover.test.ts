@@ -52,7 +52,7 @@ const expectRecorded = (nodeId: string, states: readonly string[]) =>
 
 const expectHeld = (replica: TestReplica, nodes: readonly FakeAgent[]) =>
   eventually(() => {
-    const held = nodes.filter(({ nodeId }) => replica.app.replica.find(nodeId) !== undefined);
+    const held = nodes.filter(({ nodeId }) => replica.app.replica.nodes.find(nodeId) !== undefined);
     expect(held).toHaveLength(nodes.length);
   });
 
@@ -68,7 +68,7 @@ describe("two replicas", () => {
     const newer = await agent.join(second.address);
     const { error } = await older.end();
     expect(error?.reason).toBe("SESSION_SUPERSEDED");
-    expect(first.app.replica.find("moved")).toBeUndefined();
+    expect(first.app.replica.nodes.find("moved")).toBeUndefined();
     await newer.beatAcknowledged();
     // What the first one would have concluded from the silence that followed is no longer its business.
     await first.pass(12_000);
@@ -94,7 +94,7 @@ describe("two replicas", () => {
       .where("node_id", "=", "stealthy")
       .execute();
     stream.breakConnection();
-    await eventually(() => expect(replica.app.replica.find("stealthy")).toBeUndefined());
+    await eventually(() => expect(replica.app.replica.nodes.find("stealthy")).toBeUndefined());
     expect(await statesOf(database.store, "stealthy")).toEqual(HEALTHY);
   });
 
@@ -112,7 +112,7 @@ describe("two replicas", () => {
     stream.send({ case: "nodeInfo", value: { hostname: "late" } });
     stream.send({ case: "goodbye", value: {} });
     await stream.end();
-    await eventually(() => expect(replica.app.replica.find("late")).toBeUndefined());
+    await eventually(() => expect(replica.app.replica.nodes.find("late")).toBeUndefined());
     expect((await recordOf(database.store, "late")).info).toBeNull();
     expect(await statesOf(database.store, "late")).toEqual(HEALTHY);
   });
@@ -128,7 +128,7 @@ describe("a replica that is lost", () => {
     // As long as the lease is there, nobody takes anything, whatever the time.
     await heir.pass(20_000);
     await heir.takeLease();
-    expect(heir.app.replica.find("heir1")).toBeUndefined();
+    expect(heir.app.replica.nodes.find("heir1")).toBeUndefined();
     await expire(database.store, lost);
     await heir.pass(2_100);
     await expectHeld(heir, crowd);
@@ -157,7 +157,7 @@ describe("a replica that is lost", () => {
     const heir = await startReplica();
     await expectHeld(heir, [ill, gone]);
     await heir.pass(8_800);
-    expect(heir.app.replica.find("ill")?.health.state).toBe("UNHEALTHY");
+    expect(heir.app.replica.nodes.find("ill")?.health.state).toBe("UNHEALTHY");
     await heir.pass(300);
     await expectRecorded("ill", ["DISCONNECTED STREAM_STALE", "UNKNOWN HEARTBEATS_MISSED"]);
   });
@@ -185,7 +185,7 @@ describe("a replica that is lost", () => {
     doubtful.app.onLeaseDoubt({ sinceMs: doubtful.clock.nowMs() });
     await expire(database.store, doubtful);
     await heir.pass(2_100);
-    await eventually(() => expect(heir.app.replica.find("doubted")).toBeDefined());
+    await eventually(() => expect(heir.app.replica.nodes.find("doubted")).toBeDefined());
     const { error } = await stream.end();
     expect(error?.reason).toBe("SESSION_SUPERSEDED");
     // It was not the agent's fault: no half minute of waiting.
@@ -193,7 +193,7 @@ describe("a replica that is lost", () => {
     await doubtful.takeLease();
     await (await agent.join(doubtful.address)).beatAcknowledged();
     await expectRecorded("doubted", HEALTHY);
-    await eventually(() => expect(heir.app.replica.find("doubted")).toBeUndefined());
+    await eventually(() => expect(heir.app.replica.nodes.find("doubted")).toBeUndefined());
   });
 });
 

@@ -24,11 +24,11 @@ async function answer({ store, replica, clock }: Deps, ref: string): Promise<Nod
   const shared = { replicaId: replica.instance, withSamples: true, clock };
   try {
     const record = await findNode(store.db, ref);
-    const held = replica.find(record.id);
+    const held = replica.nodes.find(record.id);
     if (held === undefined) return recordToProto(record);
     return heldToProto(held, { ...shared, health: record.health });
   } catch (error) {
-    const held = replica.find(ref);
+    const held = replica.nodes.find(ref);
     if (held === undefined || !isStoreUnavailable(error)) throw error;
     return heldToProto(held, { ...shared, health: held.health });
   }

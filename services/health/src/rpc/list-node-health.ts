@@ -39,8 +39,8 @@ export function listNodeHealth(
 }
 
 function heldNodes({ replica }: Deps, ids: readonly string[]): HeldNode[] {
-  if (ids.length === 0) return [...replica.nodes()];
-  return [...new Set(ids)].flatMap((id) => replica.find(id) ?? []);
+  if (ids.length === 0) return [...replica.nodes.all()];
+  return [...new Set(ids)].flatMap((id) => replica.nodes.find(id) ?? []);
 }
 
 /** The healths of nodes that may carry an operator's mark: only the record knows it. Without the record, what was detected counts. */

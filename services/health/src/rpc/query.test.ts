@@ -178,6 +178,6 @@ describe("listNodeHealth()", () => {
     );
     await mark(null);
     await eventually(async () => expect((await shown())?.state).toBe(HealthState.HEALTHY));
-    expect(replica.app.replica.find("web-1")?.maybeMarked).toBe(false);
+    expect(replica.app.replica.nodes.find("web-1")?.maybeMarked).toBe(false);
   });
 });

@@ -63,7 +63,7 @@ describe("AgentStream, as time passes", () => {
     const record = await recordOf(database.store, "goodbye");
     expect(record.detectedHealth.message).toBe("it said goodbye: maintenance\uFFFD");
     await timed.pass(8_800);
-    expect(timed.app.replica.find("goodbye")?.health.state).toBe("UNHEALTHY");
+    expect(timed.app.replica.nodes.find("goodbye")?.health.state).toBe("UNHEALTHY");
     await timed.pass(300);
     await eventually(async () => {
       expect((await statesOf(database.store, "goodbye"))[1]).toBe("UNKNOWN HEARTBEATS_MISSED");
@@ -77,7 +77,7 @@ describe("AgentStream, as time passes", () => {
     };
     const patient = await replicas.start({ store: await database.openStore(), config });
     const stream = await unread("slow", patient);
-    const held = () => patient.app.replica.find("slow");
+    const held = () => patient.app.replica.nodes.find("slow");
     await patient.pass(9_900);
     const before = patient.app.replica.beats;
     stream.beat();

@@ -178,7 +178,7 @@ describe("AgentStream", () => {
     expect(performance.now() - startMs).toBeLessThan(1_000);
     expect(goAway).toMatchObject({ reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP });
     expect(error?.reason).toBe("NODE_DELETED");
-    expect(replica.app.replica.find("deleted")).toBeUndefined();
+    expect(replica.app.replica.nodes.find("deleted")).toBeUndefined();
   });
 
   it("should end the stream of a node that deregistered elsewhere", async () => {

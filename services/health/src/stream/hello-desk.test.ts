@@ -233,7 +233,7 @@ describe("Hello", () => {
     expect(new Set(ends.map(({ error }) => error?.reason))).toEqual(
       new Set(["SESSION_SUPERSEDED"]),
     );
-    expect(replica.app.replica.find("crowded")?.epoch).toBe(
+    expect(replica.app.replica.nodes.find("crowded")?.epoch).toBe(
       (await recordOf(database.store, "crowded")).session.epoch,
     );
   });
@@ -246,7 +246,7 @@ describe("Hello", () => {
     stream.cancel();
     // Either it was found gone before anything was written, or what was written is undone.
     await eventually(async () => {
-      expect(replica.app.replica.find("hasty")?.stream ?? null).toBeNull();
+      expect(replica.app.replica.nodes.find("hasty")?.stream ?? null).toBeNull();
       const [connection] = await statesOf(database.store, "hasty");
       expect(connection).toMatch(/^DISCONNECTED/);
     });

@@ -14,6 +14,7 @@ import {
 } from "@rollcall/runtime";
 import {
   keyOf,
+  labelsOf,
   type NodeKey,
   type SessionOpening,
   type Store,
@@ -38,7 +39,6 @@ import type { OpenedSession, Replica } from "../replica/replica.ts";
 import type { AgentStream } from "./agent-stream.ts";
 import { toSettings } from "./frames.ts";
 import { wishedHeartbeatMs } from "./hello-fields.ts";
-import { labelsOf } from "./labels-of.ts";
 
 export interface HelloDeskOptions {
   readonly store: Store;
@@ -269,7 +269,7 @@ export class HelloDesk {
     const { replica, metrics, random } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(this.queued, random) : because;
     metrics.hello(outcome);
-    const node = replica.find(arrival.hello.nodeId);
+    const node = replica.nodes.find(arrival.hello.nodeId);
     const isItself = node?.publicKey != null && this.#isProven(arrival, node.publicKey);
     const { retryAfterMs = 0 } = describeError(farewell.error);
     replica.silence.turnedAway(isItself ? node : undefined, retryAfterMs);

@@ -75,7 +75,7 @@ describe("what happens while a session is being opened", () => {
     const { goAway, error } = await stream.end();
     expect(error?.reason).toBe("NODE_DELETED");
     expect(goAway?.action).toBe(GoAwayAction.STOP);
-    expect(replica.app.replica.find(agent.nodeId)).toBeUndefined();
+    expect(replica.app.replica.nodes.find(agent.nodeId)).toBeUndefined();
   });
 
   it("should be in the Welcome when it is an approval", async () => {
@@ -102,7 +102,7 @@ describe("what happens while a session is being opened", () => {
     const stream = agent.open(replica.address);
     await stream.hello();
     expect((await stream.end()).error?.reason).toBe("SESSION_SUPERSEDED");
-    expect(replica.app.replica.find(agent.nodeId)).toBeUndefined();
+    expect(replica.app.replica.nodes.find(agent.nodeId)).toBeUndefined();
     expect((await recordOf(database.store, agent.nodeId)).session.replicaId).toBe(other.instance);
   });
 
@@ -150,7 +150,7 @@ describe("an answer of the record that is lost", () => {
       await replica.pass(2_000);
       expect((await statesOf(database.store, agent.nodeId))[0]).toBe("DISCONNECTED STREAM_BROKEN");
     });
-    expect(replica.app.replica.find(agent.nodeId)?.epoch).toBe(1);
+    expect(replica.app.replica.nodes.find(agent.nodeId)?.epoch).toBe(1);
     const { welcome } = await agent.join(replica.address);
     expect(welcome.sessionEpoch).toBe(2n);
   });

@@ -1,8 +1,10 @@
+import type { Logger } from "@rollcall/runtime";
 import { adoptOrphans, currentRevision, heldBy, type Store } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { Replica } from "../replica/replica.ts";
 
-export interface AdoptOrphansOptions extends Pick<WorkLoopOptions, "clock" | "log" | "random"> {
+export interface AdoptOrphansOptions {
+  readonly log: Logger;
   readonly store: Store;
   readonly replica: Replica;
   /** Whether a session of this node may be being opened just now. */
@@ -68,8 +70,10 @@ export class OrphanAdopter {
 }
 
 /** Look for orphans every 2 s, and whenever it is called. */
-export function adoptOrphansTask(adopter: OrphanAdopter, options: AdoptOrphansOptions): WorkLoop {
-  const { clock, log, random } = options;
+export function adoptOrphansTask(
+  adopter: OrphanAdopter,
+  shared: Pick<WorkLoopOptions, "clock" | "log" | "random">,
+): WorkLoop {
   const turn = () => adopter.turn();
-  return new WorkLoop({ clock, log, random, name: "adopt-orphans", everyMs: EVERY_MS, turn });
+  return new WorkLoop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });
 }

@@ -1,9 +1,8 @@
 import type { HealthPolicy } from "@rollcall/domain";
-import type { Store } from "@rollcall/store";
+import { labelsOf, type Store } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { toSettings } from "../stream/frames.ts";
-import { labelsOf } from "../stream/labels-of.ts";
 
 const MOST_NODES_A_BATCH = 500;
 

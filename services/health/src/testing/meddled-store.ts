@@ -14,8 +14,8 @@ export const LOST_ANSWER = Object.assign(new Error("Connection terminated unexpe
 
 export function meddle(store: Store): MeddledStore {
   let next: (() => Promise<void>) | null = null;
-  const transaction: Store["transaction"] = async (work) => {
-    const answer = await store.transaction(work);
+  const change: Store["change"] = async (work) => {
+    const answer = await store.change(work);
     const now = next;
     next = null;
     await now?.();
@@ -23,7 +23,7 @@ export function meddle(store: Store): MeddledStore {
   };
   const meddled = new Proxy(store, {
     get: (target, name) => {
-      if (name === "transaction") return transaction;
+      if (name === "change") return change;
       const value: unknown = Reflect.get(target, name);
       return typeof value === "function" ? value.bind(target) : value;
     },

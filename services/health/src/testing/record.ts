@@ -6,7 +6,6 @@ import {
 } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/runtime";
 import {
-  appendEvents,
   getNode,
   insertNode,
   lockNode,
@@ -47,7 +46,7 @@ export async function command(
   kind: Exclude<MembershipCommand["kind"], "register">,
   message = "",
 ): Promise<void> {
-  await store.transaction(async (tx) => {
+  await store.change(async (tx) => {
     const node = await lockNode(tx, nodeId);
     const by = { actor: "token:test", message, atMs: 0 };
     const subject = node === null ? null : { ...node, alive: false };
@@ -56,9 +55,9 @@ export async function command(
     const { next, event } = decision;
     if (next === null) await removeNode(tx, node, { actor: by.actor, reason: kind, message });
     else await saveMembership(tx, nodeId, next);
-    if (event === null) return;
+    if (event === null) return { result: null, events: [] };
     const change = { type: event, subject: nodeId, before: node.membership, after: next };
-    await appendEvents(tx, [membershipEvent({ ...change, ...by })]);
+    return { result: null, events: [membershipEvent({ ...change, ...by })] };
   });
 }
 

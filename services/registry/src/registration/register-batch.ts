@@ -1,7 +1,7 @@
 import { type NewEvent, nodeInfoEvents } from "@rollcall/domain";
 import { isStoreUnavailable, refusalError, refuse } from "@rollcall/runtime";
 import {
-  appendEvents,
+  type Change,
   getNodes,
   insertComputeNodes,
   listHealthReplicas,
@@ -70,7 +70,8 @@ async function registerWithRetries(
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
     try {
-      return await deps.store.transaction((tx) => registerInTransaction(tx, deps, batch));
+      const { result } = await deps.store.change((tx) => registerInTransaction(tx, deps, batch));
+      return result;
     } catch (error) {
       // Whoever was faster has committed, so the next look sees it.
       if (!(error instanceof RecordMovedError)) throw error;
@@ -86,7 +87,7 @@ async function registerInTransaction(
   tx: Tx,
   { config, clock }: RegistryDeps,
   batch: readonly Registration[],
-): Promise<readonly RegistrationAnswer[]> {
+): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
   const known = await lockNodes(tx, distinct(batch, "nodeId"));
   const plan = planRegistrations(batch, {
@@ -103,8 +104,10 @@ async function registerInTransaction(
   const nodes = new Map(knownById);
   for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
   const endpoints = (await listHealthReplicas(tx)).map((replica) => replica.agentEndpoint);
-  await appendEvents(tx, [...plan.events, ...reports.events]);
-  return plan.results.map((result) => toAnswer(result, nodes, endpoints));
+  return {
+    result: plan.results.map((result) => toAnswer(result, nodes, endpoints)),
+    events: [...plan.events, ...reports.events],
+  };
 }
 
 /** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */

@@ -2,8 +2,7 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { reasonOf } from "@rollcall/runtime";
 import type { Store } from "@rollcall/store";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { refusalOf } from "../testing/refusal-of.ts";
+import { createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
 import { startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
@@ -19,11 +18,11 @@ function gated(store: Store) {
   const opened = new Promise<void>((resolve) => {
     open = resolve;
   });
-  const transaction: Store["transaction"] = async (fn) => {
+  const change: Store["change"] = async (fn) => {
     await opened;
-    return store.transaction(fn);
+    return store.change(fn);
   };
-  return { store: { ...store, transaction }, open };
+  return { store: { ...store, change }, open };
 }
 
 describe("createRegistrar()", () => {

@@ -2,10 +2,9 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/runtime";
 import { getNode, openStore, type Store } from "@rollcall/store";
-import { startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { refusalOf, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";
 import { eventsOf } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
@@ -27,8 +26,8 @@ beforeAll(async () => {
   };
   const fragile: Store = {
     ...store,
-    transaction: (fn) =>
-      store.transaction(async (tx) => {
+    change: (fn) =>
+      store.change(async (tx) => {
         await stopOnce("before its first statement");
         const result = await fn(tx);
         await stopOnce("after its last one, before the commit");

@@ -2,8 +2,7 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type Clock, NONCE_TTL_MS, systemClock } from "@rollcall/runtime";
-import { createTestDatabase } from "@rollcall/testkit";
-import { refusalOf } from "../testing/refusal-of.ts";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 

@@ -2,10 +2,9 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { getNode, getTombstone } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";
 import { addOrchestrator, eventsOf } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 

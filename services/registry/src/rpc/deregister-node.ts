@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
 import { checkTexts, refusalError } from "@rollcall/runtime";
-import { appendEvents, removeNode } from "@rollcall/store";
+import { removeNode } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
 
@@ -20,14 +20,14 @@ export function deregisterNode(
     checkTexts({ reason: message });
     checkNonce(deps, proof.nonce);
     const method = RegistryService.method.deregisterNode;
-    await deps.store.transaction(async (tx) => {
+    await deps.store.change(async (tx) => {
       const node = await lockCaller(tx, deps, { method, nodeId, proof });
       const actor = `node:${nodeId}`;
       const by = { actor, message, atMs: deps.clock.wallMs() };
       const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
       const decision = decideMembership(subject, nodeId, { kind: "deregister" }, by);
       if (!decision.ok) throw refusalError(decision.refusal, nodeId);
-      if (node === null) return;
+      if (node === null) return { result: null, events: [] };
       await removeNode(tx, node, { actor, reason: "AGENT_DEREGISTERED", message });
       const event = membershipEvent({
         type: "node.deregistered",
@@ -37,7 +37,7 @@ export function deregisterNode(
         actor,
         message,
       });
-      await appendEvents(tx, [event]);
+      return { result: null, events: [event] };
     });
     return create(DeregisterNodeResponseSchema);
   };

@@ -1,8 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { createTestDatabase } from "@rollcall/testkit";
-import { refusalOf } from "../testing/refusal-of.ts";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 

@@ -2,9 +2,8 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { OPERATOR, operate } from "../testing/operator.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 

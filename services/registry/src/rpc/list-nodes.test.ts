@@ -7,10 +7,9 @@ import {
   NodeStatus,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { saveHolds } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
 import { addOrchestrator } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
 import { TestNode } from "../testing/test-node.ts";

@@ -1,7 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createTestDatabase } from "@rollcall/testkit";
-import { refusalOf } from "../testing/refusal-of.ts";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 

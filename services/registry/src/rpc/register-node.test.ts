@@ -3,10 +3,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { keyFingerprint } from "@rollcall/runtime";
 import { getNode, saveHolds } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
 import { addHealthReplica, addOrchestrator, eventsOf } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 

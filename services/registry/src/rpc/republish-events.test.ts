@@ -8,9 +8,8 @@ import {
   saveRelay,
   takeLease,
 } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { makeHistory } from "../testing/make-history.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";
 
 let rig: Rig;
@@ -87,24 +86,5 @@ describe("RepublishEvents", () => {
       fromRevision: head - 10n,
       throughRevision: head,
     });
-  });
-});
-
-describe("GetControlPlaneStatus", () => {
-  it("should tell of the log, the relay and upkeep", async () => {
-    const head = await relayAll();
-    await republish(head - 2n);
-    await rig.store.db
-      .insertInto("upkeep_runs")
-      .values({ name: "sweep", instance: "i1", outcome: "FAILED", message: "why", row_count: 3n })
-      .execute();
-    const { $typeName, ...status } = await rig.registry.getControlPlaneStatus({});
-    expect(status).toMatchObject({
-      clusterId: rig.store.clusterId(),
-      log: { logId: rig.store.logId(), headRevision: head, compactedRevision: head - 11n },
-      relay: { configured: false, instance: "i1", revision: head - 3n, lag: 3n },
-      upkeep: [{ name: "sweep", instance: "i1", outcome: 3, rows: 3n, message: "why", runs: 1n }],
-    });
-    expect(status.upkeep[0]?.endTime).toBeUndefined();
   });
 });

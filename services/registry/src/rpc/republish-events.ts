@@ -29,20 +29,20 @@ export function republishEvents({
     checkTexts({ request_id: request.requestId });
     const actor = actorOf(callerOf(context));
     const key = requestKeyOf(request, actor);
-    return store.transaction(async (tx) => {
+    const answer = await store.transaction(async (tx) => {
       const first = key === null ? null : await firstAnswer(tx, key);
       if (first !== null) return fromBinary(RepublishEventsResponseSchema, first);
-      const answer = await rewind(tx, request.fromRevision);
+      const rewound = await rewind(tx, request.fromRevision);
       if (key !== null) {
-        await saveAnswer(tx, key, toBinary(RepublishEventsResponseSchema, answer));
+        await saveAnswer(tx, key, toBinary(RepublishEventsResponseSchema, rewound));
       }
-      const { fromRevision, throughRevision } = answer;
-      log.info(
-        { actor, from: `${fromRevision}`, through: `${throughRevision}` },
-        "events are to be relayed again",
-      );
-      return answer;
+      return rewound;
     });
+    const { fromRevision: from, throughRevision: through } = answer;
+    if (from <= through) {
+      log.info({ actor, from: `${from}`, through: `${through}` }, "events are relayed again");
+    }
+    return answer;
   };
 }
 

@@ -3,10 +3,9 @@ import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { createTestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";
 import { addOrchestrator, eventsOf } from "../testing/record.ts";
-import { refusalOf } from "../testing/refusal-of.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 

@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, nodeInfoEvents } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/runtime";
-import { appendEvents, type NodeRecord, saveInfo } from "@rollcall/store";
+import { type NodeRecord, saveInfo } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
@@ -22,13 +22,12 @@ export function updateNodeInfo(
     const proof = required(request.proof, "proof");
     checkNonce(deps, proof.nonce);
     const method = RegistryService.method.updateNodeInfo;
-    const changed = await deps.store.transaction(async (tx) => {
+    const { result: changed } = await deps.store.change(async (tx) => {
       const node = await lockCaller(tx, deps, { method, nodeId, proof });
       if (node === null) throw notRegistered(nodeId);
       checkMayReturn(node, deps.clock.wallMs());
-      if (!(await saveInfo(tx, nodeId, report))) return false;
-      await appendEvents(tx, nodeInfoEvents(node, report));
-      return true;
+      const isNew = await saveInfo(tx, nodeId, report);
+      return { result: isNew, events: isNew ? nodeInfoEvents(node, report) : [] };
     });
     return create(UpdateNodeInfoResponseSchema, { changed });
   };

@@ -4,8 +4,7 @@ import type { Event, WatchEventsResponse } from "@rollcall/api/rollcall/events/v
 import type { NewEvent } from "@rollcall/domain";
 import { describeError } from "@rollcall/runtime";
 import { appendEvents, compactEvents, currentRevision } from "@rollcall/store";
-import { createTestDatabase } from "@rollcall/testkit";
-import { refusalOf } from "../testing/refusal-of.ts";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { type Watched, watchInBackground } from "../testing/watcher.ts";
 

@@ -9,6 +9,7 @@ import type { StoredEvent } from "@rollcall/store";
 import { eventToProto } from "@rollcall/wire";
 import { parseEventFilter, parseWatchStart } from "../convert-events.ts";
 import type { Deps } from "../deps.ts";
+import { EncodeOnce } from "../watch/encode-once.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
 import { watchEvents as watch } from "../watch/watch-events.ts";
 
@@ -27,17 +28,23 @@ export function watchEvents({
     converted.set(event, made);
     return made;
   };
-  return async function* (request, { signal }) {
+  const encodeOnce = new EncodeOnce();
+  return async function* (request, { signal, requestHeader }) {
+    const isBinary = !requestHeader.get("content-type")?.includes("json");
     const filter = parseEventFilter(request);
     const start = parseWatchStart(request.start, store.logId());
     const { events: hub, limits } = watches;
     const messages = watch({ store, hub, clock, limits, filter, start, signal });
     for await (const { events, logId, revision } of messages) {
-      yield create(WatchEventsResponseSchema, {
+      const make = () => ({
         events: events.map(toProto),
         resumeToken: formatResumeToken({ kind: "position", logId, revision }),
         revision,
       });
+      // Without a filter, first and last say what lies in between.
+      const key = `${logId} ${events[0]?.revision} ${events.length} ${revision}`;
+      const isShared = isBinary && Object.keys(filter).length === 0;
+      yield isShared ? encodeOnce.message(key, make) : create(WatchEventsResponseSchema, make());
     }
   };
 }

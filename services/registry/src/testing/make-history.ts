@@ -1,4 +1,4 @@
-import { appendEvents, type Store } from "@rollcall/store";
+import type { Store } from "@rollcall/store";
 
 /** Let things happen: so many events, in transactions of 50. */
 export async function makeHistory(store: Store, count: number): Promise<void> {
@@ -12,6 +12,6 @@ export async function makeHistory(store: Store, count: number): Promise<void> {
       before: { health: "HEALTHY" },
       after: { health: "UNHEALTHY" },
     }));
-    await store.transaction((tx) => appendEvents(tx, events));
+    await store.change(async () => ({ result: null, events }));
   }
 }

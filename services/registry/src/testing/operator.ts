@@ -1,7 +1,6 @@
 import type { HealthState } from "@rollcall/domain";
 import { decideMembership, type MembershipCommand, membershipEvent } from "@rollcall/domain";
 import {
-  appendEvents,
   lockNode,
   openSessions,
   removeNode,
@@ -19,20 +18,22 @@ export async function operate(
   kind: Extract<MembershipCommand["kind"], "approve" | "reject" | "delete">,
   message = "",
 ): Promise<boolean> {
-  return store.transaction(async (tx) => {
+  const { result } = await store.change(async (tx) => {
     const node = await lockNode(tx, id);
     const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
     const by = { actor: OPERATOR, message, atMs: 0 };
     const decision = decideMembership(subject, id, { kind }, by);
-    if (!decision.ok || node === null || decision.event === null) return false;
+    if (!decision.ok || node === null || decision.event === null) {
+      return { result: false, events: [] };
+    }
     const { next, event: type } = decision;
     if (next === null) await removeNode(tx, node, { actor: OPERATOR, reason: "DELETED", message });
     else await saveMembership(tx, id, next);
     const before = node.membership;
     const change = { type, subject: id, before, after: next, actor: OPERATOR, message };
-    await appendEvents(tx, [membershipEvent(change)]);
-    return true;
+    return { result: true, events: [membershipEvent(change)] };
   });
+  return result;
 }
 
 /** Do to nodes what a health replica would do: hold their streams, and find them so. */
@@ -43,7 +44,7 @@ export async function observe(
 ): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
-  const sessions = await store.transaction((tx) =>
+  const { result: sessions } = await store.change((tx) =>
     openSessions(
       tx,
       ids.map((nodeId) => ({ nodeId, ...origin })),

@@ -28,6 +28,10 @@ interface Live {
   readonly window: LogWindow<StoredEvent>;
 }
 
+/** From so many watchers on, they are woken no more often than every so many milliseconds. */
+const CROWD = 100;
+const CROWD_PAUSE_MS = 40;
+
 /**
  * The log for all watchers of this process: one feed, one connection that listens, and a window of recent events in memory.
  * It begins with the first watcher.
@@ -40,6 +44,8 @@ export class EventHub {
   #live: Live | null = null;
   #beginning: Promise<Live> | null = null;
   #logId: string;
+  #wokenAtMs = Number.NEGATIVE_INFINITY;
+  #isWakeDue = false;
 
   constructor(options: EventHubOptions) {
     this.#options = options;
@@ -158,7 +164,7 @@ export class EventHub {
         window.reset((events[0]?.revision ?? feed.position + 1n) - 1n);
       }
       window.push(events, feed.position);
-      this.#wakeAll();
+      this.#wakeSoon();
     });
     this.#live = { feed, window };
     const closeFeed = () => void feed.close();
@@ -179,7 +185,29 @@ export class EventHub {
     }
   }
 
+  /**
+   * A message costs about the same with one event as with several. So a crowd is woken only so often: what comes meanwhile
+   * goes along, and the process has time for others.
+   */
+  #wakeSoon(): void {
+    const { clock } = this.#options;
+    const waitMs =
+      this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
+    if (waitMs <= 0) {
+      this.#wakeAll();
+    } else if (!this.#isWakeDue) {
+      this.#isWakeDue = true;
+      // It rejects only when the hub is closed, which wakes everybody by itself.
+      clock.sleep(waitMs, this.#ending.signal).then(
+        () => this.#wakeAll(),
+        () => {},
+      );
+    }
+  }
+
   #wakeAll(): void {
+    this.#isWakeDue = false;
+    this.#wokenAtMs = this.#options.clock.nowMs();
     for (const { wake } of this.#waiters) wake();
   }
 }

@@ -2,7 +2,7 @@ import type { Clock, Logger } from "@rollcall/runtime";
 import {
   changedNodeIds,
   type Db,
-  listNodes,
+  getNodes,
   type NodeRecord,
   openSnapshot,
   readEvents,
@@ -172,13 +172,7 @@ async function readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<st
   const nodes = new Map<string, NodeRecord>();
   for (let from = 0; from < ids.length; from += NODES_OF_ONE_READ) {
     const some = ids.slice(from, from + NODES_OF_ONE_READ);
-    const page = await listNodes(db, {
-      filter: { ids: some },
-      orderBy: { column: "id", descending: false },
-      limit: some.length,
-      after: null,
-    });
-    for (const node of page.nodes) nodes.set(node.id, node);
+    for (const node of await getNodes(db, some)) nodes.set(node.id, node);
   }
   return nodes;
 }

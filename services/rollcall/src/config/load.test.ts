@@ -49,6 +49,7 @@ Node:
       ResourceUpdateFrequency: 30s
       HeartbeatFrequency: 10s
   Requester:
+    ManualNodeApproval: true
     ControlPlaneSettings:
       HeartbeatFrequency: 1s
       NodeDisconnectedAfter: 30s
@@ -56,6 +57,7 @@ Node:
     expect(values).toMatchObject({
       "Compute.Heartbeat.Interval": 10_000,
       "Compute.Heartbeat.InfoUpdateInterval": 90_000,
+      "Orchestrator.NodeManager.ManualApproval": true,
       "Orchestrator.NodeManager.DetectorTick": 1_000,
       "Orchestrator.NodeManager.DisconnectTimeout": 30_000,
     });
@@ -102,6 +104,27 @@ Node:
     await expect(
       load("Orchestrator: {NodeManager: {DisconnectTimeout: 10m, UnknownTimeout: 5m}}\n"),
     ).rejects.toThrow(/^the configuration is not right:\nc\.yaml:1: /);
+  });
+
+  it("should take Bacalhau's name for the heartbeat topic, and refuse two ways to say who connects to NATS", async () => {
+    const topic = "Node: {Requester: {ControlPlaneSettings: {HeartbeatTopic: beats}}}\n";
+    expect(await load(topic)).toMatchObject({
+      "Events.HeartbeatTopic": "beats",
+      "Events.Nats.Url": [],
+      "Events.Retention": 72 * 3_600_000,
+    });
+    await expect(
+      load("Events: {Nats: {Token: a, NkeyFile: b}}\n", {}, { nats: "nats://n" }),
+    ).rejects.toThrow("at most one way to say who connects to NATS may be set");
+  });
+
+  it("should refuse a record that is no Postgres, and not repeat what may hold a password", async () => {
+    await expect(load("", { DATABASE_URL: "mysql://root:secret@db/rollcall" })).rejects.toThrow(
+      /^the configuration is not right:\nenvironment DATABASE_URL: Database\.URL: the value is not acceptable$/,
+    );
+    expect(await load("", { DATABASE_URL: "postgresql://db/rollcall" })).toMatchObject({
+      "Database.URL": "postgresql://db/rollcall",
+    });
   });
 
   it("should say that it cannot read a file", async () => {

@@ -24,7 +24,12 @@ export const PROCESS_KEYS = defineKeys({
     doc: "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the working directory if there is one that belongs to this user, else .rollcall in the user's home.",
   },
   "Database.URL": {
-    schema: optional(text()),
+    schema: optional(
+      text({
+        pattern: /^(postgres|postgresql):\/\/./,
+        expects: "an address such as postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+      }),
+    ),
     default: undefined,
     flag: "database-url",
     env: ["DATABASE_URL"],

@@ -34,7 +34,9 @@ describeWithNats("a control plane with --nats", () => {
       const heard: string[] = [];
       const connection = await listener.connected();
       connection.subscribe("beats", {
-        callback: (_error, message) => heard.push(message.string()),
+        callback: (_error, message) => {
+          heard.push(message.string());
+        },
       });
       await connection.flush();
       await addNode(store, "web-1");

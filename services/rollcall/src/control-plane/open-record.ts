@@ -19,6 +19,7 @@ const PAUSE_MS = 1000;
  */
 export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
   const { url, poolSize, applicationName, log, clock } = options;
+  let told = "";
   for (;;) {
     signal.throwIfAborted();
     try {
@@ -26,7 +27,10 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
       return await openStore({ url, poolSize, applicationName, log });
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
-      log.warn({ err: error, pause_ms: PAUSE_MS }, "the record cannot be reached, trying again");
+      const cause = error instanceof Error ? error.message : String(error);
+      // Once for each cause: an outage of an hour is not worth an hour of lines.
+      if (cause !== told) log.warn({ cause }, "the record cannot be reached, trying again");
+      told = cause;
       await clock.sleep(PAUSE_MS, signal);
     }
   }

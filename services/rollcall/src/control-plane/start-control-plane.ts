@@ -168,6 +168,8 @@ async function listen(
           ...common,
           port: config["Listen.AgentPort"],
           routes: services.health.agentRoutes,
+          // Health writes lines of its own, with the node and its epoch.
+          logCalls: false,
           serving,
         });
   if (agents !== null) started.push(() => agents.close());

@@ -1,0 +1,51 @@
+import type { HeldNode, NodeStream } from "./held-node.ts";
+
+/** The nodes of a replica by id, and how many of them have a stream. */
+export class HeldNodes {
+  readonly #nodes = new Map<string, HeldNode>();
+  #sessions = 0;
+
+  /** How many there are, with and without a stream. */
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  /** How many have an open stream. */
+  get sessions(): number {
+    return this.#sessions;
+  }
+
+  find(nodeId: string): HeldNode | undefined {
+    return this.#nodes.get(nodeId);
+  }
+
+  all(): IterableIterator<HeldNode> {
+    return this.#nodes.values();
+  }
+
+  add(node: HeldNode): void {
+    this.#nodes.set(node.id, node);
+  }
+
+  /** Forget a node. Answers the stream that it had. */
+  remove(node: HeldNode): NodeStream | null {
+    this.#nodes.delete(node.id);
+    return this.takeStream(node);
+  }
+
+  /** Give a node its stream, in place of any it had, which is answered. */
+  setStream(node: HeldNode, stream: NodeStream): NodeStream | null {
+    const before = this.takeStream(node);
+    node.stream = stream;
+    this.#sessions += 1;
+    return before;
+  }
+
+  /** Leave a node without its stream, which is answered. */
+  takeStream(node: HeldNode): NodeStream | null {
+    const { stream } = node;
+    if (stream !== null) this.#sessions -= 1;
+    node.stream = null;
+    return stream;
+  }
+}

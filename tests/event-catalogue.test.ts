@@ -1,0 +1,19 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "@jest/globals";
+import { EVENT_TYPES, formatEventCatalogue } from "../libs/domain/src/event-catalogue.ts";
+import { workspaceRoot } from "./support/workspace.ts";
+
+const read = (path: string) => readFileSync(join(workspaceRoot, path), "utf8");
+
+describe("the catalogue of events", () => {
+  it("should be what docs/events.md says", () => {
+    expect(read("docs/events.md")).toBe(formatEventCatalogue());
+  });
+
+  it("should have the types that the schema describes, in its order", () => {
+    const proto = read("proto/rollcall/events/v1/events.proto");
+    const described = [...proto.matchAll(/^ {2}\/\/ (node\.[a-z.]+): /gm)].map(([, type]) => type);
+    expect(described).toEqual(EVENT_TYPES);
+  });
+});
