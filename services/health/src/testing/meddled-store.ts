@@ -1,9 +1,9 @@
 import type { Store } from "@rollcall/store";
 
-/** A store whose transactions are meddled with after they were committed, before their answer arrives. */
+/** A store whose session openings are meddled with after they were committed, before their answer arrives. */
 export interface MeddledStore {
   readonly store: Store;
-  /** Do something after the next commit, once. What it throws is what the caller sees instead of the answer. */
+  /** Do something after the next commit of an opening, once. What it throws is what the caller sees instead of the answer. */
   afterCommit(meddle: () => Promise<void>): void;
 }
 
@@ -16,6 +16,7 @@ export function meddle(store: Store): MeddledStore {
   let next: (() => Promise<void>) | null = null;
   const change: Store["change"] = async (work) => {
     const answer = await store.change(work);
+    if (!isOpening(answer.result)) return answer;
     const now = next;
     next = null;
     await now?.();
@@ -34,4 +35,9 @@ export function meddle(store: Store): MeddledStore {
       next = work;
     },
   };
+}
+
+/** Adoptions and transitions are changes too, and come when they come. */
+function isOpening(result: unknown): boolean {
+  return Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);
 }

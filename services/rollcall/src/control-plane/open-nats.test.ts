@@ -5,6 +5,7 @@ import { keyFingerprint, silentLogger, systemClock } from "@rollcall/runtime";
 import { readEvents, saveKey } from "@rollcall/store";
 import { addNode, createTestDatabase, eventually, FakeAgent } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { openProbes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
 
@@ -24,12 +25,13 @@ describeWithNats("a control plane with --nats", () => {
     const shared = { config: values, store, version: "9.9.9", clock: systemClock };
     const plan = planUp(values);
     const ended = new AbortController().signal;
-    const running = await startControlPlane({ ...shared, plan, log: silentLogger }, ended);
+    const probes = await openProbes({ plan, clock: systemClock, log: silentLogger });
+    const running = await startControlPlane({ ...shared, plan, probes, log: silentLogger }, ended);
     const listener = connectNats({ settings: nats.settings, name: "test", log: silentLogger });
     const agent = new FakeAgent({ nodeId: "web-1" });
     const { publicKey } = agent;
     const probe = async (path: string) =>
-      (await fetch(`http://127.0.0.1:${running.probePort}${path}`)).text();
+      (await fetch(`http://127.0.0.1:${probes.port}${path}`)).text();
     try {
       const heard: string[] = [];
       const connection = await listener.connected();
@@ -64,6 +66,7 @@ describeWithNats("a control plane with --nats", () => {
       agent.close();
       await listener.close();
       await running.close();
+      await probes.close();
       await database.drop();
       await nats.close();
     }

@@ -1,10 +1,11 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger, systemClock } from "@rollcall/runtime";
 import { listLeases } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { openProbes, type Probes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
 
@@ -16,12 +17,21 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
+let probes: Probes | undefined;
+afterEach(async () => {
+  await probes?.close();
+  probes = undefined;
+});
+
 async function start(flags: Record<string, string>, signal = new AbortController().signal) {
   const shell = { env: {}, cwd: "/" };
   const { values } = await loadControlPlaneConfig({ shell, file: undefined, flags });
   const { store } = database;
-  const common = { config: values, store, version: "9.9.9", clock: systemClock, log: silentLogger };
-  return startControlPlane({ ...common, plan: planUp(values) }, signal);
+  const plan = planUp(values);
+  const shared = { plan, clock: systemClock, log: silentLogger };
+  probes = await openProbes(shared);
+  const options = { ...shared, config: values, store, probes, version: "9.9.9" };
+  return startControlPlane(options, signal);
 }
 
 function leases() {
@@ -32,7 +42,7 @@ describe("startControlPlane()", () => {
   it("should hold its lease when it has started, and give it back when it is closed", async () => {
     const running = await start(FREE_PORTS);
     expect(await leases()).toContainEqual(expect.objectContaining({ service: "up" }));
-    const ready = await fetch(`http://127.0.0.1:${running.probePort}/readyz`);
+    const ready = await fetch(`http://127.0.0.1:${probes?.port}/readyz`);
     expect(ready.status).toBe(200);
     await running.close();
     expect(await leases()).toEqual([]);

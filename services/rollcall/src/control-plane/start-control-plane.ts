@@ -3,8 +3,6 @@ import { hostname } from "node:os";
 import {
   type Clock,
   createGrpcServer,
-  createMetrics,
-  createProbeServer,
   createRpcServer,
   type Logger,
   type Running,
@@ -18,6 +16,7 @@ import { createAuthenticator, createLeaseKeeper, type Store } from "@rollcall/st
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
 import { openNats } from "./open-nats.ts";
+import type { Probes } from "./open-probes.ts";
 import { orchestratorId } from "./orchestrator-id.ts";
 import { OrchestratorNode } from "./orchestrator-node.ts";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -28,6 +27,8 @@ export interface ControlPlaneOptions {
   readonly config: ControlPlaneConfig;
   /** The open record. Whoever opened it closes it, after the process. */
   readonly store: Store;
+  /** The open probes. Whoever opened them closes them, after the process. */
+  readonly probes: Probes;
   readonly version: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -39,7 +40,6 @@ export interface ControlPlane extends Running {
   readonly port: number;
   /** The port of agents' streams; null without health. */
   readonly agentPort: number | null;
-  readonly probePort: number;
 }
 
 /** Ends one thing that was started. */
@@ -67,8 +67,8 @@ async function start(
   signal: AbortSignal,
   started: Close[],
 ): Promise<ControlPlane> {
-  const { plan, config, store, version, clock, log } = options;
-  const metrics = createMetrics();
+  const { plan, config, store, probes, version, clock, log } = options;
+  const { metrics } = probes;
   const serving = new ServingStatus();
   const instance = `${orchestratorId(plan.name, hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
   const shared = { store, config, instance, clock, log, metrics };
@@ -78,8 +78,7 @@ async function start(
   started.push(services.close);
   await services.start();
 
-  const lease: Lease = { held: () => false };
-  const servers = await listen(options, services, { metrics, serving, lease }, started);
+  const servers = await listen(options, services, serving, started);
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
   const shown = { service: plan.name, instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store, shown, log);
@@ -96,7 +95,12 @@ async function start(
     },
     onDoubt: (doubt) => services.health?.onLeaseDoubt(doubt),
   });
-  lease.held = () => keeper.held;
+  probes.answerWith(async () => ({
+    ...(await services.ready()),
+    lease: keeper.held
+      ? { ok: true, message: "held" }
+      : { ok: false, message: "not held for certain" },
+  }));
   const work = supervise([node, ...services.tasks], { log, clock, metrics });
   const keeping = supervise([keeper], { log, clock, metrics });
   started.push(keeping.end, work.end);
@@ -112,7 +116,6 @@ async function start(
   return {
     port: servers.api.port,
     agentPort: servers.agents?.port ?? null,
-    probePort: servers.probes.port,
     close: async () => {
       // Balancers first; then no new work; then what is under way; the lease last, since with it others take over.
       serving.drain();
@@ -122,45 +125,22 @@ async function start(
       await work.end();
       await nats?.close();
       await keeping.end();
-      await servers.probes.close();
     },
   };
 }
 
-/** Whether the process holds its lease: known only once there is a keeper. */
-interface Lease {
-  held: () => boolean;
-}
-
 interface Servers {
-  readonly probes: RunningServer;
   readonly agents: RunningServer | null;
   readonly api: RunningServer;
 }
 
 async function listen(
-  { plan, config, store, clock, log }: ControlPlaneOptions,
+  { plan, config, store, probes, clock, log }: ControlPlaneOptions,
   services: Services,
-  shared: {
-    readonly metrics: ReturnType<typeof createMetrics>;
-    readonly serving: ServingStatus;
-    readonly lease: Lease;
-  },
+  serving: ServingStatus,
   started: Close[],
 ): Promise<Servers> {
-  const { metrics, serving, lease } = shared;
-  const common = { host: plan.host, metrics, log, clock };
-  const probes = await createProbeServer({
-    ...common,
-    port: plan.probePort,
-    ready: async () => ({
-      ...(await services.ready()),
-      lease: lease.held()
-        ? { ok: true, message: "held" }
-        : { ok: false, message: "not held for certain" },
-    }),
-  });
-  started.push(() => probes.close());
+  const common = { host: plan.host, metrics: probes.metrics, log, clock };
   const agents =
     services.health === null
       ? null
@@ -183,7 +163,7 @@ async function listen(
     serving,
   });
   started.push(() => api.close());
-  return { probes, agents, api };
+  return { agents, api };
 }
 
 function supervise(

@@ -12,6 +12,7 @@ import { CONTROL_PLANE_KEYS, loadControlPlaneConfig } from "../config/control-pl
 import { readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
+import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
@@ -60,7 +61,7 @@ export async function runServe(
   const plan = planServe(service, values);
   const log = openLog(values, shell, service);
   logConfiguration(config, log);
-  const start = async (signal: AbortSignal): Promise<Running> => {
+  const startWith = async (probes: Probes, signal: AbortSignal): Promise<Running> => {
     const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
     const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
     if (service === "admin") {
@@ -69,12 +70,12 @@ export async function runServe(
     }
     const version = cliVersion();
     const running = await startControlPlane(
-      { plan, config: values, store, version, clock: systemClock, log },
+      { plan, config: values, store, probes, version, clock: systemClock, log },
       signal,
     );
-    const { port, agentPort, probePort } = running;
+    const { port, agentPort } = running;
     log.info(
-      { version, host: plan.host, port, agent_port: agentPort, probe_port: probePort },
+      { version, host: plan.host, port, agent_port: agentPort, probe_port: probes.port },
       "serving",
     );
     if (service === "registry") {
@@ -85,8 +86,16 @@ export async function runServe(
       close: async () => {
         await running.close();
         await store.close();
+        await probes.close();
       },
     };
+  };
+  const start = async (signal: AbortSignal): Promise<Running> => {
+    const probes = await openProbes({ plan, clock: systemClock, log });
+    return startWith(probes, signal).catch(async (error: unknown) => {
+      await probes.close();
+      throw error;
+    });
   };
   return runProcess({ process, log, start });
 }

@@ -17,6 +17,7 @@ import {
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
+import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
@@ -81,6 +82,15 @@ export async function runUp(
 async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
   const { config, dataDirectory, log } = up;
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  const probes = await openProbes({ plan: planUp(config), clock: systemClock, log });
+  return startWith(up, probes, signal).catch(async (error: unknown) => {
+    await probes.close();
+    throw error;
+  });
+}
+
+async function startWith(up: Up, probes: Probes, signal: AbortSignal): Promise<Running> {
+  const { config, dataDirectory, log } = up;
   const postgres =
     config["Database.URL"] === undefined
       ? await startEmbeddedPostgres({ dir: join(dataDirectory, "postgres"), log })
@@ -90,20 +100,28 @@ async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
     const poolSize = config["Database.PoolSize"];
     const record = { url, poolSize, applicationName: "rollcall up", log, clock: systemClock };
     const store = await openRecord(record, signal);
-    return await startOnRecord(up, store, postgres, signal).catch(async (error: unknown) => {
-      await store.close();
-      throw error;
-    });
+    return await startOnRecord(up, { probes, store, postgres }, signal).catch(
+      async (error: unknown) => {
+        await store.close();
+        throw error;
+      },
+    );
   } catch (error) {
     await postgres?.stop();
     throw error;
   }
 }
 
+/** What stands before the services start, and is closed after them. */
+interface Foundation {
+  readonly probes: Probes;
+  readonly store: Store;
+  readonly postgres: EmbeddedPostgres | null;
+}
+
 async function startOnRecord(
   up: Up,
-  store: Store,
-  postgres: EmbeddedPostgres | null,
+  { probes, store, postgres }: Foundation,
   signal: AbortSignal,
 ): Promise<Running> {
   const { config, dataDirectory, log, process } = up;
@@ -112,10 +130,10 @@ async function startOnRecord(
   const plan = planUp(config);
   const version = cliVersion();
   const running = await startControlPlane(
-    { plan, config, store, version, clock: systemClock, log },
+    { plan, config, store, probes, version, clock: systemClock, log },
     signal,
   );
-  const addresses = addressesOf(plan.host, running);
+  const addresses = addressesOf(plan.host, running, probes);
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses });
   const endAgent = startAgent(up, addresses.server);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
@@ -128,15 +146,16 @@ async function startOnRecord(
       await running.close();
       await store.close();
       await postgres?.stop();
+      await probes.close();
     },
   };
 }
 
-function addressesOf(host: string, running: ControlPlane) {
+function addressesOf(host: string, running: ControlPlane, probes: Probes) {
   return {
     server: localAddress(host, running.port),
     agents: localAddress(host, running.agentPort ?? 0),
-    probes: localAddress(host, running.probePort),
+    probes: localAddress(host, probes.port),
   };
 }
 

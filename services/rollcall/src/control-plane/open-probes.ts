@@ -1,0 +1,40 @@
+import {
+  type Clock,
+  createMetrics,
+  createProbeServer,
+  type Logger,
+  type MetricsRegistry,
+  type ReadyCheck,
+} from "@rollcall/runtime";
+import type { ProcessPlan } from "./process-plan.ts";
+
+/** The probes of one process. They answer before there is anything to probe, so that waiting for the record is not taken for being dead. */
+export interface Probes {
+  readonly port: number;
+  /** What `/metrics` shows. */
+  readonly metrics: MetricsRegistry;
+  /** Until this is called, `/readyz` says that the process is starting. */
+  answerWith(check: ReadyCheck): void;
+  close(): Promise<void>;
+}
+
+/** Serve `/livez`, `/readyz` and `/metrics` for a process that is about to start. Rejects when the port is taken. */
+export async function openProbes(options: {
+  readonly plan: ProcessPlan;
+  readonly clock: Clock;
+  readonly log: Logger;
+}): Promise<Probes> {
+  const { plan, clock, log } = options;
+  const metrics = createMetrics();
+  let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
+  const { host, probePort: port } = plan;
+  const server = await createProbeServer({ host, port, metrics, clock, log, ready: () => check() });
+  return {
+    port: server.port,
+    metrics,
+    answerWith: (next) => {
+      check = next;
+    },
+    close: () => server.close(),
+  };
+}
