@@ -32,6 +32,7 @@ const EXPECTED: readonly (readonly [name: string, output: RegExp])[] = [
   ["buf-curl", /SCHEDULING_STATE_INELIGIBLE/],
   ["grpcurl", /SCHEDULING_STATE_ELIGIBLE/],
   ["get", /HEALTH_STATE_HEALTHY/],
+  ["events", /node\.registered/],
 ];
 
 describe("the README's commands", () => {

@@ -200,7 +200,7 @@ export type Connection = Message<"rollcall.node.v1.Connection"> & {
   since?: Timestamp | undefined;
 
   /**
-   * Machine-readable cause in SCREAMING_SNAKE, for example SESSION_OPENED, STREAM_BROKEN or REPLICA_LOST.
+   * Machine-readable cause in SCREAMING_SNAKE, for example STREAM_OPENED, STREAM_BROKEN or REPLICA_LOST.
    *
    * @generated from field: string reason = 3;
    */
