@@ -7,8 +7,8 @@ const FACTS: BannerFacts = {
   server: "127.0.0.1:7700",
   agents: "127.0.0.1:7701",
   probes: "127.0.0.1:7790",
-  dataDirectory: "/work/.rollcall",
-  tokenFile: "/work/.rollcall/admin-token",
+  dataDirectory: "/data/.rollcall",
+  tokenFile: "/data/.rollcall/admin-token",
   manualApproval: false,
   program: "bin/rollcall",
 };
@@ -21,14 +21,14 @@ Rollcall 0.1.0 is up.
   API      127.0.0.1:7700
   agents   127.0.0.1:7701
   probes   http://127.0.0.1:7790/readyz and /metrics
-  data     /work/.rollcall
-  token    /work/.rollcall/admin-token
+  data     /data/.rollcall
+  token    /data/.rollcall/admin-token
 
 Next, in another terminal:
 
   bin/rollcall node list
   bin/rollcall node watch
-  bin/rollcall agent --server 127.0.0.1:7700 --name second --state-dir /work/.rollcall/second
+  bin/rollcall agent --server 127.0.0.1:7700 --name second --state-dir /data/.rollcall/second
 `);
   });
 });
