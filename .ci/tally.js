@@ -25,5 +25,12 @@ const failed = counted === 0 && (status !== 0 || passed === 0) ? 1 : counted;
 if (counted === 0 && status !== 0) {
   console.error(`make test failed with status ${status}; see above`);
 }
+for (const { name, assertionResults } of results.testResults ?? []) {
+  for (const { fullName, status: outcome, invocations } of assertionResults ?? []) {
+    if (outcome === "passed" && invocations > 1) {
+      console.error(`flaky, passed when it was run again: ${fullName} (${name})`);
+    }
+  }
+}
 process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
 process.exitCode = failed === 0 ? 0 : 1;

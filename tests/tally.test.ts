@@ -32,4 +32,18 @@ describe("tally.js", () => {
     expect(tally.stdout).toBe(line);
     expect(tally.status).toBe(exitStatus);
   });
+
+  it("should name what failed before it passed", () => {
+    const file = join(directory, "flaky.json");
+    const results = (invocations: number) => [
+      { name: "a.test.ts", assertionResults: [{ fullName: "it", status: "passed", invocations }] },
+    ];
+    const say = (invocations: number) => {
+      writeFileSync(file, JSON.stringify({ ...green, testResults: results(invocations) }));
+      const args = [join(workspaceRoot, ".ci/tally.js"), file, "0"];
+      return spawnSync(process.execPath, args, { encoding: "utf8" }).stderr;
+    };
+    expect(say(1)).toBe("");
+    expect(say(2)).toBe("flaky, passed when it was run again: it (a.test.ts)\n");
+  });
 });
