@@ -1,12 +1,15 @@
 import type { IncomingMessage } from "node:http";
 import type { Http2ServerRequest } from "node:http2";
-import type { ConnectError, Interceptor } from "@connectrpc/connect";
+import type { DescMethod } from "@bufbuild/protobuf";
+import type { ConnectError, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import {
   type ConnectRouter,
   type ConnectRouterOptions,
   type ContextValues,
   createConnectRouter,
   createContextValues,
+  createMethodImplSpec,
+  createServiceImplSpec,
 } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import {
@@ -17,6 +20,7 @@ import type { Logger } from "../logging.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { peerKey, seenKey } from "./call-values.ts";
 import { completeErrors } from "./complete-errors.ts";
+import { type DirectSpec, isDirect, serveDirect } from "./direct-grpc.ts";
 import { finishRequest } from "./finish-request.ts";
 import { methodName } from "./method-name.ts";
 import { requestBody } from "./request-body.ts";
@@ -41,7 +45,8 @@ type Response = Parameters<HttpHandler>[1];
  */
 export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
   const router = createConnectRouter(routerOptions(options.interceptors));
-  options.routes(router);
+  const specs = new Map<DescMethod, DirectSpec>();
+  options.routes(recordSpecs(router, specs));
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   return (request, response) => {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
@@ -50,7 +55,12 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       serveElse(request, response, path, options);
       return;
     }
-    serve(handler, request, response, options).catch((error: unknown) => {
+    const spec = specs.get(handler.method);
+    const serving =
+      spec !== undefined && isDirect(request, response)
+        ? serveGrpc(spec, request, response, options)
+        : serve(handler, request, response, options);
+    serving.catch((error: unknown) => {
       // Nearly always a caller that went away while its answer was written; the call itself has its own line.
       options.log.debug({ method: methodName(handler.method), err: error }, "answer not written");
       giveUp(response);
@@ -81,6 +91,47 @@ function routerOptions(interceptors: Interceptor[]): ConnectRouterOptions {
     // A misspelled field in a hand-written request is an error, not something to be silently dropped.
     jsonOptions: { ignoreUnknownFields: false },
   };
+}
+
+/** A router that also keeps the implementations of methods that take one request. */
+function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>): ConnectRouter {
+  const record = (spec: MethodImplSpec) => {
+    if (spec.kind === "unary" || spec.kind === "server_streaming") specs.set(spec.method, spec);
+  };
+  const recording: ConnectRouter = {
+    handlers: router.handlers,
+    service(service, impl, options) {
+      router.service(service, impl, options);
+      for (const spec of Object.values(createServiceImplSpec(service, impl).methods)) record(spec);
+      return recording;
+    },
+    rpc(method, impl, options) {
+      router.rpc(method, impl, options);
+      record(createMethodImplSpec(method, impl));
+      return recording;
+    },
+  };
+  return recording;
+}
+
+async function serveGrpc(
+  spec: DirectSpec,
+  request: Request,
+  response: Response,
+  { interceptors, onEarlyError }: RpcHandlerOptions,
+): Promise<void> {
+  if (!("stream" in request) || !("stream" in response)) throw new Error("gRPC needs HTTP/2");
+  const peer = peerOf(request);
+  const values = createContextValues().set(peerKey, peer);
+  finishRequest(request, response);
+  await serveDirect({
+    spec,
+    request,
+    response,
+    values,
+    interceptors,
+    onEarlyError: (error) => onEarlyError(methodName(spec.method), error, peer),
+  });
 }
 
 async function serve(

@@ -33,9 +33,8 @@ export function boundDuration(policies: PolicyTable, ending: ServerEnding): Inte
       return { ...response, message: endAfterAbort(response.message, signal, STREAM_GRACE_MS) };
     }
     const deadlineMs = policies[methodName(request.method)]?.deadlineMs ?? 0;
-    const overdue = new AbortController();
-    const timer = setTimeout(() => overdue.abort(deadlineExceeded(deadlineMs)), deadlineMs);
-    const { signal, release } = linkSignals([request.signal, overdue.signal], ending.unary);
+    const { signal, abort, release } = linkSignals([request.signal], ending.unary);
+    const timer = setTimeout(() => abort(deadlineExceeded(deadlineMs)), deadlineMs);
     try {
       return await beforeAbort(next({ ...request, signal }), signal);
     } finally {

@@ -3,6 +3,8 @@ import type { CallGroup } from "./call-group.ts";
 /** A signal that aborts with the first of several, until it is released. */
 export interface LinkedSignal {
   readonly signal: AbortSignal;
+  /** Abort it alone. */
+  abort(reason: unknown): void;
   /** Let go of the signals and of the group: the group lives as long as the server. */
   release(): void;
 }
@@ -32,5 +34,5 @@ export function linkSignals(signals: readonly AbortSignal[], group: CallGroup): 
       source.addEventListener("abort", listener, { once: true });
     group.join(controller);
   }
-  return { signal: controller.signal, release };
+  return { signal: controller.signal, abort: (reason) => controller.abort(reason), release };
 }
