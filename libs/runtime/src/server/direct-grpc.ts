@@ -18,6 +18,7 @@ import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError } from "../error-mapping.ts";
 import { refuse } from "../errors.ts";
 import { DirectAnswer } from "./direct-answer.ts";
+import { finishRequest } from "./finish-request.ts";
 import { readEnvelope } from "./grpc-envelope.ts";
 import type { HttpHandler } from "./server-options.ts";
 
@@ -174,8 +175,11 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
   return interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
 }
 
-async function readMessage({ spec, request }: DirectCall): Promise<Message> {
-  const bytes = await readEnvelope(request);
+async function readMessage({ spec, request, response }: DirectCall): Promise<Message> {
+  const bytes = await readEnvelope(request).catch((error: unknown) => {
+    finishRequest(request, response);
+    throw error;
+  });
   try {
     return fromBinary(spec.method.input, bytes);
   } catch (cause) {

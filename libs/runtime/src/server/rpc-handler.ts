@@ -123,7 +123,6 @@ async function serveGrpc(
   if (!("stream" in request) || !("stream" in response)) throw new Error("gRPC needs HTTP/2");
   const peer = peerOf(request);
   const values = createContextValues().set(peerKey, peer);
-  finishRequest(request, response);
   await serveDirect({
     spec,
     request,
