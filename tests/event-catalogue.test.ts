@@ -13,7 +13,9 @@ describe("the catalogue of events", () => {
 
   it("should have the types that the schema describes, in its order", () => {
     const proto = read("proto/rollcall/events/v1/events.proto");
-    const described = [...proto.matchAll(/^ {2}\/\/ (node\.[a-z.]+): /gm)].map(([, type]) => type);
+    const described = [...proto.matchAll(/^ {2}\/\/ ([a-z_]+(?:\.[a-z]+)+): /gm)].map(
+      ([, type]) => type,
+    );
     expect(described).toEqual(EVENT_TYPES);
   });
 });

@@ -16,6 +16,8 @@ export interface RegistrationOrder {
   readonly from: number;
   readonly count: number;
   readonly connections: number;
+  /** The text of the join token that every node gives; empty for none. */
+  readonly joinToken: string;
 }
 
 /** What became of an order. */
@@ -32,7 +34,14 @@ export interface RegistrationOutcome {
 const SERVICE = "/rollcall.registry.v1.RegistryService";
 const REGISTER_PATH = `${SERVICE}/RegisterNode`;
 
-async function register(client: UnaryClient, index: number, key: NodeKeyPair): Promise<number> {
+/** A node of the load. */
+interface NewNode {
+  readonly index: number;
+  readonly key: NodeKeyPair;
+  readonly joinToken: string;
+}
+
+async function register(client: UnaryClient, { index, key, joinToken }: NewNode): Promise<number> {
   const challenge = fromBinary(
     CreateChallengeResponseSchema,
     await client.call(`${SERVICE}/CreateChallenge`, new Uint8Array()),
@@ -45,13 +54,15 @@ async function register(client: UnaryClient, index: number, key: NodeKeyPair): P
     publicKey: key.publicKey,
     proof: { nonce, signature: signProof(key.privateKey, text) },
     info: benchNodeInfo(index),
+    joinToken,
   });
   const start = performance.now();
   await client.call(REGISTER_PATH, toBinary(RegisterNodeRequestSchema, request));
   return performance.now() - start;
 }
 
-answerOrders<RegistrationOrder, RegistrationOutcome>(async ({ port, from, count, connections }) => {
+answerOrders<RegistrationOrder, RegistrationOutcome>(async (order) => {
+  const { port, from, count, connections, joinToken } = order;
   const keys = Array.from({ length: count }, (_, offset) => benchNodeKey(from + offset));
   const clients = Array.from(
     { length: connections },
@@ -67,7 +78,7 @@ answerOrders<RegistrationOrder, RegistrationOutcome>(async ({ port, from, count,
   await Promise.all(
     clients.map(async (client) => {
       for (const [offset, key] of queue) {
-        await register(client, from + offset, key).then(
+        await register(client, { index: from + offset, key, joinToken }).then(
           (latencyMs) => latenciesMs.push(latencyMs),
           (error: unknown) => {
             failed += 1;

@@ -1,3 +1,7 @@
+import { randomBytes } from "node:crypto";
+import { joinTokenText } from "@rollcall/domain";
+import { silentLogger } from "@rollcall/runtime";
+import { insertJoinToken, joinTokenHash, openStore } from "@rollcall/store";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { RegistrationOrder, RegistrationOutcome } from "../load/registration-load.ts";
@@ -10,10 +14,10 @@ const WARM_UP_NODES = 2_000;
 const AIM_PER_SECOND = 500;
 const COMMITTERS = 16;
 
-/** New nodes that register, each with a challenge, a signature and a durable commit. */
+/** New nodes that register, each with a challenge, a signature, a preauthorized join token and a durable commit. */
 export const registrations: Bench = {
   name: "registrations",
-  title: `new nodes, challenge included, ${CONNECTIONS} at once, every one of them durable`,
+  title: `new nodes, challenge and join token included, ${CONNECTIONS} at once, every one of them durable`,
   async run(context) {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);
@@ -21,10 +25,12 @@ export const registrations: Bench = {
     const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
     context.atEnd(() => load.stop());
 
-    await load.order({ port, from: 0, count: WARM_UP_NODES, connections: CONNECTIONS });
+    const joinToken = await makeJoinToken(url);
+    const shared = { port, connections: CONNECTIONS, joinToken };
+    await load.order({ ...shared, from: 0, count: WARM_UP_NODES });
     const count = Math.round((context.size.durationMs / 1_000) * AIM_PER_SECOND);
     context.progress(`registering ${count} nodes`);
-    const run = await load.order({ port, from: WARM_UP_NODES, count, connections: CONNECTIONS });
+    const run = await load.order({ ...shared, from: WARM_UP_NODES, count });
     if (run.failed > 0) context.progress(`${run.failed} were refused: ${run.lastFailure}`);
 
     const latenciesMs = Float64Array.from(run.latenciesMs);
@@ -66,6 +72,26 @@ export const registrations: Bench = {
     ];
   },
 };
+
+/** Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables. */
+async function makeJoinToken(url: string): Promise<string> {
+  const log = silentLogger;
+  const store = await openStore({ url, log, applicationName: "bench" });
+  try {
+    const id = randomBytes(6).toString("hex");
+    const text = joinTokenText(store.clusterId(), id, randomBytes(32).toString("base64url"));
+    await store.transaction((tx) =>
+      insertJoinToken(tx, {
+        ...{ id, hash: joinTokenHash(text), description: "bench", createdBy: "bench" },
+        ...{ maxUses: null, ttlMs: null, nodeNamePattern: "", labels: {} },
+        ...{ preauthorized: true, ephemeral: false },
+      }),
+    );
+    return text;
+  } finally {
+    await store.close();
+  }
+}
 
 /** Durable commits of one small row each: what the same Postgres does when nothing else is asked of it. */
 async function measureCommits(context: BenchContext, url: string): Promise<number> {

@@ -39,15 +39,23 @@ export interface ProcessPorts {
   readonly api: number;
   readonly agents: number;
   readonly probes: number;
+  /** Between replicas of health. */
+  readonly internal: number;
 }
 
 /** Free ports for one process of the control plane. */
 export async function freePorts(): Promise<ProcessPorts> {
-  return { api: await freePort(), agents: await freePort(), probes: await freePort() };
+  return {
+    api: await freePort(),
+    agents: await freePort(),
+    probes: await freePort(),
+    internal: await freePort(),
+  };
 }
 
 /** The flags that put a process on these ports. */
 export function portFlags(ports: ProcessPorts, takesAgents: boolean): readonly string[] {
   const api = ["--port", String(ports.api), "--probe-port", String(ports.probes)];
-  return takesAgents ? [...api, "--agent-port", String(ports.agents)] : api;
+  const agents = ["--agent-port", String(ports.agents), "--internal-port", String(ports.internal)];
+  return takesAgents ? [...api, ...agents] : api;
 }

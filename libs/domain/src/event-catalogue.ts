@@ -17,25 +17,25 @@ export interface EventDescription {
 }
 
 const NODE = "the node's id";
-const OPERATORS = ["token:<id>"];
+const OPERATORS = ["token:<id>", "user:<subject>"];
 
 /** Every type of event. A type without a row does not compile. */
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   "node.registered": {
-    when: "A node joined the fleet for the first time; one that returns makes no event.",
+    when: "A node joined the fleet for the first time; joinToken names the join token that let it in, which is that token's use. One that returns makes no event.",
     subject: NODE,
     actors: ["node:<id>"],
     before: null,
-    after: ["membership"],
-    reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "CONTROL_PLANE"],
+    after: ["membership", "joinToken"],
+    reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "JOIN_TOKEN", "CONTROL_PLANE"],
   },
   "node.approved": {
-    when: "An operator let a pending or rejected node join.",
+    when: "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join token, which joinToken names.",
     subject: NODE,
-    actors: OPERATORS,
+    actors: [...OPERATORS, "join-token:<id>"],
     before: ["membership"],
-    after: ["membership"],
-    reasons: ["OPERATOR_APPROVED"],
+    after: ["membership", "joinToken"],
+    reasons: ["OPERATOR_APPROVED", "JOIN_TOKEN"],
   },
   "node.rejected": {
     when: "An operator refused a node.",
@@ -46,12 +46,12 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_REJECTED"],
   },
   "node.deleted": {
-    when: "A node was removed from the record: by an operator, or because its control-plane process has been gone for an hour.",
+    when: "A node was removed from the record: by an operator, because its control-plane process has been gone for an hour, or because the node has been gone for as long as such nodes are kept.",
     subject: NODE,
     actors: [...OPERATORS, "system"],
     before: ["membership"],
     after: null,
-    reasons: ["OPERATOR_DELETED", "LEASE_EXPIRED"],
+    reasons: ["OPERATOR_DELETED", "LEASE_EXPIRED", "COLLECTED", "EPHEMERAL_LEFT"],
   },
   "node.deregistered": {
     when: "A node left for good by itself.",
@@ -60,6 +60,54 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     before: ["membership"],
     after: null,
     reasons: ["AGENT_DEREGISTERED"],
+  },
+  "node.banned": {
+    when: "An operator banned a node, or in advance an id or the fingerprint of a key of no node, which is the subject then.",
+    subject: "the node's id, or the fingerprint of a key",
+    actors: OPERATORS,
+    before: ["membership"],
+    after: ["membership", "banned"],
+    reasons: ["OPERATOR_BANNED"],
+  },
+  "node.unbanned": {
+    when: "An operator lifted every ban on a node, an id or a key. A node that is there stays rejected.",
+    subject: "the node's id, or the fingerprint of a key",
+    actors: OPERATORS,
+    before: ["membership", "banned"],
+    after: ["membership"],
+    reasons: ["BAN_LIFTED"],
+  },
+  "node.key.rotation.required": {
+    when: "An operator wants a node to rotate its key.",
+    subject: NODE,
+    actors: OPERATORS,
+    before: ["keyFingerprint"],
+    after: ["keyFingerprint"],
+    reasons: ["OPERATOR_REQUIRED"],
+  },
+  "node.key.rotated": {
+    when: "A node proved itself with its next key for the first time: the key before is refused from then on.",
+    subject: NODE,
+    actors: ["node:<id>"],
+    before: ["keyFingerprint"],
+    after: ["keyFingerprint"],
+    reasons: ["NEXT_KEY_USED"],
+  },
+  "node.identity.duplicated": {
+    when: "Two machines were found to use one node's identity in turns. One event for as long as they do.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: null,
+    after: ["machines"],
+    reasons: ["DUPLICATE_IDENTITY"],
+  },
+  "node.identity.cleared": {
+    when: "One machine has had a duplicated identity to itself for ten minutes.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: null,
+    after: null,
+    reasons: ["ONE_MACHINE_LEFT"],
   },
   "node.info.changed": {
     when: "What a node says about itself changed. Volatile figures are no part of it.",
@@ -70,12 +118,12 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["AGENT_REPORTED"],
   },
   "node.labels.changed": {
-    when: "Labels in effect changed; before and after name those that differ alone.",
+    when: "Labels in effect changed, or who set them; before and after name those that differ alone.",
     subject: NODE,
-    actors: ["node:<id>"],
+    actors: ["node:<id>", ...OPERATORS, "join-token:<id>"],
     before: ["labels"],
     after: ["labels"],
-    reasons: ["AGENT_REPORTED"],
+    reasons: ["AGENT_REPORTED", "OPERATOR_LABELED", "JOIN_TOKEN"],
   },
   "node.connection.changed": {
     when: "A node's connection was made or lost.",
@@ -89,6 +137,8 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
       "STREAM_STALE",
       "AGENT_SHUTDOWN",
       "NODE_REJECTED",
+      "KEY_RETIRED",
+      "NODE_BANNED",
       "REPLICA_LOST",
       "LEASE_EXPIRED",
     ],
@@ -114,6 +164,54 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     before: ["scheduling", "holds"],
     after: ["scheduling", "holds"],
     reasons: ["OPERATOR_CORDONED", "NO_HOLD"],
+  },
+  "join.token.created": {
+    when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
+    subject: "the join token's id",
+    actors: [...OPERATORS, "system"],
+    before: null,
+    after: ["maxUses", "ttlMs", "nodeNamePattern", "labels", "preauthorized", "ephemeral"],
+    reasons: ["OPERATOR_CREATED"],
+  },
+  "join.token.revoked": {
+    when: "An operator revoked a join token.",
+    subject: "the join token's id",
+    actors: OPERATORS,
+    before: ["state"],
+    after: ["state"],
+    reasons: ["OPERATOR_REVOKED"],
+  },
+  "access.token.created": {
+    when: "An admin made an access token. Neither its text nor its hash is in any event.",
+    subject: "the access token's id",
+    actors: OPERATORS,
+    before: null,
+    after: ["name", "role", "ttlMs"],
+    reasons: ["ADMIN_CREATED"],
+  },
+  "access.token.revoked": {
+    when: "An access token was revoked, by an admin or by its own holder.",
+    subject: "the access token's id",
+    actors: OPERATORS,
+    before: ["state"],
+    after: ["state"],
+    reasons: ["ADMIN_REVOKED", "SELF_REVOKED"],
+  },
+  "policy.health.set": {
+    when: "An operator made or changed a health policy. A group's selector and priority are told with the values that it sets.",
+    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
+    actors: OPERATORS,
+    before: ["selector", "priority", "values"],
+    after: ["selector", "priority", "values"],
+    reasons: ["OPERATOR_SET"],
+  },
+  "policy.health.deleted": {
+    when: "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its own.",
+    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
+    actors: OPERATORS,
+    before: ["selector", "priority", "values"],
+    after: null,
+    reasons: ["OPERATOR_DELETED"],
   },
 };
 

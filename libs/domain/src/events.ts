@@ -1,3 +1,4 @@
+import { BAN_LIFTED, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
 import type { Connection, Health, Membership, Scheduling } from "./states.ts";
 
 /** Plain data as JSON has it. */
@@ -15,21 +16,33 @@ export type MembershipEventType =
   | "node.approved"
   | "node.rejected"
   | "node.deleted"
-  | "node.deregistered";
+  | "node.deregistered"
+  | "node.banned"
+  | "node.unbanned";
 
 /** What an event is about. One change is one event. */
 export type EventType =
   | MembershipEventType
+  | "node.key.rotation.required"
+  | "node.key.rotated"
+  | "node.identity.duplicated"
+  | "node.identity.cleared"
   | "node.info.changed"
   | "node.labels.changed"
   | "node.connection.changed"
   | "node.health.changed"
-  | "node.scheduling.changed";
+  | "node.scheduling.changed"
+  | "join.token.created"
+  | "join.token.revoked"
+  | "access.token.created"
+  | "access.token.revoked"
+  | "policy.health.set"
+  | "policy.health.deleted";
 
 /** An event before the record gives it an id, a revision and a time. */
 export interface NewEvent {
   readonly type: EventType;
-  /** The id of the node that changed. */
+  /** The id of what changed, most often a node's. */
   readonly subject: string;
   readonly actor: string;
   /** For machines, SCREAMING_SNAKE. */
@@ -57,6 +70,8 @@ export function membershipEvent(change: {
   readonly actor: string;
   readonly message: string;
   readonly reason?: string;
+  /** The join token that let the node in, by its id. */
+  readonly joinToken?: string | null;
 }): NewEvent {
   const { type, subject, before, after, actor, message } = change;
   const gone = type === "node.deregistered" ? "AGENT_DEREGISTERED" : "OPERATOR_DELETED";
@@ -66,8 +81,35 @@ export function membershipEvent(change: {
     actor,
     reason: change.reason ?? after?.reason ?? gone,
     message,
-    before: before === null ? null : { membership: before.state },
-    after: after === null ? null : { membership: after.state },
+    before: before === null ? null : membershipFacts(before),
+    after: after === null ? null : { ...membershipFacts(after), ...joinTokenFact(change) },
+  };
+}
+
+/** A ban is named only where there is one: most memberships never knew any. */
+function membershipFacts(membership: Membership): Readonly<Record<string, Json>> {
+  return isBanned(membership)
+    ? { membership: membership.state, banned: true }
+    : { membership: membership.state };
+}
+
+function joinTokenFact({ joinToken }: { readonly joinToken?: string | null }) {
+  return joinToken == null ? {} : { joinToken };
+}
+
+/** The event of a ban placed on, or lifted from, an id or a key that no node has; the key's fingerprint is its subject then. */
+export function banEvent(change: {
+  readonly type: "node.banned" | "node.unbanned";
+  readonly subject: string;
+  readonly actor: string;
+  readonly message: string;
+}): NewEvent {
+  const isPlaced = change.type === "node.banned";
+  return {
+    ...change,
+    reason: isPlaced ? MEMBERSHIP_BANNED : BAN_LIFTED,
+    before: isPlaced ? null : { banned: true },
+    after: isPlaced ? { banned: true } : null,
   };
 }
 

@@ -1,6 +1,47 @@
+export {
+  type AccessTokenFacts,
+  type AccessTokenState,
+  accessTokenCreated,
+  accessTokenRevoked,
+  accessTokenState,
+  type Revoker,
+  revocationRefusal,
+  strangersTokenRefusal,
+} from "./access-token.ts";
+export { addressGroup } from "./address-group.ts";
+export {
+  type AgentKeys,
+  afterAccepted,
+  afterAnswer,
+  afterNewKey,
+  afterRefused,
+  keysOnDisk,
+  keyToUse,
+  type RotationAnswer,
+} from "./agent-keys.ts";
+export { ArrivalLimiter, type ArrivalLimits, type ArrivalVerdict } from "./arrival-limiter.ts";
 export { fullJitter } from "./backoff.ts";
+export { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
+export { BucketTable } from "./bucket-table.ts";
+export {
+  type CollectableNode,
+  type CollectionReason,
+  type CollectionSettings,
+  decideCollection,
+} from "./collection.ts";
 export { type ConnectionSignal, connectionAfter } from "./connection.ts";
 export { Detector, type Due, type Watch } from "./detector.ts";
+export {
+  DUPLICATE_QUIET_MS,
+  duplicatedHealth,
+  findDuplicate,
+  identityClearedEvent,
+  identityDuplicatedEvent,
+  isDuplicateOver,
+  type MachinePair,
+  type MachineSighting,
+  MOST_SIGHTINGS,
+} from "./duplicate-identity.ts";
 export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
@@ -9,6 +50,7 @@ export {
   isEventType,
 } from "./event-catalogue.ts";
 export {
+  banEvent,
   connectionEvent,
   type EventType,
   healthEvent,
@@ -18,18 +60,78 @@ export {
   type NewEvent,
   schedulingEvent,
 } from "./events.ts";
-export { type HealthSignal, healthAfter } from "./health.ts";
-export { type NewsOfNode, type NodeBeforeReport, nodeInfoEvents } from "./info-events.ts";
 export {
+  FailureLimiter,
+  type FailureLimiterOptions,
+  NODE_FAILURE_LIMITS,
+  TOKEN_FAILURE_LIMITS,
+} from "./failure-limiter.ts";
+export { matchesGlob } from "./glob.ts";
+export { type HealthSignal, healthAfter } from "./health.ts";
+export {
+  collectPolicies,
+  describePolicyScope,
+  formatPolicyScope,
+  type GroupPolicy,
+  type HealthPolicies,
+  MAX_GROUP_POLICIES,
+  MAX_NODE_POLICIES,
+  NO_HEALTH_POLICIES,
+  type PolicyEntry,
+  type PolicyOverride,
+  type PolicyScope,
+  parsePolicyScope,
+  scopeOf,
+  withoutPolicy,
+  withPolicy,
+} from "./health-policies.ts";
+export {
+  labelsEvent,
+  type NewsOfNode,
+  type NodeBeforeReport,
+  nodeInfoEvents,
+} from "./info-events.ts";
+export {
+  type AdmittingToken,
+  clusterShortId,
+  type JoinTokenEnforcement,
+  type JoinTokenFacts,
+  type JoinTokenRefusal,
+  type JoinTokenState,
+  joinTokenEvent,
+  joinTokenInvalid,
+  joinTokenOfOtherCluster,
+  joinTokenRefusal,
+  joinTokenRequired,
+  joinTokenState,
+  joinTokenText,
+  type PresentedJoinToken,
+  parseJoinToken,
+} from "./join-token.ts";
+export { keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
+export {
+  acceptKey,
+  decideRotation,
+  type KeyVerdict,
+  type NodeIdentity,
+  type RotationDecision,
+  type RotationRequest,
+} from "./key-rotation.ts";
+export {
+  changeOperatorLabels,
   checkAgentLabels,
+  checkLabelChange,
   type EffectiveLabel,
   effectiveLabels,
+  GROUP_LABEL,
   isLabelKey,
   isLabelValue,
   type Label,
+  type LabelChange,
   type LabelTier,
   type LabelViolation,
   MAX_AGENT_LABELS,
+  MAX_OPERATOR_LABELS,
   RESERVED_LABEL_PREFIX,
 } from "./labels.ts";
 export { LeaseObserver, type LeaseReading } from "./lease-observer.ts";
@@ -43,23 +145,60 @@ export {
 } from "./membership.ts";
 export { isNodeId, NODE_ID_PATTERN, type NodeRefResolution, resolveNodeRef } from "./node-id.ts";
 export { ObservedTime } from "./observed-time.ts";
+export {
+  heartbeatsPerSecond,
+  mayAdmit,
+  nextFactor,
+  type PacedGroup,
+  pacedIntervalMs,
+  reconnectWindow,
+  stretchFactor,
+} from "./pacing.ts";
 export { MAX_SELECTOR_LENGTH, parseSelector, type SelectorParseResult } from "./parse-selector.ts";
 export {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
-  type GroupPolicy,
   type HealthPolicy,
   type Intervals,
   intervalsFor,
-  type PolicyOverride,
-  type PolicySource,
-  type ResolvedPolicy,
-  resolvePolicy,
+  laxerThresholds,
+  longestHeartbeatMs,
+  type PolicyValue,
   type Thresholds,
   thresholdsOf,
 } from "./policy.ts";
+export {
+  changedPolicies,
+  describeSource,
+  isSamePolicy,
+  newContradictions,
+  type PolicyChange,
+  type PolicyContradiction,
+} from "./policy-changes.ts";
+export {
+  isSamePolicies,
+  isSamePolicyEntry,
+  policyDeletedEvent,
+  policyFacts,
+  policyFromFacts,
+  policyOfEvent,
+  policySetEvent,
+} from "./policy-events.ts";
+export {
+  isPolicyField,
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type PolicyField,
+} from "./policy-fields.ts";
 export { proofText } from "./proof.ts";
 export type { Refusal, RefusalReason } from "./refusal.ts";
+export {
+  PolicyResolver,
+  type PolicySource,
+  type PolicySubject,
+  type ResolvedPolicy,
+  resolvePolicy,
+} from "./resolve-policy.ts";
 export {
   formatSelector,
   labelNumber,
@@ -100,3 +239,12 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export { explainTlsError, type TlsTrouble } from "./tls-trouble.ts";
+export {
+  type BucketLimits,
+  fillBucket,
+  fullBucket,
+  msUntilOne,
+  type TokenBucket,
+  takeOne,
+} from "./token-bucket.ts";

@@ -37,31 +37,52 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
   const own = Object.entries(report.agentLabels).map(
     ([key, value]): Label => ({ key, value, tier: "agent" }),
   );
-  const was = valuesOf(before.labels);
-  const is = valuesOf([...others, ...own]);
-  const changed = [...new Set([...was.keys(), ...is.keys()])].filter(
-    (key) => was.get(key) !== is.get(key),
-  );
-  if (changed.length === 0) return [infoChanged];
-  const labels = {
+  const labels = labelsEvent({
+    ...circumstances,
+    before: before.labels,
+    after: [...others, ...own],
+  });
+  return labels === null ? [infoChanged] : [infoChanged, labels];
+}
+
+/** The event of labels of any tier having changed; null when what is in effect, and who set it, is as it was. */
+export function labelsEvent(change: {
+  readonly subject: string;
+  readonly actor: string;
+  readonly reason: string;
+  readonly message: string;
+  /** Labels of every tier. */
+  readonly before: readonly Label[];
+  readonly after: readonly Label[];
+}): NewEvent | null {
+  const { before, after, ...circumstances } = change;
+  const was = inEffect(before);
+  const is = inEffect(after);
+  const changed = [...new Set([...was.keys(), ...is.keys()])].filter((key) => {
+    const [left, right] = [was.get(key), is.get(key)];
+    return left?.value !== right?.value || left?.tier !== right?.tier;
+  });
+  if (changed.length === 0) return null;
+  return {
+    ...circumstances,
+    type: "node.labels.changed",
     before: { labels: only(was, changed) },
     after: { labels: only(is, changed) },
   };
-  return [infoChanged, { ...circumstances, type: "node.labels.changed", ...labels }];
 }
 
-function valuesOf(labels: readonly Label[]): ReadonlyMap<string, string> {
-  return new Map(effectiveLabels(labels).map(({ key, value }) => [key, value]));
+function inEffect(labels: readonly Label[]): ReadonlyMap<string, Label> {
+  return new Map(effectiveLabels(labels).map((label) => [label.key, label]));
 }
 
 /** The changed ones alone, so that events stay small. A key that has no value is not there. */
 function only(
-  values: ReadonlyMap<string, string>,
+  labels: ReadonlyMap<string, Label>,
   keys: readonly string[],
 ): Readonly<Record<string, string>> {
   const present = keys.flatMap((key): [string, string][] => {
-    const value = values.get(key);
-    return value === undefined ? [] : [[key, value]];
+    const label = labels.get(key);
+    return label === undefined ? [] : [[key, label.value]];
   });
   return Object.fromEntries(present);
 }

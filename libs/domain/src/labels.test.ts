@@ -1,7 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import {
+  changeOperatorLabels,
   checkAgentLabels,
+  checkLabelChange,
   effectiveLabels,
   isLabelKey,
   isLabelValue,
@@ -145,5 +147,46 @@ describe("checkAgentLabels()", () => {
     const [violation] = checkAgentLabels({ ["x".repeat(10_000)]: "v" });
 
     expect(violation?.field.length).toBeLessThan(100);
+  });
+});
+
+describe("checkLabelChange()", () => {
+  it("should find nothing wrong with good labels, and with the group", () => {
+    const set = { zone: "a", "example.com/rack": "", "rollcall.io/group": "gold" };
+    expect(checkLabelChange({ set, remove: ["old"] })).toEqual([]);
+    expect(checkLabelChange({ set: {}, remove: ["rollcall.io/group"] })).toEqual([]);
+  });
+
+  it("should find everything at once", () => {
+    const set = { "rollcall.io/type": "x", "bad key": "bad value", twice: "a" };
+    const violations = checkLabelChange({ set, remove: ["rollcall.io/x", "twice", ""] });
+    expect(violations.map(({ field }) => field)).toEqual([
+      'set["rollcall.io/type"]',
+      'set["bad key"]',
+      'set["bad key"]',
+      "remove[0]",
+      "remove[1]",
+      "remove[2]",
+    ]);
+  });
+
+  it("should refuse a change of nothing", () => {
+    expect(checkLabelChange({ set: {}, remove: [] })).toHaveLength(1);
+  });
+});
+
+describe("changeOperatorLabels()", () => {
+  it("should change labels of the operator's tier alone", () => {
+    const labels: readonly Label[] = [
+      { key: "a", value: "1", tier: "agent" },
+      { key: "a", value: "2", tier: "operator" },
+      { key: "b", value: "3", tier: "operator" },
+      { key: "c", value: "4", tier: "token" },
+    ];
+    const change = { set: { c: "5", a: "6" }, remove: ["b", "nothing"] };
+    expect(changeOperatorLabels(labels, change)).toEqual([
+      { key: "a", value: "6", tier: "operator" },
+      { key: "c", value: "5", tier: "operator" },
+    ]);
   });
 });

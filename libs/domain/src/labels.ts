@@ -24,8 +24,14 @@ export interface LabelViolation {
 /** How many labels a node may give itself. */
 export const MAX_AGENT_LABELS = 64;
 
+/** How many labels of the operator's tier a node may have. */
+export const MAX_OPERATOR_LABELS = 64;
+
 /** Keys with this prefix are the control plane's own. */
 export const RESERVED_LABEL_PREFIX = "rollcall.io/";
+
+/** The group that a node belongs to: granted by its join token, and the one reserved key that operators may set. */
+export const GROUP_LABEL = "rollcall.io/group";
 
 const TIER_RANKS: Readonly<Record<LabelTier, number>> = { agent: 0, token: 1, operator: 2 };
 const NAME = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$/;
@@ -72,16 +78,65 @@ export function checkAgentLabels(labels: Readonly<Record<string, string>>): Labe
     return [{ field: "labels", description }];
   }
   for (const [key, value] of entries) {
-    const field = `labels[${JSON.stringify(key.slice(0, SHOWN_KEY_LENGTH))}]`;
-    if (key.startsWith(RESERVED_LABEL_PREFIX)) {
-      const description = `keys with the prefix ${RESERVED_LABEL_PREFIX} are the control plane's own`;
-      violations.push({ field, description });
-    } else if (!isLabelKey(key)) {
-      violations.push({ field, description: KEY_RULE });
-    }
+    const field = fieldOf("labels", key);
+    violations.push(...keyViolations(field, key));
     if (!isLabelValue(value)) violations.push({ field, description: VALUE_RULE });
   }
   return violations;
+}
+
+/** A change of the labels that operators give to a node. */
+export interface LabelChange {
+  readonly set: Readonly<Record<string, string>>;
+  /** Keys to remove; one that is not there is none to remove. */
+  readonly remove: readonly string[];
+}
+
+/** Find everything that is wrong with a change of operators' labels, all at once; empty when it is fine. */
+export function checkLabelChange({ set, remove }: LabelChange): LabelViolation[] {
+  const violations: LabelViolation[] = [];
+  const entries = Object.entries(set);
+  if (entries.length === 0 && remove.length === 0) {
+    return [{ field: "set", description: "name at least one label to set or to remove" }];
+  }
+  for (const [key, value] of entries) {
+    const field = fieldOf("set", key);
+    if (key !== GROUP_LABEL) violations.push(...keyViolations(field, key));
+    if (!isLabelValue(value)) violations.push({ field, description: VALUE_RULE });
+  }
+  for (const [index, key] of remove.entries()) {
+    const field = `remove[${index}]`;
+    if (key !== GROUP_LABEL) violations.push(...keyViolations(field, key));
+    if (Object.hasOwn(set, key)) {
+      violations.push({ field, description: "the same key is set by this change" });
+    }
+  }
+  return violations;
+}
+
+/** A node's labels of the operator's tier after a change. */
+export function changeOperatorLabels(
+  labels: readonly Label[],
+  { set, remove }: LabelChange,
+): readonly Label[] {
+  const changed = new Set([...Object.keys(set), ...remove]);
+  const kept = labels.filter(({ tier, key }) => tier === "operator" && !changed.has(key));
+  const added = Object.entries(set).map(
+    ([key, value]): Label => ({ key, value, tier: "operator" }),
+  );
+  return [...kept, ...added].toSorted((left, right) => compareText(left.key, right.key));
+}
+
+function fieldOf(map: string, key: string): string {
+  return `${map}[${JSON.stringify(key.slice(0, SHOWN_KEY_LENGTH))}]`;
+}
+
+function keyViolations(field: string, key: string): LabelViolation[] {
+  if (key.startsWith(RESERVED_LABEL_PREFIX)) {
+    const description = `keys with the prefix ${RESERVED_LABEL_PREFIX} are the control plane's own`;
+    return [{ field, description }];
+  }
+  return isLabelKey(key) ? [] : [{ field, description: KEY_RULE }];
 }
 
 const KEY_RULE =

@@ -37,21 +37,62 @@ function summarize(decision: MembershipDecision): string {
 
 const register: MembershipCommand = { kind: "register", manualApproval: false };
 const registerManual: MembershipCommand = { kind: "register", manualApproval: true };
+const registerPreauthorized: MembershipCommand = { ...registerManual, preauthorizedBy: "t1" };
 const approve: MembershipCommand = { kind: "approve" };
 const reject: MembershipCommand = { kind: "reject" };
 const remove: MembershipCommand = { kind: "delete" };
 const deregister: MembershipCommand = { kind: "deregister" };
 
+const ban: MembershipCommand = { kind: "ban" };
+const unban: MembershipCommand = { kind: "unban" };
+
+describe("decideMembership(), of a banned node", () => {
+  function banned(): MembershipSubject {
+    const { membership } = subject("REJECTED");
+    return subject("REJECTED", { membership: { ...membership, reason: "OPERATOR_BANNED" } });
+  }
+
+  it.each<[MembershipCommand, string]>([
+    [register, "NODE_BANNED"],
+    [registerPreauthorized, "NODE_BANNED"],
+    [deregister, "NODE_BANNED"],
+    [approve, "NODE_BANNED"],
+    [reject, "NODE_ALREADY_REJECTED"],
+    [remove, "DELETED -> gone, node.deleted"],
+    [ban, "NODE_ALREADY_BANNED"],
+    [unban, "UNBANNED -> REJECTED, node.unbanned"],
+  ])("should decide on %j: %s", (command, expected) => {
+    expect(summarize(decideMembership(banned(), "n1", command, by))).toBe(expected);
+  });
+
+  it("should say why it is banned, and to operators what to do first", () => {
+    const text = "node n1 has been banned: unknown machine";
+    expect(decideMembership(banned(), "n1", register, by)).toMatchObject({
+      refusal: { message: text, metadata: { node: "n1", banReason: "unknown machine" } },
+    });
+    expect(decideMembership(banned(), "n1", approve, by)).toMatchObject({
+      refusal: { message: `${text}; lift the ban first, with \`rollcall node unban n1\`` },
+    });
+  });
+
+  it("should not ban a live control-plane process", () => {
+    const current = subject("APPROVED", { type: "ORCHESTRATOR" });
+    expect(summarize(decideMembership(current, "n1", ban, by))).toBe("NODE_IS_ORCHESTRATOR");
+  });
+});
+
 describe("decideMembership()", () => {
   it.each<[MembershipState | null, MembershipCommand, string]>([
     [null, register, "REGISTERED -> APPROVED, node.registered"],
     [null, registerManual, "REGISTERED -> PENDING, node.registered"],
+    [null, registerPreauthorized, "REGISTERED -> APPROVED, node.registered"],
     [null, approve, "NODE_NOT_FOUND"],
     [null, reject, "NODE_NOT_FOUND"],
     [null, remove, "NODE_NOT_FOUND"],
     [null, deregister, "NODE_NOT_FOUND"],
     ["PENDING", register, "RECONNECTED -> PENDING, no event"],
     ["PENDING", registerManual, "RECONNECTED -> PENDING, no event"],
+    ["PENDING", registerPreauthorized, "APPROVED -> APPROVED, node.approved"],
     ["PENDING", approve, "APPROVED -> APPROVED, node.approved"],
     ["PENDING", reject, "REJECTED -> REJECTED, node.rejected"],
     ["PENDING", remove, "DELETED -> gone, node.deleted"],
@@ -68,6 +109,14 @@ describe("decideMembership()", () => {
     ["REJECTED", reject, "NODE_ALREADY_REJECTED"],
     ["REJECTED", remove, "DELETED -> gone, node.deleted"],
     ["REJECTED", deregister, "NODE_REJECTED"],
+    [null, ban, "NODE_NOT_FOUND"],
+    [null, unban, "NODE_NOT_FOUND"],
+    ["PENDING", ban, "BANNED -> REJECTED, node.banned"],
+    ["APPROVED", ban, "BANNED -> REJECTED, node.banned"],
+    ["REJECTED", ban, "BANNED -> REJECTED, node.banned"],
+    ["PENDING", unban, "NODE_NOT_BANNED"],
+    ["APPROVED", unban, "NODE_NOT_BANNED"],
+    ["REJECTED", unban, "NODE_NOT_BANNED"],
   ])("should decide from %s on %j: %s", (from, command, expected) => {
     expect(summarize(decide(from, command))).toBe(expected);
   });
@@ -110,6 +159,23 @@ describe("decideMembership()", () => {
       next: { reason, sinceMs: 2000, message: "because", actor: "token:ops" },
     });
   });
+
+  it.each([null, subject("PENDING")])(
+    "should say which token approved a node in advance",
+    (current) => {
+      const decision = decideMembership(current, "n1", registerPreauthorized, by);
+      expect(decision).toMatchObject({ next: { reason: "JOIN_TOKEN", actor: "join-token:t1" } });
+    },
+  );
+
+  it.each(["APPROVED", "REJECTED"] as const)(
+    "should let no token change a node that is %s",
+    (state) => {
+      const current = subject(state);
+      const decision = decideMembership(current, "n1", registerPreauthorized, by);
+      expect(decision).toEqual(decideMembership(current, "n1", register, by));
+    },
+  );
 
   it("should leave the membership of a known node untouched", () => {
     const current = subject("PENDING");

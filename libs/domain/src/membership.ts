@@ -1,3 +1,4 @@
+import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
 import type { MembershipEventType } from "./events.ts";
 import type { Refusal } from "./refusal.ts";
 import type { Membership, NodeType } from "./states.ts";
@@ -8,12 +9,18 @@ export type MembershipCommand =
       readonly kind: "register";
       /** Whether a node that is new waits for an operator. It changes nothing for a node that is known. */
       readonly manualApproval: boolean;
+      /** The join token that approves it in advance, by its id: under manual approval too, and also a known node that waits. */
+      readonly preauthorizedBy?: string | null;
       /** What registers, "COMPUTE" unless said. An orchestrator is approved at once, manual approval or not. */
       readonly type?: NodeType;
     }
   | { readonly kind: "approve" }
   | { readonly kind: "reject" }
   | { readonly kind: "delete" }
+  /** As reject, and it can neither come back nor be approved until it is unbanned. */
+  | { readonly kind: "ban" }
+  /** It stays rejected. */
+  | { readonly kind: "unban" }
   /** The node itself leaves for good. */
   | { readonly kind: "deregister" };
 
@@ -41,7 +48,9 @@ export type MembershipOutcome =
   | "APPROVED"
   | "REJECTED"
   | "DELETED"
-  | "DEREGISTERED";
+  | "DEREGISTERED"
+  | "BANNED"
+  | "UNBANNED";
 
 /** What a command does, or why it does nothing. */
 export type MembershipDecision =
@@ -71,13 +80,17 @@ export function decideMembership(
 ): MembershipDecision {
   switch (command.kind) {
     case "register":
-      return current === null ? admit(command, by) : readmit(current, nodeId, command);
+      return current === null ? admit(command, by) : readmit(current, nodeId, command, by);
     case "approve":
       return current === null ? notFound(nodeId) : approve(current, nodeId, by);
     case "reject":
       return current === null ? notFound(nodeId) : reject(current, nodeId, by);
     case "delete":
       return current === null ? notFound(nodeId) : remove(current, nodeId);
+    case "ban":
+      return current === null ? notFound(nodeId) : ban(current, nodeId, by);
+    case "unban":
+      return current === null ? notFound(nodeId) : unban(current, nodeId, by);
     case "deregister":
       return current === null ? notRegistered(nodeId) : deregister(current, nodeId);
   }
@@ -91,6 +104,10 @@ function admit(command: RegisterCommand, by: CommandSource): MembershipDecision 
     const next = stated("APPROVED", "CONTROL_PLANE", by);
     return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
   }
+  if (command.preauthorizedBy != null) {
+    const next = approvedBy(command.preauthorizedBy, by);
+    return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
+  }
   if (command.manualApproval) {
     const next = stated("PENDING", "APPROVAL_REQUIRED", by);
     const message = "node registered, waiting for approval";
@@ -100,17 +117,27 @@ function admit(command: RegisterCommand, by: CommandSource): MembershipDecision 
   return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
 }
 
-/** A known node keeps its membership, whatever the setting for new ones has become. */
+/** A known node keeps its membership, whatever the setting for new ones has become; a token may approve one that waits. */
 function readmit(
   current: MembershipSubject,
   nodeId: string,
   command: RegisterCommand,
+  by: CommandSource,
 ): MembershipDecision {
   // An agent that takes the name of a control-plane process, even of one that is down, would speak in its place.
   if (current.type === "ORCHESTRATOR" && command.type !== "ORCHESTRATOR") {
     return isOrchestrator(nodeId, "choose another name for this machine");
   }
   if (current.membership.state === "REJECTED") return rejected(current.membership, nodeId);
+  if (current.membership.state === "PENDING" && command.preauthorizedBy != null) {
+    return {
+      ok: true,
+      outcome: "APPROVED",
+      next: approvedBy(command.preauthorizedBy, by),
+      event: "node.approved",
+      message: "node reconnected, approved by its join token",
+    };
+  }
   return {
     ok: true,
     outcome: "RECONNECTED",
@@ -125,6 +152,11 @@ function approve(
   nodeId: string,
   by: CommandSource,
 ): MembershipDecision {
+  if (isBanned(current.membership)) {
+    const advice = `lift the ban first, with \`rollcall node unban ${nodeId}\``;
+    const { reason, message, metadata } = bannedRefusal(nodeId, current.membership.message);
+    return refuse(reason, `${message}; ${advice}`, metadata);
+  }
   switch (current.membership.state) {
     case "APPROVED":
       return refuse("NODE_ALREADY_APPROVED", `node ${nodeId} already approved`, { node: nodeId });
@@ -159,6 +191,35 @@ function reject(current: MembershipSubject, nodeId: string, by: CommandSource): 
   }
 }
 
+function ban(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
+  if (isAliveOrchestrator(current)) {
+    return isOrchestrator(nodeId, "stop that process instead of banning it");
+  }
+  if (isBanned(current.membership)) {
+    return refuse("NODE_ALREADY_BANNED", `node ${nodeId} already banned`, { node: nodeId });
+  }
+  return {
+    ok: true,
+    outcome: "BANNED",
+    next: stated("REJECTED", MEMBERSHIP_BANNED, by),
+    event: "node.banned",
+    message: `node ${nodeId} banned`,
+  };
+}
+
+function unban(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
+  if (!isBanned(current.membership)) {
+    return refuse("NODE_NOT_BANNED", `node ${nodeId} is not banned`, { node: nodeId });
+  }
+  return {
+    ok: true,
+    outcome: "UNBANNED",
+    next: stated("REJECTED", BAN_LIFTED, by),
+    event: "node.unbanned",
+    message: `node ${nodeId} is no longer banned; approve it to let it come back`,
+  };
+}
+
 function remove(current: MembershipSubject, nodeId: string): MembershipDecision {
   if (isAliveOrchestrator(current)) {
     return isOrchestrator(nodeId, "stop that process; it is removed an hour later");
@@ -188,6 +249,10 @@ function isAliveOrchestrator(current: MembershipSubject): boolean {
   return current.type === "ORCHESTRATOR" && current.alive;
 }
 
+function approvedBy(tokenId: string, by: CommandSource): Membership {
+  return stated("APPROVED", "JOIN_TOKEN", { ...by, actor: `join-token:${tokenId}` });
+}
+
 function stated(state: Membership["state"], reason: string, by: CommandSource): Membership {
   return { state, sinceMs: by.atMs, reason, message: by.message, actor: by.actor };
 }
@@ -208,6 +273,8 @@ function isOrchestrator(nodeId: string, advice: string): MembershipDecision {
 }
 
 function rejected(membership: Membership, nodeId: string): MembershipDecision {
+  if (isBanned(membership))
+    return { ok: false, refusal: bannedRefusal(nodeId, membership.message) };
   const rejectReason = membership.message === "" ? "no reason given" : membership.message;
   const metadata = { node: nodeId, rejectReason };
   return refuse("NODE_REJECTED", `node has been rejected: ${rejectReason}`, metadata);

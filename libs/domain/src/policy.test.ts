@@ -1,92 +1,19 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
+import type { PolicyOverride } from "./health-policies.ts";
 import {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
-  type GroupPolicy,
   type HealthPolicy,
   intervalsFor,
-  type PolicyOverride,
-  resolvePolicy,
+  laxerThresholds,
+  longestHeartbeatMs,
   thresholdsOf,
 } from "./policy.ts";
-
-const gpuSelector = [{ operator: "exists", key: "gpu" }] as const;
-const gpuLabels = new Map([["gpu", "h100"]]);
-
-function group(name: string, priority: number, override: PolicyOverride): GroupPolicy {
-  return { name, priority, selector: gpuSelector, override };
-}
 
 function policy(override: PolicyOverride): HealthPolicy {
   return { ...DEFAULT_HEALTH_POLICY, ...override };
 }
-
-describe("resolvePolicy()", () => {
-  it("should be the default where nothing else is said", () => {
-    const { policy: resolved, sources } = resolvePolicy(DEFAULT_HEALTH_POLICY, [], new Map(), null);
-
-    expect(resolved).toEqual(DEFAULT_HEALTH_POLICY);
-    expect(new Set(Object.values(sources).map(({ kind }) => kind))).toEqual(new Set(["default"]));
-  });
-
-  it("should tell for each field where it comes from", () => {
-    const groups = [group("gpus", 1, { unhealthyAfterMs: 30_000, unknownAfterMs: 90_000 })];
-
-    const resolved = resolvePolicy(DEFAULT_HEALTH_POLICY, groups, gpuLabels, {
-      unknownAfterMs: 120_000,
-    });
-
-    expect(resolved.policy).toEqual(policy({ unhealthyAfterMs: 30_000, unknownAfterMs: 120_000 }));
-    expect(resolved.sources).toMatchObject({
-      unhealthyAfterMs: { kind: "group", name: "gpus" },
-      unknownAfterMs: { kind: "node" },
-      heartbeatIntervalMs: { kind: "default" },
-    });
-  });
-
-  it("should leave out groups whose selector does not match", () => {
-    const groups = [group("gpus", 1, { unhealthyAfterMs: 30_000 })];
-
-    const { policy: resolved } = resolvePolicy(DEFAULT_HEALTH_POLICY, groups, new Map(), null);
-
-    expect(resolved).toEqual(DEFAULT_HEALTH_POLICY);
-  });
-
-  it("should let null override a number", () => {
-    const defaults = policy({ unhealthyAfterMissed: 4 });
-    const groups = [group("gpus", 1, { unhealthyAfterMissed: null })];
-
-    const { policy: resolved } = resolvePolicy(defaults, groups, gpuLabels, null);
-
-    expect(resolved.unhealthyAfterMissed).toBeNull();
-  });
-
-  it.each<[string, number, number, string]>([
-    ["the greater priority", 1, 2, "b"],
-    ["the greater priority", 2, 1, "a"],
-    ["the first by name among equals", 1, 1, "a"],
-  ])("should prefer %s: a of %d, b of %d, so %s", (_, priorityA, priorityB, name) => {
-    const a = group("a", priorityA, { infoIntervalMs: 1000 });
-    const b = group("b", priorityB, { infoIntervalMs: 2000 });
-
-    for (const groups of [
-      [a, b],
-      [b, a],
-    ]) {
-      const { sources } = resolvePolicy(DEFAULT_HEALTH_POLICY, groups, gpuLabels, null);
-      expect(sources.infoIntervalMs).toEqual({ kind: "group", name });
-    }
-  });
-
-  it("should change none of what it is given", () => {
-    const groups = Object.freeze([group("b", 1, {}), group("a", 2, { infoIntervalMs: 1 })]);
-
-    resolvePolicy(Object.freeze(policy({})), groups, gpuLabels, Object.freeze({}));
-
-    expect(groups.map(({ name }) => name)).toEqual(["b", "a"]);
-  });
-});
 
 describe("checkPolicy()", () => {
   it("should find nothing wrong with the default", () => {
@@ -182,5 +109,19 @@ describe("thresholdsOf()", () => {
         expect(thresholds).toEqual(unwished);
       }),
     );
+  });
+});
+
+describe("laxerThresholds()", () => {
+  it("should take the longer of each, whichever side it is on", () => {
+    const kept = { unhealthyAfterMs: 60, unknownAfterMs: 100 };
+    const wanted = { unhealthyAfterMs: 30, unknownAfterMs: 200 };
+    expect(laxerThresholds(kept, wanted)).toEqual({ unhealthyAfterMs: 60, unknownAfterMs: 200 });
+  });
+});
+
+describe("longestHeartbeatMs()", () => {
+  it("should be a third of the time to UNHEALTHY", () => {
+    expect(longestHeartbeatMs({ unhealthyAfterMs: 10_000, unknownAfterMs: 20_000 })).toBe(3_333);
   });
 });

@@ -1,4 +1,4 @@
-import { matches, type Selector } from "./selectors.ts";
+import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
 
 /** When a silent node is declared unwell, and how often it reports. All times in milliseconds, more than 0. */
 export interface HealthPolicy {
@@ -29,29 +29,8 @@ export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   usageIntervalMs: 2_000,
 };
 
-/** The fields that a group or a node sets; the others come from below. */
-export type PolicyOverride = Partial<HealthPolicy>;
-
-/** A policy for the nodes that a selector matches. */
-export interface GroupPolicy {
-  readonly name: string;
-  /** Of two groups that set the same field, the one with the greater priority wins, then the first by name. */
-  readonly priority: number;
-  readonly selector: Selector;
-  readonly override: PolicyOverride;
-}
-
-/** Where one field of a policy comes from. */
-export type PolicySource =
-  | { readonly kind: "default" }
-  | { readonly kind: "group"; readonly name: string }
-  | { readonly kind: "node" };
-
-/** The policy that applies to one node, and where each field of it comes from. */
-export interface ResolvedPolicy {
-  readonly policy: HealthPolicy;
-  readonly sources: Readonly<Record<keyof HealthPolicy, PolicySource>>;
-}
+/** What one value of a policy can be. */
+export type PolicyValue = HealthPolicy[keyof HealthPolicy];
 
 /** How often an agent is to report, in milliseconds. */
 export interface Intervals {
@@ -70,32 +49,10 @@ export interface Thresholds {
 /** Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count. */
 const HEARTBEATS_IN_THRESHOLD = 3;
 
-/**
- * Find the policy of one node, field by field: default, then the groups that match, then the node's own.
- *
- * @param labels the node's token and operator labels only: a node must not choose its own leniency.
- */
-export function resolvePolicy(
-  defaults: HealthPolicy,
-  groups: readonly GroupPolicy[],
-  labels: ReadonlyMap<string, string>,
-  node: PolicyOverride | null,
-): ResolvedPolicy {
-  const resolution = { policy: { ...defaults }, sources: defaultSources() };
-  const weakestFirst = groups
-    .filter(({ selector }) => matches(selector, labels))
-    .sort((left, right) => left.priority - right.priority || (left.name < right.name ? 1 : -1));
-  for (const { name, override } of weakestFirst) {
-    apply(resolution, override, { kind: "group", name });
-  }
-  if (node !== null) apply(resolution, node, { kind: "node" });
-  return resolution;
-}
-
 /** Find what contradicts itself in a policy, in words for an operator; empty when it can be used. */
 export function checkPolicy(policy: HealthPolicy): string[] {
   const problems: string[] = [];
-  for (const field of FIELDS) {
+  for (const field of POLICY_FIELD_NAMES) {
     const value = policy[field];
     if (value !== null && !(Number.isSafeInteger(value) && value > 0)) {
       problems.push(`${field} is ${value}: it must be a whole number greater than 0`);
@@ -127,6 +84,19 @@ export function intervalsFor(policy: HealthPolicy, wishedHeartbeatMs: number | n
   };
 }
 
+/** The longest heartbeat interval that these thresholds allow for, in whole milliseconds. */
+export function longestHeartbeatMs({ unhealthyAfterMs }: Thresholds): number {
+  return wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
+}
+
+/** The thresholds to judge by while an agent is known to keep to the first ones and has not said that it keeps to the others. */
+export function laxerThresholds(kept: Thresholds, wanted: Thresholds): Thresholds {
+  return {
+    unhealthyAfterMs: Math.max(kept.unhealthyAfterMs, wanted.unhealthyAfterMs),
+    unknownAfterMs: Math.max(kept.unknownAfterMs, wanted.unknownAfterMs),
+  };
+}
+
 /**
  * Say after how much silence a node is declared: the earlier of the time and of the heartbeats missed.
  *
@@ -141,8 +111,6 @@ export function thresholdsOf(policy: HealthPolicy, heartbeatMs: number): Thresho
   const unknownAfterMs = earlier(policy.unknownAfterMs, policy.unknownAfterMissed, heartbeatMs);
   return { unhealthyAfterMs, unknownAfterMs: Math.max(unhealthyAfterMs, unknownAfterMs) };
 }
-
-const FIELDS = Object.keys(DEFAULT_HEALTH_POLICY) as readonly (keyof HealthPolicy)[];
 
 function contradictions(policy: HealthPolicy): string[] {
   const problems: string[] = [];
@@ -181,30 +149,6 @@ function missedContradictions(policy: HealthPolicy): string[] {
     ];
   }
   return [];
-}
-
-function apply(
-  resolution: {
-    policy: Record<keyof HealthPolicy, number | null>;
-    sources: Record<keyof HealthPolicy, PolicySource>;
-  },
-  override: PolicyOverride,
-  source: PolicySource,
-): void {
-  for (const field of FIELDS) {
-    const value = override[field];
-    if (value === undefined) continue;
-    resolution.policy[field] = value;
-    resolution.sources[field] = source;
-  }
-}
-
-function defaultSources(): Record<keyof HealthPolicy, PolicySource> {
-  const source: PolicySource = { kind: "default" };
-  return Object.fromEntries(FIELDS.map((field) => [field, source])) as Record<
-    keyof HealthPolicy,
-    PolicySource
-  >;
 }
 
 function earlier(afterMs: number, missed: number | null, heartbeatMs: number): number {

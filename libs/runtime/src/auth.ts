@@ -4,11 +4,31 @@ import type { Role } from "./policy.ts";
 /** Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message. */
 export type Caller =
   | { readonly kind: "anonymous" }
-  | { readonly kind: "token"; readonly id: string; readonly role: Role };
+  /** The holder of an access token. */
+  | {
+      readonly kind: "token";
+      readonly id: string;
+      readonly role: Role;
+      /** From when on it is worth nothing, by the wall clock; absent for never. */
+      readonly expiresAtMs?: number;
+    }
+  /** Somebody, or a program, whom an OpenID Connect issuer vouches for. */
+  | {
+      readonly kind: "person";
+      readonly issuer: string;
+      /** With the prefix that the configuration gives it: unique among all issuers. */
+      readonly subject: string;
+      readonly role: Role;
+      /** When what the issuer said runs out, by the wall clock. */
+      readonly expiresAtMs: number;
+    };
+
+/** A caller who is somebody. */
+export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
 
 /**
- * Find whose access token this is; null when it is nobody's.
- * It throws when it cannot know (the store is away), never answers null then.
+ * Find whose token this is; null when it is nobody's. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is somebody's who may
+ * not call with it, and another error when it cannot know (the store is away), never answers null then.
  */
 export type Authenticator = (bearer: string) => Promise<Caller | null>;
 
@@ -33,9 +53,16 @@ export function requestIdOf(context: Pick<HandlerContext, "values">): string {
   return context.values.get(requestIdKey);
 }
 
-/** How a caller is written in events and in the audit log: "token:<id>" or "anonymous". */
+/** How a caller is written in events and in the audit log: "token:<id>", "user:<subject>" or "anonymous". */
 export function actorOf(caller: Caller): string {
-  return caller.kind === "token" ? `token:${caller.id}` : "anonymous";
+  switch (caller.kind) {
+    case "anonymous":
+      return "anonymous";
+    case "token":
+      return `token:${caller.id}`;
+    case "person":
+      return `user:${caller.subject}`;
+  }
 }
 
 const RANKS = { viewer: 1, operator: 2, admin: 3 } as const satisfies Record<Role, number>;
@@ -47,5 +74,5 @@ export function roleSuffices(has: Role, needs: Role): boolean {
 
 /** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */
 export function bearerOf(authorization: string | null): string | null {
-  return authorization?.match(/^bearer +([\x21-\x7e]{1,4096})$/i)?.[1] ?? null;
+  return authorization?.match(/^bearer +([\x21-\x7e]{1,8192})$/i)?.[1] ?? null;
 }

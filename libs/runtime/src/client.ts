@@ -28,3 +28,4 @@ export {
   signProof,
   verifyProof,
 } from "./identity-proof.ts";
+export { type ClientTls, type ClientTlsFiles, readClientTls } from "./tls/client-tls.ts";

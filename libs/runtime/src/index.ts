@@ -1,3 +1,4 @@
+export { type AuditedCall, auditedCall } from "./audited-call.ts";
 export {
   type Authenticator,
   actorOf,
@@ -5,6 +6,7 @@ export {
   type Caller,
   callerKey,
   callerOf,
+  type KnownCaller,
   requestIdKey,
   requestIdOf,
   roleSuffices,
@@ -30,11 +32,19 @@ export {
   reasonOf,
   refuse,
 } from "./errors.ts";
+export {
+  type Attempt,
+  FailedAttempts,
+  type FailureLimits,
+  nodeAttempt,
+  tokenAttempt,
+} from "./failed-attempts.ts";
 export { errorFromGrpc } from "./grpc-error.ts";
 export {
   type Encodable,
   type GrpcMethod,
   type GrpcService,
+  type LargeRequests,
   toGrpcMethod,
   toGrpcService,
 } from "./grpc-service.ts";
@@ -68,6 +78,8 @@ export {
   renderMetrics,
 } from "./metrics.ts";
 export { Outbox } from "./outbox.ts";
+export { createPageTokens, type PageTokens } from "./page-token.ts";
+export { connectPeer, type PeerConnection, type PeerOptions } from "./peer-connection.ts";
 export {
   definePolicies,
   type MethodCaller,
@@ -79,12 +91,20 @@ export {
 } from "./policy.ts";
 export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
 export {
+  checkReplicaCall,
+  REPLICA_CREDENTIALS_TTL_MS,
+  type ReplicaCall,
+  type ReplicaVerdict,
+  signReplicaCall,
+} from "./replica-credentials.ts";
+export {
   type GrpcHandler,
   type GrpcHandlers,
   type GrpcRoute,
   grpcRoute,
 } from "./server/grpc-handlers.ts";
 export { createGrpcServer, type GrpcServerOptions } from "./server/grpc-server.ts";
+export type { RecordRefusal, RefusedCall } from "./server/interceptors/record-refusals.ts";
 export { createProbeServer, type ProbeServerOptions } from "./server/probe-server.ts";
 export {
   type CheckResult,
@@ -110,3 +130,5 @@ export {
   type Task,
   type TaskStatus,
 } from "./tasks.ts";
+export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
+export { TlsSource, type TlsSourceOptions } from "./tls/tls-source.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { connectionAfter, healthAfter } from "@rollcall/domain";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import { adoptOrphans } from "./adoption.ts";
 import { currentRevision, readEvents } from "./events.ts";
 import { releaseLease, takeLease } from "./leases.ts";
@@ -38,7 +38,12 @@ async function connect(replicaId: string, ...ids: string[]): Promise<void> {
   await store.change((tx) =>
     openSessions(
       tx,
-      ids.map((nodeId) => ({ nodeId, replicaId, ...machine })),
+      ids.map((nodeId) => ({
+        nodeId,
+        replicaId,
+        ...machine,
+        keyFingerprint: testFingerprint(nodeId),
+      })),
     ),
   );
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
 import { ensureAccessToken } from "./access-tokens.ts";
 import { accessTokenHash, createAuthenticator } from "./authenticator.ts";
 import type { Store } from "./store.ts";
@@ -68,7 +69,46 @@ describe("createAuthenticator()", () => {
     expect(await authenticate(token)).not.toBeNull();
     await revoke("revoked");
     state.nowMs = 1_000;
-    expect(await authenticate(token)).toBeNull();
+    expect(await refusalOf(authenticate(token))).toMatchObject({
+      reason: "TOKEN_REVOKED",
+      metadata: { token: "revoked" },
+    });
+    // The answer is remembered like any other.
+    const { questions } = state;
+    await refusalOf(authenticate(token));
+    expect(state.questions).toBe(questions);
+  });
+
+  it("should tell the holder of a token that has expired so, and nobody else", async () => {
+    const { authenticate, state } = rig();
+    const hash = accessTokenHash("brief");
+    await ensureAccessToken(store.db, {
+      id: "brief",
+      name: "b",
+      role: "viewer",
+      hash,
+      ttlMs: 60_000,
+    });
+    const caller = await authenticate("brief");
+    expect(caller).toMatchObject({ id: "brief", expiresAtMs: expect.any(Number) });
+    await sql`update access_tokens set expires_at = now() where id = 'brief'`.execute(store.db);
+    state.nowMs = 1_000;
+    expect(await refusalOf(authenticate("brief"))).toMatchObject({
+      reason: "TOKEN_EXPIRED",
+    });
+    expect(await authenticate("brief ")).toBeNull();
+  });
+
+  it("should tell of each use of a token that is good", async () => {
+    const used: string[] = [];
+    const clock = { nowMs: () => 0 };
+    const onUse = (id: string) => used.push(id);
+    const authenticate = createAuthenticator({ store, clock, onUse });
+    const token = await keep("useful");
+    await authenticate(token);
+    await authenticate(token);
+    await authenticate("token-unknown");
+    expect(used).toEqual(["useful", "useful"]);
   });
 
   it("should remember no more answers than it may", async () => {

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { Authenticator, Caller, Clock, Role } from "@rollcall/runtime";
+import { type Authenticator, type Caller, type Clock, type Role, refuse } from "@rollcall/runtime";
 import { findAccessToken } from "./access-tokens.ts";
 import type { Store } from "./store.ts";
 
@@ -10,10 +10,18 @@ export interface AuthenticatorOptions {
   readonly cacheMs?: number;
   /** Tokens remembered at most; the oldest answer is forgotten for a new one. Default 1,000. */
   readonly cacheLimit?: number;
+  /** Told of each use of a token that is good. It must not block. */
+  onUse?(id: string): void;
 }
 
+/** What the record says of a token. */
+type Finding =
+  | { readonly kind: "good"; readonly caller: Extract<Caller, { readonly kind: "token" }> }
+  | { readonly kind: "expired" | "revoked"; readonly id: string; readonly atMs: number }
+  | { readonly kind: "unknown" };
+
 interface Answer {
-  readonly caller: Promise<Caller | null>;
+  readonly finding: Promise<Finding>;
   readonly untilMs: number;
 }
 
@@ -27,39 +35,66 @@ export function accessTokenHash(token: string): Buffer {
 
 /**
  * Find callers by the access tokens of the record. A token is looked up by its hash, so no comparison of secrets takes
- * a time that tells anything of them. It rejects while the store is away; such an answer is never remembered.
+ * a time that tells anything of them. It rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only the holder of the right text can
+ * learn, and while the store is away; the latter answer is never remembered.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { store, clock, cacheMs = 1_000, cacheLimit = 1_000 } = options;
+  const { store, clock, cacheMs = 1_000, cacheLimit = 1_000, onUse } = options;
   const answers = new Map<string, Answer>();
 
-  const ask = (key: string, hash: Buffer): Promise<Caller | null> => {
-    const caller = findCaller(store, hash);
+  const ask = (key: string, hash: Buffer): Promise<Finding> => {
+    const finding = findToken(store, hash);
     // The age counts from the question: an answer is never older than it claims to be.
-    const answer = { caller, untilMs: clock.nowMs() + cacheMs };
+    const answer = { finding, untilMs: clock.nowMs() + cacheMs };
     answers.delete(key);
     makeRoom(answers, cacheLimit);
     answers.set(key, answer);
-    caller.catch(() => {
+    finding.catch(() => {
       if (answers.get(key) === answer) answers.delete(key);
     });
-    return caller;
+    return finding;
   };
 
-  return (bearer) => {
+  return async (bearer) => {
     const hash = accessTokenHash(bearer);
     const key = hash.toString("base64");
     const known = answers.get(key);
-    if (known !== undefined && clock.nowMs() < known.untilMs) return known.caller;
-    return ask(key, hash);
+    const isFresh = known !== undefined && clock.nowMs() < known.untilMs;
+    const finding = await (isFresh ? known.finding : ask(key, hash));
+    if (finding.kind === "good") onUse?.(finding.caller.id);
+    return callerOf(finding);
   };
 }
 
-async function findCaller(store: Pick<Store, "db">, hash: Buffer): Promise<Caller | null> {
+async function findToken(store: Pick<Store, "db">, hash: Buffer): Promise<Finding> {
   const token = await findAccessToken(store.db, hash);
   // A role of a newer version is nobody here rather than somebody with a guessed role.
-  if (token === null || !isRole(token.role)) return null;
-  return { kind: "token", id: token.id, role: token.role };
+  if (token === null || !isRole(token.role)) return { kind: "unknown" };
+  const { id, role, expiresAtMs, revocation } = token;
+  if (revocation !== null) return { kind: "revoked", id, atMs: revocation.atMs };
+  if (expiresAtMs === null) return { kind: "good", caller: { kind: "token", id, role } };
+  if (token.isExpired) return { kind: "expired", id, atMs: expiresAtMs };
+  return { kind: "good", caller: { kind: "token", id, role, expiresAtMs } };
+}
+
+function callerOf(finding: Finding): Caller | null {
+  switch (finding.kind) {
+    case "good":
+      return finding.caller;
+    case "unknown":
+      return null;
+    case "expired":
+    case "revoked": {
+      const { kind, id } = finding;
+      const at = new Date(finding.atMs).toISOString();
+      const verb = kind === "expired" ? "expired" : "was revoked";
+      throw refuse(
+        kind === "expired" ? "TOKEN_EXPIRED" : "TOKEN_REVOKED",
+        `access token ${id} ${verb} at ${at}: ask an admin for another one`,
+        { metadata: { token: id, at } },
+      );
+    }
+  }
 }
 
 /** A Map iterates in the order of insertion, so the first is the one that was asked for longest ago. */

@@ -1,18 +1,40 @@
+export { AccessTokenUses, type AccessTokenUsesOptions } from "./access-token-uses.ts";
 export {
   type AccessToken,
+  countAccessTokens,
   ensureAccessToken,
   findAccessToken,
+  getAccessToken,
   hasAccessToken,
+  insertAccessToken,
+  type ListAccessTokensOptions,
+  listAccessTokens,
+  lockAccessToken,
   type NewAccessToken,
+  revokeAccessToken,
 } from "./access-tokens.ts";
 export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
+export { AUDIT_OK, type NewAuditEntry } from "./audit.ts";
+export { type AuditEntry, type AuditHead, type ListAuditOptions, listAudit } from "./audit-log.ts";
 export {
   type AuthenticatorOptions,
   accessTokenHash,
   createAuthenticator,
 } from "./authenticator.ts";
+export {
+  type Ban,
+  type BannableNames,
+  deleteBans,
+  findBans,
+  holdOffBans,
+  insertBan,
+  listBans,
+  lockBans,
+  type NewBan,
+} from "./bans.ts";
 export { pruneChallenges, useChallenge, useChallenges } from "./challenges.ts";
 export type { Change, CommittedChange } from "./change.ts";
+export { findGoneNodes, isHealthServed, removeGoneNodes } from "./collect-nodes.ts";
 export { type CompactOptions, compactEvents, compactedRevision } from "./compaction.ts";
 export {
   expireOrchestrators,
@@ -21,6 +43,7 @@ export {
   type OrchestratorNode,
   orchestratorLost,
 } from "./control-plane-nodes.ts";
+export { clearDuplicates } from "./duplicates.ts";
 export {
   type EmbeddedPostgres,
   EmbeddedPostgresError,
@@ -46,9 +69,56 @@ export {
   type StoredEvent,
 } from "./events.ts";
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
-export { advertise, type HealthReplica, listHealthReplicas, withdraw } from "./health-replicas.ts";
-export { keyOf, type NodeKey, ownersOfKeys, saveKey } from "./identities.ts";
-export { labelsOf } from "./labels.ts";
+export {
+  configuredPolicy,
+  deleteHealthPolicy,
+  getHealthPolicy,
+  type HealthPolicyRecord,
+  type HealthPolicySnapshot,
+  listHealthPolicies,
+  lockHealthPolicies,
+  readHealthPolicies,
+  saveHealthPolicy,
+  tellConfiguredPolicy,
+} from "./health-policies.ts";
+export {
+  advertise,
+  type HealthReplica,
+  listHealthReplicas,
+  withdraw,
+} from "./health-replicas.ts";
+export {
+  keyOf,
+  keysInForce,
+  type NodeKey,
+  type NodeKeys,
+  ownersOfKeys,
+  type PublicKey,
+  promoteKey,
+  requireRotation,
+  saveKey,
+  saveNextKey,
+} from "./identities.ts";
+export {
+  getJoinToken,
+  insertJoinToken,
+  type JoinToken,
+  type JoinTokenPage,
+  type JoinTokenRevocation,
+  type JoinTokenUse,
+  joinTokenHash,
+  type LockedJoinToken,
+  lastUsesOf,
+  listJoinTokens,
+  lockJoinToken,
+  lockJoinTokens,
+  type NewJoinToken,
+  type PastUse,
+  pruneJoinTokens,
+  saveJoinTokenUses,
+  saveRevocation,
+} from "./join-tokens.ts";
+export { labelsOf, replaceLabels } from "./labels.ts";
 export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 export {
   expireLease,
@@ -70,25 +140,42 @@ export {
 } from "./list-nodes.ts";
 export { migrate } from "./migrate.ts";
 export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
-export type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
-export { findNode, lockNamedNode } from "./node-reference.ts";
+export type { InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./node-record.ts";
+export { findNode, lockNamedNode, type ResolvedRefs, resolveRefs } from "./node-reference.ts";
 export {
   getNode,
   getNodes,
   type InfoReport,
   insertNode,
+  joinedWithoutToken,
   lockNode,
   lockNodes,
+  lockWithSessions,
   type NewNode,
   type Removal,
   removeNode,
   saveHolds,
   saveInfo,
+  saveJoining,
+  saveLabels,
   saveMark,
   saveMembership,
 } from "./nodes.ts";
+export {
+  type LabelsOfNode,
+  labelSetsOf,
+  NO_LABELS,
+  policySubject,
+  policySubjects,
+} from "./policy-subjects.ts";
+export {
+  createRefusalRecorder,
+  type RefusalRecorder,
+  type RefusalRecorderOptions,
+} from "./refusal-recorder.ts";
 export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./request-ids.ts";
 export type { Database } from "./schema.ts";
+export { coresOfHeld, ownersAfter, ownersOf, type SessionOwner } from "./session-owners.ts";
 export {
   type HeldNode,
   heldBy,
@@ -107,7 +194,13 @@ export {
   type StateCount,
 } from "./summary.ts";
 export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
-export { getTombstone, listTombstones, pruneTombstones, type Tombstone } from "./tombstones.ts";
+export {
+  collectedAmong,
+  getTombstone,
+  listTombstones,
+  pruneTombstones,
+  type Tombstone,
+} from "./tombstones.ts";
 export { type StateChange, type Transition, writeTransitions } from "./transitions.ts";
 export {
   beginUpkeepRun,
@@ -116,3 +209,11 @@ export {
   type UpkeepOutcome,
   type UpkeepRun,
 } from "./upkeep-runs.ts";
+export {
+  AUDIT_START,
+  type AuditProblem,
+  type AuditProblemKind,
+  type AuditVerdict,
+  type VerifyAuditOptions,
+  verifyAudit,
+} from "./verify-audit.ts";

@@ -32,6 +32,8 @@ export interface NodeFilter {
   /** As the domain's hasStatus(): health words match compute nodes, connection words any node. */
   readonly statuses?: readonly (HealthState | ConnectionState)[];
   readonly schedulings?: readonly SchedulingState[];
+  /** Of any node; besides `statuses`, both must match. */
+  readonly connections?: readonly ConnectionState[];
   /** Over effective labels. */
   readonly selector?: Selector;
   readonly ids?: readonly string[];
@@ -123,6 +125,7 @@ function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
     isOneOf(sql`n.membership`, filter.memberships),
     statusCondition(filter.statuses),
     isOneOf(sql`n.scheduling`, filter.schedulings),
+    isOneOf(sql`s.connection`, filter.connections),
     isOneOf(sql`n.id`, filter.ids),
   ].flat();
 }

@@ -21,6 +21,8 @@ function newNode(nodeId: string, fingerprint = `SHA256:${nodeId}`): NewComputeNo
         Array.from({ length: 64 }, (_, index) => [`key-${index}`, nodeId]),
       ),
     },
+    joining: { tokenId: null, ephemeral: false, withoutToken: false },
+    tokenLabels: {},
   };
 }
 

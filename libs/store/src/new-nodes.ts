@@ -1,5 +1,6 @@
-import type { Membership } from "@rollcall/domain";
+import { effectiveLabels, type Label, type Membership } from "@rollcall/domain";
 import type { NodeKey } from "./identities.ts";
+import type { NodeJoining } from "./node-record.ts";
 import type { InfoReport } from "./nodes.ts";
 import type { Tx } from "./store.ts";
 
@@ -9,6 +10,9 @@ export interface NewComputeNode {
   /** Since when is taken from the database's clock. */
   readonly membership: Membership;
   readonly report: InfoReport;
+  readonly joining: NodeJoining;
+  /** Labels of the token tier. */
+  readonly tokenLabels: Readonly<Record<string, string>>;
 }
 
 /** Somebody else took an id or a key between the caller's look at the record and its write: look again. */
@@ -30,7 +34,7 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
 }
 
 async function insertNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const rows = nodes.map(({ key, report, membership }) => ({
+  const rows = nodes.map(({ key, report, membership, joining }) => ({
     id: key.nodeId,
     type: "COMPUTE" as const,
     membership: membership.state,
@@ -43,6 +47,9 @@ async function insertNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<vo
     memory_bytes: BigInt(report.summary.memoryBytes),
     disk_bytes: BigInt(report.summary.diskBytes),
     gpus: report.summary.gpus,
+    join_token_id: joining.tokenId,
+    ephemeral: joining.ephemeral,
+    joined_without_token: joining.withoutToken,
   }));
   const inserted = await tx
     .insertInto("nodes")
@@ -95,21 +102,23 @@ async function insertKeys(tx: Tx, nodes: readonly NewComputeNode[]): Promise<voi
 }
 
 async function insertLabels(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const rows = nodes.flatMap(({ key: { nodeId }, report }) =>
-    Object.entries(report.agentLabels).map(([key, value]) => ({
-      node_id: nodeId,
-      tier: "agent" as const,
-      key,
-      value,
-      // A new node has no labels of other tiers that could win.
-      effective: true,
-    })),
-  );
+  const rows = nodes.flatMap(({ key: { nodeId }, report, tokenLabels }) => {
+    const labels = [...toLabels(report.agentLabels, "agent"), ...toLabels(tokenLabels, "token")];
+    const winners = new Map(effectiveLabels(labels).map(({ key, tier }) => [key, tier]));
+    return labels.map(({ tier, key, value }) => ({
+      ...{ node_id: nodeId, tier, key, value },
+      effective: winners.get(key) === tier,
+    }));
+  });
   // 200 nodes of 64 labels each would be more parameters than one statement may have.
   for (let start = 0; start < rows.length; start += MOST_LABELS_AT_ONCE) {
     const some = rows.slice(start, start + MOST_LABELS_AT_ONCE);
     await tx.insertInto("node_labels").values(some).execute();
   }
+}
+
+function toLabels(labels: Readonly<Record<string, string>>, tier: Label["tier"]): readonly Label[] {
+  return Object.entries(labels).map(([key, value]) => ({ key, value, tier }));
 }
 
 const MOST_LABELS_AT_ONCE = 2_000;

@@ -1,11 +1,13 @@
 import {
   type Connection,
   deriveScheduling,
+  duplicatedHealth,
   effectiveHealth,
   type Health,
   type Hold,
   type Json,
   type Label,
+  type MachineSighting,
   type Mark,
   type Membership,
   type NodeType,
@@ -23,13 +25,23 @@ export interface InfoSummary {
   readonly gpus: number;
 }
 
+/** How a node joined. */
+export interface NodeJoining {
+  /** The join token that admitted it; null without one. It may have been forgotten since. */
+  readonly tokenId: string | null;
+  /** Whether it is removed when it has left. */
+  readonly ephemeral: boolean;
+  /** Whether it joined without a token while that was warned of. */
+  readonly withoutToken: boolean;
+}
+
 /** All that the record knows of one node. */
 export interface NodeRecord {
   readonly id: string;
   readonly type: NodeType;
   readonly membership: Membership;
   readonly connection: Connection;
-  /** What counts: the operator's mark if there is one, else what was detected. */
+  /** What counts: the operator's mark if there is one, else what was detected; with the reason that two machines are this node, while they are. */
   readonly health: Health;
   readonly detectedHealth: Health;
   readonly mark: Mark | null;
@@ -42,6 +54,13 @@ export interface NodeRecord {
   readonly labels: readonly Label[];
   /** Null for a node without a key (orchestrators). */
   readonly keyFingerprint: string | null;
+  /** Since when that has been its key; null without one. */
+  readonly keySinceMs: number | null;
+  /** The key that the node has offered and not used yet. */
+  readonly nextKeyFingerprint: string | null;
+  /** Since when an operator has wanted the node to rotate its key; null when nobody does. */
+  readonly keyRotationRequiredSinceMs: number | null;
+  readonly joining: NodeJoining;
   /** Changes with every write of registry or admin to this node; never comes again, not even after a delete. */
   readonly etag: string;
   readonly createdAtMs: number;
@@ -75,6 +94,9 @@ export interface NodeRow {
   readonly memory_bytes: bigint;
   readonly disk_bytes: bigint;
   readonly gpus: number;
+  readonly join_token_id: string | null;
+  readonly ephemeral: boolean;
+  readonly joined_without_token: boolean;
   readonly version: number;
   readonly created_at: Date;
   readonly updated_at: Date;
@@ -92,6 +114,11 @@ export interface NodeRow {
   readonly health_message: string;
   readonly health_actor: string;
   readonly fingerprint: string | null;
+  readonly key_since: Date | null;
+  readonly next_fingerprint: string | null;
+  readonly rotation_requested_at: Date | null;
+  readonly duplicated_since: Date | null;
+  readonly machines: readonly MachineSighting[];
   readonly labels: readonly Label[] | null;
 }
 
@@ -105,7 +132,7 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     type: row.type,
     membership: toMembership(row),
     connection: toConnection(row),
-    health: effectiveHealth(detectedHealth, mark),
+    health: shownHealth(effectiveHealth(detectedHealth, mark), row),
     detectedHealth,
     mark,
     holds: row.holds,
@@ -120,6 +147,14 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     },
     labels: row.labels ?? [],
     keyFingerprint: row.fingerprint,
+    keySinceMs: row.key_since?.getTime() ?? null,
+    nextKeyFingerprint: row.next_fingerprint,
+    keyRotationRequiredSinceMs: row.rotation_requested_at?.getTime() ?? null,
+    joining: {
+      tokenId: row.join_token_id,
+      ephemeral: row.ephemeral,
+      withoutToken: row.joined_without_token,
+    },
     etag: `${createdAtMs.toString(36)}-${row.version}`,
     createdAtMs,
     updatedAtMs: row.updated_at.getTime(),
@@ -181,6 +216,13 @@ export function toHealth(
     message: row.health_message,
     actor: row.health_actor,
   };
+}
+
+/** An operator's word comes before ours; else it matters more who a node is than how it was heard. */
+function shownHealth(health: Health, row: NodeRow): Health {
+  const [before, latest] = row.machines.slice(-2);
+  if (row.duplicated_since === null || before === undefined || latest === undefined) return health;
+  return row.mark_since === null ? duplicatedHealth(health, [before, latest]) : health;
 }
 
 function toMark(row: NodeRow): Mark | null {

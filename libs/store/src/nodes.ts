@@ -1,7 +1,13 @@
-import type { Hold, Label, Mark, Membership, NodeType } from "@rollcall/domain";
+import type { Hold, Label, LabelTier, Mark, Membership, NodeType } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import { replaceLabels } from "./labels.ts";
-import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
+import {
+  type InfoSummary,
+  type JsonInfo,
+  type NodeJoining,
+  type NodeRecord,
+  toNodeRecord,
+} from "./node-record.ts";
 import { selectNodes } from "./node-rows.ts";
 import type { Db, Tx } from "./store.ts";
 import { buryNode } from "./tombstones.ts";
@@ -97,6 +103,24 @@ export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonl
 }
 
 /**
+ * Several nodes, in order of id, with their rows and those of their sessions locked: nor do connection and detected health change
+ * until the transaction ends, and no session opens.
+ */
+export async function lockWithSessions(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<readonly NodeRecord[]> {
+  // The rows of nodes come before those of their sessions, everywhere.
+  await sql`
+    select from nodes where id = any(${[...ids]}::text[]) order by id for no key update
+  `.execute(tx);
+  await sql`
+    select from node_sessions where node_id = any(${[...ids]}::text[])
+    order by node_id for update`.execute(tx);
+  return getNodes(tx, ids);
+}
+
+/**
  * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). False when the id is taken.
  * Epochs start at 0, or go on from those of a node that had this id before, so that nothing of its sessions can be mistaken.
  */
@@ -145,6 +169,33 @@ export async function saveMembership(tx: Tx, id: string, membership: Membership)
     })
     .where("id", "=", id)
     .execute();
+}
+
+/** Write by which join token a node was let in that was there before. */
+export async function saveJoining(tx: Tx, id: string, joining: NodeJoining): Promise<void> {
+  await tx
+    .updateTable("nodes")
+    .set({
+      join_token_id: joining.tokenId,
+      ephemeral: joining.ephemeral,
+      joined_without_token: joining.withoutToken,
+      ...TOUCHED,
+    })
+    .where("id", "=", id)
+    .execute();
+}
+
+/** Nodes that joined without a token while that was warned of: how many, and the first of them in order of id. */
+export async function joinedWithoutToken(
+  db: Db,
+  limit: number,
+): Promise<{ readonly count: number; readonly ids: readonly string[] }> {
+  const marked = db.selectFrom("nodes").where("joined_without_token", "=", true);
+  const counted = await marked
+    .select(({ fn }) => fn.countAll<bigint>().as("count"))
+    .executeTakeFirst();
+  const rows = await marked.select("id").orderBy("id").limit(limit).execute();
+  return { count: Number(counted?.count ?? 0n), ids: rows.map(({ id }) => id) };
 }
 
 /** Write the causes for which a node may take no work. */
@@ -209,13 +260,25 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
   return true;
 }
 
+/** Replace a node's labels of one tier, all of them. */
+export async function saveLabels(
+  tx: Tx,
+  id: string,
+  tier: LabelTier,
+  labels: readonly Label[],
+): Promise<void> {
+  await replaceLabels(tx, id, tier, labels);
+  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", id).execute();
+}
+
 /** Remove a node with all that belongs to it, leaving a tombstone. */
 export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
   await buryNode(tx, node, removal);
   await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
 }
 
-const TOUCHED = {
+/** Set with every write to a node, so that its etag changes. */
+export const TOUCHED = {
   version: sql<number>`version + 1`,
   updated_at: sql<Date>`now()`,
 };

@@ -3,17 +3,20 @@ import type {
   EventType,
   HealthState,
   Hold,
+  Json,
   LabelTier,
+  MachineSighting,
   MembershipState,
   NodeType,
   SchedulingState,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { JoinTokensTable, JoinTokenUsesTable } from "./join-token-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
-type Timestamp = ColumnType<Date, Date | undefined, Date>;
+export type Timestamp = ColumnType<Date, Date | undefined, Date>;
 /** JSON that Postgres hands back parsed and takes as text. */
-type JsonColumn<T> = ColumnType<T, string, string>;
+export type JsonColumn<T> = ColumnType<T, string, string>;
 /** A column that Postgres computes. */
 type Computed<T> = ColumnType<T, never, never>;
 
@@ -49,17 +52,25 @@ export interface NodesTable {
   readonly memory_bytes: Generated<bigint>;
   readonly disk_bytes: Generated<bigint>;
   readonly gpus: Generated<number>;
+  readonly join_token_id: string | null;
+  readonly ephemeral: Generated<boolean>;
+  readonly joined_without_token: Generated<boolean>;
   readonly version: Generated<number>;
   readonly created_at: Timestamp;
   readonly updated_at: Timestamp;
 }
 
-/** The key by which a node proves that it is itself. */
+/** The key by which a node proves that it is itself, and the one that it has offered to use next. */
 export interface NodeIdentitiesTable {
   readonly node_id: string;
   readonly public_key: Buffer;
   readonly fingerprint: string;
   readonly created_at: Timestamp;
+  readonly next_public_key: Buffer | null;
+  readonly next_fingerprint: string | null;
+  readonly rotated_at: Date | null;
+  /** Since when an operator has wanted another key; null once the next one has been used. */
+  readonly rotation_requested_at: Date | null;
 }
 
 /** Labels of every tier; `effective` marks the one of each key that counts. */
@@ -84,6 +95,16 @@ export interface NodeTombstonesTable {
   readonly last_state: JsonColumn<unknown>;
 }
 
+/** Node ids and keys that may not register. Written by admin; a ban outlives its node. */
+export interface BansTable {
+  readonly id: Generated<bigint>;
+  readonly node_id: string | null;
+  readonly fingerprint: string | null;
+  readonly reason: string;
+  readonly actor: string;
+  readonly at: Timestamp;
+}
+
 /** Where health replicas can be reached. */
 export interface HealthReplicasTable {
   readonly instance: string;
@@ -103,6 +124,10 @@ export interface NodeSessionsTable {
   readonly machine_fingerprint: string | null;
   readonly address: string | null;
   readonly opened_at: Date | null;
+  /** The last changes of machine, oldest first. */
+  readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
+  /** Since when two machines have used the node's identity in turns, or null. */
+  readonly duplicated_since: Date | null;
   readonly connection: ConnectionState;
   readonly connection_since: Timestamp;
   readonly connection_reason: string;
@@ -115,6 +140,27 @@ export interface NodeSessionsTable {
   readonly health_actor: string;
   readonly marked: Generated<boolean>;
   readonly status: Computed<HealthState | ConnectionState>;
+}
+
+/** What operators set of health policies. Written by admin. */
+export interface HealthPoliciesTable {
+  readonly scope: string;
+  readonly kind: "default" | "group" | "node";
+  readonly node_id: string | null;
+  readonly facts: JsonColumn<Json>;
+  readonly version: Generated<number>;
+  readonly actor: string;
+  readonly message: string;
+  readonly created_at: Timestamp;
+  readonly updated_at: Timestamp;
+}
+
+/** One row: the values below all policies. Written by health. */
+export interface ConfiguredHealthPolicyTable {
+  readonly singleton: Generated<boolean>;
+  readonly configured: JsonColumn<unknown>;
+  readonly instance: string;
+  readonly updated_at: Timestamp;
 }
 
 /** The log: one row for each change, in commit order. */
@@ -131,6 +177,28 @@ export interface EventsTable {
   readonly after: unknown;
 }
 
+/** Who did what: one row for each mutation by somebody authenticated, chained by hashes. */
+export interface AuditLogTable {
+  readonly sequence: bigint;
+  readonly at: Timestamp;
+  readonly actor: string;
+  readonly method: string;
+  readonly target: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly address: string;
+  readonly request_id: string;
+  readonly previous_hash: Buffer;
+  readonly hash: Buffer;
+}
+
+/** One row: the number of audit rows, and the hash of the last. */
+export interface AuditHeadTable {
+  readonly singleton: Generated<boolean>;
+  readonly sequence: Generated<bigint>;
+  readonly hash: Generated<Buffer>;
+}
+
 /** Bearer tokens of people and programs, stored as hashes. */
 export interface AccessTokensTable {
   readonly id: string;
@@ -139,6 +207,12 @@ export interface AccessTokensTable {
   readonly hash: Buffer;
   readonly created_at: Timestamp;
   readonly revoked_at: Date | null;
+  readonly number: Computed<bigint>;
+  readonly created_by: Generated<string>;
+  readonly expires_at: Date | null;
+  readonly last_used_at: Date | null;
+  readonly revoked_by: string | null;
+  readonly revoke_reason: string | null;
 }
 
 /** Who is alive, and who leads: counters that their holders raise. */
@@ -194,10 +268,17 @@ export interface Database {
   readonly node_identities: NodeIdentitiesTable;
   readonly node_labels: NodeLabelsTable;
   readonly node_tombstones: NodeTombstonesTable;
+  readonly bans: BansTable;
   readonly health_replicas: HealthReplicasTable;
+  readonly health_policies: HealthPoliciesTable;
+  readonly configured_health_policy: ConfiguredHealthPolicyTable;
   readonly node_sessions: NodeSessionsTable;
   readonly events: EventsTable;
+  readonly audit_log: AuditLogTable;
+  readonly audit_head: AuditHeadTable;
   readonly access_tokens: AccessTokensTable;
+  readonly join_tokens: JoinTokensTable;
+  readonly join_token_uses: JoinTokenUsesTable;
   readonly leases: LeasesTable;
   readonly used_challenges: UsedChallengesTable;
   readonly request_ids: RequestIdsTable;

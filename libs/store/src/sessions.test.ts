@@ -5,6 +5,7 @@ import {
   createTestDatabase,
   eventually,
   type TestDatabase,
+  testFingerprint,
 } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { appendEvents, currentRevision, readEvents } from "./events.ts";
@@ -26,7 +27,8 @@ afterAll(async () => {
 
 function helloOf(nodeId: string, replicaId = "replica-1"): SessionHello {
   const machine = { bootId: `boot of ${nodeId}`, machineFingerprint: `print of ${nodeId}` };
-  return { nodeId, replicaId, ...machine, address: "10.0.0.1:4711" };
+  const keyFingerprint = testFingerprint(nodeId);
+  return { nodeId, replicaId, ...machine, keyFingerprint, address: "10.0.0.1:4711" };
 }
 
 async function open(...hellos: SessionHello[]): Promise<readonly SessionOpening[]> {

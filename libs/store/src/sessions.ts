@@ -3,8 +3,13 @@ import {
   type ConnectionState,
   connectionAfter,
   connectionEvent,
+  findDuplicate,
   type Health,
+  identityDuplicatedEvent,
+  keyRotatedEvent,
+  type MachineSighting,
   type Membership,
+  MOST_SIGHTINGS,
   type NewEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
@@ -19,6 +24,8 @@ export interface SessionHello {
   readonly replicaId: string;
   readonly bootId: string;
   readonly machineFingerprint: string;
+  /** Of the key that signed it. */
+  readonly keyFingerprint: string;
   /** The peer as `host:port`. */
   readonly address: string;
 }
@@ -47,6 +54,8 @@ export type SessionOpening =
       readonly membership: Membership;
       readonly revision: bigint;
     }
+  /** Nothing was written: the key is not the node's any more. */
+  | { readonly outcome: "KEY_RETIRED"; readonly nodeId: string; readonly revision: bigint }
   | { readonly outcome: "UNKNOWN_NODE"; readonly nodeId: string; readonly revision: bigint };
 
 /** Where a session came from. */
@@ -69,6 +78,7 @@ export interface HeldNode {
 
 /**
  * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not.
+ * A next key that is used for the first time becomes the node's key, and machines that alternate are noticed, each with its event.
  * One answer for each hello, in their order; two of one node get two epochs.
  */
 export async function openSessions(
@@ -84,13 +94,16 @@ export async function openSessions(
       const row = byNode.get(hello.nodeId);
       if (row === undefined) throw new Error("a hello got no answer");
       openings.set(hello, toOpening(row));
-      if (row.epoch !== null && row.connection === "DISCONNECTED") {
-        const atMs = row.now.getTime();
-        const actor = `replica:${hello.replicaId}`;
-        const after = connectionAfter("opened", { actor, atMs });
-        events.push(connectionEvent({ subject: row.node_id, before: toConnection(row), after }));
-      }
+      events.push(...eventsOf(row, hello));
     }
+    const found = round.flatMap((hello) => duplicateIn(byNode.get(hello.nodeId), hello));
+    // The only write of its own, once for as long as two machines alternate.
+    if (found.length > 0)
+      await saveDuplicates(
+        tx,
+        found.map(({ subject }) => subject),
+      );
+    events.push(...found);
   }
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
@@ -127,6 +140,38 @@ export function toHeldNode(row: HeldRow): HeldNode {
   };
 }
 
+function eventsOf(row: OpeningRow, { replicaId }: SessionHello): readonly NewEvent[] {
+  const events: NewEvent[] = [];
+  if (row.epoch === null) return events;
+  const { node_id: subject, retired_fingerprint: before, key_fingerprint: after } = row;
+  if (before !== null) events.push(keyRotatedEvent({ subject, before, after }));
+  if (row.connection === "DISCONNECTED") {
+    const by = { actor: `replica:${replicaId}`, atMs: row.now.getTime() };
+    const opened = connectionAfter("opened", by);
+    events.push(connectionEvent({ subject, before: toConnection(row), after: opened }));
+  }
+  return events;
+}
+
+/** The event of two machines that alternate, unless it was told already. */
+function duplicateIn(
+  row: OpeningRow | undefined,
+  { replicaId }: SessionHello,
+): readonly NewEvent[] {
+  if (row === undefined || row.epoch === null || row.duplicated_since !== null) return [];
+  const machines = findDuplicate(row.machines, row.now.getTime());
+  if (machines === null) return [];
+  return [identityDuplicatedEvent(row.node_id, machines, `replica:${replicaId}`)];
+}
+
+async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx
+    .updateTable("node_sessions")
+    .set({ duplicated_since: sql<Date>`now()` })
+    .where("node_id", "in", ids)
+    .execute();
+}
+
 type MembershipColumns = Parameters<typeof toMembership>[0];
 type ConnectionColumns = Parameters<typeof toConnection>[0];
 type HealthColumns = Parameters<typeof toHealth>[0];
@@ -136,6 +181,12 @@ type HeldRow = MembershipColumns &
   HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
 
 type OpenedRow = HeldRow & {
+  /** The key that signed the hello. */
+  readonly key_fingerprint: string;
+  /** The key that it replaced just now, or null. */
+  readonly retired_fingerprint: string | null;
+  readonly machines: readonly MachineSighting[];
+  readonly duplicated_since: Date | null;
   readonly replica_id: string | null;
   readonly boot_id: string | null;
   readonly machine_fingerprint: string | null;
@@ -144,7 +195,7 @@ type OpenedRow = HeldRow & {
 /** Columns of a node that is not there are null, and so is the epoch of a session that was not opened. */
 type OpeningRow = (
   | OpenedRow
-  | (MembershipColumns & { readonly epoch: null })
+  | (MembershipColumns & { readonly epoch: null; readonly key_accepted: boolean })
   | { readonly membership: null; readonly epoch: null }
 ) & {
   readonly node_id: string;
@@ -155,13 +206,15 @@ type OpeningRow = (
 
 /**
  * One statement and hence one snapshot: the membership it reads is that of the revision it reads, whatever commits while it
- * waits for row locks. What the session was before is read under its lock, in order of id.
+ * waits for row locks. Sessions, then keys are locked in order of id, and what they were is read under the lock: whoever was
+ * faster has made its key the only one, and a Hello with the one before opens nothing.
  */
 async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
   const { rows } = await sql<OpeningRow>`
     with hello as (
       select * from jsonb_to_recordset(${JSON.stringify(hellos)}::jsonb) as h (
-        "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, address text
+        "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text,
+        "keyFingerprint" text, address text
       )
     ),
     before as (
@@ -170,6 +223,15 @@ async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<Openi
       where s.node_id in (select "nodeId" from hello) and s.node_type = 'COMPUTE'
       order by s.node_id
       for no key update
+    ),
+    key as (
+      select i.node_id, i.fingerprint, i.fingerprint <> hello."keyFingerprint" as is_next
+      from node_identities as i
+      join hello on hello."nodeId" = i.node_id
+      where hello."keyFingerprint" in (i.fingerprint, i.next_fingerprint)
+        and i.node_id in (select node_id from before)
+      order by i.node_id
+      for no key update of i
     ),
     opened as (
       update node_sessions as s
@@ -180,6 +242,20 @@ async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<Openi
         machine_fingerprint = hello."machineFingerprint",
         address = hello.address,
         opened_at = now(),
+        machines = case
+          when (s.machines -> -1 ->> 'bootId', s.machines -> -1 ->> 'fingerprint')
+            is not distinct from (hello."bootId", hello."machineFingerprint") then s.machines
+          else (
+            select jsonb_agg(it order by n)
+            from jsonb_array_elements(
+              s.machines || jsonb_build_object(
+                'bootId', hello."bootId", 'fingerprint', hello."machineFingerprint",
+                'address', hello.address, 'atMs', floor(extract(epoch from now()) * 1000)
+              )
+            ) with ordinality as sighting (it, n)
+            where n > jsonb_array_length(s.machines) + 1 - ${MOST_SIGHTINGS}
+          )
+        end,
         connection = ${OPENED.state},
         connection_since =
           case when s.connection = ${OPENED.state} then s.connection_since else now() end,
@@ -188,12 +264,26 @@ async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<Openi
         connection_actor = 'replica:' || hello."replicaId"
       from hello
       join before on before.node_id = hello."nodeId"
+      join key on key.node_id = before.node_id
       join nodes on nodes.id = hello."nodeId" and nodes.membership <> 'REJECTED'
       where s.node_id = hello."nodeId"
-      returning s.node_id, s.epoch
+      returning s.node_id, s.epoch, s.machines
+    ),
+    promoted as (
+      update node_identities as i
+      set
+        public_key = i.next_public_key, fingerprint = i.next_fingerprint,
+        next_public_key = null, next_fingerprint = null,
+        rotated_at = now(), rotation_requested_at = null
+      from key
+      join opened on opened.node_id = key.node_id
+      where i.node_id = key.node_id and key.is_next
     )
     select
-      hello."nodeId" as node_id, opened.epoch, now()::timestamptz(3) as now,
+      hello."nodeId" as node_id, opened.epoch, opened.machines, before.duplicated_since,
+      hello."keyFingerprint" as key_fingerprint, key.node_id is not null as key_accepted,
+      case when key.is_next then key.fingerprint end as retired_fingerprint,
+      now()::timestamptz(3) as now,
       (select coalesce(max(revision), 0) from events) as revision,
       nodes.info_digest, nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor,
@@ -204,6 +294,7 @@ async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<Openi
       before.health_message, before.health_actor
     from hello
     left join nodes on nodes.id = hello."nodeId" and nodes.type = 'COMPUTE'
+    left join key on key.node_id = nodes.id
     left join before on before.node_id = nodes.id
     left join opened on opened.node_id = nodes.id`.execute(tx);
   return rows;
@@ -234,6 +325,8 @@ function toOpening(row: OpeningRow): SessionOpening {
   if (row.membership === "REJECTED") {
     return { outcome: "REJECTED", nodeId, membership: toMembership(row), revision };
   }
+  if (row.membership !== null && !row.key_accepted)
+    return { outcome: "KEY_RETIRED", nodeId, revision };
   // Not there, or removed while its session's lock was waited for.
   return { outcome: "UNKNOWN_NODE", nodeId, revision };
 }

@@ -5,6 +5,8 @@ import type { Db, Tx } from "./store.ts";
 
 /** What is left of a node that was removed. */
 export interface Tombstone {
+  /** Rises with each removal. */
+  readonly id: bigint;
   readonly nodeId: string;
   readonly type: NodeType;
   readonly removedAtMs: number;
@@ -27,15 +29,36 @@ export async function getTombstone(db: Db, nodeId: string): Promise<Tombstone | 
   return row === undefined ? null : toTombstone(row);
 }
 
-/** Tombstones, newest first, at most `limit`. */
-export async function listTombstones(db: Db, limit: number): Promise<readonly Tombstone[]> {
-  const rows = await db
-    .selectFrom("node_tombstones")
-    .selectAll()
-    .orderBy("id", "desc")
-    .limit(limit)
-    .execute();
-  return rows.map(toTombstone);
+/** Which tombstones to list. */
+export interface TombstonePage {
+  /** Only those of this node. */
+  readonly nodeId?: string;
+  readonly limit: number;
+  /** Only those older than the one of this id; null for the newest. */
+  readonly before: bigint | null;
+}
+
+/** Tombstones, newest first, a page at a time. */
+export async function listTombstones(
+  db: Db,
+  { nodeId, limit, before }: TombstonePage,
+): Promise<readonly Tombstone[]> {
+  let query = db.selectFrom("node_tombstones").selectAll().orderBy("id", "desc").limit(limit);
+  if (before !== null) query = query.where("id", "<", before);
+  if (nodeId !== undefined) query = query.where("node_id", "=", nodeId);
+  return (await query.execute()).map(toTombstone);
+}
+
+/** Those of some nodes that were last removed because they were gone for too long, and by nobody's decision. */
+export async function collectedAmong(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  const collected = new Set<string>();
+  for (const id of ids) {
+    const tombstone = await getTombstone(db, id);
+    if (tombstone?.reason === "COLLECTED" || tombstone?.reason === "EPHEMERAL_LEFT") {
+      collected.add(id);
+    }
+  }
+  return collected;
 }
 
 /** Forget tombstones older than `olderThanMs`; how many went. */
@@ -85,6 +108,7 @@ export async function buryNode(
 }
 
 function toTombstone(row: {
+  readonly id: bigint;
   readonly node_id: string;
   readonly node_type: NodeType;
   readonly removed_at: Date;
@@ -94,6 +118,7 @@ function toTombstone(row: {
   readonly last_state: unknown;
 }): Tombstone {
   return {
+    id: row.id,
     nodeId: row.node_id,
     type: row.node_type,
     removedAtMs: row.removed_at.getTime(),

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { connectionAfter, healthAfter } from "@rollcall/domain";
-import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import { currentRevision, readEvents } from "./events.ts";
 import { getNode, saveMark } from "./nodes.ts";
 import { openSessions } from "./sessions.ts";
@@ -33,7 +33,12 @@ async function connect(...ids: string[]): Promise<void> {
   await store.change((tx) =>
     openSessions(
       tx,
-      ids.map((nodeId) => ({ nodeId, replicaId: REPLICA, ...machine })),
+      ids.map((nodeId) => ({
+        nodeId,
+        replicaId: REPLICA,
+        ...machine,
+        keyFingerprint: testFingerprint(nodeId),
+      })),
     ),
   );
 }
@@ -131,7 +136,9 @@ describe("writeTransitions()", () => {
       const [held] = await Promise.all([
         writeTransitions(store, REPLICA, [{ nodeId: id, epoch: 1, connection: BROKEN }]),
         store.change((tx) =>
-          openSessions(tx, [{ nodeId: id, replicaId: "replica-2", ...machine }]),
+          openSessions(tx, [
+            { nodeId: id, replicaId: "replica-2", ...machine, keyFingerprint: testFingerprint(id) },
+          ]),
         ),
       ]);
       const node = await getNode(store.db, id);

@@ -176,17 +176,21 @@ export class FakeStream {
     return challenge;
   }
 
-  /** Send the next Beat. Answers its sequence. */
-  beat(usage?: MessageInitShape<typeof ResourceUsageSchema>): number {
+  /** Send the next Beat, saying which settings are kept to unless it is 0. Answers its sequence. */
+  beat(usage?: MessageInitShape<typeof ResourceUsageSchema>, settingsGeneration = 0): number {
     this.#sequence += 1;
     const sequence = this.#sequence;
-    this.send({ case: "beat", value: usage === undefined ? { sequence } : { sequence, usage } });
+    const value = { sequence, settingsGeneration };
+    this.send({ case: "beat", value: usage === undefined ? value : { ...value, usage } });
     return sequence;
   }
 
   /** Send the next Beat and wait until it is acknowledged. */
-  async beatAcknowledged(usage?: MessageInitShape<typeof ResourceUsageSchema>): Promise<void> {
-    const sequence = this.beat(usage);
+  async beatAcknowledged(
+    usage?: MessageInitShape<typeof ResourceUsageSchema>,
+    settingsGeneration = 0,
+  ): Promise<void> {
+    const sequence = this.beat(usage, settingsGeneration);
     let acknowledged = 0;
     while (acknowledged < sequence) acknowledged = (await this.nextOf("ack")).sequence;
   }

@@ -1,5 +1,12 @@
 import type { MembershipState, NodeType } from "@rollcall/domain";
-import { getNode, insertNode, type NodeRecord, type Store, saveInfo } from "@rollcall/store";
+import {
+  getNode,
+  insertNode,
+  type NodeRecord,
+  type Store,
+  saveInfo,
+  saveKey,
+} from "@rollcall/store";
 
 /** What a test wants to be special about a node. */
 export interface TestNodeOptions {
@@ -10,6 +17,13 @@ export interface TestNodeOptions {
   readonly memoryBytes?: number;
   readonly diskBytes?: number;
   readonly gpus?: number;
+  /** Whether it has a key, see `testFingerprint`. Default: as a node of its type has. */
+  readonly hasKey?: boolean;
+}
+
+/** The fingerprint of the key of a node that addNode() added. Nobody has the private key. */
+export function testFingerprint(id: string): string {
+  return `SHA256:${id}`;
 }
 
 /** Put a node into the record without any event: an approved compute node, unless told otherwise. */
@@ -23,6 +37,10 @@ export async function addNode(
   return store.transaction(async (tx) => {
     const membership = { state, sinceMs: 0, reason: "TESTED", message: "", actor: "system" };
     await insertNode(tx, { id, type, membership });
+    if (options.hasKey ?? type === "COMPUTE") {
+      const key = { publicKey: new Uint8Array(32), fingerprint: testFingerprint(id) };
+      await saveKey(tx, { nodeId: id, ...key });
+    }
     await saveInfo(tx, id, {
       info: { hostname: id },
       digest: `digest of ${id}`,

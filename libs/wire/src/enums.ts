@@ -48,11 +48,10 @@ const HOLD_KINDS = {
   OPERATOR: ProtoHoldKind.OPERATOR,
 } as const satisfies Record<HoldKind, ProtoHoldKind>;
 
-// The contract does not know the other tiers yet, and nothing sets a label of one.
 const LABEL_TIERS = {
   agent: ProtoLabelTier.AGENT,
-  token: ProtoLabelTier.UNSPECIFIED,
-  operator: ProtoLabelTier.UNSPECIFIED,
+  token: ProtoLabelTier.TOKEN,
+  operator: ProtoLabelTier.OPERATOR,
 } as const satisfies Record<LabelTier, ProtoLabelTier>;
 
 export const nodeTypeToProto = (type: NodeType): ProtoNodeType => NODE_TYPES[type];

@@ -35,6 +35,16 @@ export interface NodeFacts {
   /** Labels of every tier. */
   readonly labels: readonly Label[];
   readonly keyFingerprint: string | null;
+  /** How it joined. */
+  readonly joining: {
+    /** The join token's id; null without one. */
+    readonly tokenId: string | null;
+    readonly ephemeral: boolean;
+    readonly withoutToken: boolean;
+  };
+  readonly keySinceMs: number | null;
+  readonly nextKeyFingerprint: string | null;
+  readonly keyRotationRequiredSinceMs: number | null;
   readonly etag: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
@@ -54,6 +64,14 @@ export function nodeToProto(node: NodeFacts): Node {
     ...(node.info === null ? {} : { info: recordToNodeInfo(node.info) }),
     labels: labelsToProto(node.labels),
     keyFingerprint: node.keyFingerprint ?? "",
+    joinTokenId: node.joining.tokenId ?? "",
+    ephemeral: node.joining.ephemeral,
+    joinedWithoutToken: node.joining.withoutToken,
+    ...(node.keySinceMs === null ? {} : { keySince: timestampFromMs(node.keySinceMs) }),
+    nextKeyFingerprint: node.nextKeyFingerprint ?? "",
+    ...(node.keyRotationRequiredSinceMs === null
+      ? {}
+      : { keyRotationRequiredSince: timestampFromMs(node.keyRotationRequiredSinceMs) }),
     sessionEpoch: BigInt(node.session.epoch),
     etag: node.etag,
     createTime: timestampFromMs(node.createdAtMs),

@@ -64,8 +64,16 @@ export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
 
 /** The labels in effect out of those of every tier, by key. */
 export function labelsToProto(labels: readonly Label[]): ProtoLabel[] {
-  return effectiveLabels(labels).map(({ key, value, tier }) =>
-    create(LabelSchema, { key, value, tier: labelTierToProto(tier) }),
+  return effectiveLabels(labels).map(({ key, value, tier, overrides }) =>
+    create(LabelSchema, {
+      key,
+      value,
+      tier: labelTierToProto(tier),
+      overrides: overrides.map((lost) => ({
+        tier: labelTierToProto(lost.tier),
+        value: lost.value,
+      })),
+    }),
   );
 }
 

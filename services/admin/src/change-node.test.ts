@@ -67,7 +67,7 @@ describe.each(VERBS)("%s()", (name) => {
   it("should refuse fields that break their rules, all at once", async () => {
     const refusal = await refusalOf(
       verb(name)({
-        node: "",
+        node: "x".repeat(257),
         reason: "x".repeat(1_025),
         etag: "x".repeat(129),
         requestId: "x".repeat(129),

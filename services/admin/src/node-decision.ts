@@ -2,6 +2,7 @@ import {
   type CommandSource,
   decideMembership,
   type Hold,
+  type Label,
   type Mark,
   type Membership,
   type MembershipCommand,
@@ -17,12 +18,24 @@ export type NodeChange =
   | { readonly kind: "membership"; readonly membership: Membership }
   | { readonly kind: "holds"; readonly holds: readonly Hold[] }
   | { readonly kind: "mark"; readonly mark: Mark | null }
+  /** It is to rotate its key. */
+  | { readonly kind: "key-rotation" }
+  /** All labels of the operator's tier. */
+  | { readonly kind: "labels"; readonly labels: readonly Label[] }
+  /** Its id and its key are banned. */
+  | { readonly kind: "ban"; readonly membership: Membership }
+  /** Every ban on its id and its key is lifted. */
+  | { readonly kind: "unban"; readonly membership: Membership }
   /** The node goes and leaves a tombstone with this reason. */
   | { readonly kind: "removal"; readonly reason: string };
 
 /** What an operator's word does to a node: one change and its event, or nothing. */
 export type NodeDecision =
-  | { readonly ok: true; readonly change: NodeChange; readonly event: NewEvent }
+  | {
+      readonly ok: true;
+      /** Null when everything is as it should be already, which is no error for this verb. */
+      readonly effect: { readonly change: NodeChange; readonly event: NewEvent } | null;
+    }
   | { readonly ok: false; readonly refusal: Refusal<ErrorReasonName> };
 
 /** Decides what becomes of a node, which is locked until that is written. */
@@ -47,11 +60,11 @@ export function decideMembershipOf(
     actor: by.actor,
     message: by.message,
   });
-  const change: NodeChange =
-    next === null
-      ? { kind: "removal", reason: event.reason }
-      : { kind: "membership", membership: next };
-  return { ok: true, change, event };
+  if (next === null) {
+    return { ok: true, effect: { change: { kind: "removal", reason: event.reason }, event } };
+  }
+  const kind = command.kind === "ban" || command.kind === "unban" ? command.kind : "membership";
+  return { ok: true, effect: { change: { kind, membership: next }, event } };
 }
 
 /** A decision against the caller. `text` begins with what the node is. */

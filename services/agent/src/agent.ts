@@ -4,10 +4,12 @@ import type { AgentStatus } from "./agent-status.ts";
 import type { NodeDescription } from "./convert.ts";
 import type { FactsReader } from "./facts/facts-reader.ts";
 import { createNodeInfoKeeper } from "./info/node-info-keeper.ts";
+import type { JoinTokenSource } from "./registration/join-token.ts";
 import type { Registrar } from "./registration/registrar.ts";
 import type { StateDirectory } from "./state/state-directory.ts";
 import type { HeartbeatTransport } from "./stream/heartbeat-transport.ts";
 import type { AgentIdentity } from "./stream/hello.ts";
+import { KeyRotation } from "./tasks/rotate-key.ts";
 import { StayConnected } from "./tasks/stay-connected.ts";
 import { createUsageFeed } from "./usage/usage-feed.ts";
 import type { UsageSampler } from "./usage/usage-sampler.ts";
@@ -21,6 +23,8 @@ export interface AgentDeps {
   readonly facts: FactsReader;
   readonly usage: UsageSampler;
   readonly registrar: Registrar;
+  /** Where the join token comes from. Default: there is none. */
+  readonly joinToken?: JoinTokenSource;
   readonly transport: HeartbeatTransport;
   readonly clock: Clock;
   readonly log: Logger;
@@ -30,6 +34,10 @@ export interface AgentDeps {
   readonly infoCheckMs?: number;
   /** The least time between two measurements of usage. Default 0: one a beat. */
   readonly usageGapMs?: number;
+  /** The age at which the node's key is rotated by itself. Default 0: never. */
+  readonly keyRotationIntervalMs?: number;
+  /** When the node's key was made, by this machine's wall clock. Default: now. */
+  readonly keyMadeAtMs?: number;
 }
 
 /** An agent. It works while its tasks are run. */
@@ -54,10 +62,20 @@ export function createAgent(deps: AgentDeps): Agent {
     usage: createUsageFeed(deps.usage, () => clock.nowMs(), deps.usageGapMs ?? 0),
     infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,
+    onSettings: (settings) => rotation.heed(settings),
+    onKeyUsed: () => rotation.used(),
+  });
+  const rotation = new KeyRotation({
+    ...deps,
+    log,
+    intervalMs: deps.keyRotationIntervalMs ?? 0,
+    keyMadeAtMs: deps.keyMadeAtMs ?? clock.wallMs(),
+    onOffered: () => stayConnected.renew("its key is rotated"),
   });
   return {
     tasks: [
       { name: "stay-connected", run: (signal, succeeded) => stayConnected.run(signal, succeeded) },
+      { name: "rotate-key", run: (signal, succeeded) => rotation.run(signal, succeeded) },
     ],
     status: () => stayConnected.status(),
     close: (reason) => stayConnected.close(reason),

@@ -1,13 +1,14 @@
 import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
 import {
-  address,
   type ConfigValues,
   defineKeys,
   duration,
   optional,
+  serverAddress,
   stringMap,
   text,
 } from "@rollcall/runtime/config";
+import { checkAgentTls } from "./agent-tls.ts";
 
 const NODE_ID_RULE =
   "a node id: 1-63 characters of [A-Za-z0-9._-], starting with a letter or digit";
@@ -15,10 +16,34 @@ const NODE_ID_RULE =
 /** The configuration of an agent. */
 export const agentKeys = defineKeys({
   "Compute.Server": {
-    schema: address(),
-    default: { host: "127.0.0.1", port: 7700 },
+    schema: serverAddress(),
+    default: { host: "127.0.0.1", port: 7700, scheme: undefined },
     flag: "server",
-    doc: "Where the agent registers: the registry's address. Registration tells it where the health replicas are.",
+    doc: "Where the agent registers: the registry's address, HOST:PORT or https://HOST:PORT. Registration tells it where the health replicas are, and it speaks TLS to them if it does to the registry.",
+  },
+  "Compute.TLS.CAFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "ca-file",
+    doc: "PEM file of the authorities whose servers the agent trusts, instead of those that the system trusts. When set, the agent speaks TLS unless Compute.Server says http://. Like the other files of Compute.TLS it is read for each connection: a file that is replaced needs no restart.",
+  },
+  "Compute.TLS.CertFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "client-cert",
+    doc: "PEM file of the agent's own certificate, for servers that take only clients with one (TLS.ClientCAFile there). Goes together with Compute.TLS.KeyFile.",
+  },
+  "Compute.TLS.KeyFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "client-key",
+    doc: "PEM file of the key of Compute.TLS.CertFile.",
+  },
+  "Compute.TLS.ServerName": {
+    schema: optional(text({ maxLength: 253 })),
+    default: undefined,
+    flag: "tls-server-name",
+    doc: "The name that the servers' certificates must be for, instead of the host by which they are reached.",
   },
   "Compute.StateDir": {
     schema: optional(text()),
@@ -31,6 +56,26 @@ export const agentKeys = defineKeys({
     default: undefined,
     flag: "name",
     doc: "The node's id, chosen at its first registration. When not set: the id it registered with before, else the host name.",
+  },
+  "Compute.JoinToken": {
+    schema: optional(text({ maxLength: 512 })),
+    default: undefined,
+    flag: "join-token",
+    env: ["ROLLCALL_JOIN_TOKEN"],
+    secret: true,
+    doc: "The join token with which this machine registers, as `rollcall token create` shows it. It wins over Compute.JoinTokenFile, which other users of the machine cannot read in the list of processes. A machine that is known needs none.",
+  },
+  "Compute.JoinTokenFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "join-token-file",
+    env: ["ROLLCALL_JOIN_TOKEN_FILE"],
+    doc: "The file that holds the join token. It is read at each registration, so that the token may be replaced while the agent runs; a machine that registered before does without it.",
+  },
+  "Compute.KeyRotationInterval": {
+    schema: duration(),
+    default: 0,
+    doc: "The age at which the agent replaces the node's key by itself; 0 for never. An operator can ask for another key at any time, whatever this says. The agent keeps the old key until the control plane has taken the new one, so nothing can lock it out.",
   },
   "Compute.AdvertiseURL": {
     schema: optional(text({ maxLength: 2_048 })),
@@ -85,10 +130,11 @@ export type AgentConfig = ConfigValues<typeof agentKeys>;
 export function checkAgentConfig(
   values: AgentConfig,
 ): readonly { readonly path: keyof AgentConfig & string; readonly message: string }[] {
-  return checkAgentLabels(values["Compute.Labels"]).map(({ field, description }) => ({
-    path: "Compute.Labels",
+  const labels = checkAgentLabels(values["Compute.Labels"]).map(({ field, description }) => ({
+    path: "Compute.Labels" as const,
     message: `${field}: ${description}`,
   }));
+  return [...labels, ...checkAgentTls(values)];
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */

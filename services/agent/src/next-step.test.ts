@@ -29,6 +29,8 @@ describe("decideNextStep()", () => {
       refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }),
       { delayMs: 11_250 },
     ],
+    ["no join token", refused({ reason: "JOIN_TOKEN_REQUIRED" }), { delayMs: 135_000 }],
+    ["a used join token", refused({ reason: "JOIN_TOKEN_USED_UP" }), { delayMs: 135_000 }],
     ["another key", refused({ reason: "NODE_KEY_MISMATCH" }), { delayMs: 135_000 }],
     ["a second process", refused({ reason: "SESSION_SUPERSEDED" }), { delayMs: 33_750 }],
     [

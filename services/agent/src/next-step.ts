@@ -41,9 +41,17 @@ const BACKOFF_BASE_MS = 1_000;
 /** Refusals that only a person can lift, here or at the control plane. */
 const DECISIONS: ReadonlySet<string> = new Set([
   "NODE_REJECTED",
+  "NODE_BANNED",
   "NODE_KEY_MISMATCH",
   "NODE_KEY_IN_USE",
   "NODE_IS_ORCHESTRATOR",
+  "JOIN_TOKEN_REQUIRED",
+  "JOIN_TOKEN_INVALID",
+  "JOIN_TOKEN_EXPIRED",
+  "JOIN_TOKEN_REVOKED",
+  "JOIN_TOKEN_USED_UP",
+  "JOIN_TOKEN_NAME_MISMATCH",
+  "JOIN_TOKEN_WRONG_CLUSTER",
   "INVALID_NODE_ID",
   "INVALID_LABEL",
   "INVALID_REQUEST",

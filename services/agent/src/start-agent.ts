@@ -4,11 +4,14 @@ import { type Logger, type Running, superviseTasks } from "@rollcall/runtime";
 import { type Clock, systemClock } from "@rollcall/runtime/client";
 import { createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
+import { agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
 import { createFactsReader } from "./facts/facts-reader.ts";
 import { createMachine, type Machine } from "./machine/machine.ts";
 import { readBootId, readMachineFingerprint } from "./machine/machine-identity.ts";
+import { joinTokenSource } from "./registration/join-token.ts";
 import { createRegistrar } from "./registration/registrar.ts";
+import { NodeKeys } from "./state/node-keys.ts";
 import { openStateDirectory } from "./state/state-directory.ts";
 import { createGrpcHeartbeatTransport } from "./stream/grpc-heartbeat-transport.ts";
 import { createUsageSampler } from "./usage/usage-sampler.ts";
@@ -32,15 +35,18 @@ export interface RunningAgent extends Running {
 
 /**
  * Start an agent on this machine. Rejects only for what a person must put right here: a state directory that
- * cannot be used, a broken key, a host name that is no node id. A control plane that is away is waited for.
+ * cannot be used, a broken key, a file of TLS that cannot be read, a host name that is no node id. A control plane that is away is waited for.
  */
 export async function startAgent(options: StartAgentOptions): Promise<RunningAgent> {
   const { config, log } = options;
   const machine = options.machine ?? createMachine();
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
+  const tls = agentTls(config);
+  // Once at the start, where somebody sees what is wrong with the files.
+  tls?.();
   const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
-  const keyPair = await state.keyPair();
+  const keys = await NodeKeys.load(state, log);
   const sentinel = await state.readSentinel().catch(() => undefined);
   const hostname = machine.system.hostname();
   const nodeId = chooseNodeId(config["Compute.Name"], sentinel?.nodeId, hostname);
@@ -48,7 +54,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   const agent = createAgent({
     identity: {
       nodeId,
-      keyPair,
+      keys,
       agentVersion: options.version,
       bootId: await readBootId(machine),
       machineFingerprint: await readMachineFingerprint(machine),
@@ -62,12 +68,18 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     state,
     facts: createFactsReader(machine, state.path),
     usage: createUsageSampler({ machine, stateDirectory: state.path, nowMs: () => clock.nowMs() }),
-    registrar: createRegistrar(config["Compute.Server"]),
-    transport: createGrpcHeartbeatTransport(),
+    joinToken: joinTokenSource({
+      value: config["Compute.JoinToken"],
+      file: config["Compute.JoinTokenFile"],
+    }),
+    registrar: createRegistrar(config["Compute.Server"], tls),
+    transport: createGrpcHeartbeatTransport(tls),
     clock,
     log,
     random,
     usageGapMs: config["Compute.Heartbeat.ResourceUpdateInterval"],
+    keyRotationIntervalMs: config["Compute.KeyRotationInterval"],
+    keyMadeAtMs: await state.keyMadeAtMs(),
     ...infoCheck(config["Compute.Heartbeat.InfoUpdateInterval"]),
   });
   const ending = new AbortController();

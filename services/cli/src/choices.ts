@@ -14,6 +14,8 @@ export const STATUS_WORDS = [
 ] as const;
 /** --filter-type; "requester" is how Bacalhau calls an orchestrator. */
 export const TYPE_WORDS = ["compute", "requester", "orchestrator"] as const;
+/** --filter-scheduling. */
+export const SCHEDULING_WORDS = ["eligible", "ineligible"] as const;
 /** --order-by. */
 export const ORDER_WORDS = [
   "id",

@@ -41,18 +41,22 @@ export function parseCount(option: string, value: string, least: number): number
   );
 }
 
-const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 } as const;
+const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Read a duration such as "500ms", "15s", "1m" or "1h"; a bare number is seconds. More than 0. Throws UsageError. */
+/** Read a duration such as "500ms", "15s", "1m", "1h" or "7d"; a bare number is seconds. More than 0. Throws UsageError. */
 export function parseDurationMs(option: string, value: string): number {
-  const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)?$/.exec(value.trim());
+  const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(value.trim());
   const unit = match?.[2];
-  const factor = unit === "ms" || unit === "m" || unit === "h" ? UNITS_MS[unit] : UNITS_MS.s;
+  const factor = isUnit(unit) ? UNITS_MS[unit] : UNITS_MS.s;
   const ms = Number(match?.[1] ?? Number.NaN) * factor;
   if (ms > 0) return ms;
   throw new UsageError(
     `cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`,
   );
+}
+
+function isUnit(text: string | undefined): text is keyof typeof UNITS_MS {
+  return text !== undefined && Object.hasOwn(UNITS_MS, text);
 }
 
 /** The code of an error of the system, for example "ENOENT"; null for other errors. */

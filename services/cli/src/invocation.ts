@@ -8,6 +8,10 @@ export interface GlobalOptions {
   readonly admin?: string;
   readonly token?: string;
   readonly tokenFile?: string;
+  readonly caFile?: string;
+  readonly clientCert?: string;
+  readonly clientKey?: string;
+  readonly tlsServerName?: string;
   readonly output?: string;
   readonly timeout?: string;
   /** False with --no-color. */

@@ -1,9 +1,12 @@
 import { Command } from "commander";
+import { addAuditCommands } from "./commands/audit-commands.ts";
 import { addCompletionCommands } from "./commands/completion-commands.ts";
 import { addConfigCommands } from "./commands/config-commands.ts";
 import { addEventCommands } from "./commands/event-commands.ts";
 import { addNodeCommands } from "./commands/node-commands.ts";
+import { addPolicyCommands } from "./commands/policy-commands.ts";
 import { addStatusCommand } from "./commands/status-command.ts";
+import { addTokenCommands } from "./commands/token-commands.ts";
 import { addVersionCommand } from "./commands/version-command.ts";
 import type { Parts } from "./parts.ts";
 import type { Shell } from "./shell.ts";
@@ -15,6 +18,9 @@ in its data directory; 127.0.0.1:7700.
 
 The access token: --token; --token-file; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; admin-token in the data directory,
 which is sent to this machine and to the server of run.json alone.
+
+TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, --tls-server-name; the same by
+ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, ROLLCALL_TLS_SERVER_NAME; \`rollcall up\` tells its own user's clients by run.json.
 
 The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; ~/.rollcall.
 
@@ -34,6 +40,10 @@ export function createProgram(shell: Shell, parts: Parts): Command {
     .option("--admin <address>", "admin, when services are deployed apart")
     .option("--token <token>", "access token; other users may see it in the list of processes")
     .option("--token-file <file>", "file that holds the access token")
+    .option("--ca-file <file>", "authority of the server's TLS certificate, as PEM")
+    .option("--client-cert <file>", "certificate to show to servers that ask for one, as PEM")
+    .option("--client-key <file>", "its key, as PEM")
+    .option("--tls-server-name <name>", "name that the server's certificate must be for")
     .option("--output <format>", "table, json, yaml or csv")
     .option("--timeout <duration>", "how long one call may take (default: 10s)")
     .option("--no-color", "no colours; NO_COLOR does the same")
@@ -43,7 +53,10 @@ export function createProgram(shell: Shell, parts: Parts): Command {
     program.command(`${name} ${usage}`.trim()).description(description).helpOption(false);
   }
   addNodeCommands(program, shell);
+  addTokenCommands(program, shell);
+  addPolicyCommands(program, shell);
   addEventCommands(program, shell);
+  addAuditCommands(program, shell);
   addStatusCommand(program, shell);
   addConfigCommands(program, shell, parts);
   addVersionCommand(program, shell);

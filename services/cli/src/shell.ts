@@ -28,6 +28,8 @@ export interface Shell {
   readonly out: Sink;
   /** Standard error. */
   readonly err: Sink;
+  /** Ask whoever sits at the terminal, and answer the line they typed; null when nobody does. */
+  readonly ask: ((question: string) => Promise<string>) | null;
   /** Wall time in milliseconds since 1970, to show how long ago something was. */
   wallMs(): number;
   /** Aborts when the user presses Ctrl-C or the process is told to end. */

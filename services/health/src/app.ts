@@ -3,6 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { GrpcRoute, PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
 import { withdraw } from "@rollcall/store";
 import type { HealthDeps } from "./deps.ts";
+import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createParts } from "./parts.ts";
 import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
@@ -15,6 +16,8 @@ export interface HealthApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
+  /** What other replicas ask, for a port of its own: see Endpoints.internalAddress. */
+  readonly internal: Pick<HealthApp, "routes" | "services" | "policies">;
   /** The agents' side, for createGrpcServer(). */
   readonly agentRoutes: readonly GrpcRoute[];
   /** Background work, for a supervisor to run. */
@@ -40,16 +43,23 @@ const CLOSE_WITHIN_MS = 5_000;
 
 /** Create health: who is well. */
 export function createApp(deps: HealthDeps): HealthApp {
-  const { replica, desk, host, work } = createParts(deps);
-  const { clock, log, store } = deps;
+  const { replica, desk, host, work, policies, methods } = createParts(deps);
+  const { store } = deps;
   const stopFollowing = deps.feed.subscribe((events) => {
+    policies.observe(events);
     desk.observe(events);
     replica.apply(events);
+    methods.watches.observe(events);
   });
   return {
-    routes: createRoutes({ store, replica, clock, log }),
+    routes: createRoutes(methods),
     services: SERVICES,
     policies: POLICIES,
+    internal: {
+      routes: createInternalRoutes(methods),
+      services: INTERNAL_SERVICES,
+      policies: INTERNAL_POLICIES,
+    },
     agentRoutes: createAgentRoutes(host),
     tasks: work.tasks,
     replica,
@@ -68,6 +78,7 @@ export function createApp(deps: HealthDeps): HealthApp {
         await withdraw(store.db, deps.instance);
       });
       stopFollowing();
+      methods.peers.close();
     },
   };
 }

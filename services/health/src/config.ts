@@ -64,6 +64,11 @@ export const HEALTH_KEYS = defineKeys({
     default: undefined,
     doc: "HOST:PORT at which agents reach this replica, for example behind a load balancer. When not set: the host by which they reach the registry where both run in one process, else this machine's host name, each with the agents' port.",
   },
+  "Health.HeartbeatsPerSecond": {
+    schema: int({ min: 1, max: 10_000_000 }),
+    default: 20_000,
+    doc: "Heartbeats of all agents together that one replica lets come in a second. With more agents each is told to beat less often, up to a third of the time after which it would be UNHEALTHY; beyond that further ones are told to come back later.",
+  },
   "Health.HelloQueue": {
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,

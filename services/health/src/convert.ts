@@ -25,7 +25,7 @@ export interface NodeHealthOptions {
 /** What this replica knows of a node that it holds. */
 export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHealth {
   const { health, replicaId, withSamples, clock } = options;
-  const { watch, intervals, lastFrameAtMs, samples } = node;
+  const { watch, intervals, lastFrameAtMs, samples, clockSkewMs } = node;
   const nowMs = clock.nowMs();
   const toProto = (sample: Sample) => sampleToProto(sample, nowMs);
   const latest = samples?.latest() ?? null;
@@ -39,17 +39,23 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
     replicaId,
     sessionEpoch: BigInt(node.epoch),
     ...(latest === null ? {} : { latest: toProto(latest) }),
+    ...(clockSkewMs === null ? {} : { clockSkew: durationFromMs(clockSkewMs) }),
     samples: withSamples ? (samples?.list() ?? []).map(toProto) : [],
   });
 }
 
-/** What the record knows of a node that this replica does not hold. */
-export function recordToProto(node: NodeRecord): NodeHealth {
+/**
+ * What the record knows of a node that nobody holds, or whose replica does not tell.
+ *
+ * @param telemetryUnavailable why its replica does not, for people; empty for a node that nobody holds.
+ */
+export function recordToProto(node: NodeRecord, telemetryUnavailable = ""): NodeHealth {
   return create(NodeHealthSchema, {
     nodeId: node.id,
     health: healthToProto(node.health),
     replicaId: node.session.replicaId ?? "",
     sessionEpoch: BigInt(node.session.epoch),
+    telemetryUnavailable,
   });
 }
 

@@ -1,8 +1,13 @@
-import type { Clock, Logger, MetricsRegistry } from "@rollcall/runtime";
+import type { Clock, FailedAttempts, Logger, MetricsRegistry } from "@rollcall/runtime";
 import type { EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
+import type { Peers } from "./internal/peers.ts";
+import type { ClusterTotals } from "./query/cluster-totals.ts";
+import type { Random } from "./replica/farewell.ts";
 import type { Replica } from "./replica/replica.ts";
 import type { StreamLimits } from "./stream/stream-host.ts";
+import type { UnaryDesk } from "./unary/unary-desk.ts";
+import type { HealthWatches } from "./watch/health-watches.ts";
 
 /** What health is made of. */
 export interface HealthDeps {
@@ -19,6 +24,8 @@ export interface HealthDeps {
   readonly random?: () => number;
   /** Told of each heartbeat that took effect; absent or null for nobody. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
+  /** Who fails too often to prove who they are; not limited when absent. */
+  readonly failures?: FailedAttempts;
   /** Bounds of agents' streams, for tests. */
   readonly limits?: Partial<StreamLimits>;
 }
@@ -29,4 +36,11 @@ export interface Deps {
   readonly replica: Replica;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly random: Random;
+  /** The other replicas. */
+  readonly peers: Peers;
+  readonly totals: ClusterTotals;
+  /** Sessions of agents that call instead of holding a stream. */
+  readonly unary: UnaryDesk;
+  readonly watches: HealthWatches;
 }

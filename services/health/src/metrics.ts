@@ -16,6 +16,8 @@ export interface HealthFigures {
   readonly beats: number;
   readonly hellosQueued: number;
   readonly transitionsQueued: number;
+  /** By how much heartbeat intervals are stretched; 1 for not at all. */
+  readonly stretch: number;
 }
 
 /** What the health service tells of itself. */
@@ -94,6 +96,10 @@ function exposeFigures(registry: MetricsRegistry, figures: () => HealthFigures):
     name: "rollcall_health_beats_total",
     help: "Heartbeats that took effect.",
   });
+  const stretch = gauge(registry, {
+    name: "rollcall_health_interval_stretch",
+    help: "By how much heartbeat intervals are stretched to keep within the budget; 1 for not at all.",
+  });
   let beatsExposed = 0;
   onScrape(registry, () => {
     const now = figures();
@@ -101,6 +107,7 @@ function exposeFigures(registry: MetricsRegistry, figures: () => HealthFigures):
     nodes.set(now.nodes);
     helloQueue.set(now.hellosQueued);
     transitionQueue.set(now.transitionsQueued);
+    stretch.set(now.stretch);
     beats.inc(now.beats - beatsExposed);
     beatsExposed = now.beats;
   });

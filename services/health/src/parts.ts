@@ -1,11 +1,16 @@
 import { createRequestValidator, type RequestValidator } from "@rollcall/runtime";
 import { policyOf } from "./config.ts";
-import type { HealthDeps } from "./deps.ts";
+import type { Deps, HealthDeps } from "./deps.ts";
+import { Peers } from "./internal/peers.ts";
 import { createHealthMetrics, type HealthMetrics } from "./metrics.ts";
+import { PolicyFollower } from "./policy/policy-follower.ts";
+import { ClusterTotals } from "./query/cluster-totals.ts";
 import { createRecordWork, type RecordWork } from "./record-work.ts";
 import { Replica } from "./replica/replica.ts";
 import { HelloDesk } from "./stream/hello-desk.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/stream-host.ts";
+import { UnaryDesk } from "./unary/unary-desk.ts";
+import { HealthWatches } from "./watch/health-watches.ts";
 
 /** What health is made of, put together. */
 export interface Parts {
@@ -13,6 +18,9 @@ export interface Parts {
   readonly desk: HelloDesk;
   readonly host: StreamHost;
   readonly work: RecordWork;
+  readonly policies: PolicyFollower;
+  /** What the methods share. */
+  readonly methods: Deps;
 }
 
 /** Put the parts together. They know each other by callbacks, none of which is called before all are there. */
@@ -26,44 +34,84 @@ export function createParts(deps: HealthDeps): Parts {
     beats: replica.beats,
     hellosQueued: desk.queued,
     transitionsQueued: work.transitions.queued,
+    stretch: replica.policies.pacer.factor,
   }));
   const replica = new Replica({
     instance,
     clock,
     policy: policyOf(config),
+    heartbeatsPerSecond: config["Health.HeartbeatsPerSecond"],
     tickMs: config["Orchestrator.NodeManager.DetectorTick"],
     random,
     metrics,
-    onChanged: (node) => work.write(node),
-    onLabelsChanged: (node) => work.pushLabels(node),
+    onChanged: (node) => {
+      replica.watched.touched(node);
+      work.write(node);
+    },
+    onLabelsChanged: (node) => work.pushSettings(node),
   });
+  const peers = new Peers(deps);
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
-  const work = createRecordWork({ deps, replica, validator, metrics, random, isOpening });
-  const desk = createDesk(deps, { replica, validator, metrics, random, work });
-  return { replica, desk, host: createHost(deps, replica, desk, work), work };
+  const policies = new PolicyFollower({
+    store: deps.store,
+    instance,
+    configured: policyOf(config),
+    policies: replica.policies,
+    onChanged: (nodeId) => work.settle(nodeId),
+  });
+  const shared = { replica, validator, metrics, random, policies };
+  const work = createRecordWork({ ...shared, deps, isOpening, peers });
+  const desk = createDesk(deps, { ...shared, work });
+  const host = createHost(deps, replica, desk, work);
+  return {
+    replica,
+    desk,
+    host,
+    work,
+    policies,
+    methods: createMethodDeps(deps, replica, peers, host),
+  };
+}
+
+function createMethodDeps(
+  { store, clock, log, random = Math.random }: HealthDeps,
+  replica: Replica,
+  peers: Peers,
+  { onBeat, onHello }: StreamHost,
+): Deps {
+  const shared = { store, replica, clock, log, peers };
+  return {
+    ...shared,
+    random,
+    totals: new ClusterTotals(shared),
+    unary: new UnaryDesk({ store, replica, log, random, onBeat, onHello }),
+    watches: new HealthWatches(shared),
+  };
 }
 
 function createDesk(
-  { store, log, clock, config }: HealthDeps,
+  { store, log, clock, config, failures }: HealthDeps,
   parts: {
     readonly replica: Replica;
     readonly validator: RequestValidator;
     readonly metrics: HealthMetrics;
     readonly random: () => number;
     readonly work: RecordWork;
+    readonly policies: PolicyFollower;
   },
 ): HelloDesk {
-  const { replica, validator, metrics, random, work } = parts;
+  const { replica, validator, metrics, random, work, policies } = parts;
   return new HelloDesk({
     store,
     replica,
-    policy: policyOf(config),
+    policiesKnown: () => policies.ready(),
     validator,
     metrics,
     log,
     clock,
     random,
     maxQueued: config["Health.HelloQueue"],
+    failures,
     onUncertain: () => work.doubt(),
   });
 }

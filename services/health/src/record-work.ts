@@ -1,16 +1,20 @@
 import type { RequestValidator, Task } from "@rollcall/runtime";
 import { currentRevision } from "@rollcall/store";
-import { policyOf } from "./config.ts";
 import type { HealthDeps } from "./deps.ts";
+import type { Peers } from "./internal/peers.ts";
 import type { HealthMetrics } from "./metrics.ts";
+import type { PolicyFollower } from "./policy/policy-follower.ts";
 import { InfoWriter } from "./record/info-writer.ts";
 import { TransitionWriter } from "./record/transition-writer.ts";
 import type { HeldNode } from "./replica/held-node.ts";
 import type { Replica } from "./replica/replica.ts";
 import { adoptOrphansTask, OrphanAdopter } from "./tasks/adopt-orphans.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./tasks/advertise.ts";
+import { clearDuplicatesTask } from "./tasks/clear-duplicates.ts";
+import { followPoliciesTask } from "./tasks/follow-policies.ts";
 import { judgeSilenceTask } from "./tasks/judge-silence.ts";
-import { LabelPusher, pushLabelsTask } from "./tasks/push-labels.ts";
+import { AdoptedProber, probeAdoptedTask } from "./tasks/probe-adopted.ts";
+import { pushSettingsTask, SettingsPusher } from "./tasks/push-settings.ts";
 import { writeNodeInfoTask } from "./tasks/write-node-info.ts";
 import { writeTransitionsTask } from "./tasks/write-transitions.ts";
 
@@ -22,6 +26,8 @@ export interface RecordWorkOptions {
   readonly random: () => number;
   /** Whether a session of this node may be being opened just now. */
   readonly isOpening: (nodeId: string) => boolean;
+  readonly peers: Peers;
+  readonly policies: PolicyFollower;
 }
 
 /** What goes on in the background, and how it learns that there is something to do. */
@@ -31,8 +37,10 @@ export interface RecordWork {
   readonly infos: InfoWriter;
   /** A node may differ from the record. */
   write(node: HeldNode): void;
-  /** A node's labels have changed in the record. */
-  pushLabels(node: HeldNode): void;
+  /** A node's labels have changed in the record, or something else that its agent is told. */
+  pushSettings(node: HeldNode): void;
+  /** Other policies hold for a node, or for any of them when it is null. */
+  settle(nodeId: string | null): void;
   /** Look for orphans now. */
   adopt(): void;
   /** The record may say that this replica holds nodes of which it knows nothing. */
@@ -57,25 +65,56 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
   };
   const transitions = new TransitionWriter({ store, replica, metrics, isOpening, catchUp });
   const infos = new InfoWriter({ store, replica, validator, onQueued: () => informing.call() });
-  const labels = new LabelPusher(store, policyOf(config));
-  const adopter = new OrphanAdopter({ store, replica, isOpening, log });
+  const settings = new SettingsPusher({ store, replica, clock });
+  const policiesKnown = () => options.policies.ready();
+  const { peers } = options;
+  const prober = new AdoptedProber({ log, replica, peers });
+  const probing = probeAdoptedTask(prober, loops);
+  const adopter = new OrphanAdopter({
+    store,
+    replica,
+    isOpening,
+    log,
+    policiesKnown,
+    knowPeers: () => peers.refresh(0),
+    onAdopted: (nodes) => {
+      prober.add(nodes);
+      probing.call();
+    },
+  });
   const advertiser = new Advertiser(store, deps.instance);
   const writing = writeTransitionsTask(transitions, loops);
   const informing = writeNodeInfoTask(infos, loops);
-  const pushing = pushLabelsTask(labels, loops);
+  const pushing = pushSettingsTask(settings, loops);
+  const following = followPoliciesTask(options.policies, loops);
   const adoption = adoptOrphansTask(adopter, loops);
   const advertisement = advertiseTask(advertiser, loops);
+  const clearing = clearDuplicatesTask({ store, instance: deps.instance, clock, log });
   const judging = judgeSilenceTask({ replica, clock, tickMs });
   return {
-    tasks: [judging, writing, informing, pushing, adoption, advertisement],
+    tasks: [
+      clearing,
+      judging,
+      writing,
+      informing,
+      following,
+      pushing,
+      adoption,
+      probing,
+      advertisement,
+    ],
     transitions,
     infos,
     write: (node) => {
       transitions.add(node);
       writing.call();
     },
-    pushLabels: (node) => {
-      labels.add(node);
+    pushSettings: (node) => {
+      settings.add(node);
+      pushing.call();
+    },
+    settle: (nodeId) => {
+      settings.addUnsettled(nodeId);
       pushing.call();
     },
     adopt: () => adoption.call(),

@@ -2,8 +2,11 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/runtime";
 import type { Deps } from "./deps.ts";
+import { getClusterHealth } from "./rpc/get-cluster-health.ts";
 import { getNodeHealth } from "./rpc/get-node-health.ts";
 import { listNodeHealth } from "./rpc/list-node-health.ts";
+import { reportHeartbeat } from "./rpc/report-heartbeat.ts";
+import { watchNodeHealth } from "./rpc/watch-node-health.ts";
 
 /** What health serves to readers. */
 export const SERVICES = [HealthQueryService];
@@ -12,6 +15,9 @@ export const SERVICES = [HealthQueryService];
 export const POLICIES: PolicyTable = definePolicies(HealthQueryService, {
   getNodeHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   listNodeHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  watchNodeHealth: { caller: "viewer", deadlineMs: 0, idempotent: true },
+  getClusterHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  reportHeartbeat: { caller: "node", deadlineMs: 30_000, idempotent: false },
 });
 
 /** One line a method. */
@@ -20,6 +26,9 @@ export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
     router.service(HealthQueryService, {
       getNodeHealth: getNodeHealth(deps),
       listNodeHealth: listNodeHealth(deps),
+      watchNodeHealth: watchNodeHealth(deps),
+      getClusterHealth: getClusterHealth(deps),
+      reportHeartbeat: reportHeartbeat(deps),
     });
   };
 }

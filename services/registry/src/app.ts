@@ -1,10 +1,10 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
+import { createPageTokens, type PolicyTable, type ReadyReport, type Task } from "@rollcall/runtime";
 import { currentRevision } from "@rollcall/store";
 import type { RegistryDeps } from "./deps.ts";
-import { createPageTokens } from "./page-token.ts";
 import { createRegistrar } from "./registration/registrar.ts";
+import { createRegistrationGate } from "./registration-gate.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
@@ -27,16 +27,17 @@ export interface RegistryApp {
 /** Create the registry: who is here, and the log of what happened. */
 export function createApp(deps: RegistryDeps): RegistryApp {
   const registrar = createRegistrar(deps);
+  const gate = createRegistrationGate(deps.config, deps.clock);
   const pageTokens = createPageTokens(deps.store.clusterSecret());
   const watches = createWatches(deps);
   const relay = createRelay(deps, watches);
   return {
-    routes: createRoutes({ ...deps, registrar, pageTokens, watches }),
+    routes: createRoutes({ ...deps, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
     tasks: [
       expireOrchestrators(deps),
-      upkeep({ ...deps, chores: registryChores(deps.store, deps.config) }),
+      upkeep({ ...deps, chores: registryChores(deps) }),
       ...(relay?.tasks ?? []),
     ],
     ready: async () => ({

@@ -1,4 +1,13 @@
-import { bool, type ConfigValues, defineKeys, duration, int } from "@rollcall/runtime/config";
+import type { JoinTokenEnforcement } from "@rollcall/domain";
+import {
+  bool,
+  type ConfigValues,
+  defineKeys,
+  duration,
+  int,
+  oneOf,
+  optional,
+} from "@rollcall/runtime/config";
 
 /** What can be configured of the registry. */
 export const REGISTRY_KEYS = defineKeys({
@@ -9,10 +18,36 @@ export const REGISTRY_KEYS = defineKeys({
     aliases: ["Node.Requester.ManualNodeApproval"],
     flag: "manual-approval",
   },
+  "Orchestrator.NodeManager.JoinTokens": {
+    schema: oneOf<JoinTokenEnforcement>(["none", "warn", "strict"]),
+    default: "none" as const,
+    doc: "What becomes of a node that registers for the first time without a join token: none lets it in like others, warn lets it in, counts it and names it in `rollcall status`, strict refuses it. A token that is given must hold in any case. Nodes that are known return without one.",
+    flag: "join-tokens",
+  },
+  "Orchestrator.NodeManager.CollectAfter": {
+    schema: optional(duration({ minMs: 60_000 })),
+    default: undefined,
+    doc: "How long a compute node that is DISCONNECTED and UNKNOWN is kept; then it is removed, and a tombstone stays. Rejected, banned and marked nodes are kept. Without it, nodes are kept until somebody deletes them.",
+  },
+  "Orchestrator.NodeManager.EphemeralAfter": {
+    schema: duration({ minMs: 10_000 }),
+    default: 300_000,
+    doc: "How long an ephemeral node, which is one whose join token says so, is kept after it was disconnected; after a goodbye it is kept a minute at most. It is counted from when the control plane could be reached again, so that no restart of it removes anybody.",
+  },
   "Registry.RegistrationQueue": {
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,
     doc: "Registrations that may wait for the record at a time. Further ones are refused with OVERLOADED, and try again a little later.",
+  },
+  "Registry.RegistrationsPerSecond": {
+    schema: int({ min: 1, max: 1_000_000 }),
+    default: 5_000,
+    doc: "Registrations a second that one registry lets succeed, twice as many at once. Further ones are refused with REGISTRATION_LIMITED and are told when to come, one after the other.",
+  },
+  "Registry.RegistrationsPerTokenPerSecond": {
+    schema: int({ min: 1, max: 1_000_000 }),
+    default: 2_000,
+    doc: "The same for each join token by itself, so that one that leaked cannot fill the record at once. Above Registry.RegistrationsPerSecond it limits nothing.",
   },
   "Events.Retention": {
     schema: duration({ minMs: 60_000 }),

@@ -1,8 +1,8 @@
-import type { Clock, Logger, MetricsRegistry } from "@rollcall/runtime";
+import type { Clock, Logger, MetricsRegistry, PageTokens } from "@rollcall/runtime";
 import type { Store } from "@rollcall/store";
 import type { RegistryConfig } from "./config.ts";
-import type { PageTokens } from "./page-token.ts";
 import type { Registrar } from "./registration/registrar.ts";
+import type { RegistrationGate } from "./registration-gate.ts";
 import type { Outward, RelayTiming } from "./relay/outward.ts";
 import type { WatchLimits } from "./watch/watch-limits.ts";
 import type { Watches } from "./watch/watches.ts";
@@ -16,6 +16,8 @@ export interface RegistryDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** What should not go unnoticed about who can join, for people. */
+  readonly warnings?: readonly string[];
   /** Other limits of watches than the usual ones. */
   readonly watchLimits?: Partial<WatchLimits>;
   /** The way to NATS; null or absent when events are not to go there. */
@@ -27,6 +29,7 @@ export interface RegistryDeps {
 /** What its methods share. */
 export interface Deps extends RegistryDeps {
   readonly registrar: Registrar;
+  readonly gate: RegistrationGate;
   readonly pageTokens: PageTokens;
   readonly watches: Watches;
 }

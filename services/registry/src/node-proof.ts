@@ -1,8 +1,31 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { NodeProof } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { isNodeId, proofText } from "@rollcall/domain";
-import { checkChallenge, NONCE_TTL_MS, refuse, verifyProof } from "@rollcall/runtime";
-import { keyOf, lockNode, type NodeRecord, type Tx, useChallenge } from "@rollcall/store";
+import {
+  decideMembership,
+  isNodeId,
+  keyRotatedEvent,
+  type NewEvent,
+  proofText,
+} from "@rollcall/domain";
+import {
+  checkChallenge,
+  NONCE_TTL_MS,
+  PUBLIC_KEY_BYTES,
+  refusalError,
+  refuse,
+  verifyProof,
+} from "@rollcall/runtime";
+import {
+  keyOf,
+  keysInForce,
+  lockNode,
+  type NodeKeys,
+  type NodeRecord,
+  type PublicKey,
+  promoteKey,
+  type Tx,
+  useChallenge,
+} from "@rollcall/store";
 import type { Deps } from "./deps.ts";
 
 /** A call by which a node speaks for itself. */
@@ -47,36 +70,113 @@ export function checkNonce(
 
 /** Check that the holder of a key signed this call. Throws PROOF_INVALID. */
 export function checkSignature(clusterId: string, call: NodeCall, publicKey: Uint8Array): void {
-  const { method, nodeId, proof } = call;
-  const text = proofText({
-    method: `/${method.parent.typeName}/${method.name}`,
-    clusterId,
-    nodeId,
-    nonce: proof.nonce,
+  if (verifyProof(publicKey, textOf(clusterId, call), call.proof.signature)) return;
+  throw proofInvalid(call.nodeId);
+}
+
+/** Check that the holder of the next key of a rotation signed the same text. Throws NEXT_KEY_PROOF_INVALID. */
+export function checkNextSignature(
+  clusterId: string,
+  call: NodeCall,
+  next: { readonly publicKey: Uint8Array; readonly signature: Uint8Array },
+): void {
+  if (verifyProof(next.publicKey, textOf(clusterId, call), next.signature)) return;
+  const { nodeId: node } = call;
+  const message = `the next key of node ${node} did not sign this call; sign the text of the proof with both keys`;
+  throw refuse("NEXT_KEY_PROOF_INVALID", message, { metadata: { node } });
+}
+
+/** Check that bytes can be a public key. Throws INVALID_PUBLIC_KEY. */
+export function checkPublicKey(node: string, publicKey: Uint8Array, field: string): void {
+  if (publicKey.length === PUBLIC_KEY_BYTES) return;
+  const description = `a public key is a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, not ${publicKey.length}`;
+  throw refuse("INVALID_PUBLIC_KEY", `node ${node}: ${description}`, {
+    metadata: { node, bytes: String(publicKey.length) },
+    violations: [{ field, description }],
   });
-  if (verifyProof(publicKey, text, proof.signature)) return;
-  const message = `the proof is no signature of this call by the key of node ${nodeId}; sign the text that NodeProof describes`;
-  throw refuse("PROOF_INVALID", message, { metadata: { node: nodeId } });
+}
+
+/** A node that makes a call, locked and proven. */
+export interface LockedCaller {
+  readonly node: NodeRecord;
+  /** Fingerprint of the key that signed. It is the node's key now. */
+  readonly used: string;
+  /** To be appended by the caller: that the node used its next key for the first time. */
+  readonly events: readonly NewEvent[];
 }
 
 /**
- * Lock the node that makes a call, its nonce used up and its proof checked against the key of the record; null when there is no such
- * node. Throws CHALLENGE_INVALID, PROOF_INVALID, or NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
+ * Lock the node that makes a call, its nonce used up and its proof checked against the keys of the record, of which the next one is
+ * promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
+ * NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
  */
-export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<NodeRecord | null> {
+export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<LockedCaller | null> {
   if (!(await useChallenge(tx, call.proof.nonce))) {
     throw refuse("CHALLENGE_INVALID", "the challenge was used before; ask for a new one");
   }
   const node = await lockNode(tx, call.nodeId);
   if (node === null) return null;
-  const key = (await keyOf(tx, [node.id])).get(node.id);
-  if (key === undefined) {
-    const message = `node ${node.id} is an orchestrator; it does not speak for itself here`;
-    throw refuse("NODE_IS_ORCHESTRATOR", message, {
-      metadata: { node: node.id },
-      subject: node.id,
-    });
+  const { id } = node;
+  const keys = (await keyOf(tx, [id])).get(id);
+  const { fingerprint: used } = findKey(deps, call, keys);
+  const current = keys?.fingerprint ?? "";
+  const isFirstUse = used !== current;
+  const proven = { ...node, keyFingerprint: used };
+  if (!isFirstUse) return { node: proven, used, events: [] };
+  const caller = { node: { ...proven, nextKeyFingerprint: null }, used };
+  if (await promoteKey(tx, id, used)) {
+    const event = keyRotatedEvent({ subject: id, before: current, after: used });
+    return { ...caller, events: [event] };
   }
-  checkSignature(deps.store.clusterId(), call, key.publicKey);
-  return node;
+  // A Hello does not lock the node's row: it may have been the first use, since the keys were read.
+  const now = (await keyOf(tx, [id])).get(id);
+  if (now?.fingerprint !== used) throw proofInvalid(id);
+  return { ...caller, events: [] };
+}
+
+/**
+ * Find the key that signed a call among those that count. Throws PROOF_INVALID when none did, and NODE_IS_ORCHESTRATOR
+ * when the node has none.
+ */
+export function findKey(
+  { store }: Pick<Deps, "store">,
+  call: NodeCall,
+  keys: NodeKeys | undefined,
+): PublicKey {
+  const { nodeId } = call;
+  if (keys === undefined) {
+    const message = `node ${nodeId} is an orchestrator; it does not speak for itself here`;
+    throw refuse("NODE_IS_ORCHESTRATOR", message, { metadata: { node: nodeId }, subject: nodeId });
+  }
+  const text = textOf(store.clusterId(), call);
+  const used = keysInForce(keys).find(({ publicKey }) =>
+    verifyProof(publicKey, text, call.proof.signature),
+  );
+  if (used === undefined) throw proofInvalid(nodeId);
+  return used;
+}
+
+/** Who could not register now, because it was rejected, is not listened to either. Throws NODE_REJECTED. */
+export function checkMayReturn(node: NodeRecord, atMs: number): void {
+  const subject = { ...node, alive: node.connection.state === "CONNECTED" };
+  const by = { actor: `node:${node.id}`, message: "", atMs };
+  const command = { kind: "register", manualApproval: true } as const;
+  const decision = decideMembership(subject, node.id, command, by);
+  if (!decision.ok) throw refusalError(decision.refusal, node.id);
+}
+
+/** The error of a node that is not in the record. */
+export function notRegistered(node: string): Error {
+  const message = `node ${node} is not registered; call RegisterNode first`;
+  return refuse("NODE_NOT_REGISTERED", message, { metadata: { node } });
+}
+
+function textOf(clusterId: string, { method, nodeId, proof }: NodeCall): string {
+  const name = `/${method.parent.typeName}/${method.name}`;
+  return proofText({ method: name, clusterId, nodeId, nonce: proof.nonce });
+}
+
+function proofInvalid(node: string): Error {
+  const message = `the proof is no signature of this call by the key of node ${node}; sign the text that NodeProof describes`;
+  return refuse("PROOF_INVALID", message, { metadata: { node } });
 }

@@ -8,10 +8,12 @@ import { deregisterNode } from "./rpc/deregister-node.ts";
 import { getClusterSummary } from "./rpc/get-cluster-summary.ts";
 import { getControlPlaneStatus } from "./rpc/get-control-plane-status.ts";
 import { getNode } from "./rpc/get-node.ts";
+import { listDeletedNodes } from "./rpc/list-deleted-nodes.ts";
 import { listEvents } from "./rpc/list-events.ts";
 import { listNodes } from "./rpc/list-nodes.ts";
 import { registerNode } from "./rpc/register-node.ts";
 import { republishEvents } from "./rpc/republish-events.ts";
+import { rotateNodeKey } from "./rpc/rotate-node-key.ts";
 import { updateNodeInfo } from "./rpc/update-node-info.ts";
 import { watchEvents } from "./rpc/watch-events.ts";
 import { watchNodes } from "./rpc/watch-nodes.ts";
@@ -24,10 +26,12 @@ export const POLICIES: PolicyTable = {
   ...definePolicies(RegistryService, {
     createChallenge: { caller: "anyone", deadlineMs: 5_000, idempotent: true },
     registerNode: { caller: "node", deadlineMs: 30_000, idempotent: true },
+    rotateNodeKey: { caller: "node", deadlineMs: 10_000, idempotent: true },
     updateNodeInfo: { caller: "node", deadlineMs: 10_000, idempotent: true },
     deregisterNode: { caller: "node", deadlineMs: 10_000, idempotent: false },
     getNode: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     listNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+    listDeletedNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     watchNodes: { caller: "viewer", deadlineMs: 0, idempotent: true },
     getClusterSummary: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     getControlPlaneStatus: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
@@ -45,10 +49,12 @@ export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
     router.service(RegistryService, {
       createChallenge: createChallenge(deps),
       registerNode: registerNode(deps),
+      rotateNodeKey: rotateNodeKey(deps),
       updateNodeInfo: updateNodeInfo(deps),
       deregisterNode: deregisterNode(deps),
       getNode: getNode(deps),
       listNodes: listNodes(deps),
+      listDeletedNodes: listDeletedNodes(deps),
       watchNodes: watchNodes(deps),
       getClusterSummary: getClusterSummary(deps),
       getControlPlaneStatus: getControlPlaneStatus(deps),

@@ -1,4 +1,5 @@
 import { homedir } from "node:os";
+import { createInterface } from "node:readline/promises";
 import type { Shell, Sink } from "@rollcall/cli";
 
 /** What of Node's process and of the user's signals the command line needs. */
@@ -28,6 +29,7 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
     runsOn: { node: process.versions.node, platform: `${process.platform}-${process.arch}` },
     out: createSink(process, process.stdout),
     err: createSink(process, process.stderr),
+    ask: createAsk(process, interrupted.signal),
     wallMs: () => Date.now(),
     interrupted: interrupted.signal,
   };
@@ -37,6 +39,20 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
       process.off("SIGINT", onSignal);
       process.off("SIGTERM", onSignal);
     },
+  };
+}
+
+/** Questions go to standard error, so that what is piped on holds answers alone. */
+function createAsk(process: NodeJS.Process, interrupted: AbortSignal): Shell["ask"] {
+  const { stdin, stderr } = process;
+  if (!stdin.isTTY || !stderr.isTTY) return null;
+  return async (question) => {
+    const lines = createInterface({ input: stdin, output: stderr });
+    try {
+      return await lines.question(question, { signal: interrupted });
+    } finally {
+      lines.close();
+    }
   };
 }
 

@@ -32,6 +32,8 @@ export {
   oneOf,
   optional,
   parseAddress,
+  type ServerAddress,
+  serverAddress,
   stringMap,
   text,
   type Written,

@@ -10,6 +10,12 @@ export interface Address {
   readonly port: number;
 }
 
+/** Where a client finds a server. */
+export interface ServerAddress extends Address {
+  /** As the address says; undefined when it is HOST:PORT alone. */
+  readonly scheme: "http" | "https" | undefined;
+}
+
 /** How the values of a schema are written; those of a schema without an entry are written with String(). */
 const writers = new WeakMap<object, (value: never) => Written | undefined>();
 
@@ -89,6 +95,13 @@ export function address(): z.ZodType<Address> {
   return valueType("an address HOST:PORT", formatAddress, parseAddress);
 }
 
+/** HOST:PORT, or a URL that says whether to speak TLS: https://HOST or http://HOST, with or without a port. */
+export function serverAddress(): z.ZodType<ServerAddress> {
+  const write = (value: ServerAddress) =>
+    value.scheme === undefined ? formatAddress(value) : `${value.scheme}://${formatAddress(value)}`;
+  return valueType("an address HOST:PORT or https://HOST:PORT", write, parseServerAddress);
+}
+
 /** Several values: a list, or one text with commas. At most 1,000. */
 export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
   const split = (raw: unknown) =>
@@ -132,6 +145,19 @@ export function parseAddress(value: string): Address | null {
   const host = match?.[1] ?? match?.[2];
   const port = Number(match?.[3]);
   return host === undefined || port > 65_535 ? null : { host, port };
+}
+
+const DEFAULT_PORTS = { http: 80, https: 443 } as const;
+
+function parseServerAddress(value: string): ServerAddress | null {
+  const [, scheme, rest = ""] = /^(?:(https?):\/\/)?([^/]*)\/?$/.exec(value.trim()) ?? [];
+  if (scheme !== "http" && scheme !== "https") {
+    const address = parseAddress(rest);
+    return address && { ...address, scheme: undefined };
+  }
+  const hasPort = /:\d+$/.test(rest);
+  const address = parseAddress(hasPort ? rest : `${rest}:${DEFAULT_PORTS[scheme]}`);
+  return address && { ...address, scheme };
 }
 
 type Parsed<T> = T | null | { readonly problem: string };

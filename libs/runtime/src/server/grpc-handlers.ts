@@ -6,6 +6,7 @@ import type {
   handleUnaryCall,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import type { LargeRequests } from "../grpc-service.ts";
 
 type Input<M extends DescMethod> = MessageShape<M["input"]>;
 /** A handler may send bytes that it encoded itself. */
@@ -29,9 +30,16 @@ export type GrpcHandlers<S extends DescService> = {
 export interface GrpcRoute {
   readonly service: DescService;
   readonly handlers: UntypedServiceImplementation;
+  /** What becomes of requests above 64 KiB; they are handed on when absent. */
+  readonly large?: LargeRequests;
 }
 
 /** Put a service and its handlers together; a missing or misspelled method does not compile. */
-export function grpcRoute<S extends DescService>(service: S, handlers: GrpcHandlers<S>): GrpcRoute {
-  return { service, handlers: { ...handlers } as UntypedServiceImplementation };
+export function grpcRoute<S extends DescService>(
+  service: S,
+  handlers: GrpcHandlers<S>,
+  large?: LargeRequests,
+): GrpcRoute {
+  const route = { service, handlers: { ...handlers } as UntypedServiceImplementation };
+  return large === undefined ? route : { ...route, large };
 }

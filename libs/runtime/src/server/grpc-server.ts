@@ -1,9 +1,11 @@
-import { Server, ServerCredentials, type ServerOptions, setLogger } from "@grpc/grpc-js";
+import { Server, type ServerOptions, setLogger } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import { toGrpcService } from "../grpc-service.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { TlsSource } from "../tls/tls-source.ts";
+import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
@@ -27,6 +29,8 @@ export interface GrpcServerOptions {
   readonly keepaliveTimeoutMs?: number;
   /** How long close() waits for streams under way. Default 5 s. */
   readonly closeGraceMs?: number;
+  /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
+  readonly tls?: TlsSource;
   readonly clock?: Clock;
 }
 
@@ -47,19 +51,19 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
   for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
-    server.addService(toGrpcService(route.service), route.handlers);
+    server.addService(toGrpcService(route.service, route.large), route.handlers);
   }
   logTroubles(log);
-  const port = await bind(server, targetOf(host, options.port)).catch((error: unknown) => {
+  const binding = await bindGrpc(server, options).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
   });
   for (const name of names) serving.set(name, "SERVING");
   return {
     host,
-    port,
+    port: binding.port,
     close: async () => {
       for (const name of names) serving.set(name, "NOT_SERVING");
-      await shutDown(server, targetOf(host, port), options.closeGraceMs ?? 5_000);
+      await shutDown(server, binding, options.closeGraceMs ?? 5_000);
     },
   };
 }
@@ -76,25 +80,12 @@ function channelOptions(options: GrpcServerOptions): ServerOptions {
   };
 }
 
-function targetOf(host: string, port: number): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
-}
-
-function bind(server: Server, target: string): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(target, ServerCredentials.createInsecure(), (error, bound) => {
-      if (error === null) resolve(bound);
-      else reject(error);
-    });
-  });
-}
-
 /**
  * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it takes a
  * session that is closing already for one that has ended, and forceShutdown() forgets the sessions of a server without channelz.
  */
-async function shutDown(server: Server, target: string, graceMs: number): Promise<void> {
-  server.drain(target, graceMs);
+async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
+  binding.drain(graceMs);
   await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
 }
 

@@ -2,8 +2,14 @@ import { once } from "node:events";
 import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
+import type { TLSSocket } from "node:tls";
+import type { Logger } from "../logging.ts";
+import type { MetricsRegistry } from "../metrics.ts";
+import type { TlsSource } from "../tls/tls-source.ts";
+import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
 import type { HttpHandler } from "./server-options.ts";
+import { TlsAcceptor } from "./tls-acceptor.ts";
 
 export interface PolyglotOptions {
   readonly host: string;
@@ -14,14 +20,18 @@ export interface PolyglotOptions {
   readonly maxConnections: number;
   /** How long the headers of an HTTP/1.1 request may take. Default 60 s, Node's own. */
   readonly http1HeadersMs?: number;
+  /** Speak TLS, and nothing else. In clear text when absent. */
+  readonly tls?: {
+    readonly source: TlsSource;
+    readonly log: Logger;
+    readonly metrics: MetricsRegistry;
+  };
 }
 
-// What every HTTP/2 connection with prior knowledge starts with; no HTTP/1.1 method does ("PRI" would be one).
-const PREFACE = Buffer.from("PRI");
 const MAX_STREAMS_A_CONNECTION = 1_000;
 const TCP_KEEPALIVE_MS = 60_000;
 
-/** One cleartext port for HTTP/1.1 and for HTTP/2 with prior knowledge. */
+/** One port for HTTP/1.1 and HTTP/2: in clear text with prior knowledge, over TLS as the client asks by ALPN. */
 export class PolyglotListener {
   readonly #net: net.Server;
   readonly #http1: http.Server;
@@ -31,6 +41,7 @@ export class PolyglotListener {
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   readonly #unrecognised = new Set<net.Socket>();
   readonly #firstByteMs: number;
+  readonly #tls: TlsAcceptor | null;
   #draining = false;
 
   private constructor(options: PolyglotOptions) {
@@ -57,6 +68,15 @@ export class PolyglotListener {
       (socket) => this.#accept(socket),
     );
     this.#net.maxConnections = options.maxConnections;
+    this.#tls =
+      options.tls === undefined
+        ? null
+        : new TlsAcceptor({
+            ...options.tls,
+            limitMs: options.firstByteMs,
+            protocols: ["h2", "http/1.1"],
+            onSecure: (socket) => this.#recognise(socket),
+          });
   }
 
   /** Listen. Rejects when the address is taken or not this machine's. */
@@ -91,6 +111,7 @@ export class PolyglotListener {
   async drain(): Promise<void> {
     this.#draining = true;
     this.#net.close();
+    this.#tls?.close();
     for (const socket of this.#unrecognised) socket.destroy();
     for (const session of this.#sessions) session.close();
     this.#closeIdleHttp1();
@@ -100,6 +121,7 @@ export class PolyglotListener {
   /** Cut everything that is left. */
   destroy(): void {
     this.#net.close();
+    this.#tls?.close();
     this.#http1.close();
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
@@ -125,31 +147,21 @@ export class PolyglotListener {
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
     socket.on("error", () => socket.destroy());
-    this.#recognise(socket);
+    if (this.#tls === null) this.#recognise(socket);
+    else this.#tls.accept(socket);
   }
 
   /** Wait for as many bytes as tell the protocols apart, then hand the connection over with them. */
   #recognise(socket: net.Socket): void {
-    const timer = setTimeout(() => socket.destroy(), this.#firstByteMs);
-    const recognised = () => {
-      clearTimeout(timer);
-      this.#unrecognised.delete(socket);
-    };
+    const recognised = () => this.#unrecognised.delete(socket);
     this.#unrecognised.add(socket);
     socket.once("close", recognised);
-    let seen: Buffer = Buffer.alloc(0);
-    const onData = (chunk: Buffer) => {
-      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      const compared = Math.min(seen.length, PREFACE.length);
-      const isHttp2 = seen.subarray(0, compared).equals(PREFACE.subarray(0, compared));
-      if (isHttp2 && seen.length < PREFACE.length) return;
+    recogniseOpening(socket, this.#firstByteMs, (opening) => {
       recognised();
-      socket.off("data", onData);
-      socket.pause();
-      socket.unshift(seen);
+      // Over TLS the two have agreed on it already; the wait is only for the silent.
+      const isHttp2 = isTls(socket) ? socket.alpnProtocol === "h2" : opening === "http2";
       this.#serve(socket, isHttp2);
-    };
-    socket.on("data", onData);
+    });
   }
 
   #serve(socket: net.Socket, isHttp2: boolean): void {
@@ -160,4 +172,8 @@ export class PolyglotListener {
     this.#http1.emit("connection", socket);
     socket.resume();
   }
+}
+
+function isTls(socket: net.Socket): socket is TLSSocket {
+  return "encrypted" in socket;
 }

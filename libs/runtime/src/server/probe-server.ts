@@ -1,9 +1,11 @@
 import { once } from "node:events";
 import http from "node:http";
+import https from "node:https";
 import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
+import type { TlsSource } from "../tls/tls-source.ts";
 import { listeningError } from "./listening-error.ts";
 import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
 import type { RunningServer } from "./server-options.ts";
@@ -17,6 +19,8 @@ export interface ProbeServerOptions {
   readonly log: Logger;
   /** How long all checks together may take before they count as failed. Default 2 s. */
   readonly checkTimeoutMs?: number;
+  /** Speak TLS. Kubelets and scrapers have no certificates: none are asked for here. In clear text when absent. */
+  readonly tls?: TlsSource;
   readonly clock?: Clock;
 }
 
@@ -30,10 +34,10 @@ const MAX_CONNECTIONS = 256;
 
 /**
  * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
- * (Prometheus' text format) over HTTP.
+ * (Prometheus' text format) over HTTP or HTTPS.
  */
 export async function createProbeServer(options: ProbeServerOptions): Promise<RunningServer> {
-  const server = http.createServer((request, response) => {
+  const listener: http.RequestListener = (request, response) => {
     request.resume();
     answerTo(request, options)
       .catch((error: unknown) => {
@@ -50,7 +54,8 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
       })
       // The prober went away.
       .catch(() => {});
-  });
+  };
+  const server = createServer(listener, options.tls);
   server.maxConnections = MAX_CONNECTIONS;
   server.listen(options.port, options.host);
   await once(server, "listening").catch((error: unknown) => {
@@ -68,6 +73,14 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
       await closed;
     },
   };
+}
+
+function createServer(listener: http.RequestListener, tls: TlsSource | undefined): http.Server {
+  if (tls === undefined) return http.createServer(listener);
+  const server = https.createServer(tls.context, listener);
+  const stop = tls.onChange((context) => server.setSecureContext(context));
+  server.once("close", stop);
+  return server;
 }
 
 async function answerTo(

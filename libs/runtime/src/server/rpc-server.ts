@@ -9,13 +9,17 @@ import { authorize } from "./interceptors/authorize.ts";
 import { boundDuration, type ServerEnding } from "./interceptors/bound-duration.ts";
 import { CallGroup } from "./interceptors/call-group.ts";
 import { codeName } from "./interceptors/code-name.ts";
+import { endWithCaller } from "./interceptors/end-with-caller.ts";
+import { limitFailures } from "./interceptors/limit-failures.ts";
+import { limitStreams } from "./interceptors/limit-streams.ts";
 import { logCalls } from "./interceptors/log-calls.ts";
 import { mapErrors } from "./interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "./interceptors/measure-calls.ts";
+import { recordRefusals } from "./interceptors/record-refusals.ts";
 import { requestId } from "./interceptors/request-id.ts";
 import { validateRequests } from "./interceptors/validate-requests.ts";
 import { methodName } from "./method-name.ts";
-import { PolyglotListener } from "./polyglot-listener.ts";
+import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
 import {
   type ReflectionService,
   reflectionServices,
@@ -25,12 +29,13 @@ import { createRequestValidator } from "./request-validator.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import type { HttpHandler, RpcServerOptions, RunningServer } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
+import { StreamWatch } from "./stream-watch.ts";
 
 /** What a client is told to wait before it connects again, there or elsewhere. */
 const RECONNECT_AFTER_MS = 250;
 
 /**
- * Serve RPCs on one cleartext port: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with reflection and grpc.health.v1.
+ * Serve RPCs on one port, in clear text or over TLS: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with reflection and grpc.health.v1.
  * Rejects when a method has no policy row, or when the address cannot be taken.
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<RunningServer> {
@@ -49,6 +54,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
     handler,
     firstByteMs: options.firstByteMs ?? 10_000,
     maxConnections: options.maxConnections ?? 8_192,
+    ...tlsOf(options),
   });
   for (const { typeName } of options.services) serving.set(typeName, "SERVING");
   return {
@@ -56,6 +62,10 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
     port: listener.port,
     close: () => close(options, listener, serving, ending),
   };
+}
+
+function tlsOf({ tls, log, metrics }: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
+  return tls === undefined ? {} : { tls: { source: tls, log, metrics } };
 }
 
 /** How long the answers of calls that were cut may take to be written. */
@@ -102,12 +112,17 @@ function rpcHandler(
 ): HttpHandler {
   const { clock = systemClock, log, metrics } = options;
   const observe = rpcDurations(metrics);
+  const { failures } = options;
   const interceptors: Interceptor[] = [
     requestId,
     logCalls(log, clock),
     measureCalls(metrics, clock),
     mapErrors,
+    recordRefusals(policies, metrics, options.recordRefusal ?? (() => {})),
+    ...(failures === undefined ? [] : [limitFailures(policies, failures)]),
     authorize(policies, options.authenticate),
+    limitStreams(policies, options.maxStreamsPerCaller ?? 2_000),
+    endWithCaller(policies, new StreamWatch({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
     validateRequests(options.validator ?? createRequestValidator()),
   ];

@@ -131,15 +131,14 @@ describe.each([
   });
 
   it("should end at the server's end, telling why and when to come back", async () => {
-    fixture = await RpcFixture.start({ health: { heartbeat } });
+    // Nobody waits for a grace period of that length: the test would run out of time.
+    fixture = await RpcFixture.start({ health: { heartbeat }, closeGraceMs: 3_600_000 });
     const responses = fixture.health().heartbeat(holdingCaller())[Symbol.asyncIterator]();
     await responses.next();
-    const startMs = performance.now();
     const closed = fixture.server.close();
     const error = describeError(await failureOf(responses.next()));
     expect(error).toMatchObject({ code: 14, reason: "SERVER_SHUTTING_DOWN", retryAfterMs: 250 });
     await closed;
-    expect(performance.now() - startMs).toBeLessThan(2_500);
     expect((await closedLine())[1]).toMatchObject({ level: "info", code: "unavailable" });
   });
 });
@@ -188,12 +187,10 @@ describe("server close", () => {
   });
 
   it("should not wait for idle connections of either protocol", async () => {
-    fixture = await RpcFixture.start();
+    fixture = await RpcFixture.start({ closeGraceMs: 3_600_000 });
     await fixture.registry("grpc").getNode({ node: "n" });
     await fixture.registry("connect-http1").getNode({ node: "n" });
-    const startMs = performance.now();
     await fixture.server.close();
-    expect(performance.now() - startMs).toBeLessThan(1_000);
     await fixture.server.close();
   });
 });

@@ -4,9 +4,12 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Authenticator } from "../auth.ts";
 import type { Clock } from "../clock.ts";
+import type { FailedAttempts } from "../failed-attempts.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { PolicyTable } from "../policy.ts";
+import type { TlsSource } from "../tls/tls-source.ts";
+import type { RecordRefusal } from "./interceptors/record-refusals.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
 
@@ -30,6 +33,12 @@ export interface RpcServerOptions {
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   readonly authenticate: Authenticator;
+  /** Told of mutations that were refused to somebody authenticated. Nobody is when absent. */
+  readonly recordRefusal?: RecordRefusal;
+  /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
+  readonly failures?: FailedAttempts;
+  /** Most streams at a time of one caller; one more is refused with TOO_MANY_STREAMS. Default 2,000. */
+  readonly maxStreamsPerCaller?: number;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   /** What grpc.health.v1 answers; one for all ports of a process. Made anew when absent. */
@@ -44,6 +53,8 @@ export interface RpcServerOptions {
   readonly firstByteMs?: number;
   /** Most connections at a time; more are closed as they come. Default 8,192. */
   readonly maxConnections?: number;
+  /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
+  readonly tls?: TlsSource;
   readonly clock?: Clock;
 }
 

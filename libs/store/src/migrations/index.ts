@@ -6,6 +6,12 @@ import { access } from "./0004-access.ts";
 import { compaction } from "./0005-compaction.ts";
 import { relay } from "./0006-relay.ts";
 import { connectionIndex } from "./0007-connection-index.ts";
+import { audit } from "./0008-audit.ts";
+import { accessTokens } from "./0009-access-tokens.ts";
+import { joinTokens } from "./0010-join-tokens.ts";
+import { bans } from "./0011-bans.ts";
+import { keyRotation } from "./0012-key-rotation.ts";
+import { healthPolicies } from "./0013-health-policies.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -16,4 +22,10 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0005-compaction": compaction,
   "0006-relay": relay,
   "0007-connection-index": connectionIndex,
+  "0008-audit": audit,
+  "0009-access-tokens": accessTokens,
+  "0010-join-tokens": joinTokens,
+  "0011-bans": bans,
+  "0012-key-rotation": keyRotation,
+  "0013-health-policies": healthPolicies,
 };

@@ -5,7 +5,7 @@ import {
   ClearNodeMarkResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { healthEvent } from "@rollcall/domain";
-import { changeNode } from "../change-node.ts";
+import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
@@ -15,8 +15,9 @@ export function clearNodeMark(
 ): MethodImpl<typeof AdminService.method.clearNodeMark> {
   const method = AdminService.method.clearNodeMark;
   return async (request, context) => {
-    const node = await changeNode(deps, { method, request, context, decide });
-    return create(ClearNodeMarkResponseSchema, { node });
+    const verb = { method, request, context, decide, readsHealth: true };
+    const answer = await changeNodes(deps, verb);
+    return create(ClearNodeMarkResponseSchema, answer);
   };
 }
 
@@ -29,5 +30,5 @@ const decide: DecideNode = (node, { actor, message }) => {
   });
   // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
   const event = { ...change, actor, message, reason: "OPERATOR_MARK_CLEARED" };
-  return { ok: true, change: { kind: "mark", mark: null }, event };
+  return { ok: true, effect: { change: { kind: "mark", mark: null }, event } };
 };

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { AdminService, CordonNodeResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { deriveScheduling, placeHold, schedulingEvent } from "@rollcall/domain";
-import { changeNode } from "../change-node.ts";
+import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
@@ -10,8 +10,8 @@ import { type DecideNode, refused } from "../node-decision.ts";
 export function cordonNode(deps: AdminDeps): MethodImpl<typeof AdminService.method.cordonNode> {
   const method = AdminService.method.cordonNode;
   return async (request, context) => {
-    const node = await changeNode(deps, { method, request, context, decide });
-    return create(CordonNodeResponseSchema, { node });
+    const answer = await changeNodes(deps, { method, request, context, decide });
+    return create(CordonNodeResponseSchema, answer);
   };
 }
 
@@ -31,5 +31,5 @@ const decide: DecideNode = (node, by) => {
     actor,
     message,
   });
-  return { ok: true, change: { kind: "holds", holds }, event };
+  return { ok: true, effect: { change: { kind: "holds", holds }, event } };
 };

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { AdminService, DeleteNodeResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { changeNode } from "../change-node.ts";
+import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { decideMembershipOf } from "../node-decision.ts";
 
@@ -9,12 +9,12 @@ import { decideMembershipOf } from "../node-decision.ts";
 export function deleteNode(deps: AdminDeps): MethodImpl<typeof AdminService.method.deleteNode> {
   const method = AdminService.method.deleteNode;
   return async (request, context) => {
-    const node = await changeNode(deps, {
+    const answer = await changeNodes(deps, {
       method,
       request,
       context,
       decide: (current, by) => decideMembershipOf(current, { kind: "delete" }, by),
     });
-    return create(DeleteNodeResponseSchema, { node });
+    return create(DeleteNodeResponseSchema, answer);
   };
 }

@@ -5,7 +5,7 @@ import {
   MarkNodeUnhealthyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { effectiveHealth, healthEvent, type Mark } from "@rollcall/domain";
-import { changeNode } from "../change-node.ts";
+import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
@@ -15,8 +15,9 @@ export function markNodeUnhealthy(
 ): MethodImpl<typeof AdminService.method.markNodeUnhealthy> {
   const method = AdminService.method.markNodeUnhealthy;
   return async (request, context) => {
-    const node = await changeNode(deps, { method, request, context, decide });
-    return create(MarkNodeUnhealthyResponseSchema, { node });
+    const verb = { method, request, context, decide, readsHealth: true };
+    const answer = await changeNodes(deps, verb);
+    return create(MarkNodeUnhealthyResponseSchema, answer);
   };
 }
 
@@ -30,5 +31,5 @@ const decide: DecideNode = (node, { actor, message, atMs }) => {
   const mark: Mark = { sinceMs: atMs, message, actor };
   const after = effectiveHealth(node.detectedHealth, mark);
   const event = healthEvent({ subject: node.id, before: node.health, after });
-  return { ok: true, change: { kind: "mark", mark }, event };
+  return { ok: true, effect: { change: { kind: "mark", mark }, event } };
 };

@@ -56,7 +56,9 @@ export async function addOrchestrator(store: Store, nodeId: string, lost = false
 export async function observe(store: Store, nodeId: string, health: HealthState): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
-  const { result } = await store.change((tx) => openSessions(tx, [{ nodeId, ...origin }]));
+  const { result } = await store.change((tx) =>
+    openSessions(tx, [{ nodeId, ...origin, keyFingerprint: `SHA256:${nodeId}` }]),
+  );
   const [session] = result;
   if (session?.outcome !== "OPENED") throw new Error("no session was opened");
   const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };

@@ -1,11 +1,20 @@
 import { randomBytes, randomUUID } from "node:crypto";
+import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { createMetrics, createRpcServer, silentLogger, systemClock } from "@rollcall/runtime";
+import {
+  createMetrics,
+  createRpcServer,
+  type MetricsRegistry,
+  type RpcServerOptions,
+  silentLogger,
+  systemClock,
+} from "@rollcall/runtime";
 import {
   accessTokenHash,
   createAuthenticator,
+  createRefusalRecorder,
   ensureAccessToken,
   type Store,
 } from "@rollcall/store";
@@ -24,22 +33,29 @@ export interface TestToken {
   readonly actor: string;
 }
 
+/** What a test may change of the server. */
+export type RigOptions = Partial<Pick<RpcServerOptions, "authenticate" | "failures">>;
+
 /** An admin on a port of its own, and a client with an operator's token. */
 export interface Rig {
   readonly store: Store;
   /** For example "http://127.0.0.1:41234". */
   readonly baseUrl: string;
+  readonly metrics: MetricsRegistry;
   readonly operator: TestToken;
   readonly admin: Client<typeof AdminService>;
   /** A further client; without a token unless one is given. */
   client(token?: string): Client<typeof AdminService>;
+  /** The same of another service. */
+  clientOf<S extends DescService>(service: S, token?: string): Client<S>;
   close(): Promise<void>;
 }
 
 /** Start an admin as a process of its own would, on a real port and the real store. */
-export async function startRig(record: RigRecord): Promise<Rig> {
+export async function startRig(record: RigRecord, options: RigOptions = {}): Promise<Rig> {
   const { store } = record;
-  const [clock, log] = [systemClock, silentLogger];
+  const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
+  const refusals = createRefusalRecorder({ store, clock, log, metrics });
   const app = createApp({ store, clock, log });
   const server = await createRpcServer({
     host: "127.0.0.1",
@@ -48,29 +64,32 @@ export async function startRig(record: RigRecord): Promise<Rig> {
     services: app.services,
     policies: app.policies,
     authenticate: createAuthenticator({ store, clock }),
+    recordRefusal: refusals.record,
+    ...options,
     log,
-    metrics: createMetrics({ defaults: false }),
+    metrics,
   });
   const baseUrl = `http://127.0.0.1:${server.port}`;
   const sessionManager = new Http2SessionManager(baseUrl);
-  const client = (token?: string) => {
+  const clientOf = <S extends DescService>(service: S, token?: string) => {
     const interceptors = token === undefined ? [] : [withToken(token)];
-    return createClient(
-      AdminService,
-      createGrpcTransport({ baseUrl, sessionManager, interceptors }),
-    );
+    return createClient(service, createGrpcTransport({ baseUrl, sessionManager, interceptors }));
   };
+  const client = (token?: string) => clientOf(AdminService, token);
   const operator = await createToken(store, "operator");
   return {
     store,
     baseUrl,
+    metrics,
     operator,
     admin: client(operator.text),
     client,
+    clientOf,
     close: async () => {
       sessionManager.abort();
       await server.close();
       await app.close();
+      await refusals.close();
       await record.drop?.();
     },
   };

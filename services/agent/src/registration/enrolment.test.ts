@@ -1,22 +1,27 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/runtime";
-import { generateKeyPair, refuse } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/runtime/client";
 import { createNodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
+import { settledKeys } from "../testing/memory-key-files.ts";
 import { Enrolment, type EnrolmentDeps } from "./enrolment.ts";
+import { JoinTokenError } from "./join-token.ts";
 
 const RUNNING = new AbortController().signal;
 
-function enrolment(state: Partial<EnrolmentDeps["state"]> = {}) {
+function enrolment(
+  state: Partial<EnrolmentDeps["state"]> = {},
+  others: Pick<EnrolmentDeps, "joinToken"> = {},
+) {
   const plane = new FakeControlPlane();
   const written: Sentinel[] = [];
   const description = { agentVersion: "0.1.0", advertiseUrl: "", labels: {} };
   const subject = new Enrolment({
     identity: {
       nodeId: "node-1",
-      keyPair: generateKeyPair(),
+      keys: settledKeys(),
       agentVersion: "0.1.0",
       bootId: "",
       machineFingerprint: "",
@@ -31,6 +36,7 @@ function enrolment(state: Partial<EnrolmentDeps["state"]> = {}) {
     registrar: plane,
     info: createNodeInfoKeeper({ read: async () => SMALL_FACTS }, description, silentLogger),
     log: silentLogger,
+    ...others,
   });
   return { subject, plane, written };
 }
@@ -69,6 +75,34 @@ describe("Enrolment", () => {
     expect(subject.sentinel?.clusterId).toBe("cluster-1");
     await subject.forget();
     expect(subject.sentinel).toBeUndefined();
+  });
+
+  it("should give the token that there is at the time", async () => {
+    let token = "rcj_first";
+    const { subject, plane } = enrolment({}, { joinToken: async () => token });
+    await subject.register(RUNNING);
+    token = "rcj_second";
+    await subject.register(RUNNING);
+    const given = plane.registrations.map(({ joinToken }) => joinToken);
+    expect(given).toEqual(["rcj_first", "rcj_second"]);
+  });
+
+  it("should wait for its token before it joins, and return without one", async () => {
+    let isThere = false;
+    const joinToken = async () => {
+      if (isThere) return "rcj_token";
+      throw new JoinTokenError("the file is away");
+    };
+    const { subject, plane } = enrolment({}, { joinToken });
+    const end = { kind: "unreachable", message: "the file is away" };
+    expect(await subject.register(RUNNING)).toEqual({ ok: false, end });
+    expect(plane.registrations).toEqual([]);
+    isThere = true;
+    await subject.register(RUNNING);
+    isThere = false;
+    expect((await subject.register(RUNNING)).ok).toBe(true);
+    const given = plane.registrations.map(({ joinToken }) => joinToken);
+    expect(given).toEqual(["rcj_token", ""]);
   });
 
   it.each([

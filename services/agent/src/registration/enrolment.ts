@@ -1,11 +1,12 @@
 import type { MembershipState } from "@rollcall/domain";
 import type { Logger } from "@rollcall/runtime";
-import { describeError, keyFingerprint } from "@rollcall/runtime/client";
+import { describeError, type NodeKeyPair } from "@rollcall/runtime/client";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import type { StateDirectory } from "../state/state-directory.ts";
 import type { AgentIdentity } from "../stream/hello.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
+import { JoinTokenError, type JoinTokenSource, NO_JOIN_TOKEN } from "./join-token.ts";
 import type { Registrar } from "./registrar.ts";
 
 /** What an enrolment works with. */
@@ -15,6 +16,8 @@ export interface EnrolmentDeps {
   readonly registrar: Registrar;
   readonly info: NodeInfoKeeper;
   readonly log: Logger;
+  /** Where the join token comes from. Default: there is none. */
+  readonly joinToken?: JoinTokenSource;
 }
 
 /** How a registration went. */
@@ -25,12 +28,10 @@ export type RegistrationOutcome =
 /** The node's registration, and the sentinel that remembers it. Trouble with the file never stands in the way. */
 export class Enrolment {
   readonly #deps: EnrolmentDeps;
-  readonly #fingerprint: string;
   #sentinel: Sentinel | undefined;
 
   constructor(deps: EnrolmentDeps) {
     this.#deps = deps;
-    this.#fingerprint = keyFingerprint(deps.identity.keyPair.publicKey);
   }
 
   /** The registration that is remembered. */
@@ -43,19 +44,31 @@ export class Enrolment {
     const found = await this.#attempt("sentinel cannot be read", () =>
       this.#deps.state.readSentinel(),
     );
-    const isOwn =
-      found?.nodeId === this.#deps.identity.nodeId && found.keyFingerprint === this.#fingerprint;
+    const { nodeId, keys } = this.#deps.identity;
+    const isOwn = found?.nodeId === nodeId && keys.has(found.keyFingerprint);
     this.#sentinel = isOwn ? found : undefined;
   }
 
   /** Register, and remember it. */
   async register(signal: AbortSignal): Promise<RegistrationOutcome> {
+    const { keys } = this.#deps.identity;
+    const keyPair = keys.toUse();
+    const outcome = await this.#registerWith(keyPair, signal);
+    // In a rotation the server may have taken the other key although its answer was lost.
+    if (!isKeyRefused(outcome) || !keys.refused(keyPair)) return outcome;
+    return this.#registerWith(keys.toUse(), signal);
+  }
+
+  async #registerWith(keyPair: NodeKeyPair, signal: AbortSignal): Promise<RegistrationOutcome> {
     const { identity, registrar, info, log } = this.#deps;
-    const { nodeId, keyPair } = identity;
+    const { nodeId, keys } = identity;
     try {
       const snapshot = await info.current();
-      const answer = await registrar.register({ nodeId, keyPair, info: snapshot.info }, signal);
+      const joinToken = await this.#joinToken();
+      const registration = { nodeId, keyPair, info: snapshot.info, joinToken };
+      const answer = await registrar.register(registration, signal);
       const { clusterId, membership, created } = answer;
+      await keys.accepted(keyPair);
       log.info({ cluster_id: clusterId, membership, created }, "registered");
       // A control plane without a health replica answers none: what was known before is the best guess then.
       const known = this.#sentinel?.healthEndpoints ?? [];
@@ -69,8 +82,8 @@ export class Enrolment {
 
   /** Take over where the streams go and to which cluster; written only when it changes. */
   async remember(clusterId: string, healthEndpoints: readonly string[]): Promise<void> {
-    const { nodeId } = this.#deps.identity;
-    const next = { nodeId, keyFingerprint: this.#fingerprint, clusterId, healthEndpoints };
+    const { nodeId, keys } = this.#deps.identity;
+    const next = { nodeId, keyFingerprint: keys.fingerprint, clusterId, healthEndpoints };
     const isKnown = JSON.stringify(next) === JSON.stringify(this.#sentinel);
     this.#sentinel = next;
     if (isKnown || healthEndpoints.length === 0) return;
@@ -81,6 +94,18 @@ export class Enrolment {
   async forget(): Promise<void> {
     this.#sentinel = undefined;
     await this.#attempt("sentinel cannot be removed", () => this.#deps.state.removeSentinel());
+  }
+
+  async #joinToken(): Promise<string> {
+    const { joinToken = NO_JOIN_TOKEN, log } = this.#deps;
+    try {
+      return await joinToken();
+    } catch (error) {
+      // A new machine must not slip in without what its token grants; one that is known needs no token any more.
+      if (!(error instanceof JoinTokenError) || this.#sentinel === undefined) throw error;
+      log.debug({ err: error }, "registering without a join token");
+      return "";
+    }
   }
 
   async #attempt<T>(message: string, run: () => Promise<T>): Promise<T | undefined> {
@@ -94,7 +119,13 @@ export class Enrolment {
   }
 }
 
+function isKeyRefused(outcome: RegistrationOutcome): boolean {
+  if (outcome.ok || outcome.end.kind !== "refused") return false;
+  return outcome.end.reason === "NODE_KEY_MISMATCH";
+}
+
 function endOfRegistration(error: unknown): SessionEnd {
+  if (error instanceof JoinTokenError) return { kind: "unreachable", message: error.message };
   const { reason, message, retryAfterMs } = describeError(error);
   return reason === undefined
     ? { kind: "unreachable", message }

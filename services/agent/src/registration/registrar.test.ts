@@ -11,6 +11,7 @@ const REGISTRATION = {
   nodeId: "node-1",
   keyPair: generateKeyPair(),
   info: toNodeInfo(SMALL_FACTS, { agentVersion: "0.1.0", advertiseUrl: "", labels: {} }),
+  joinToken: "rcj_token",
 };
 
 describe("createRegistrar()", () => {
@@ -35,6 +36,7 @@ describe("createRegistrar()", () => {
       membership: "APPROVED",
       created: false,
     });
+    expect(server.registrations[0]?.joinToken).toBe("rcj_token");
   });
 
   it("should pass on why it was refused, and when to come back", async () => {

@@ -1,11 +1,12 @@
-import { createClient } from "@connectrpc/connect";
+import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { type MembershipState, proofText } from "@rollcall/domain";
+import { type MembershipState, proofText, type RotationAnswer } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
 import { type Address, formatAddress } from "@rollcall/runtime/config";
 import { membershipStateFromProto } from "@rollcall/wire";
+import type { AgentTls } from "../agent-tls.ts";
 import { resolveEndpoints } from "./endpoints.ts";
 
 /** Who registers, as what. */
@@ -13,6 +14,8 @@ export interface Registration {
   readonly nodeId: string;
   readonly keyPair: NodeKeyPair;
   readonly info: NodeInfo;
+  /** The text of a join token; empty for none. Never logged. */
+  readonly joinToken: string;
 }
 
 /** What a registration answers. */
@@ -26,10 +29,20 @@ export interface Registered {
   readonly created: boolean;
 }
 
-/** Registers the node. */
+/** An offer of the key to prove the node with from now on. */
+export interface KeyOffer {
+  readonly nodeId: string;
+  /** The key that signs the offer. */
+  readonly keyPair: NodeKeyPair;
+  readonly next: NodeKeyPair;
+}
+
+/** Registers the node, and rotates its key. */
 export interface Registrar {
   /** Register. Rejects with a ConnectError when it is refused or the registry cannot be reached. */
   register(registration: Registration, signal: AbortSignal): Promise<Registered>;
+  /** Offer the next key. Rejects like `register`. */
+  rotateKey(offer: KeyOffer, signal: AbortSignal): Promise<RotationAnswer>;
   /** Complete health endpoints as a server names them, see `resolveEndpoints`. */
   resolve(endpoints: readonly string[]): readonly string[];
 }
@@ -37,23 +50,23 @@ export interface Registrar {
 /** The longest that either call of a registration may take. */
 const CALL_TIMEOUT_MS = 10_000;
 
-/** Create the registrar of a registry's address. It holds no connection between registrations. */
-export function createRegistrar(server: Address): Registrar {
-  const baseUrl = `http://${formatAddress(server)}`;
+/** Create the registrar of a registry's address, in clear text or over TLS. It holds no connection between registrations. */
+export function createRegistrar(server: Address, tls: AgentTls | null = null): Registrar {
+  const baseUrl = `${tls === null ? "http" : "https"}://${formatAddress(server)}`;
+  const connected = async <T>(call: (client: RegistryClient) => Promise<T>): Promise<T> => {
+    const sessionManager = new QuietSessionManager(baseUrl, undefined, tls?.());
+    try {
+      const transport = createGrpcTransport({ baseUrl, sessionManager });
+      return await call(createClient(RegistryService, transport));
+    } finally {
+      // A session that is left open would keep the process from ending, and the next registration may be days away.
+      sessionManager.abort();
+    }
+  };
   return {
-    register: async (registration, signal) => {
-      const sessionManager = new QuietSessionManager(baseUrl);
-      try {
-        const transport = createGrpcTransport({ baseUrl, sessionManager });
-        return await registerOver(createClient(RegistryService, transport), registration, {
-          server,
-          signal,
-        });
-      } finally {
-        // A session that is left open would keep the process from ending, and the next registration may be days away.
-        sessionManager.abort();
-      }
-    },
+    register: (registration, signal) =>
+      connected((client) => registerOver(client, registration, { server, signal })),
+    rotateKey: (offer, signal) => connected((client) => rotateOver(client, offer, signal)),
     resolve: (endpoints) => resolveEndpoints(endpoints, server),
   };
 }
@@ -75,8 +88,8 @@ class QuietSessionManager extends Http2SessionManager {
 function ignore(): void {}
 
 async function registerOver(
-  client: ReturnType<typeof createClient<typeof RegistryService>>,
-  { nodeId, keyPair, info }: Registration,
+  client: RegistryClient,
+  { nodeId, keyPair, info, joinToken }: Registration,
   { server, signal }: { readonly server: Address; readonly signal: AbortSignal },
 ): Promise<Registered> {
   const options = { signal, timeoutMs: CALL_TIMEOUT_MS };
@@ -93,6 +106,7 @@ async function registerOver(
       publicKey: keyPair.publicKey,
       proof: { nonce: challenge.nonce, signature: signProof(keyPair.privateKey, text) },
       info,
+      joinToken,
     },
     options,
   );
@@ -105,4 +119,27 @@ async function registerOver(
   };
 }
 
+async function rotateOver(
+  client: RegistryClient,
+  { nodeId, keyPair, next }: KeyOffer,
+  signal: AbortSignal,
+): Promise<RotationAnswer> {
+  const options = { signal, timeoutMs: CALL_TIMEOUT_MS };
+  const { nonce, clusterId } = await client.createChallenge({}, options);
+  const text = proofText({ method: ROTATE_METHOD, clusterId, nodeId, nonce });
+  const answer = await client.rotateNodeKey(
+    {
+      nodeId,
+      proof: { nonce, signature: signProof(keyPair.privateKey, text) },
+      nextPublicKey: next.publicKey,
+      nextSignature: signProof(next.privateKey, text),
+    },
+    options,
+  );
+  return { current: answer.keyFingerprint, next: answer.nextKeyFingerprint || null };
+}
+
+type RegistryClient = Client<typeof RegistryService>;
+
+const ROTATE_METHOD = `/${RegistryService.typeName}/${RegistryService.method.rotateNodeKey.name}`;
 const REGISTER_METHOD = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;

@@ -1,4 +1,4 @@
-import { chmod, mkdir, readFile, rm, stat } from "node:fs/promises";
+import { chmod, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   generateKeyPair,
@@ -14,6 +14,14 @@ export interface StateDirectory {
   readonly path: string;
   /** The node's key pair; made at the first call ever. Rejects when the file holds no Ed25519 key. */
   keyPair(): Promise<NodeKeyPair>;
+  /** When the node's key was made, by this machine's wall clock. Rejects before `keyPair()` has made one. */
+  keyMadeAtMs(): Promise<number>;
+  /** The key that the node rotates to, or `undefined` when there is none. Rejects when its file holds no Ed25519 key. */
+  nextKeyPair(): Promise<NodeKeyPair | undefined>;
+  /** Keep the key that the node rotates to. It is on the disk for certain once this resolves. */
+  writeNextKey(next: NodeKeyPair): Promise<void>;
+  /** Put the next key in the place of the node's key, in one step: a crash leaves both or the next one alone. */
+  adoptNextKey(): Promise<void>;
   /** The sentinel, or `undefined` when there is none or it cannot be read as one. */
   readSentinel(): Promise<Sentinel | undefined>;
   writeSentinel(sentinel: Sentinel): Promise<void>;
@@ -22,6 +30,7 @@ export interface StateDirectory {
 
 const DIRECTORY_MODE = 0o700;
 const KEY_FILE = "node-key.pem";
+const NEXT_KEY_FILE = "node-key.next.pem";
 const SENTINEL_FILE = "sentinel.json";
 
 /**
@@ -31,10 +40,24 @@ const SENTINEL_FILE = "sentinel.json";
 export async function openStateDirectory(path: string): Promise<StateDirectory> {
   await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
   await narrow(path, DIRECTORY_MODE);
+  const keyPath = join(path, KEY_FILE);
+  const nextKeyPath = join(path, NEXT_KEY_FILE);
   const sentinelPath = join(path, SENTINEL_FILE);
   return {
     path,
-    keyPair: () => loadOrCreateKey(join(path, KEY_FILE)),
+    keyPair: () => loadOrCreateKey(keyPath),
+    keyMadeAtMs: async () => (await stat(keyPath)).mtimeMs,
+    nextKeyPair: async () => {
+      const pem = await readIfThere(nextKeyPath);
+      if (pem === undefined) return undefined;
+      await narrow(nextKeyPath, FILE_MODE);
+      return toKeyPair(nextKeyPath, pem);
+    },
+    writeNextKey: (next) => replaceFile(nextKeyPath, privateKeyToPem(next.privateKey)),
+    adoptNextKey: async () => {
+      await rename(nextKeyPath, keyPath);
+      await syncDirectory(path);
+    },
     readSentinel: async () => {
       const text = await readIfThere(sentinelPath);
       return text === undefined ? undefined : parseSentinel(text);

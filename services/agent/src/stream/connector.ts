@@ -1,4 +1,5 @@
 import type { Welcome } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { NodeKeyPair } from "@rollcall/runtime/client";
 import { HeartbeatSession, type SessionDeps } from "./heartbeat-session.ts";
 import type { Pace } from "./pace.ts";
 import type { SessionEnd } from "./session-end.ts";
@@ -13,7 +14,14 @@ export interface OpenSession {
 /** How an attempt to open a session went. */
 export type ConnectOutcome =
   | { readonly ok: true; readonly opened: OpenSession }
-  | { readonly ok: false; readonly end: SessionEnd };
+  | {
+      readonly ok: false;
+      readonly end: SessionEnd;
+      /** The key with which the last attempt was made; absent when there was none. */
+      readonly keyPair?: NodeKeyPair;
+    };
+
+const NO_REPLICA: SessionEnd = { kind: "unreachable", message: "no health replica is known" };
 
 /** Opens sessions on the health endpoints in turn. */
 export class Connector {
@@ -35,7 +43,7 @@ export class Connector {
     pace: Pace,
     signal: AbortSignal,
   ): Promise<ConnectOutcome> {
-    let end: SessionEnd = { kind: "unreachable", message: "no health replica is known" };
+    let outcome: ConnectOutcome = { ok: false, end: NO_REPLICA };
     for (const endpoint of this.#inTurn(endpoints)) {
       if (signal.aborted) return { ok: false, end: { kind: "left" } };
       const session = new HeartbeatSession(this.#deps, endpoint, pace);
@@ -45,10 +53,10 @@ export class Connector {
       signal.removeEventListener("abort", drop);
       if (opening.ok) return { ok: true, opened: { session, endpoint, welcome: opening.welcome } };
       this.turn();
-      end = opening.end;
-      if (end.kind !== "unreachable") break;
+      outcome = { ok: false, end: opening.end, keyPair: session.keyPair };
+      if (opening.end.kind !== "unreachable") break;
     }
-    return { ok: false, end };
+    return outcome;
   }
 
   /** Begin the next attempt with another endpoint: the one that was held last has ended its stream. */

@@ -1,3 +1,5 @@
+import { isIP } from "node:net";
+import { checkServerIdentity, createSecureContext } from "node:tls";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client, credentials, status } from "@grpc/grpc-js";
 import {
@@ -6,6 +8,8 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { parseAddress } from "@rollcall/runtime/config";
+import type { AgentTls } from "../agent-tls.ts";
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "./heartbeat-transport.ts";
 import { HEARTBEAT_METHOD } from "./hello.ts";
 
@@ -17,20 +21,36 @@ const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.max_receive_message_length": 1024 * 1024,
 };
 
-/** Create the transport over grpc-js in clear text. */
-export function createGrpcHeartbeatTransport(): HeartbeatTransport {
+/** Create the transport over grpc-js, in clear text or over TLS. */
+export function createGrpcHeartbeatTransport(tls: AgentTls | null = null): HeartbeatTransport {
   return {
     open: (endpoint, listener) => {
       try {
-        const client = new Client(endpoint, credentials.createInsecure(), CHANNEL_OPTIONS);
-        return openStream(client, listener);
+        return openStream(createClient(endpoint, tls), listener);
       } catch (error) {
-        // An endpoint that is no address at all is one that cannot be reached.
+        // An endpoint that is no address at all, or a certificate that cannot be read, is one that cannot be reached.
         setImmediate(() => listener.onEnd(error));
         return { send: () => {}, finish: () => {}, cancel: () => {} };
       }
     },
   };
+}
+
+function createClient(endpoint: string, tls: AgentTls | null): Client {
+  if (tls === null) return new Client(endpoint, credentials.createInsecure(), CHANNEL_OPTIONS);
+  const { servername, ...pems } = tls();
+  const host = parseAddress(endpoint)?.host ?? "";
+  const expected = servername ?? host;
+  const secure = credentials.createFromSecureContext(
+    createSecureContext({ ...pems, minVersion: "TLSv1.2" }),
+    { checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate) },
+  );
+  // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all the same.
+  const asked = servername ?? (isIP(host) === 0 ? host : "localhost");
+  return new Client(endpoint, secure, {
+    ...CHANNEL_OPTIONS,
+    "grpc.ssl_target_name_override": asked,
+  });
 }
 
 function openStream(client: Client, listener: StreamListener): HeartbeatStream {

@@ -2,13 +2,15 @@ import { create } from "@bufbuild/protobuf";
 import {
   type GoAway,
   GoAwayAction,
+  GoAwaySchema,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
+  type Settings,
   type Welcome,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock, NodeKeyPair } from "@rollcall/runtime/client";
 import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
@@ -18,6 +20,7 @@ import { type AgentIdentity, makeHello } from "./hello.ts";
 import { InfoReports } from "./info-reports.ts";
 import { type Pace, paceAfter, paceAfterAck, silentAtMs } from "./pace.ts";
 import { endOfGoAway, endOfStatus, type SessionEnd } from "./session-end.ts";
+import { TimeReport } from "./time-report.ts";
 
 /** What a session works with. */
 export interface SessionDeps {
@@ -34,6 +37,8 @@ export interface SessionDeps {
 /** What a session tells while it lives. None of these may throw. */
 interface SessionEvents {
   onMembership(membership: Membership): void;
+  /** What to keep to, as a Welcome says first and the server whenever it changes. */
+  onSettings(settings: Settings): void;
   /** A beat was acknowledged. */
   onAck(): void;
 }
@@ -60,6 +65,9 @@ export class HeartbeatSession {
   /** Resolves when the server asks to move: to open another stream, and to leave this one after its Welcome. */
   readonly moveAsked: Promise<GoAway>;
 
+  /** The key that its Hello is signed with. */
+  readonly keyPair: NodeKeyPair;
+
   readonly #deps: SessionDeps;
   readonly #stream: HeartbeatStream;
   readonly #beatAlarm: Alarm;
@@ -67,6 +75,7 @@ export class HeartbeatSession {
   /** Connecting and greeting take too long, or Acks stay away. */
   readonly #patienceAlarm: Alarm;
   readonly #reports: InfoReports;
+  readonly #time: TimeReport;
   #settleOpened: (opening: Opening) => void = () => {};
   #settleEnded: (end: SessionEnd) => void = () => {};
   #settleMoveAsked: (goAway: GoAway) => void = () => {};
@@ -77,10 +86,15 @@ export class HeartbeatSession {
   #lastBeatAtMs = 0;
   #lastAckAtMs = 0;
   #unansweredSinceMs: number | undefined;
+  /** Of the settings that are kept to, and of those that the server knows to be. */
+  #settingsGeneration = 0;
+  #toldGeneration = 0;
 
   constructor(deps: SessionDeps, endpoint: string, pace: Pace) {
     this.#deps = deps;
     this.#pace = pace;
+    this.#time = new TimeReport(deps.clock);
+    this.keyPair = deps.identity.keys.toUse();
     this.opened = new Promise((resolve) => {
       this.#settleOpened = resolve;
     });
@@ -104,6 +118,11 @@ export class HeartbeatSession {
   /** The intervals in force. */
   get pace(): Pace {
     return this.#pace;
+  }
+
+  /** Have the agent move to a new stream as if the server had asked for it, but to no other replica. */
+  askRenewal(message: string): void {
+    this.#settleMoveAsked(create(GoAwaySchema, { message }));
   }
 
   /** Leave without a word: another stream has taken over, or nobody listens any more. */
@@ -137,7 +156,9 @@ export class HeartbeatSession {
         this.#onAck(frame.value.sequence, frame.value.nextIntervalMs);
         break;
       case "settings":
+        this.#settingsGeneration = frame.value.generation;
         this.#keepPace(paceAfter(this.#pace, frame.value));
+        this.#deps.events.onSettings(frame.value);
         break;
       case "membership":
         this.#deps.events.onMembership(frame.value);
@@ -151,13 +172,19 @@ export class HeartbeatSession {
     }
   }
 
-  async #greet(challenge: Parameters<typeof makeHello>[1]): Promise<void> {
+  async #greet(challenge: Parameters<typeof makeHello>[2]): Promise<void> {
     this.#phase = "greeting";
     this.#patienceAlarm.set(WELCOME_TIMEOUT_MS);
     this.#deps.usage.measure();
     const digest = await this.#digestInTime();
     this.#reports.seen(digest);
-    this.#send({ case: "hello", value: makeHello(this.#deps.identity, challenge, digest) });
+    this.#send({
+      case: "hello",
+      value: {
+        ...makeHello(this.#deps.identity, this.keyPair, challenge, digest),
+        agentTimeMs: this.#time.next(),
+      },
+    });
   }
 
   /** The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it. */
@@ -178,6 +205,8 @@ export class HeartbeatSession {
     this.#patienceAlarm.clear();
     this.#lastAckAtMs = this.#deps.clock.nowMs();
     this.#pace = paceAfter(this.#pace, welcome.settings);
+    this.#settingsGeneration = welcome.settings?.generation ?? 0;
+    if (welcome.settings !== undefined) this.#deps.events.onSettings(welcome.settings);
     this.#settleOpened({ ok: true, welcome });
     this.#beat();
     this.#reports.begin(this.#pace.infoMs, welcome.nodeInfoWanted);
@@ -210,9 +239,21 @@ export class HeartbeatSession {
       this.#sent,
     );
     this.#sent = sent;
-    this.#send({ case: "beat", value: { sequence: this.#sequence, usage: message } });
+    const settingsGeneration = this.#newGeneration();
+    const agentTimeMs = this.#time.next();
+    this.#send({
+      case: "beat",
+      value: { sequence: this.#sequence, usage: message, settingsGeneration, agentTimeMs },
+    });
     this.#scheduleBeat();
     this.#watchSilence();
+  }
+
+  /** The settings that are kept to, when the server does not know yet; else 0, which is not sent. */
+  #newGeneration(): number {
+    if (this.#settingsGeneration === this.#toldGeneration) return 0;
+    this.#toldGeneration = this.#settingsGeneration;
+    return this.#settingsGeneration;
   }
 
   #scheduleBeat(): void {

@@ -7,6 +7,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
+import type { NodeKeys } from "../state/node-keys.ts";
 
 /** The full name of the stream's method. It is part of what a Hello signs. */
 export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
@@ -14,7 +15,7 @@ export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.meth
 /** Who an agent is, on every stream. */
 export interface AgentIdentity {
   readonly nodeId: string;
-  readonly keyPair: NodeKeyPair;
+  readonly keys: NodeKeys;
   readonly agentVersion: string;
   readonly bootId: string;
   /** See `readMachineFingerprint`. */
@@ -26,6 +27,7 @@ export interface AgentIdentity {
 /** Make the first frame of a stream: who is there, and the proof of it. */
 export function makeHello(
   identity: AgentIdentity,
+  keyPair: NodeKeyPair,
   challenge: Challenge,
   nodeInfoDigest: Uint8Array,
 ): MessageInitShape<typeof HelloSchema> {
@@ -37,7 +39,7 @@ export function makeHello(
   });
   return {
     nodeId: identity.nodeId,
-    signature: signProof(identity.keyPair.privateKey, text),
+    signature: signProof(keyPair.privateKey, text),
     agentVersion: identity.agentVersion,
     bootId: identity.bootId,
     machineFingerprint: identity.machineFingerprint,

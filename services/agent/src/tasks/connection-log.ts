@@ -1,4 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { explainTlsError } from "@rollcall/domain";
 import type { Logger } from "@rollcall/runtime";
 import type { NextStep } from "../next-step.ts";
 import { isDecision } from "../next-step.ts";
@@ -57,7 +58,7 @@ export class ConnectionLog {
 function describe(end: SessionEnd): { readonly reason: string; readonly detail: string } {
   switch (end.kind) {
     case "unreachable":
-      return { reason: "UNREACHABLE", detail: end.message };
+      return { reason: "UNREACHABLE", detail: explained(end.message) };
     case "silent":
       return { reason: "NO_ACKS", detail: "the server stopped acknowledging heartbeats" };
     case "refused":
@@ -65,4 +66,12 @@ function describe(end: SessionEnd): { readonly reason: string; readonly detail: 
     case "left":
       return { reason: "LEFT", detail: "" };
   }
+}
+
+/** What OpenSSL says is of use to few: what is wrong, and what to do, stands before it. */
+function explained(message: string): string {
+  const trouble = explainTlsError(message);
+  return trouble === null
+    ? message
+    : `the server was reached, but ${trouble.problem}: ${trouble.advice} (${message})`;
 }

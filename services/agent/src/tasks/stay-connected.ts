@@ -1,6 +1,10 @@
-import type { GoAway } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  type GoAway,
+  GoAwayAction,
+  type Settings,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { fullJitter, type MembershipState } from "@rollcall/domain";
+import { type AgentKeys, fullJitter, type MembershipState } from "@rollcall/domain";
 import { membershipStateFromProto } from "@rollcall/wire";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
 import { decideNextStep, isDecision, type NextStep } from "../next-step.ts";
@@ -16,6 +20,10 @@ import { ConnectionLog } from "./connection-log.ts";
 export interface StayConnectedDeps extends EnrolmentDeps, Omit<SessionDeps, "events"> {
   /** Numbers from 0 to less than 1, for jitter. */
   readonly random: () => number;
+  /** Told what the server's settings are, whenever they come. */
+  readonly onSettings?: (settings: Settings) => void;
+  /** Told that the next key was taken in a proof, and is the node's key. */
+  readonly onKeyUsed?: () => void;
 }
 
 /** How long a goodbye may take to be delivered. */
@@ -48,6 +56,7 @@ export class StayConnected {
     this.#log = new ConnectionLog(deps.log, () => deps.clock.wallMs());
     const events = {
       onMembership: (membership: Membership) => this.#onMembership(membership),
+      onSettings: (settings: Settings) => deps.onSettings?.(settings),
       onAck: () => {
         this.#failures = 0;
       },
@@ -63,6 +72,11 @@ export class StayConnected {
       sessionEpoch: this.#current?.welcome.sessionEpoch,
       membership: this.#membership,
     };
+  }
+
+  /** Open a new stream, and leave the present one only then. Without one the next attempt is new anyway. */
+  renew(reason: string): void {
+    this.#current?.session.askRenewal(reason);
   }
 
   /** Work until the signal aborts or the agent is closed. An abort leaves without a goodbye. */
@@ -116,7 +130,9 @@ export class StayConnected {
   ): Promise<SessionEnd> {
     if (this.#mustRegister || tryRegister) {
       this.#phase = "registering";
+      const { phase } = this.#deps.identity.keys;
       const outcome = await this.#enrolment.register(ending);
+      this.#noteKey(phase);
       if (outcome.ok) {
         this.#membership = outcome.membership;
         this.#mustRegister = false;
@@ -126,7 +142,7 @@ export class StayConnected {
       }
     }
     this.#phase = "connecting";
-    const outcome = await this.#connector.open(this.#endpoints(), this.#pace, ending);
+    const outcome = await this.#open(this.#endpoints(), this.#pace, ending);
     if (outcome.ok) {
       this.#unreachable = 0;
       succeeded();
@@ -134,6 +150,32 @@ export class StayConnected {
     }
     this.#unreachable = outcome.end.kind === "unreachable" ? this.#unreachable + 1 : 0;
     return outcome.end;
+  }
+
+  /** Open a stream. When the server refuses the key and the node has another one, which a rotation may have made its key, with that. */
+  async #open(
+    endpoints: readonly string[],
+    pace: Pace,
+    ending: AbortSignal,
+  ): Promise<ConnectOutcome> {
+    const { keys } = this.#deps.identity;
+    const { phase } = keys;
+    let outcome = await this.#connector.open(endpoints, pace, ending);
+    if (!outcome.ok && isKeyRefused(outcome.end) && outcome.keyPair !== undefined) {
+      const hasOther = keys.refused(outcome.keyPair);
+      if (hasOther) outcome = await this.#connector.open(endpoints, pace, ending);
+    }
+    if (outcome.ok) {
+      await keys.accepted(outcome.opened.session.keyPair);
+      this.#noteKey(phase);
+    }
+    return outcome;
+  }
+
+  /** @param before the phase before a proof was tried. */
+  #noteKey(before: AgentKeys["phase"]): void {
+    const { phase } = this.#deps.identity.keys;
+    if (before !== "settled" && phase === "settled") this.#deps.onKeyUsed?.();
   }
 
   /** Stay with an open session, and with those that it asks to move to, until one ends. */
@@ -162,7 +204,8 @@ export class StayConnected {
 
   /** Open a stream elsewhere while the present one goes on, and leave the present one only then. */
   async #move(held: OpenSession, goAway: GoAway, ending: AbortSignal): Promise<ConnectOutcome> {
-    this.#log.moving(goAway.message);
+    const isOwnWish = goAway.action !== GoAwayAction.MOVE;
+    if (!isOwnWish) this.#log.moving(goAway.message);
     const { session, endpoint } = held;
     let delayMs = this.#moveDelayMs(goAway);
     for (let attempts = 0; ; attempts += 1) {
@@ -170,8 +213,8 @@ export class StayConnected {
       if (over !== undefined) return { ok: false, end: attempts > 0 ? endOfMove(over) : over };
       // When the agent closes, the present stream is the one that says goodbye.
       if (ending.aborted) return { ok: false, end: await session.ended };
-      const others = this.#endpoints().filter((it) => it !== endpoint);
-      const outcome = await this.#connector.open(
+      const others = isOwnWish ? [endpoint] : this.#endpoints().filter((it) => it !== endpoint);
+      const outcome = await this.#open(
         // One address may stand for many replicas.
         others.length > 0 ? others : this.#endpoints(),
         session.pace,
@@ -255,6 +298,10 @@ export class StayConnected {
 function endOfMove(end: SessionEnd): SessionEnd {
   const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
   return isSuperseded ? { kind: "silent" } : end;
+}
+
+function isKeyRefused(end: SessionEnd): boolean {
+  return end.kind === "refused" && end.reason === "PROOF_INVALID";
 }
 
 function stateOf(membership: Membership | undefined): MembershipState | undefined {

@@ -3,9 +3,11 @@ import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
 import { ManualClock, settle } from "@rollcall/testkit/time";
 import { type Agent, createAgent } from "../agent.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
+import { NodeKeys } from "../state/node-keys.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import type { MachineUsage } from "../usage/machine-usage.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
+import { MemoryKeyFiles } from "./memory-key-files.ts";
 
 /** A line that an agent logged. */
 interface LoggedLine {
@@ -20,6 +22,7 @@ export interface AgentHarness {
   readonly plane: FakeControlPlane;
   readonly clock: ManualClock;
   readonly keyPair: NodeKeyPair;
+  readonly keyFiles: MemoryKeyFiles;
   readonly logged: LoggedLine[];
   /** What is on the disk. */
   sentinel: Sentinel | undefined;
@@ -43,6 +46,9 @@ export interface HarnessOptions {
   /** Default 0: no jitter. */
   readonly random?: () => number;
   readonly wishedHeartbeatMs?: number;
+  /** Default: with `keyPair` as the node's key. */
+  readonly keyFiles?: MemoryKeyFiles;
+  readonly keyRotationIntervalMs?: number;
 }
 
 /** Create an agent named `node-1` that has not been started. */
@@ -51,13 +57,15 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
   const plane = options.plane ?? new FakeControlPlane();
   const keyPair = options.keyPair ?? generateKeyPair();
   const logged: LoggedLine[] = [];
+  const files = options.keyFiles ?? new MemoryKeyFiles(keyPair);
+  const keys = new NodeKeys({ ...files, files, log: recordingLogger(logged) });
   const stopping = new AbortController();
   let running: Promise<void> = Promise.resolve();
   const harness: AgentHarness = {
     agent: createAgent({
       identity: {
         nodeId: "node-1",
-        keyPair,
+        keys,
         agentVersion: "0.1.0",
         bootId: "boot-1",
         machineFingerprint: "machine-1",
@@ -85,18 +93,20 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
       clock,
       log: recordingLogger(logged),
       random: options.random ?? (() => 0),
+      keyRotationIntervalMs: options.keyRotationIntervalMs ?? 0,
     }),
     plane,
     clock,
     keyPair,
+    keyFiles: files,
     logged,
     sentinel: options.sentinel,
     facts: SMALL_FACTS,
     usage: SMALL_USAGE,
     measurements: 0,
     start: () => {
-      const [task] = harness.agent.tasks;
-      running = task?.run(stopping.signal, () => {}) ?? running;
+      const runs = harness.agent.tasks.map((task) => task.run(stopping.signal, () => {}));
+      running = runs[0] ?? running;
     },
     kill: async () => {
       stopping.abort(new Error("killed"));

@@ -7,10 +7,10 @@ import {
   type SettingsSchema,
   WelcomeSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { MembershipState, type NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { proofText } from "@rollcall/domain";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { decideRotation, proofText, type RotationAnswer } from "@rollcall/domain";
 import { keyFingerprint, refuse, verifyProof } from "@rollcall/runtime/client";
-import type { Registered, Registrar, Registration } from "../registration/registrar.ts";
+import type { KeyOffer, Registered, Registrar, Registration } from "../registration/registrar.ts";
 import type {
   HeartbeatStream,
   HeartbeatTransport,
@@ -42,7 +42,7 @@ export interface ServedStream {
 export class FakeControlPlane implements HeartbeatTransport, Registrar {
   readonly clusterId = "cluster-1";
   readonly streams: ServedStream[] = [];
-  readonly registrations: { readonly nodeId: string; readonly info: NodeInfo }[] = [];
+  readonly registrations: Pick<Registration, "nodeId" | "info" | "joinToken">[] = [];
   /** Every attempt at a stream, by endpoint. */
   readonly attempts: string[] = [];
   readonly paths = new Map<string, Path>();
@@ -66,6 +66,11 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   ignoresHello = false;
   #epoch = 0n;
   readonly #keys = new Map<string, Uint8Array>();
+  readonly #nextKeys = new Map<string, Uint8Array>();
+  /** Fingerprints of next keys, in the order in which they were offered. */
+  readonly offers: string[] = [];
+  /** Offers are taken, but nobody hears of it, while this is set. */
+  losesRotationAnswers = false;
 
   /** The stream opened last. */
   get latest(): ServedStream {
@@ -81,8 +86,8 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
 
   async register(registration: Registration, signal: AbortSignal): Promise<Registered> {
     signal.throwIfAborted();
-    const { nodeId, keyPair, info } = registration;
-    this.registrations.push({ nodeId, info });
+    const { nodeId, keyPair, info, joinToken } = registration;
+    this.registrations.push({ nodeId, info, joinToken });
     if (this.registryError !== undefined) throw this.registryError;
     const known = this.#keys.get(nodeId);
     if (known !== undefined && keyFingerprint(known) !== keyFingerprint(keyPair.publicKey)) {
@@ -95,6 +100,29 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
       membership: this.membership === MembershipState.PENDING ? "PENDING" : "APPROVED",
       created: known === undefined,
     };
+  }
+
+  async rotateKey(offer: KeyOffer, signal: AbortSignal): Promise<RotationAnswer> {
+    signal.throwIfAborted();
+    const { nodeId, keyPair, next } = offer;
+    if (this.registryError !== undefined) throw this.registryError;
+    const offered = keyFingerprint(next.publicKey);
+    this.offers.push(offered);
+    const known = this.#keys.get(nodeId);
+    const current = known === undefined ? "" : keyFingerprint(known);
+    const pending = this.#nextKeys.get(nodeId);
+    const facts = { nodeId, offered, otherOwner: null, banReason: null };
+    const decision = decideRotation(
+      { current, next: pending === undefined ? null : keyFingerprint(pending) },
+      { ...facts, used: keyFingerprint(keyPair.publicKey) },
+    );
+    if (!decision.ok) throw refuse(decision.refusal.reason, decision.refusal.message);
+    const { identity } = decision;
+    if (identity.current === offered) this.#keys.set(nodeId, next.publicKey);
+    if (identity.next === offered) this.#nextKeys.set(nodeId, next.publicKey);
+    else this.#nextKeys.delete(nodeId);
+    if (this.losesRotationAnswers) throw new Error("the answer was lost");
+    return identity;
   }
 
   resolve(endpoints: readonly string[]): readonly string[] {
@@ -167,8 +195,15 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
     }
     if (frame.case !== "hello" || this.ignoresHello) return;
     const { nodeId, signature } = frame.value;
-    const key = this.#keys.get(nodeId);
+    const known = this.#keys.get(nodeId);
+    const next = this.#nextKeys.get(nodeId);
     const text = proofText({ method: HEARTBEAT_METHOD, clusterId: this.clusterId, nodeId, nonce });
+    const isNext = next !== undefined && verifyProof(next, text, signature);
+    const key = isNext && this.refusal === undefined ? next : known;
+    if (key === next && key !== undefined) {
+      this.#keys.set(nodeId, key);
+      this.#nextKeys.delete(nodeId);
+    }
     if (this.refusal !== undefined) {
       stream.goAway(this.refusal);
     } else if (key === undefined) {

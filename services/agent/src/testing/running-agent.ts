@@ -26,7 +26,10 @@ export async function startKnown(
   const plane = new FakeControlPlane();
   const keyPair = generateKeyPair();
   const info = toNodeInfo(SMALL_FACTS, { agentVersion: "0.1.0", advertiseUrl: "", labels: {} });
-  await plane.register({ nodeId: "node-1", keyPair, info }, new AbortController().signal);
+  await plane.register(
+    { nodeId: "node-1", keyPair, info, joinToken: "" },
+    new AbortController().signal,
+  );
   plane.registrations.length = 0;
   prepare(plane);
   const sentinel = {

@@ -30,7 +30,8 @@ export function createTokenSource(
   return {
     tokenFor: (baseUrl) => {
       if (named !== null) return named;
-      const isOwn = isLoopback(baseUrl) || baseUrl === `http://${runFile?.server}`;
+      const scheme = runFile?.tls === undefined ? "http" : "https";
+      const isOwn = isLoopback(baseUrl) || baseUrl === `${scheme}://${runFile?.server}`;
       return isOwn ? readToken(join(dataDirectory, ADMIN_TOKEN_FILE), false) : null;
     },
   };

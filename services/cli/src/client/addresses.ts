@@ -21,12 +21,14 @@ const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
  * Find where each service is. What is nearer wins: the service's own flag, --server, ROLLCALL_<SERVICE>, ROLLCALL_SERVER, what the
- * running `up` of this user wrote, 127.0.0.1:7700. Throws UsageError for what is no address.
+ * running `up` of this user wrote, 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError
+ * for what is no address.
  */
 export function findAddresses(
   flags: AddressFlags,
   env: Shell["env"],
   runFile: RunFile | null,
+  isTls: (hostAndPort: string) => boolean = () => false,
 ): Addresses {
   const find = (service: ServiceName): string => {
     const variable = `ROLLCALL_${service.toUpperCase()}`;
@@ -41,7 +43,7 @@ export function findAddresses(
       DEFAULT_SERVER,
       "the default",
     ];
-    return toBaseUrl(value ?? DEFAULT_SERVER, source);
+    return toBaseUrl(value ?? DEFAULT_SERVER, source, isTls);
   };
   return { registry: find("registry"), health: find("health"), admin: find("admin") };
 }
@@ -58,9 +60,9 @@ export function displayAddress(baseUrl: string): string {
   return url.protocol === "http:" ? url.host : `${url.protocol}//${url.host}`;
 }
 
-function toBaseUrl(text: string, source: string): string {
+function toBaseUrl(text: string, source: string, isTls: (hostAndPort: string) => boolean): string {
   const hasScheme = /^https?:\/\//i.test(text);
-  const written = hasScheme ? text : `http://${text}`;
+  const written = hasScheme ? text : `${isTls(text) ? "https" : "http"}://${text}`;
   const url = URL.canParse(written) ? new URL(written) : null;
   // Without a port, HOST would silently mean port 80, where nothing of ours listens.
   const complete = hasScheme || /^[^/@?#]+:\d+$/.test(text);

@@ -6,6 +6,7 @@ import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
 import { type Addresses, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
+import { createClientTls } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
 
 /** The way to the public API. */
@@ -27,7 +28,8 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 export function reachControlPlane(shell: Shell, options: GlobalOptions): ControlPlane {
   const dataDirectory = findDataDirectory(shell);
   const runFile = readRunFile(dataDirectory);
-  const addresses = findAddresses(options, shell.env, runFile);
+  const tls = createClientTls(options, shell, runFile);
+  const addresses = findAddresses(options, shell.env, runFile, tls.isMeant);
   const tokens = createTokenSource(options, shell, dataDirectory, runFile);
   const timeoutMs =
     options.timeout === undefined
@@ -42,6 +44,7 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
       const transport = createConnectTransport({
         baseUrl,
         httpVersion: "1.1",
+        nodeOptions: tls.optionsFor(baseUrl),
         defaultTimeoutMs: timeoutMs,
         // On this machine compression costs more than it saves.
         acceptCompression: isLoopback(baseUrl) ? [] : [compressionGzip],

@@ -17,6 +17,10 @@ export const CLIENT_VARIABLES: readonly string[] = [
   "ROLLCALL_ADMIN",
   "ROLLCALL_TOKEN",
   "ROLLCALL_TOKEN_FILE",
+  "ROLLCALL_CA_FILE",
+  "ROLLCALL_CLIENT_CERT",
+  "ROLLCALL_CLIENT_KEY",
+  "ROLLCALL_TLS_SERVER_NAME",
 ];
 
 /** What a running `up` tells the other programs of its user. */
@@ -29,6 +33,13 @@ export interface RunFile {
   readonly agents: string;
   /** HOST:PORT of probes and metrics. */
   readonly probes: string;
+  /** How it is reached when it speaks TLS; absent for clear text. */
+  readonly tls?: {
+    /** PEM file of the authority to trust; null for those that the system trusts. */
+    readonly caFile: string | null;
+    /** The name that its certificate is for; null when that is the address's. */
+    readonly serverName: string | null;
+  };
 }
 
 /** What the rule needs to know of the process. */
@@ -85,6 +96,13 @@ function isRunFile(value: unknown): value is RunFile {
     "agents" in value &&
     typeof value.agents === "string" &&
     "probes" in value &&
-    typeof value.probes === "string"
+    typeof value.probes === "string" &&
+    (!("tls" in value) || isTrust(value.tls))
   );
+}
+
+function isTrust(value: unknown): value is NonNullable<RunFile["tls"]> {
+  if (typeof value !== "object" || value === null) return false;
+  if (!("caFile" in value && "serverName" in value)) return false;
+  return [value.caFile, value.serverName].every((it) => it === null || typeof it === "string");
 }

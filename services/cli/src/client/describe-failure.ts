@@ -5,6 +5,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "@rollcall/api/google/rpc/error_details_pb";
+import { explainTlsError } from "@rollcall/domain";
 import { systemCodeOf } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import { formatExactDuration } from "../output/units.ts";
@@ -32,6 +33,13 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
 /** Say in one line, and hints on further lines, why a call failed and what to do next. */
 export function describeFailure(error: unknown, callee: Callee): string {
   const failure = ConnectError.from(error);
+  const trouble = explainTlsError(tlsTextOf(failure));
+  if (trouble !== null) {
+    return lines([
+      `cannot speak to the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${trouble.problem}`,
+      `hint: ${trouble.advice}`,
+    ]);
+  }
   const network = systemCodeOf(failure.cause);
   if (network !== null) {
     const why = NETWORK_ERRORS[network] ?? network;
@@ -59,6 +67,12 @@ export function describeFailure(error: unknown, callee: Callee): string {
     ...retryHint(failure),
     ...tokenHint(failure, reason),
   ]);
+}
+
+/** Only what this side's TLS says: a server's own words are not searched. */
+function tlsTextOf({ cause }: ConnectError): string {
+  if (typeof cause !== "object" || cause === null || !("code" in cause)) return "";
+  return `${cause.code} ${"message" in cause ? cause.message : ""}`;
 }
 
 /** The first line alone, for warnings that must not take more. */

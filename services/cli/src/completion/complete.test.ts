@@ -32,13 +32,16 @@ describe("completion", () => {
     expect(await complete("")).toEqual([
       "serve",
       "node",
+      "token",
+      "policy",
       "events",
+      "audit",
       "status",
       "config",
       "version",
       "completion",
     ]);
-    expect(await complete("node", "un")).toEqual(["uncordon"]);
+    expect(await complete("node", "un")).toEqual(["uncordon", "unban"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
   });
 
@@ -62,7 +65,8 @@ describe("completion", () => {
     server.add(computeNode("n1"), computeNode("n2"), computeNode("other"));
     expect(await complete("node", "approve", "n")).toEqual(["n1", "n2"]);
     expect(await complete("node", "reject", "-m", "why", "o")).toEqual(["other"]);
-    expect(await complete("node", "approve", "n1", "")).toEqual([]);
+    expect(await complete("node", "approve", "n1", "")).toEqual(["n2", "other"]);
+    expect(await complete("node", "describe", "n1", "")).toEqual([]);
   });
 
   it("should be silent when nobody answers", async () => {

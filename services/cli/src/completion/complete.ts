@@ -4,6 +4,7 @@ import {
   COLUMN_GROUPS,
   ORDER_WORDS,
   OUTPUT_WORDS,
+  SCHEDULING_WORDS,
   SHELL_WORDS,
   STATUS_WORDS,
   TYPE_WORDS,
@@ -30,6 +31,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--filter-approval": APPROVAL_WORDS,
   "--filter-status": STATUS_WORDS,
   "--filter-type": TYPE_WORDS,
+  "--filter-scheduling": SCHEDULING_WORDS,
   "--order-by": ORDER_WORDS,
   "--show": COLUMN_GROUPS,
 };
@@ -50,10 +52,12 @@ export async function complete(
       found.map((word) => ({ word, description: "" })),
     );
   }
+  if (pending?.long === "--node") return nodesOf(await sources.nodeIds(), typed);
   if (pending !== null) return valuesOf(pending, typed);
   if (typed.startsWith("-")) return startingWith(typed, optionsOf(command));
   if (command.commands.length > 0) return startingWith(typed, subcommandsOf(command));
-  const argument = command.registeredArguments[left.length];
+  const last = command.registeredArguments.at(-1);
+  const argument = command.registeredArguments[left.length] ?? (last?.variadic ? last : undefined);
   if (argument?.name() === "shell") {
     return startingWith(
       typed,
@@ -64,7 +68,9 @@ export async function complete(
   const ids = await sources.nodeIds();
   return startingWith(
     typed,
-    ids.map((word) => ({ word, description: "node" })),
+    ids
+      .filter((id) => id === typed || !left.includes(id))
+      .map((word) => ({ word, description: "node" })),
   );
 }
 
@@ -109,6 +115,13 @@ function optionsOf(command: Command): readonly Candidate[] {
 
 function subcommandsOf(command: Command): readonly Candidate[] {
   return command.commands.map((it) => ({ word: it.name(), description: it.description() }));
+}
+
+function nodesOf(ids: readonly string[], typed: string): readonly Candidate[] {
+  return startingWith(
+    typed,
+    ids.map((word) => ({ word, description: "node" })),
+  );
 }
 
 function valuesOf(option: Option, typed: string): readonly Candidate[] {

@@ -22,6 +22,8 @@ export interface PanelLook {
 
 const MIB = 1024 * 1024;
 const LABEL_WIDTH = 10;
+/** A clock that is off by less counts as right. */
+const IN_STEP_MS = 1_000;
 
 /** The width of sparklines that fits a terminal of so many columns; 0 columns means that it is no terminal. */
 export function sparkWidthFor(columns: number): number {
@@ -35,6 +37,7 @@ export function healthPanel(health: NodeHealth, look: PanelLook): string {
   const lines = [
     `${look.paint("bold", printable(health.nodeId))}  ${state}  ${contactLine(health)}`,
     ...explanation(health),
+    ...missing(health),
     ...usageLines(health, look),
   ];
   return lines.map((line) => `${line.trimEnd()}\n`).join("");
@@ -52,7 +55,16 @@ export function contactLine(health: NodeHealth | undefined): string {
   const told = settings.flatMap(([what, duration]) =>
     duration === undefined ? [] : [`${what} ${formatExactDuration(durationMs(duration))}`],
   );
-  return [`last seen ${formatDuration(silent)} ago`, ...told].join(", ");
+  return [`last seen ${formatDuration(silent)} ago`, ...told, ...clockText(health)].join(", ");
+}
+
+/** How the node's clock differs from its replica's; nothing when it was not told. */
+function clockText({ clockSkew }: NodeHealth): string[] {
+  if (clockSkew === undefined) return [];
+  const skewMs = durationMs(clockSkew);
+  // The way of the frame that told it is in there, too.
+  if (Math.abs(skewMs) < IN_STEP_MS) return ["clock in step"];
+  return [`clock ${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? "ahead" : "behind"}`];
 }
 
 /** The measures, one a line. */
@@ -74,6 +86,11 @@ export function usageLines(health: NodeHealth | undefined, look: PanelLook): str
       line("  memory", gpu.memory, look, fillText(gpu.memoryNow, look)),
     ]),
   ];
+}
+
+/** Why nothing is known but what the record has. */
+function missing({ telemetryUnavailable: why }: NodeHealth): string[] {
+  return why === "" ? [] : [`last seen and usage are missing: ${printable(why)}`];
 }
 
 function explanation({ health }: NodeHealth): string[] {

@@ -22,6 +22,7 @@ export class HealthJoin {
   readonly #warn: (line: string) => void;
   readonly #includeSamples: boolean;
   #away = false;
+  #hasWarned = false;
 
   constructor(
     control: ControlPlane,
@@ -44,6 +45,7 @@ export class HealthJoin {
         pageSize: nodeIds.length,
         includeSamples: this.#includeSamples,
       });
+      this.#warnOfMissing(nodes);
       return new Map(nodes.map((node) => [node.nodeId, node]));
     } catch (error) {
       // Who is here and what they may do does not depend on health: better to show that than nothing.
@@ -52,6 +54,17 @@ export class HealthJoin {
       this.#warn(`warning: last seen and usage are missing: ${printable(why)}\n`);
       return NOTHING;
     }
+  }
+
+  /** One line for all nodes of replicas that do not answer. */
+  #warnOfMissing(nodes: readonly NodeHealth[]): void {
+    const missing = nodes.filter((node) => node.telemetryUnavailable !== "");
+    const [first] = missing;
+    if (first === undefined || this.#hasWarned) return;
+    this.#hasWarned = true;
+    const of = missing.length === 1 ? `node ${first.nodeId}` : `${missing.length} nodes`;
+    const why = printable(first.telemetryUnavailable);
+    this.#warn(`warning: last seen and usage of ${of} are missing: ${why}\n`);
   }
 }
 

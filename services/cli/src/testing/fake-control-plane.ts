@@ -1,29 +1,52 @@
 import { createServer } from "node:http";
-import { create } from "@bufbuild/protobuf";
+import { clone, create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
-import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
+  AdminService,
+  type BanSchema,
+  type NodeOutcome,
+  NodeOutcomeSchema,
+  type NodeSelector,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  GetClusterHealthResponseSchema,
   HealthQueryService,
   type NodeHealth,
   NodeHealthSchema,
+  WatchNodeHealthResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import {
   MembershipState,
   type Node,
+  NodeSchema,
   SchedulingState,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
+  type DeletedNodeSchema,
   GetControlPlaneStatusResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { FakeAudit } from "./fake-audit.ts";
 import { FakeEvents } from "./fake-events.ts";
+import { FakeJoinTokens } from "./fake-join-tokens.ts";
+import { FakePolicies } from "./fake-policies.ts";
 import { NOW_MS } from "./sample-nodes.ts";
 
 /** The token that the fake takes. */
 export const TOKEN = "test-token";
+
+/** What the requests of all verbs have. */
+interface FakeRequest {
+  readonly node: string;
+  readonly selector?: NodeSelector | undefined;
+  readonly reason: string;
+  readonly requestId: string;
+  readonly validateOnly: boolean;
+}
 
 /**
  * A control plane in memory that keeps the promises of the real one as far as a client sees them: tokens, prefixes, pages, refusals.
@@ -32,9 +55,20 @@ export const TOKEN = "test-token";
 export class FakeControlPlane {
   readonly nodes = new Map<string, Node>();
   readonly health = new Map<string, NodeHealth>();
+  readonly audit = new FakeAudit();
   readonly events = new FakeEvents();
+  readonly joinTokens = new FakeJoinTokens();
+  readonly policies = new FakePolicies();
+  /** What ListDeletedNodes answers. */
+  deleted: readonly MessageInitShape<typeof DeletedNodeSchema>[] = [];
+  /** What ListBans answers. */
+  bans: readonly MessageInitShape<typeof BanSchema>[] = [];
   /** What GetControlPlaneStatus answers. */
   status = create(GetControlPlaneStatusResponseSchema);
+  /** What GetClusterHealth answers. */
+  clusterHealth = create(GetClusterHealthResponseSchema);
+  /** What WatchNodeHealth sends, one after the other, before it breaks off. */
+  watchAnswers: readonly MessageInitShape<typeof WatchNodeHealthResponseSchema>[] = [];
   /** Every call, as "ListNodes {...}", in order. */
   readonly calls: string[] = [];
   /** Set to make the readers of health fail. */
@@ -62,8 +96,15 @@ export class FakeControlPlane {
   clear(): void {
     this.nodes.clear();
     this.health.clear();
+    this.audit.clear();
     this.events.clear();
+    this.joinTokens.clear();
+    this.policies.clear();
     this.status = create(GetControlPlaneStatusResponseSchema);
+    this.bans = [];
+    this.deleted = [];
+    this.clusterHealth = create(GetClusterHealthResponseSchema);
+    this.watchAnswers = [];
     this.calls.length = 0;
     this.healthAway = false;
   }
@@ -94,6 +135,9 @@ export class FakeControlPlane {
     this.#registry(router);
     this.#healthQuery(router);
     this.#admin(router);
+    this.joinTokens.route(router, (...call) => this.#enter(...call));
+    this.policies.route(router, (...call) => this.#enter(...call));
+    this.audit.route(router, (...call) => this.#enter(...call));
     this.events.route(router, (...call) => this.#enter(...call));
   }
 
@@ -120,6 +164,13 @@ export class FakeControlPlane {
           nextPageToken: end < sorted.length ? `t${end}` : "",
         };
       },
+      listDeletedNodes: (request, context) => {
+        this.#enter("ListDeletedNodes", request.pageToken, context);
+        const start = request.pageToken === "" ? 0 : Number(request.pageToken);
+        const end = start + request.pageSize;
+        const nextPageToken = end < this.deleted.length ? String(end) : "";
+        return { deletedNodes: this.deleted.slice(start, end), nextPageToken };
+      },
       getClusterSummary: (_request, context) => {
         this.#enter("GetClusterSummary", "", context);
         return {
@@ -145,6 +196,20 @@ export class FakeControlPlane {
         const { id } = this.#find(request.node);
         return { nodeHealth: this.health.get(id) ?? create(NodeHealthSchema, { nodeId: id }) };
       },
+      getClusterHealth: (_request, context) => {
+        this.#enter("GetClusterHealth", "", context);
+        if (this.healthAway) throw new ConnectError("the service is ending", Code.Unavailable);
+        return this.clusterHealth;
+      },
+      watchNodeHealth: async function* (
+        this: FakeControlPlane,
+        request: { nodeIds: string[] },
+        context: HandlerContext,
+      ) {
+        this.#enter("WatchNodeHealth", request.nodeIds.join(","), context);
+        yield* this.watchAnswers.map((answer) => create(WatchNodeHealthResponseSchema, answer));
+        throw new ConnectError("the service is ending", Code.Unavailable);
+      }.bind(this),
       listNodeHealth: (request, context) => {
         this.#enter("ListNodeHealth", request.nodeIds.join(","), context);
         if (this.healthAway) throw new ConnectError("the service is ending", Code.Unavailable);
@@ -157,12 +222,12 @@ export class FakeControlPlane {
   #admin(router: ConnectRouter): void {
     const change =
       (name: string, apply: (node: Node) => void) =>
-      (request: { node: string; reason: string; requestId: string }, context: HandlerContext) => {
-        this.#enter(
-          name,
-          `${request.node} ${request.reason} ${request.requestId}`.trimEnd(),
-          context,
-        );
+      (request: FakeRequest, context: HandlerContext) => {
+        const { selector, reason, requestId, validateOnly } = request;
+        const target = selector === undefined ? request.node : `[${selector.nodes}]`;
+        const dry = validateOnly ? " dry" : "";
+        this.#enter(name, `${target} ${reason} ${requestId}`.trimEnd() + dry, context);
+        if (selector !== undefined) return { outcomes: this.#outcomes(request, selector, apply) };
         const node = this.#find(request.node);
         apply(node);
         return { node };
@@ -186,6 +251,49 @@ export class FakeControlPlane {
       }),
       markNodeUnhealthy: change("MarkNodeUnhealthy", () => {}),
       clearNodeMark: change("ClearNodeMark", () => {}),
+      requireKeyRotation: change("RequireKeyRotation", () => {}),
+      banNode: (request, context) => {
+        const isKnown = request.selector !== undefined || this.nodes.has(request.node);
+        const ban = change("BanNode", (node) => {
+          if (node.membership) node.membership.state = MembershipState.REJECTED;
+        });
+        return isKnown ? ban(request, context) : {};
+      },
+      unbanNode: change("UnbanNode", () => {}),
+      listBans: (_request, context) => {
+        this.#enter("ListBans", "", context);
+        return { bans: [...this.bans] };
+      },
+      setNodeLabels: (request, context) => {
+        const labels = JSON.stringify([request.set, request.remove]);
+        return change(`SetNodeLabels ${labels}`, () => {})(request, context);
+      },
+    });
+  }
+
+  /** Names, memberships and "all" are understood; a page is whole. */
+  #outcomes(
+    { validateOnly }: FakeRequest,
+    { nodes, memberships }: NodeSelector,
+    apply: (node: Node) => void,
+  ): NodeOutcome[] {
+    const chosen = nodes.length === 0 ? [...this.nodes.keys()].sort() : nodes;
+    return chosen.flatMap((name) => {
+      try {
+        const node = this.#find(name);
+        if (!matches(memberships, node.membership?.state)) return [];
+        const before = clone(NodeSchema, node);
+        apply(node);
+        if (validateOnly) this.nodes.set(node.id, before);
+        const value = validateOnly ? before : node;
+        return [create(NodeOutcomeSchema, { nodeId: node.id, result: { case: "node", value } })];
+      } catch (error) {
+        const { rawMessage: message } = ConnectError.from(error);
+        const isUnknown = message.endsWith("not found");
+        const reason = isUnknown ? ErrorReason.NODE_NOT_FOUND : ErrorReason.NODE_ALREADY_APPROVED;
+        const result = { case: "refusal", value: { reason, message } } as const;
+        return [create(NodeOutcomeSchema, { nodeId: name, result })];
+      }
     });
   }
 

@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly home?: string;
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interrupted?: AbortSignal;
+  /** Answers questions; without it there is nobody at a terminal. */
+  readonly ask?: Shell["ask"];
   readonly parts?: Partial<Parts>;
   /** Called after each write to standard output, with all that was written so far. */
   readonly onOutput?: (all: string) => void;
@@ -45,6 +47,7 @@ export async function run(
     runsOn: { node: "20.20.2", platform: "linux-x64" },
     out: out.sink,
     err: err.sink,
+    ask: surroundings.ask ?? null,
     wallMs: () => NOW_MS,
     interrupted: surroundings.interrupted ?? new AbortController().signal,
   };

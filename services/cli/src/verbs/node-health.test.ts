@@ -1,6 +1,10 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
-import { UsageSampleSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import {
+  NodeHealthSchema,
+  UsageSampleSchema,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { computeNode } from "../testing/sample-nodes.ts";
 
@@ -89,5 +93,51 @@ describe("node health", () => {
     const { code, out } = await runAgainst(server, "node health n1");
     expect(code).toBe(0);
     expect(out).toMatch(/^CPU +-$/m);
+  });
+
+  it("should say why usage is missing, and how far the clock is off", async () => {
+    server.add(computeNode("n1"));
+    server.beat("n1", 2400, { clockSkew: durationFromMs(-90_000) });
+    expect((await runAgainst(server, "node health n1")).out).toContain(
+      "unknown after 5m, clock 1m behind\n",
+    );
+    server.health.set(
+      "n1",
+      create(NodeHealthSchema, {
+        nodeId: "n1",
+        telemetryUnavailable: "replica r2 does not answer",
+      }),
+    );
+    expect((await runAgainst(server, "node health n1")).out).toContain(
+      "last seen and usage are missing: replica r2 does not answer\n",
+    );
+    expect((await runAgainst(server, "node list")).err).toBe(
+      "warning: last seen and usage of node n1 are missing: replica r2 does not answer\n",
+    );
+  });
+
+  it("should redraw one node as it is heard of, and go on when the control plane is back", async () => {
+    beating("n1");
+    const heard = (cpuPercent: number) => ({
+      nodes: [{ nodeId: "n1", latest: { usage: { cpuPercent } } }],
+    });
+    server.watchAnswers = [heard(10), heard(90)];
+    const ctrlC = new AbortController();
+    const { code, out } = await runAgainst(server, "node health n1 --follow --no-color", {
+      interrupted: ctrlC.signal,
+      onOutput: (all) => {
+        // It has come back once.
+        if (all.split("90%").length > 2) ctrlC.abort();
+      },
+    });
+    expect(code).toBe(0);
+    expect(out).toMatch(/CPU +▁ {2}10%/);
+    expect(out).toMatch(/CPU +▁█ {2}90%/);
+    expect(out).toContain("the service is ending");
+  });
+
+  it("should follow one node, for people", async () => {
+    expect((await runAgainst(server, "node health --follow")).code).toBe(2);
+    expect((await runAgainst(server, "node health n1 --follow --output json")).code).toBe(2);
   });
 });

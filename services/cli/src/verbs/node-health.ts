@@ -6,7 +6,7 @@ import {
   type NodeHealth,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
-import { Failure } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import type { Invocation, Verb } from "../invocation.ts";
 import { healthColumns } from "../nodes/health-columns.ts";
 import { healthPanel, sparkWidthFor } from "../nodes/health-panel.ts";
@@ -18,6 +18,7 @@ import { csvHeader, csvRows, TablePrinter } from "../output/table.ts";
 export interface NodeHealthOptions {
   readonly wide?: boolean;
   readonly hideHeader?: boolean;
+  readonly follow?: boolean;
 }
 
 /** Nodes of one page. Each comes with its 60 samples. */
@@ -33,7 +34,8 @@ const ALL_SAMPLES = 60;
 export const nodeHealth: Verb<NodeHealthOptions> = async (invocation) => {
   const reference = invocation.args[0];
   const control = reachControlPlane(invocation.shell, invocation.options);
-  if (reference === undefined) await allNodes(invocation, control);
+  if (invocation.options.follow) await follow(invocation, control, reference);
+  else if (reference === undefined) await allNodes(invocation, control);
   else await oneNode(invocation, control, reference);
 };
 
@@ -46,6 +48,28 @@ export async function getNodeHealth(control: ControlPlane, reference: string): P
   );
   if (answer === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
   return answer;
+}
+
+async function follow(
+  { shell, options }: Invocation<NodeHealthOptions>,
+  control: ControlPlane,
+  reference: string | undefined,
+): Promise<void> {
+  if (reference === undefined) {
+    throw new UsageError("node health --follow needs a node; `node watch` shows all of them");
+  }
+  if (options.output !== undefined && options.output !== "table") {
+    throw new UsageError(
+      "node health --follow is for people; without it json, yaml and csv are printed",
+    );
+  }
+  // Asked first: a mistyped name or address should be an ordinary failure.
+  const { nodeId } = await getNodeHealth(control, reference);
+  const { followNodeHealth } = await import("./node-health-follow.ts");
+  await followNodeHealth(shell, control, nodeId, () => ({
+    paint: choosePaint(shell, options),
+    sparkWidth: sparkWidthFor(shell.out.columns()),
+  }));
 }
 
 async function oneNode(

@@ -1,3 +1,4 @@
+import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import {
   type Capacity,
   type GetClusterSummaryResponse,
@@ -5,12 +6,13 @@ import {
   RegistryService,
   type StateCount,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { reachControlPlane } from "../client/control-plane.ts";
+import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
+import { formatClusterHealth } from "../nodes/cluster-health.ts";
 import { healthWord, membershipWord, schedulingWord } from "../nodes/words.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";
 import { type Paint, type Style, styleOfState } from "../output/style.ts";
-import { pad } from "../output/text.ts";
+import { pad, printable } from "../output/text.ts";
 import { formatBytes } from "../output/units.ts";
 
 const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
@@ -27,6 +29,7 @@ export const nodeSummary: Verb = async ({ shell, options }) => {
   );
   if (format === "table") {
     shell.out.write(formatSummary(summary, choosePaint(shell, options)));
+    shell.out.write(await usageOf(control, (line) => shell.err.write(line)));
     return;
   }
   const { formatStructured, toPlain } = await import("../output/structured.ts");
@@ -34,6 +37,17 @@ export const nodeSummary: Verb = async ({ shell, options }) => {
     await formatStructured(format, toPlain(GetClusterSummaryResponseSchema, summary)),
   );
 };
+
+/** What the fleet is doing, as further lines; nothing but a warning when health is away. */
+async function usageOf(control: ControlPlane, warn: (line: string) => void): Promise<string> {
+  const health = control.client("health", HealthQueryService);
+  try {
+    return formatClusterHealth(await health.getClusterHealth({}), warn);
+  } catch (error) {
+    warn(`warning: usage is missing: ${printable(await control.explain("health", error))}\n`);
+    return "";
+  }
+}
 
 /** The summary as lines for people. */
 export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint): string {

@@ -4,6 +4,8 @@ import {
   GetClusterSummaryResponseSchema,
   type GetControlPlaneStatusResponse,
   GetControlPlaneStatusResponseSchema,
+  type JoiningStatus,
+  JoinTokenEnforcement,
   type LogStatus,
   RegistryService,
   type RelayStatus,
@@ -65,8 +67,28 @@ async function readProcesses(control: ControlPlane): Promise<readonly Node[]> {
   return processes;
 }
 
-function formatWork({ log, relay }: GetControlPlaneStatusResponse): string {
-  return `Log:           ${logText(log)}\nRelay to NATS: ${relayText(relay)}\n`;
+function formatWork({ log, relay, joining }: GetControlPlaneStatusResponse): string {
+  return [
+    `Log:           ${logText(log)}\n`,
+    `Relay to NATS: ${relayText(relay)}\n`,
+    ...(joining === undefined ? [] : [`Joining:       ${joiningText(joining)}\n`]),
+    ...(joining?.warnings ?? []).map((warning) => `Warning:       ${warning}\n`),
+  ].join("");
+}
+
+const ENFORCEMENTS: Readonly<Partial<Record<JoinTokenEnforcement, string>>> = {
+  [JoinTokenEnforcement.NONE]: "no token needed",
+  [JoinTokenEnforcement.WARN]: "without a token warned of",
+  [JoinTokenEnforcement.STRICT]: "with a token only",
+};
+
+function joiningText({ manualApproval, enforcement, ...without }: JoiningStatus): string {
+  const { joinedWithoutToken: count, joinedWithoutTokenIds: ids } = without;
+  const approval = manualApproval ? "approved by an operator" : "approved at once";
+  const rule = ENFORCEMENTS[enforcement] ?? "-";
+  if (count === 0) return `${approval}, ${rule}`;
+  const more = count > ids.length ? ` and ${count - ids.length} more` : "";
+  return `${approval}, ${rule}; ${count} joined without one: ${ids.join(", ")}${more}`;
 }
 
 function logText(log: LogStatus | undefined): string {

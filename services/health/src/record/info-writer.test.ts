@@ -1,6 +1,8 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import type { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { LabelTier, type NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Label, labelsEvent } from "@rollcall/domain";
+import { saveLabels } from "@rollcall/store";
 import {
   createTestDatabase,
   eventually,
@@ -63,6 +65,33 @@ describe("NodeInfo", () => {
       expect((await recordOf(database.store, "facts")).summary.memoryBytes).toBe(0);
     });
     expect(await eventsOf(database.store, "facts", ["node.info.changed"])).toHaveLength(2);
+  });
+
+  it("should bring the agent what operators label it, which its own word does not undo", async () => {
+    const stream = await joined("overridden");
+    say(stream, { labels: { zone: "a" } });
+    await stream.nextOf("settings");
+    const label: Label = { key: "zone", value: "b", tier: "operator" };
+    await database.store.change(async (tx) => {
+      await saveLabels(tx, "overridden", "operator", [label]);
+      const { labels: before } = await recordOf(database.store, "overridden");
+      const why = { actor: "token:t", reason: "OPERATOR_LABELED", message: "" };
+      const event = labelsEvent({
+        subject: "overridden",
+        ...why,
+        before,
+        after: [...before, label],
+      });
+      return { result: null, events: event === null ? [] : [event] };
+    });
+    const { labels } = await stream.nextOf("settings");
+    expect(labels).toMatchObject([{ key: "zone", value: "b", tier: LabelTier.OPERATOR }]);
+    say(stream, { labels: { zone: "c", rack: "7" } });
+    const settings = await stream.nextOf("settings");
+    expect(settings.labels.map(({ key, value }) => `${key}=${value}`)).toEqual([
+      "rack=7",
+      "zone=b",
+    ]);
   });
 
   it("should bring the agent its labels in effect as they change", async () => {

@@ -7,6 +7,8 @@ import { toText } from "../stream/hello-fields.ts";
 /** A Hello whose proof holds. */
 export interface VerifiedHello {
   readonly hello: Hello;
+  /** Of the key that signed it. */
+  readonly keyFingerprint: string;
   /** The peer as HOST:PORT. */
   readonly address: string;
 }
@@ -36,12 +38,16 @@ function eventsOfMoves(openings: readonly SessionOpening[], replica: Replica): N
   });
 }
 
-function toSession({ hello, address }: VerifiedHello, replicaId: string): SessionHello {
+function toSession(
+  { hello, keyFingerprint, address }: VerifiedHello,
+  replicaId: string,
+): SessionHello {
   return {
     nodeId: hello.nodeId,
     replicaId,
     bootId: toText(hello.bootId),
     machineFingerprint: toText(hello.machineFingerprint),
+    keyFingerprint,
     address,
   };
 }

@@ -12,7 +12,7 @@ export interface WorkLoopOptions {
   /** Longest rest between two turns when nothing calls. Absent: until called. */
   readonly everyMs?: number;
   /** Do what there is to do. What a turn that throws has left undone is done by a later one. */
-  turn(): Promise<void>;
+  turn(signal: AbortSignal): Promise<void>;
 }
 
 const BACKOFF_BASE_MS = 100;
@@ -42,17 +42,17 @@ export class WorkLoop implements Task {
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { clock, everyMs = UNTIL_CALLED_MS } = this.#options;
     while (!signal.aborted) {
-      const isDone = await this.#turn();
+      const isDone = await this.#turn(signal);
       if (isDone) succeeded();
       if (isDone) await this.#wakeUp.rest(clock, everyMs, signal);
       else await clock.sleep(this.#pauseMs(), signal);
     }
   }
 
-  async #turn(): Promise<boolean> {
+  async #turn(signal: AbortSignal): Promise<boolean> {
     const { name: task, log, turn } = this.#options;
     try {
-      await turn();
+      await turn(signal);
       if (this.#failures > 0) log.info({ task, failures: this.#failures }, "work goes on");
       this.#failures = 0;
       return true;

@@ -33,7 +33,7 @@ describe("effectOf()", () => {
     ["node.deregistered", "node:n1", { kind: "removed", by: "node" }],
     ["node.connection.changed", "replica:other", { kind: "moved" }],
     ["node.connection.changed", SELF, { kind: "none" }],
-    ["node.health.changed", "token:t", { kind: "mark" }],
+    ["node.health.changed", "token:t", { kind: "none" }],
     ["node.health.changed", SELF, { kind: "none" }],
     ["node.labels.changed", "node:n1", { kind: "labels" }],
     ["node.info.changed", "node:n1", { kind: "info", digest: null }],

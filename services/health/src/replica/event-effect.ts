@@ -9,11 +9,12 @@ export type EventEffect =
   | { readonly kind: "removed"; readonly by: "operator" | "node" }
   /** Another replica took the next epoch: what is held here is fenced. */
   | { readonly kind: "moved" }
-  /** An operator may have marked the node, or cleared its mark. */
-  | { readonly kind: "mark" }
   /** What the node says about itself is new in the record; the digest is null when the event does not tell it. */
   | { readonly kind: "info"; readonly digest: string | null }
+  /** What the agent is to keep to has changed: its labels, or whether it is to rotate its key. */
   | { readonly kind: "labels" }
+  /** The node has another key now, of this fingerprint; null when the event does not tell it. */
+  | { readonly kind: "key"; readonly fingerprint: string | null }
   | { readonly kind: "none" };
 
 const NONE: EventEffect = { kind: "none" };
@@ -28,6 +29,8 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
     case "node.approved":
       return { kind: "membership", membership: membershipIn(event, "APPROVED") };
     case "node.rejected":
+    case "node.banned":
+    case "node.unbanned":
       return { kind: "membership", membership: membershipIn(event, "REJECTED") };
     case "node.deleted":
       return { kind: "removed", by: "operator" };
@@ -35,14 +38,25 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
       return { kind: "removed", by: "node" };
     case "node.connection.changed":
       return event.actor === self ? NONE : { kind: "moved" };
-    case "node.health.changed":
-      return event.actor === self ? NONE : { kind: "mark" };
     case "node.info.changed":
       return { kind: "info", digest: digestIn(event) };
     case "node.labels.changed":
       return { kind: "labels" };
+    case "node.key.rotation.required":
+      return { kind: "labels" };
+    case "node.key.rotated":
+      return { kind: "key", fingerprint: fingerprintIn(event) };
+    case "node.identity.duplicated":
+    case "node.identity.cleared":
     case "node.registered":
+    case "node.health.changed":
     case "node.scheduling.changed":
+    case "access.token.created":
+    case "access.token.revoked":
+    case "join.token.created":
+    case "join.token.revoked":
+    case "policy.health.set":
+    case "policy.health.deleted":
       return NONE;
   }
 }
@@ -55,4 +69,9 @@ function membershipIn(event: StoredEvent, state: Membership["state"]): Membershi
 function digestIn({ after }: StoredEvent): string | null {
   if (after === null || typeof after !== "object" || !("infoDigest" in after)) return null;
   return typeof after.infoDigest === "string" ? after.infoDigest : null;
+}
+
+function fingerprintIn({ after }: StoredEvent): string | null {
+  if (after === null || typeof after !== "object" || !("keyFingerprint" in after)) return null;
+  return typeof after.keyFingerprint === "string" ? after.keyFingerprint : null;
 }

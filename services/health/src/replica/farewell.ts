@@ -1,5 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
-import type { Membership } from "@rollcall/domain";
+import { bannedRefusal, isBanned, type Membership } from "@rollcall/domain";
 import { type RefusalDetails, refuse } from "@rollcall/runtime";
 
 /** What the agent is to do once its stream has ended. */
@@ -40,10 +40,14 @@ export function movedOn(nodeId: string, random: Random): Farewell {
   return reconnect(refuse("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs })));
 }
 
-/** An operator rejected the node. It may ask again every two minutes, so that a later approval brings it back. */
+/** An operator rejected or banned the node. It may ask again every two minutes, so that a later approval brings it back. */
 export function rejected(nodeId: string, membership: Membership, random: Random): Farewell {
-  const rejectReason = membership.message === "" ? "no reason given" : membership.message;
   const retryAfterMs = jittered(120_000, 150_000, random);
+  if (isBanned(membership)) {
+    const { reason, message, metadata } = bannedRefusal(nodeId, membership.message);
+    return reconnect(refuse(reason, message, { metadata, retryAfterMs }));
+  }
+  const rejectReason = membership.message === "" ? "no reason given" : membership.message;
   const details = { metadata: { node: nodeId, rejectReason }, retryAfterMs };
   return reconnect(refuse("NODE_REJECTED", `node has been rejected: ${rejectReason}`, details));
 }
@@ -76,6 +80,12 @@ export function proofInvalid(nodeId: string, random: Random): Farewell {
   const message = `the Hello is not signed by the key of node ${nodeId}; register with the key that the agent has`;
   const details = about(nodeId, { retryAfterMs: jittered(30_000, 60_000, random) });
   return { error: refuse("PROOF_INVALID", message, details), action: "REGISTER" };
+}
+
+/** The node proved itself with its next key elsewhere, so the key of this stream counts no more. */
+export function keyRetired(nodeId: string): Farewell {
+  const message = `node ${nodeId} has replaced the key of this stream; open a new one with its present key`;
+  return reconnect(refuse("NODE_KEY_RETIRED", message, about(nodeId)));
 }
 
 /** More agents say hello than can be taken in at once. */

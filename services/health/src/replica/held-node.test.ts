@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Connection, Health, Watch } from "@rollcall/domain";
+import type { NodeTerms } from "../policy/node-policies.ts";
 import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
 
 const stated = <S extends string>(state: S, reason: string) => ({
@@ -16,7 +17,8 @@ const silent: Health = stated("UNHEALTHY", "HEARTBEATS_MISSED");
 
 const node = (changes: Partial<HeldNode> = {}): HeldNode => {
   const row = { nodeId: "n1", detectedHealth: healthy, connection: connected };
-  const held = createHeldNode(row, (it) => ({ subject: it }) as unknown as Watch<HeldNode>);
+  const terms = {} as unknown as NodeTerms;
+  const held = createHeldNode(row, terms, (it) => ({ subject: it }) as unknown as Watch<HeldNode>);
   return Object.assign(held, { epoch: 3 }, changes);
 };
 

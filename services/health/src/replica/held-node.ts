@@ -10,6 +10,7 @@ import {
   type Watch,
 } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
+import type { NodeTerms } from "../policy/node-policies.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
 
@@ -21,6 +22,8 @@ export interface NodeStream {
   sendMembership(membership: Membership): void;
   /** Tell the agent what to keep to. */
   sendSettings(settings: Settings): void;
+  /** Tell the agent to beat at this interval from now on, in milliseconds. */
+  sendPace(intervalMs: number): void;
   /** Say why, and end. The stream does not report its end back. */
   leave(farewell: Farewell): void;
 }
@@ -41,24 +44,27 @@ export interface HeldNode {
   writtenHealth: Health;
   /** Null until a session of this replica has told it. */
   membership: Membership | null;
-  /** Whether an operator's mark may be on the node: the record knows. */
-  maybeMarked: boolean;
   /** What is known of the node is of this revision at least; older events say nothing new. */
   asOfRevision: bigint;
   /** Digest of the NodeInfo that the record has; null when that is not known. */
   infoDigest: string | null;
   /** The key that the last Hello was checked with; null until there was one here. */
   publicKey: Uint8Array | null;
+  /** What the node is to keep to. */
+  readonly terms: NodeTerms;
   /** What the agent was told to keep to; null until it was. */
   intervals: Intervals | null;
   /** When the last frame was received, by the real monotonic clock; null when none was, by this replica. */
   lastFrameAtMs: number | null;
+  /** By how much the agent's clock is ahead of this process's, in milliseconds; null when it was not told. For display. */
+  clockSkewMs: number | null;
   samples: SampleRing | null;
 }
 
 /** What is remembered of a node to begin with. `watch` has the detector watch it. */
 export function createHeldNode(
   row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
+  terms: NodeTerms,
   watch: (node: HeldNode) => Watch<HeldNode>,
 ): HeldNode {
   const { nodeId: id, detectedHealth: health, connection } = row;
@@ -71,12 +77,13 @@ export function createHeldNode(
     writtenConnection: connection,
     writtenHealth: health,
     membership: null,
-    maybeMarked: false,
     asOfRevision: 0n,
     infoDigest: null,
     publicKey: null,
+    terms,
     intervals: null,
     lastFrameAtMs: null,
+    clockSkewMs: null,
     samples: null,
   };
   // Node and watch name each other; nobody sees the node before it is whole.

@@ -3,7 +3,13 @@ import type { HeldNode, NodeStream } from "./held-node.ts";
 /** The nodes of a replica by id, and how many of them have a stream. */
 export class HeldNodes {
   readonly #nodes = new Map<string, HeldNode>();
+  readonly #onStreamGone: (node: HeldNode) => void;
   #sessions = 0;
+
+  /** @param onStreamGone called whenever a node has no stream any more, or is about to get another. */
+  constructor(onStreamGone: (node: HeldNode) => void = () => {}) {
+    this.#onStreamGone = onStreamGone;
+  }
 
   /** How many there are, with and without a stream. */
   get size(): number {
@@ -44,8 +50,10 @@ export class HeldNodes {
   /** Leave a node without its stream, which is answered. */
   takeStream(node: HeldNode): NodeStream | null {
     const { stream } = node;
-    if (stream !== null) this.#sessions -= 1;
+    if (stream === null) return null;
+    this.#sessions -= 1;
     node.stream = null;
+    this.#onStreamGone(node);
     return stream;
   }
 }

@@ -34,6 +34,7 @@ class Stream implements NodeStream {
   }
 
   sendSettings(): void {}
+  sendPace(): void {}
 
   leave({ error }: Farewell): void {
     this.farewell ??= describeError(error).reason;
@@ -48,6 +49,7 @@ function setUp() {
     instance: "me",
     clock,
     policy: DEFAULT_HEALTH_POLICY,
+    heartbeatsPerSecond: 1_000,
     tickMs: 100,
     random: () => 0,
     metrics: {

@@ -4,14 +4,22 @@ import {
   connectionAfter,
   type Due,
   healthAfter,
-  intervalsFor,
+  isBanned,
   type Membership,
 } from "@rollcall/domain";
+import { keyFingerprint } from "@rollcall/runtime";
 import type { HeldNode as RecordedNode, SessionOpening, StoredEvent } from "@rollcall/store";
+import {
+  NodePolicies,
+  type NodePoliciesOptions,
+  type TrustedLabels,
+} from "../policy/node-policies.ts";
+import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { effectOf } from "./event-effect.ts";
 import {
   deleted,
   type Farewell,
+  keyRetired,
   movedOn,
   type Random,
   rejected,
@@ -21,13 +29,14 @@ import {
 } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { HeldNodes } from "./held-nodes.ts";
+import { SamplePages } from "./sample-pages.ts";
 import { SampleRing } from "./sample-ring.ts";
 import { Silence, type SilenceOptions } from "./silence.ts";
 
 /** A session that the record has opened for a Hello. */
 export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }>;
 
-export interface ReplicaOptions extends SilenceOptions {
+export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
   /** The instance of this process's lease, under which the record knows its sessions. */
   readonly instance: string;
   readonly random: Random;
@@ -37,6 +46,10 @@ export interface ReplicaOptions extends SilenceOptions {
   readonly onLabelsChanged: (node: HeldNode) => void;
 }
 
+const NO_LABELS: TrustedLabels = new Map();
+/** Nothing is a proof by it. */
+const NO_KEY = new Uint8Array();
+
 /**
  * The nodes that this process answers for: their sessions, when each was last heard, and what follows from silence.
  * Everything is in memory and happens at once; what others have to know is handed to `onChanged`.
@@ -44,10 +57,13 @@ export interface ReplicaOptions extends SilenceOptions {
 export class Replica {
   readonly instance: string;
   readonly silence: Silence;
-  readonly nodes = new HeldNodes();
+  readonly policies: NodePolicies;
+  readonly nodes = new HeldNodes((node) => this.policies.close(node));
+  readonly watched = new WatchedNodes((nodeId) => this.nodes.find(nodeId));
   /** How it signs what it observes: "replica:<instance>". */
   readonly #actor: string;
   readonly #options: ReplicaOptions;
+  readonly #pages = new SamplePages();
   #isLeaseHeld = false;
   #isClosing = false;
   #beats = 0;
@@ -57,6 +73,7 @@ export class Replica {
     this.instance = options.instance;
     this.#actor = `replica:${options.instance}`;
     this.silence = new Silence(options);
+    this.policies = new NodePolicies({ ...options, silence: this.silence });
   }
 
   /** Heartbeats that took effect so far. */
@@ -95,38 +112,50 @@ export class Replica {
   take(
     stream: NodeStream,
     opening: OpenedSession,
-    hello: { readonly wishedHeartbeatMs: number | null; readonly publicKey: Uint8Array },
+    hello: {
+      readonly wishedHeartbeatMs: number | null;
+      readonly publicKey: Uint8Array;
+      readonly clockSkewMs: number | null;
+      readonly labels?: TrustedLabels;
+    },
   ): HeldNode {
     const connection = this.openedConnection();
-    const node = this.#current(opening) ?? this.#hold({ ...opening, connection });
+    const { labels = NO_LABELS } = hello;
+    const node = this.#current(opening) ?? this.#hold({ ...opening, connection }, labels);
     this.nodes.setStream(node, stream)?.leave(superseded(node.id, this.#options.random));
     node.epoch = opening.epoch;
     node.asOfRevision = opening.revision;
     node.membership = opening.membership;
-    node.maybeMarked = opening.marked;
     node.infoDigest = opening.infoDigest;
     node.publicKey = hello.publicKey;
+    node.clockSkewMs = hello.clockSkewMs;
     node.connection = connection;
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
-    node.intervals = intervalsFor(this.#options.policy, hello.wishedHeartbeatMs);
-    this.silence.setHeartbeat(node, node.intervals.heartbeatMs);
+    this.policies.open(node, labels, hello.wishedHeartbeatMs);
     this.heard(node);
     this.#options.onChanged(node);
     return node;
   }
 
-  /** Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as they are. */
-  adopt(rows: readonly RecordedNode[], asOfRevision: bigint): void {
+  /**
+   * Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as they are.
+   *
+   * @param labels those of token and operator, by node id.
+   */
+  adopt(
+    rows: readonly RecordedNode[],
+    asOfRevision: bigint,
+    labels: ReadonlyMap<string, { readonly trusted: TrustedLabels }> = new Map(),
+  ): void {
     for (const row of rows) {
       const held = this.nodes.find(row.nodeId);
       if (held !== undefined && held.epoch >= row.epoch) continue;
       if (held !== undefined) this.notOurs(held);
-      const node = this.#hold(row);
+      const node = this.#hold(row, labels.get(row.nodeId)?.trusted ?? NO_LABELS);
       node.epoch = row.epoch;
       node.asOfRevision = asOfRevision;
       node.membership = row.membership;
-      node.maybeMarked = row.marked;
       // The record may call it connected: by a session whose Welcome this process never got to send.
       if (row.connection.state === "CONNECTED") this.#disconnect(node);
     }
@@ -144,6 +173,7 @@ export class Replica {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
     this.#beats += 1;
+    if (node.terms.awaited !== null) this.policies.onBeat(node, isFirst);
     if (isFirst && node.watch.health !== "HEALTHY") {
       node.health = healthAfter({ kind: "beat" }, this.#now());
       this.silence.declare(node, node.health.state);
@@ -151,9 +181,11 @@ export class Replica {
     } else {
       this.silence.heard(node, this.silence.at(nowMs));
     }
-    if (usage === undefined) return;
-    node.samples ??= new SampleRing(nowMs);
-    node.samples.add(usage, nowMs);
+    if (usage !== undefined) {
+      node.samples ??= new SampleRing(nowMs, this.#pages);
+      node.samples.add(usage, nowMs);
+    }
+    this.watched.touched(node);
   }
 
   /** The agent stops on purpose. */
@@ -187,6 +219,7 @@ export class Replica {
 
   /** Declare who fell silent. Call it each tick, after the sockets have been read: what waited there counts as heard. */
   judge(): void {
+    this.policies.pacer.adjust();
     for (const due of this.silence.judge()) this.#declare(due);
   }
 
@@ -210,8 +243,14 @@ export class Replica {
     return undefined;
   }
 
-  #hold(row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">): HeldNode {
-    const node = createHeldNode(row, (held) => this.silence.watch(held, held.health.state));
+  #hold(
+    row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
+    labels: TrustedLabels,
+  ): HeldNode {
+    const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
+    const node = createHeldNode(row, terms, (held) =>
+      this.silence.watch(held, held.health.state, thresholds),
+    );
     this.nodes.add(node);
     return node;
   }
@@ -239,11 +278,11 @@ export class Replica {
       case "moved":
         this.notOurs(node);
         break;
-      case "mark":
-        node.maybeMarked = true;
-        break;
       case "info":
         node.infoDigest = effect.digest;
+        break;
+      case "key":
+        this.#dropRetiredKey(node, effect.fingerprint);
         break;
       case "labels":
         this.#options.onLabelsChanged(node);
@@ -253,6 +292,19 @@ export class Replica {
     }
   }
 
+  /** A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts. */
+  #dropRetiredKey(node: HeldNode, fingerprint: string | null): void {
+    if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
+    node.publicKey = NO_KEY;
+    const stream = this.nodes.takeStream(node);
+    if (stream === null) return;
+    this.#disconnect(node, {
+      reason: "KEY_RETIRED",
+      message: "the key of its stream was replaced",
+    });
+    stream.leave(keyRetired(node.id));
+  }
+
   #tellMembership(node: HeldNode, membership: Membership): void {
     if (membership.state !== "REJECTED") {
       node.stream?.sendMembership(membership);
@@ -260,7 +312,12 @@ export class Replica {
     }
     const stream = this.nodes.takeStream(node);
     if (stream === null) return;
-    this.#disconnect(node, { reason: "NODE_REJECTED", message: "the node was rejected" });
+    this.#disconnect(
+      node,
+      isBanned(membership)
+        ? { reason: "NODE_BANNED", message: "the node was banned" }
+        : { reason: "NODE_REJECTED", message: "the node was rejected" },
+    );
     stream.leave(rejected(node.id, membership, this.#options.random));
   }
 
@@ -273,6 +330,9 @@ export class Replica {
   #lose(node: HeldNode, farewell: Farewell): void {
     this.silence.unwatch(node);
     this.nodes.remove(node)?.leave(farewell);
+    this.watched.released(node.id);
+    node.samples?.release();
+    node.samples = null;
   }
 
   #now(): { readonly actor: string; readonly atMs: number } {

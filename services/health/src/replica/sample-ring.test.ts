@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { SamplePages } from "./sample-pages.ts";
 import { SAMPLES_KEPT, SampleRing } from "./sample-ring.ts";
 
 const usage = (init: MessageInitShape<typeof ResourceUsageSchema>) =>
@@ -26,21 +27,24 @@ const FULL = usage({
   ],
 });
 
+const pages = new SamplePages();
+const ringFrom = (epochMs: number) => new SampleRing(epochMs, pages);
+
 describe("SampleRing", () => {
-  it("should give back what was added, to the last bit", () => {
-    const ring = new SampleRing(1_000);
+  it("should give back what was added", () => {
+    const ring = ringFrom(1_000);
     ring.add(FULL, 61_234);
     expect(ring.latest()).toEqual({ atMs: 61_234, usage: FULL });
     expect(ring.list()).toEqual([{ atMs: 61_234, usage: FULL }]);
   });
 
   it("should have nothing before the first sample", () => {
-    const ring = new SampleRing(0);
+    const ring = ringFrom(0);
     expect([ring.size, ring.latest(), ring.list()]).toEqual([0, null, []]);
   });
 
   it("should leave out temperatures where there is no sensor", () => {
-    const ring = new SampleRing(0);
+    const ring = ringFrom(0);
     ring.add(usage({ gpus: [{ index: 0 }] }), 1);
     const latest = ring.latest()?.usage;
     expect(latest?.temperatureAverageCelsius).toBeUndefined();
@@ -48,7 +52,7 @@ describe("SampleRing", () => {
   });
 
   it("should fill in totals that were not sent again", () => {
-    const ring = new SampleRing(0);
+    const ring = ringFrom(0);
     ring.add(FULL, 1);
     ring.add(usage({ memoryUsedMib: 5, gpus: [{ index: 0 }, { index: 3 }] }), 2);
     const latest = ring.latest()?.usage;
@@ -57,7 +61,7 @@ describe("SampleRing", () => {
   });
 
   it("should keep the last 60, oldest first, whatever their number", () => {
-    const ring = new SampleRing(0);
+    const ring = ringFrom(0);
     for (let at = 1; at <= 150; at++) {
       ring.add(usage({ memoryUsedMib: at, gpus: [{ index: 1, memoryUsedMib: at }] }), at);
       const expected = Array.from({ length: Math.min(at, SAMPLES_KEPT) }, (_, i) => i).map(
@@ -72,7 +76,7 @@ describe("SampleRing", () => {
   });
 
   it.each([1, 59, 60, 100])("should keep %i samples when a GPU comes and goes", (before) => {
-    const ring = new SampleRing(0);
+    const ring = ringFrom(0);
     for (let at = 1; at <= before; at++) ring.add(usage({ memoryUsedMib: at }), at);
     ring.add(usage({ memoryUsedMib: before + 1, gpus: [{ index: 0 }, { index: 1 }] }), before + 1);
     ring.add(usage({ memoryUsedMib: before + 2, gpus: [{ index: 1 }] }), before + 2);
@@ -85,5 +89,58 @@ describe("SampleRing", () => {
     expect(samples.at(-2)?.usage.gpus.map((gpu) => gpu.index)).toEqual([0, 1]);
     expect(samples.at(-1)?.usage.gpus.map((gpu) => gpu.index)).toEqual([1]);
     expect(samples.at(-3)?.usage.gpus ?? []).toEqual([]);
+  });
+
+  it("should keep shares and temperatures to a hundredth, and whatever makes no sense within bounds", () => {
+    const ring = ringFrom(0);
+    const odd = {
+      cpuPercent: 33.337,
+      temperatureAverageCelsius: Number.NaN,
+      temperatureMaxCelsius: 1e9,
+      gpus: [{ index: 4_294_967_295, utilizationPercent: -5, memoryUsedMib: 4_294_967_295 }],
+    };
+    ring.add(usage(odd), 1);
+    expect(ring.latest()?.usage).toMatchObject({
+      cpuPercent: 33.34,
+      temperatureMaxCelsius: 382.19,
+      gpus: [{ index: 4_294_967_295, utilizationPercent: 0, memoryUsedMib: 4_294_967_295 }],
+    });
+    expect(ring.latest()?.usage.temperatureAverageCelsius).toBeUndefined();
+  });
+
+  it("should begin anew when its clock has run for longer than it can tell", () => {
+    const ring = ringFrom(0);
+    ring.add(FULL, 1);
+    ring.add(usage({ cpuPercent: 5 }), 2 ** 32);
+    expect(ring.list().map(({ atMs }) => atMs)).toEqual([2 ** 32]);
+    expect(ring.latest()?.usage.memoryTotalMib).toBe(4_294_967_295);
+  });
+
+  it("should begin anew rather than grow for ever when GPUs never come again", () => {
+    const ring = ringFrom(0);
+    for (let at = 0; at < 300; at++) ring.add(usage({ gpus: [{ index: at }] }), at);
+    expect(ring.latest()?.usage.gpus.map(({ index }) => index)).toEqual([299]);
+    expect(ring.size).toBeLessThanOrEqual(SAMPLES_KEPT);
+  });
+
+  it("should not mix up the samples of nodes that share a page, given back or not", () => {
+    const rings = Array.from({ length: 100 }, () => ringFrom(0));
+    for (const [node, ring] of rings.entries()) {
+      for (let at = 1; at <= 70; at++) {
+        ring.add(usage({ memoryUsedMib: node, gpus: [{ index: node % 3 }, { index: 7 }] }), at);
+      }
+    }
+    for (const ring of rings.splice(50)) ring.release();
+    const later = Array.from({ length: 60 }, () => ringFrom(0));
+    for (const ring of later) {
+      expect(ring.list()).toEqual([]);
+      ring.add(usage({ memoryUsedMib: 999, gpus: [{ index: 9 }, { index: 8 }] }), 1);
+    }
+    for (const [node, ring] of rings.entries()) {
+      const samples = ring.list();
+      expect(samples.map((it) => it.usage.memoryUsedMib)).toEqual(Array(60).fill(node));
+      expect(samples[0]?.usage.gpus.map(({ index }) => index)).toEqual([node % 3, 7]);
+    }
+    for (const ring of later) expect(ring.list()).toHaveLength(1);
   });
 });

@@ -1,154 +1,237 @@
-import { create } from "@bufbuild/protobuf";
+import type { GpuUsage, ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { SamplePages, SamplePlace } from "./sample-pages.ts";
 import {
-  type GpuUsage,
-  GpuUsageSchema,
-  type ResourceUsage,
-  ResourceUsageSchema,
-} from "@rollcall/api/rollcall/node/v1/usage_pb";
+  COMMON_WORDS,
+  GPU_WORDS,
+  readGpu,
+  readRow,
+  readUint32,
+  timeOfRow,
+  writeGpu,
+  writeRow,
+  writeUint32,
+} from "./sample-row.ts";
 
 /** How many samples of a node are kept. */
 export const SAMPLES_KEPT = 60;
 
-/** One sample as it comes out again. */
+/** One sample as it comes out again: shares and temperatures to a hundredth, everything else as it was. */
 export interface Sample {
   /** When it was received, in milliseconds of the clock with which it was added. */
   readonly atMs: number;
   readonly usage: ResourceUsage;
 }
 
-// A row is a few 32-bit words, whole numbers and floats over the same memory: two GPUs take 60 bytes, where a decoded
-// message takes a thousand. Totals hardly ever change and are not sent again, so they are kept once, not in each row.
-const AT_WORD = 0;
-const CPU_WORD = 1;
-const MEMORY_WORD = 2;
-const DISK_WORD = 3;
-const AVERAGE_CELSIUS_WORD = 4;
-const MAX_CELSIUS_WORD = 5;
-const GPU_COUNT_WORD = 6;
-const COMMON_WORDS = 7;
-const GPU_WORDS = 4;
-const FIRST_ROWS = 4;
-/** A float that no temperature can be. */
-const ABSENT = Number.NaN;
+/** One sample in figures that can be added up. */
+export interface UsageSummary {
+  readonly cpuPercent: number;
+  readonly memoryUsedMib: number;
+  readonly memoryTotalMib: number;
+  /** Null where there is no sensor. */
+  readonly averageCelsius: number | null;
+  readonly maxCelsius: number | null;
+  readonly gpus: number;
+  readonly gpusBusy: number;
+}
 
-/** The last samples of one node, in as little memory as they need. It grows with the first samples. */
+/** A GPU that is busy for less of its time counts as idle. */
+const BUSY_PERCENT = 1;
+
+// A place begins with what is kept once: how many samples there are and where the next one goes, the totals, and for each GPU
+// slot its index and total. The rows follow.
+const NEXT_WORD = 0;
+const COUNT_WORD = 1;
+const MEMORY_TOTAL_WORD = 2;
+const DISK_TOTAL_WORD = 4;
+const HEADER_WORDS = 6;
+const GPU_HEADER_WORDS = 4;
+const MOST_GPU_SLOTS = 256;
+/** Times are kept in 32 bits, which is 49 days. */
+const MOST_AGE_MS = 0xffff_ffff;
+
+/** The last samples of one node, in as little memory as they need: 2 KiB with two GPUs. */
 export class SampleRing {
-  readonly #epochMs: number;
-  #words: Uint32Array = new Uint32Array(0);
-  #floats: Float32Array = new Float32Array(0);
+  readonly #pages: SamplePages;
+  #epochMs: number;
   #gpuSlots = 0;
-  /** How many rows there is room for. */
-  #rows = 0;
-  #next = 0;
-  #count = 0;
-  #memoryTotalMib = 0;
-  #diskTotalMib = 0;
-  #gpuTotalsMib: number[] = [];
+  #place: SamplePlace;
 
-  /** @param epochMs any time not after the first sample; the ring lasts for 49 days from it, then starts anew. */
-  constructor(epochMs: number) {
-    this.#epochMs = epochMs;
+  /** @param epochMs any time not after the first sample. After 49 days from it the ring begins anew. */
+  constructor(epochMs: number, pages: SamplePages) {
+    this.#pages = pages;
+    this.#epochMs = Math.floor(epochMs);
+    this.#place = pages.take(sizeWords(0));
+    this.#clear();
   }
 
   /** How many samples there are, 60 at most. */
   get size(): number {
-    return this.#count;
+    return this.#word(COUNT_WORD);
   }
 
   /** Keep a sample, in place of the oldest once there are 60. */
   add(usage: ResourceUsage, nowMs: number): void {
-    const { gpus } = usage;
-    if (gpus.length > this.#gpuSlots) this.#reshape(this.#rows, gpus.length);
-    if (this.#count === this.#rows && this.#rows < SAMPLES_KEPT) {
-      this.#reshape(Math.min(SAMPLES_KEPT, Math.max(FIRST_ROWS, this.#rows * 2)), this.#gpuSlots);
+    const ageMs = Math.max(0, Math.round(nowMs) - this.#epochMs);
+    if (ageMs > MOST_AGE_MS) this.#clear(nowMs);
+    this.#makeSlots(usage.gpus);
+    const { words, at } = this.#place;
+    const next = this.#word(NEXT_WORD);
+    const row = this.#row(next);
+    writeRow(words, row, { atMs: Math.max(0, Math.round(nowMs) - this.#epochMs), usage });
+    for (let slot = 0; slot < this.#gpuSlots; slot++) writeGpu(words, row, slot);
+    for (const gpu of usage.gpus) this.#addGpu(row, gpu);
+    if (usage.memoryTotalMib !== 0) {
+      writeUint32(words, at + MEMORY_TOTAL_WORD, usage.memoryTotalMib);
     }
-    const at = this.#next * this.#stride;
-    const words = this.#words;
-    const floats = this.#floats;
-    words[at + AT_WORD] = nowMs - this.#epochMs;
-    floats[at + CPU_WORD] = usage.cpuPercent;
-    words[at + MEMORY_WORD] = usage.memoryUsedMib;
-    words[at + DISK_WORD] = usage.diskUsedMib;
-    floats[at + AVERAGE_CELSIUS_WORD] = usage.temperatureAverageCelsius ?? ABSENT;
-    floats[at + MAX_CELSIUS_WORD] = usage.temperatureMaxCelsius ?? ABSENT;
-    words[at + GPU_COUNT_WORD] = gpus.length;
-    for (let slot = 0; slot < gpus.length; slot++) {
-      this.#addGpu(at + COMMON_WORDS + slot * GPU_WORDS, slot, gpus[slot] as GpuUsage);
-    }
-    if (usage.memoryTotalMib !== 0) this.#memoryTotalMib = usage.memoryTotalMib;
-    if (usage.diskTotalMib !== 0) this.#diskTotalMib = usage.diskTotalMib;
-    this.#next = (this.#next + 1) % SAMPLES_KEPT;
-    if (this.#count < SAMPLES_KEPT) this.#count += 1;
+    if (usage.diskTotalMib !== 0) writeUint32(words, at + DISK_TOTAL_WORD, usage.diskTotalMib);
+    words[at + NEXT_WORD] = (next + 1) % SAMPLES_KEPT;
+    words[at + COUNT_WORD] = Math.min(SAMPLES_KEPT, this.size + 1);
   }
 
   /** The samples, oldest first, with the totals that were last sent. */
   list(): Sample[] {
-    const first = this.#count < SAMPLES_KEPT ? 0 : this.#next;
-    return Array.from({ length: this.#count }, (_, age) =>
-      this.#read((first + age) % SAMPLES_KEPT),
-    );
+    const { size } = this;
+    const first = size < SAMPLES_KEPT ? 0 : this.#word(NEXT_WORD);
+    return Array.from({ length: size }, (_, age) => this.#read((first + age) % SAMPLES_KEPT));
   }
 
   /** The newest sample; null when there is none. */
   latest(): Sample | null {
-    if (this.#count === 0) return null;
-    return this.#read((this.#next + SAMPLES_KEPT - 1) % SAMPLES_KEPT);
+    if (this.size === 0) return null;
+    return this.#read((this.#word(NEXT_WORD) + SAMPLES_KEPT - 1) % SAMPLES_KEPT);
   }
 
-  get #stride(): number {
-    return COMMON_WORDS + this.#gpuSlots * GPU_WORDS;
+  /** The newest sample in figures that can be added up; null when there is none. */
+  summary(): UsageSummary | null {
+    const latest = this.latest();
+    if (latest === null) return null;
+    const { usage } = latest;
+    return {
+      cpuPercent: usage.cpuPercent,
+      memoryUsedMib: usage.memoryUsedMib,
+      memoryTotalMib: usage.memoryTotalMib,
+      averageCelsius: usage.temperatureAverageCelsius ?? null,
+      maxCelsius: usage.temperatureMaxCelsius ?? null,
+      gpus: usage.gpus.length,
+      gpusBusy: usage.gpus.filter((gpu) => gpu.utilizationPercent >= BUSY_PERCENT).length,
+    };
   }
 
-  #addGpu(at: number, slot: number, gpu: GpuUsage): void {
-    this.#words[at] = gpu.index;
-    this.#floats[at + 1] = gpu.utilizationPercent;
-    this.#words[at + 2] = gpu.memoryUsedMib;
-    this.#floats[at + 3] = gpu.temperatureCelsius ?? ABSENT;
-    if (gpu.memoryTotalMib !== 0) this.#gpuTotalsMib[slot] = gpu.memoryTotalMib;
+  /** Give its memory to others. It holds nothing then, and must not be used any more. */
+  release(): void {
+    this.#pages.giveBack(this.#place, sizeWords(this.#gpuSlots));
   }
 
-  /** Make room for more rows, or for more GPUs in each. */
-  #reshape(rows: number, gpuSlots: number): void {
-    const oldStride = this.#stride;
-    const oldWords = this.#words;
-    this.#rows = rows;
-    this.#gpuSlots = gpuSlots;
-    this.#words = new Uint32Array(rows * this.#stride);
-    this.#floats = new Float32Array(this.#words.buffer);
-    for (let row = 0; row < this.#count; row++) {
-      const old = oldWords.subarray(row * oldStride, (row + 1) * oldStride);
-      this.#words.set(old, row * this.#stride);
+  #addGpu(row: number, gpu: GpuUsage): void {
+    const { words } = this.#place;
+    const slot = this.#slotOf(gpu.index);
+    if (slot < 0) return;
+    writeGpu(words, row, slot, gpu);
+    if (gpu.memoryTotalMib !== 0) writeUint32(words, this.#slotAt(slot) + 2, gpu.memoryTotalMib);
+  }
+
+  /** Have a slot for each GPU. A machine keeps its GPUs, so this moves the rows once or twice in a ring's life. */
+  #makeSlots(gpus: readonly GpuUsage[]): void {
+    let added = 0;
+    for (const { index } of gpus) if (this.#slotOf(index) < 0) added += 1;
+    if (added === 0) return;
+    if (this.#gpuSlots + added > MOST_GPU_SLOTS) {
+      // Indices that never come again would fill it.
+      this.#reshape(0, false);
+      added = gpus.length;
+    }
+    const first = this.#gpuSlots;
+    this.#reshape(first + added, true);
+    let slot = first;
+    for (const { index } of gpus) {
+      if (this.#slotOf(index, slot) >= 0) continue;
+      writeUint32(this.#place.words, this.#slotAt(slot), index);
+      slot += 1;
     }
   }
 
-  #read(row: number): Sample {
-    const at = row * this.#stride;
-    const word = (offset: number) => this.#words[at + offset] ?? 0;
-    const float = (offset: number) => this.#floats[at + offset] ?? 0;
-    const average = float(AVERAGE_CELSIUS_WORD);
-    const max = float(MAX_CELSIUS_WORD);
-    const usage = create(ResourceUsageSchema, {
-      cpuPercent: float(CPU_WORD),
-      memoryUsedMib: word(MEMORY_WORD),
-      memoryTotalMib: this.#memoryTotalMib,
-      diskUsedMib: word(DISK_WORD),
-      diskTotalMib: this.#diskTotalMib,
-      ...(Number.isNaN(average) ? {} : { temperatureAverageCelsius: average }),
-      ...(Number.isNaN(max) ? {} : { temperatureMaxCelsius: max }),
-      gpus: Array.from({ length: word(GPU_COUNT_WORD) }, (_, slot) => this.#readGpu(at, slot)),
-    });
-    return { atMs: this.#epochMs + word(AT_WORD), usage };
+  /** Move to a place with room for so many GPUs in each row. */
+  #reshape(gpuSlots: number, keepsRows: boolean): void {
+    const before = this.#place;
+    const slotsBefore = this.#gpuSlots;
+    const place = this.#pages.take(sizeWords(gpuSlots));
+    const { words, at } = place;
+    words.set(before.words.subarray(before.at, before.at + HEADER_WORDS), at);
+    const slots = keepsRows ? slotsBefore : 0;
+    const headerAt = before.at + HEADER_WORDS;
+    words.set(
+      before.words.subarray(headerAt, headerAt + slots * GPU_HEADER_WORDS),
+      at + HEADER_WORDS,
+    );
+    words.fill(0, at + HEADER_WORDS + slots * GPU_HEADER_WORDS, at + firstRow(gpuSlots));
+    for (let row = 0; keepsRows && row < this.size; row++) {
+      const from = this.#row(row);
+      const to = at + firstRow(gpuSlots) + row * rowWords(gpuSlots);
+      words.set(before.words.subarray(from, from + rowWords(slotsBefore)), to);
+      for (let slot = slotsBefore; slot < gpuSlots; slot++) writeGpu(words, to, slot);
+    }
+    this.#pages.giveBack(before, sizeWords(slotsBefore));
+    this.#place = place;
+    this.#gpuSlots = gpuSlots;
+    if (!keepsRows) this.#clear();
   }
 
-  #readGpu(row: number, slot: number): GpuUsage {
-    const at = row + COMMON_WORDS + slot * GPU_WORDS;
-    const celsius = this.#floats[at + 3] ?? ABSENT;
-    return create(GpuUsageSchema, {
-      index: this.#words[at] ?? 0,
-      utilizationPercent: this.#floats[at + 1] ?? 0,
-      memoryUsedMib: this.#words[at + 2] ?? 0,
-      memoryTotalMib: this.#gpuTotalsMib[slot] ?? 0,
-      ...(Number.isNaN(celsius) ? {} : { temperatureCelsius: celsius }),
-    });
+  #clear(epochMs = this.#epochMs): void {
+    const { words, at } = this.#place;
+    this.#epochMs = Math.floor(epochMs);
+    words[at + NEXT_WORD] = 0;
+    words[at + COUNT_WORD] = 0;
+    if (this.#gpuSlots === 0) words.fill(0, at, at + HEADER_WORDS);
   }
+
+  /** The slot of a GPU among the first ones; -1 when it has none. */
+  #slotOf(index: number, among = this.#gpuSlots): number {
+    for (let slot = 0; slot < among; slot++) {
+      if (readUint32(this.#place.words, this.#slotAt(slot)) === index) return slot;
+    }
+    return -1;
+  }
+
+  #slotAt(slot: number): number {
+    return this.#place.at + HEADER_WORDS + slot * GPU_HEADER_WORDS;
+  }
+
+  #row(row: number): number {
+    return this.#place.at + firstRow(this.#gpuSlots) + row * rowWords(this.#gpuSlots);
+  }
+
+  #word(offset: number): number {
+    return this.#place.words[this.#place.at + offset] ?? 0;
+  }
+
+  #read(row: number): Sample {
+    const { words, at } = this.#place;
+    const rowAt = this.#row(row);
+    const usage = readRow(words, rowAt, {
+      memoryMib: readUint32(words, at + MEMORY_TOTAL_WORD),
+      diskMib: readUint32(words, at + DISK_TOTAL_WORD),
+    });
+    for (let slot = 0; slot < this.#gpuSlots; slot++) {
+      const headerAt = this.#slotAt(slot);
+      const kept = {
+        index: readUint32(words, headerAt),
+        totalMib: readUint32(words, headerAt + 2),
+      };
+      const gpu = readGpu(words, rowAt, slot, kept);
+      if (gpu !== null) usage.gpus.push(gpu);
+    }
+    return { atMs: this.#epochMs + timeOfRow(words, rowAt), usage };
+  }
+}
+
+function rowWords(gpuSlots: number): number {
+  return COMMON_WORDS + gpuSlots * GPU_WORDS;
+}
+
+function firstRow(gpuSlots: number): number {
+  return HEADER_WORDS + gpuSlots * GPU_HEADER_WORDS;
+}
+
+function sizeWords(gpuSlots: number): number {
+  return firstRow(gpuSlots) + SAMPLES_KEPT * rowWords(gpuSlots);
 }

@@ -1,11 +1,9 @@
 import {
   Detector,
   type Due,
-  type HealthPolicy,
   type HealthState,
   ObservedTime,
   type Thresholds,
-  thresholdsOf,
   type Watch,
 } from "@rollcall/domain";
 import type { Clock } from "@rollcall/runtime";
@@ -15,7 +13,6 @@ import { QuietStreams } from "./quiet-streams.ts";
 
 export interface SilenceOptions {
   readonly clock: Clock;
-  readonly policy: HealthPolicy;
   /** Between two calls of judge(). */
   readonly tickMs: number;
   readonly metrics: HealthMetrics;
@@ -31,7 +28,6 @@ export class Silence {
   readonly #options: SilenceOptions;
   readonly #observed: ObservedTime;
   readonly #detector: Detector<HeldNode>;
-  readonly #thresholds = new Map<number, Thresholds>();
   #lastTickMs: number;
   #turnedAwayUntilMs = Number.NEGATIVE_INFINITY;
 
@@ -59,8 +55,7 @@ export class Silence {
   }
 
   /** Begin to watch a node, with its full grace. */
-  watch(node: HeldNode, health: HealthState): Watch<HeldNode> {
-    const thresholds = this.#thresholdsFor(this.#options.policy.heartbeatIntervalMs);
+  watch(node: HeldNode, health: HealthState, thresholds: Thresholds): Watch<HeldNode> {
     return this.#detector.watch(node, { health, lastReceivedMs: this.nowMs(), thresholds });
   }
 
@@ -78,9 +73,8 @@ export class Silence {
     this.#detector.declare(watch, health, this.nowMs());
   }
 
-  /** The node beats at another interval from now on. */
-  setHeartbeat({ watch }: HeldNode, heartbeatMs: number): void {
-    const thresholds = this.#thresholdsFor(heartbeatMs);
+  /** Judge a node by other thresholds from now on. */
+  setThresholds({ watch }: HeldNode, thresholds: Thresholds): void {
     if (thresholds !== watch.thresholds) this.#detector.setThresholds(watch, thresholds);
   }
 
@@ -126,15 +120,6 @@ export class Silence {
       metrics.detectionDelay(observedMs - due.deadlineMs);
       return true;
     });
-  }
-
-  /** The same object for the same interval: there is one for each node otherwise. */
-  #thresholdsFor(heartbeatMs: number): Thresholds {
-    const known = this.#thresholds.get(heartbeatMs);
-    if (known !== undefined) return known;
-    const thresholds = thresholdsOf(this.#options.policy, heartbeatMs);
-    this.#thresholds.set(heartbeatMs, thresholds);
-    return thresholds;
   }
 }
 

@@ -7,10 +7,11 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isStoreUnavailable } from "@rollcall/runtime";
 import { findNode } from "@rollcall/store";
-import { heldToProto, recordToProto } from "../convert.ts";
+import { recordToProto } from "../convert.ts";
 import type { Deps } from "../deps.ts";
+import { askEverybody, askOwners } from "../query/ask-owners.ts";
 
-/** Answer one node with its last samples. While the record is away, only an exact id can be answered. */
+/** Answer one node with its last samples, whichever replica holds it. While the record is away, only an exact id can be answered. */
 export function getNodeHealth(
   deps: Deps,
 ): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
@@ -20,16 +21,20 @@ export function getNodeHealth(
   };
 }
 
-async function answer({ store, replica, clock }: Deps, ref: string): Promise<NodeHealth> {
-  const shared = { replicaId: replica.instance, withSamples: true, clock };
+async function answer(deps: Deps, ref: string): Promise<NodeHealth> {
+  const { store } = deps;
   try {
     const record = await findNode(store.db, ref);
-    const held = replica.nodes.find(record.id);
-    if (held === undefined) return recordToProto(record);
-    return heldToProto(held, { ...shared, health: record.health });
+    const { replicaId } = record.session;
+    if (replicaId === null || record.type !== "COMPUTE") return recordToProto(record);
+    const owner = { nodeId: record.id, replicaId, marked: record.mark !== null };
+    const [node] = await askOwners(deps, [owner], true);
+    return node ?? recordToProto(record);
   } catch (error) {
-    const held = replica.nodes.find(ref);
-    if (held === undefined || !isStoreUnavailable(error)) throw error;
-    return heldToProto(held, { ...shared, health: held.health });
+    if (!isStoreUnavailable(error)) throw error;
+    const page = { nodeIds: [ref], afterId: "", limit: 1, includeSamples: true };
+    const [node] = await askEverybody(deps, page);
+    if (node === undefined) throw error;
+    return node;
   }
 }

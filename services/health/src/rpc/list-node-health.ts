@@ -3,68 +3,61 @@ import type { MethodImpl } from "@connectrpc/connect";
 import {
   type HealthQueryService,
   ListNodeHealthResponseSchema,
+  type NodeHealth,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Health, isNodeId } from "@rollcall/domain";
+import { isNodeId } from "@rollcall/domain";
 import { isStoreUnavailable, refuse } from "@rollcall/runtime";
-import { listNodes } from "@rollcall/store";
-import { heldToProto } from "../convert.ts";
+import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
-import type { HeldNode } from "../replica/held-node.ts";
+import { askEverybody, askOwners, type HealthPage } from "../query/ask-owners.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Answer a page of the nodes that this replica holds, by id, each with its latest sample. */
+/** Answer a page of the nodes that some replica holds, by id, each with its latest sample. */
 export function listNodeHealth(
   deps: Deps,
 ): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   return async ({ nodeIds, pageSize, pageToken, includeSamples }) => {
-    const { replica, clock } = deps;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    const after = openToken(pageToken);
-    const rest = heldNodes(deps, nodeIds).filter(({ id }) => id > after);
-    const page = rest.sort((left, right) => (left.id < right.id ? -1 : 1)).slice(0, limit);
-    const healths = await effectiveHealths(deps, page);
-    const nodes = page.map((node) =>
-      heldToProto(node, {
-        health: healths.get(node.id) ?? node.health,
-        replicaId: replica.instance,
-        withSamples: includeSamples,
-        clock,
-      }),
-    );
-    const last = rest.length > limit ? page.at(-1) : undefined;
-    const nextPageToken = last === undefined ? "" : sealToken(last.id);
-    return create(ListNodeHealthResponseSchema, { nodes, nextPageToken });
+    const page = { nodeIds, afterId: openToken(pageToken), limit, includeSamples };
+    const { nodes, lastId } = await readPage(deps, page);
+    return create(ListNodeHealthResponseSchema, {
+      nodes: [...nodes],
+      nextPageToken: lastId === null ? "" : sealToken(lastId),
+    });
   };
 }
 
-function heldNodes({ replica }: Deps, ids: readonly string[]): HeldNode[] {
-  if (ids.length === 0) return [...replica.nodes.all()];
-  return [...new Set(ids)].flatMap((id) => replica.nodes.find(id) ?? []);
+interface ReadPage {
+  readonly nodes: readonly NodeHealth[];
+  /** The last id that the page stands for; null when there is nothing after it. */
+  readonly lastId: string | null;
 }
 
-/** The healths of nodes that may carry an operator's mark: only the record knows it. Without the record, what was detected counts. */
-async function effectiveHealths(
-  { store, log }: Deps,
-  nodes: readonly HeldNode[],
-): Promise<ReadonlyMap<string, Health>> {
-  const marked = nodes.filter((node) => node.maybeMarked);
-  if (marked.length === 0) return new Map();
+async function readPage(deps: Deps, page: HealthPage): Promise<ReadPage> {
+  const { limit } = page;
+  // One more than wanted tells whether there is another page.
+  const more = { ...page, limit: limit + 1 };
   try {
-    const { nodes: records } = await listNodes(store.db, {
-      filter: { ids: marked.map(({ id }) => id) },
-      orderBy: { column: "id", descending: false },
-      limit: marked.length,
-      after: null,
-    });
-    const byId = new Map(records.map((record) => [record.id, record]));
-    for (const node of marked) node.maybeMarked = byId.get(node.id)?.mark !== null;
-    return new Map(records.map(({ id, health }) => [id, health]));
+    const owners = await ownersOfPage(deps, more);
+    const nodes = await askOwners(deps, owners.slice(0, limit), page.includeSamples);
+    return { nodes, lastId: owners.length > limit ? (owners[limit - 1]?.nodeId ?? null) : null };
   } catch (err) {
     if (!isStoreUnavailable(err)) throw err;
-    log.debug({ err }, "marks cannot be read");
-    return new Map();
+    deps.log.debug({ err }, "the record is away, every replica is asked");
+    const nodes = await askEverybody(deps, more);
+    const lastId = nodes.length > limit ? (nodes[limit - 1]?.nodeId ?? null) : null;
+    return { nodes: nodes.slice(0, limit), lastId };
   }
+}
+
+async function ownersOfPage(
+  { store }: Deps,
+  { nodeIds, afterId, limit }: HealthPage,
+): Promise<readonly SessionOwner[]> {
+  if (nodeIds.length === 0) return ownersAfter(store.db, afterId, limit);
+  const chosen = nodeIds.filter((id) => isNodeId(id) && id > afterId);
+  return (await ownersOf(store.db, chosen)).slice(0, limit);
 }
 
 // A token only says after which id to go on, and every page is in the order of ids, so it needs no seal.

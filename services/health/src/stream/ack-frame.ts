@@ -1,30 +1,36 @@
 const ACK_TAG = 0x1a;
 const SEQUENCE_TAG = 0x08;
-/** Tags, a length of one byte, and a varint of five bytes at most. */
-const MAX_BYTES = 8;
+const INTERVAL_TAG = 0x10;
+/** Tags, a length of one byte, and two varints of five bytes at most. */
+const MAX_BYTES = 14;
 
 /**
- * Encode HeartbeatResponse{ack: {sequence}}, as the generated code would. Written out because there is one for every
+ * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Written out because there is one for every
  * heartbeat, and the generated encoder takes as long as all the rest of the way that a heartbeat goes.
  *
  * @param sequence a whole number from 0 to 2^32 - 1.
+ * @param nextIntervalMs the same; 0 leaves the interval as it is.
  */
-export function encodeAck(sequence: number): Buffer {
+export function encodeAck(sequence: number, nextIntervalMs = 0): Buffer {
   const frame = Buffer.allocUnsafe(MAX_BYTES);
   frame[0] = ACK_TAG;
-  // 0 is the default of the field, which is not sent.
-  if (sequence === 0) {
-    frame[1] = 0;
-    return frame.subarray(0, 2);
-  }
-  frame[2] = SEQUENCE_TAG;
-  let end = 3;
-  let rest = sequence;
+  // 0 is the default of both fields, which is not sent.
+  let end = writeField(frame, 2, SEQUENCE_TAG, sequence);
+  end = writeField(frame, end, INTERVAL_TAG, nextIntervalMs);
+  frame[1] = end - 2;
+  return frame.subarray(0, end);
+}
+
+/** Write a field at a place unless it is 0. Answers where the next one goes. */
+function writeField(frame: Buffer, at: number, tag: number, value: number): number {
+  if (value === 0) return at;
+  frame[at] = tag;
+  let end = at + 1;
+  let rest = value;
   while (rest > 0x7f) {
     frame[end++] = (rest & 0x7f) | 0x80;
     rest >>>= 7;
   }
   frame[end++] = rest;
-  frame[1] = end - 2;
-  return frame.subarray(0, end);
+  return end;
 }

@@ -20,7 +20,7 @@ import {
 } from "@rollcall/domain";
 import { describeError, mapError, refuse, toGrpcStatus } from "@rollcall/runtime";
 import { type Farewell, reconnect, stale, tooSlow } from "../replica/farewell.ts";
-import type { HeldNode, NodeStream } from "../replica/held-node.ts";
+import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { encodeAck } from "./ack-frame.ts";
 import {
@@ -31,16 +31,19 @@ import {
   type WelcomeFacts,
   welcomeFrame,
 } from "./frames.ts";
-import { toText } from "./hello-fields.ts";
+import { clockSkewMs, toText } from "./hello-fields.ts";
 import { Outgoing } from "./outgoing.ts";
-import type { HeartbeatCall, StreamHost } from "./stream-host.ts";
+import { OVERSIZED } from "./oversized.ts";
+import type { GreetedStream, HeartbeatCall, StreamHost } from "./stream-host.ts";
 
+/** The method that a Hello's proof names. */
+const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
 const NONCE_BYTES = 32;
 /** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
 const MOST_GPUS = 256;
 
 /** One heartbeat stream of an agent: from its Challenge to its end. */
-export class AgentStream implements NodeStream, QuietStream {
+export class AgentStream implements GreetedStream, QuietStream {
   readonly peer: string;
   readonly #outgoing: Outgoing;
   readonly #host: StreamHost;
@@ -73,6 +76,10 @@ export class AgentStream implements NodeStream, QuietStream {
     return this.#state.kind === "opening";
   }
 
+  get proofMethod(): string {
+    return HEARTBEAT_METHOD;
+  }
+
   /** Take the agent in. */
   welcome(node: HeldNode, facts: Omit<WelcomeFacts, "epoch">): void {
     const next = openSession(this.#state, node.epoch);
@@ -95,7 +102,17 @@ export class AgentStream implements NodeStream, QuietStream {
   }
 
   sendSettings(settings: Settings): void {
-    if (this.#state.kind === "open") this.#send(settingsFrame(settings));
+    if (this.#state.kind !== "open") return;
+    this.#send(settingsFrame(settings));
+    // Settings are whole, and so end the faster pace of a node that is watched.
+    const paceMs = this.#node === null ? 0 : this.#host.replica.watched.paceMs(this.#node);
+    if (paceMs > 0) this.sendPace(paceMs);
+  }
+
+  sendPace(intervalMs: number): void {
+    // Before the first Beat there is nothing to acknowledge: its Ack will carry the interval.
+    if (this.#node === null || this.#lastSequence === NO_SEQUENCE) return;
+    this.#send(encodeAck(this.#lastSequence, intervalMs));
   }
 
   leave(farewell: Farewell): void {
@@ -117,8 +134,10 @@ export class AgentStream implements NodeStream, QuietStream {
     }
   }
 
-  #onRequest({ frame }: HeartbeatRequest): void {
+  #onRequest(request: HeartbeatRequest): void {
+    const { frame } = request;
     try {
+      if (request === OVERSIZED) throw tooLarge();
       if (frame.case === "beat" && this.#node !== null) this.#onBeat(this.#node, frame.value);
       else this.#onFrame(frame);
     } catch (error) {
@@ -130,12 +149,17 @@ export class AgentStream implements NodeStream, QuietStream {
     }
   }
 
-  #onBeat(node: HeldNode, { sequence, usage }: Beat): void {
+  #onBeat(node: HeldNode, beat: Beat): void {
+    const { sequence, usage } = beat;
+    if (beat.agentTimeMs !== 0n) node.clockSkewMs = clockSkewMs(beat, this.#host.clock.wallMs());
     if (usage !== undefined && usage.gpus.length > MOST_GPUS) throw tooManyGpus();
     if (onBeat(sequence, this.#lastSequence)) {
       const isFirst = this.#lastSequence === NO_SEQUENCE;
       this.#lastSequence = sequence;
       if (isFirst) this.#settle();
+      if (beat.settingsGeneration !== 0) {
+        this.#host.replica.policies.acknowledge(node, beat.settingsGeneration);
+      }
       this.#host.replica.beat(node, usage, isFirst);
       this.#host.onBeat?.(node.id, sequence);
     } else {
@@ -146,8 +170,11 @@ export class AgentStream implements NodeStream, QuietStream {
 
   /** An agent that does not read its Acks gets one for all of them once it does: an Ack is for everything up to its sequence. */
   #acknowledge(node: HeldNode): void {
-    if (!this.#outgoing.isBehind) this.#outgoing.send(encodeAck(this.#lastSequence));
-    else if (this.#outgoing.isTooSlow) this.#end(tooSlow(node.id));
+    if (!this.#outgoing.isBehind) {
+      const { watched, policies } = this.#host.replica;
+      const paceMs = watched.paceMs(node) || policies.newPaceMs(node);
+      this.#outgoing.send(encodeAck(this.#lastSequence, paceMs));
+    } else if (this.#outgoing.isTooSlow) this.#end(tooSlow(node.id));
   }
 
   #onFrame(frame: HeartbeatRequest["frame"]): void {
@@ -264,6 +291,11 @@ function kindOf(frame: HeartbeatRequest["frame"]): FrameKind | null {
     case undefined:
       return null;
   }
+}
+
+function tooLarge() {
+  const message = "a frame may have 64 KiB, and what a node says about its machine 1 MiB";
+  return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: "65536" } });
 }
 
 function tooManyGpus() {

@@ -7,13 +7,7 @@ import {
   SettingsSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import {
-  type HealthPolicy,
-  type Intervals,
-  type Label,
-  type Membership,
-  thresholdsOf,
-} from "@rollcall/domain";
+import type { Intervals, Label, Membership } from "@rollcall/domain";
 import { describeError, reasonOf } from "@rollcall/runtime";
 import { labelsToProto, membershipToProto } from "@rollcall/wire";
 import type { Farewell } from "../replica/farewell.ts";
@@ -59,19 +53,34 @@ export function settingsFrame(settings: Settings): Buffer {
 }
 
 /** What an agent should keep to. */
-export function toSettings(
-  policy: HealthPolicy,
-  intervals: Intervals,
-  labels: readonly Label[],
-): Settings {
-  const { unhealthyAfterMs } = thresholdsOf(policy, intervals.heartbeatMs);
+export function toSettings(terms: {
+  readonly intervals: Intervals;
+  readonly unhealthyAfterMs: number;
+  readonly labels: readonly Label[];
+  readonly generation: number;
+}): Settings {
+  const { intervals, unhealthyAfterMs, labels, generation } = terms;
   return create(SettingsSchema, {
     heartbeatInterval: durationFromMs(intervals.heartbeatMs),
     infoInterval: durationFromMs(intervals.infoMs),
     labels: labelsToProto(labels),
     unhealthyAfter: durationFromMs(unhealthyAfterMs),
+    generation,
   });
 }
+
+/** Have the agent rotate its key within a time; null when nobody wants it to. */
+export function withRotation(settings: Settings, withinMs: number | null): Settings {
+  if (withinMs !== null) settings.rotateKeyWithin = durationFromMs(withinMs);
+  return settings;
+}
+
+/** The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds. */
+export function rotationSpreadMs(agents: number): number {
+  return Math.max(0, agents - 1) * ROTATION_GAP_MS;
+}
+
+const ROTATION_GAP_MS = 10;
 
 export function goAwayFrame({ error, action }: Farewell): Buffer {
   const { message, retryAfterMs } = describeError(error);

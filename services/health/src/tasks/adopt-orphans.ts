@@ -1,5 +1,13 @@
 import type { Logger } from "@rollcall/runtime";
-import { adoptOrphans, currentRevision, heldBy, type Store } from "@rollcall/store";
+import {
+  type AdoptedNode,
+  adoptOrphans,
+  currentRevision,
+  type HeldNode,
+  heldBy,
+  labelSetsOf,
+  type Store,
+} from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -9,6 +17,12 @@ export interface AdoptOrphansOptions {
   readonly replica: Replica;
   /** Whether a session of this node may be being opened just now. */
   readonly isOpening: (nodeId: string) => boolean;
+  /** Resolves once it is known which policy each node has. */
+  readonly policiesKnown: () => Promise<void>;
+  /** Learn where other replicas are while the record still lists them. */
+  readonly knowPeers: () => Promise<void>;
+  /** Called with nodes that were taken over, once this replica holds them. */
+  readonly onAdopted: (nodes: readonly AdoptedNode[]) => void;
 }
 
 const EVERY_MS = 2_000;
@@ -32,13 +46,16 @@ export class OrphanAdopter {
   async turn(): Promise<void> {
     const { store, replica, log } = this.#options;
     if (!replica.mayOpen) return;
+    await this.#options.policiesKnown();
+    await this.#options.knowPeers();
     // Read before: what is adopted is of this revision or later, so events above it are not skipped.
     const asOfRevision = await currentRevision(store.db);
     if (this.#isUncertain) await this.#recount(asOfRevision);
     let taken = MOST_NODES_A_BATCH;
     while (taken === MOST_NODES_A_BATCH && replica.mayOpen) {
       const nodes = await this.#adoptBatch();
-      replica.adopt(nodes, asOfRevision);
+      await this.#hold(nodes, asOfRevision);
+      this.#options.onAdopted(nodes);
       taken = nodes.length;
       const replicas = [...new Set(nodes.map((node) => node.previousReplicaId))];
       if (taken > 0) log.info({ nodes: taken, replicas }, "nodes adopted");
@@ -65,7 +82,19 @@ export class OrphanAdopter {
     });
     const settled = recorded.filter(({ nodeId }) => !isOpening(nodeId));
     if (settled.length < recorded.length) this.#isUncertain = true;
-    replica.adopt(settled, asOfRevision);
+    await this.#hold(settled, asOfRevision);
+  }
+
+  /** Labels are read after the revision: what changes them later is told by an event. */
+  async #hold(nodes: readonly HeldNode[], asOfRevision: bigint): Promise<void> {
+    const { store, replica } = this.#options;
+    const ids = nodes.map(({ nodeId }) => nodeId);
+    const labels = await labelSetsOf(store.db, ids).catch((error: unknown) => {
+      // The record says that they are held here, and here they are not.
+      this.#isUncertain = true;
+      throw error;
+    });
+    replica.adopt(nodes, asOfRevision, labels);
   }
 }
 

@@ -4,6 +4,7 @@ import {
   type Clock,
   createGrpcServer,
   createMetrics,
+  createRpcServer,
   type Logger,
   type MetricsRegistry,
   type RunningServer,
@@ -11,8 +12,15 @@ import {
   silentLogger,
   superviseTasks,
 } from "@rollcall/runtime";
-import { currentRevision, EventFeed, releaseLease, type Store, takeLease } from "@rollcall/store";
-import { ManualClock } from "@rollcall/testkit/time";
+import {
+  currentRevision,
+  EventFeed,
+  listHealthReplicas,
+  releaseLease,
+  type Store,
+  takeLease,
+} from "@rollcall/store";
+import { ManualClock, until } from "@rollcall/testkit/time";
 import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import type { HealthDeps } from "../deps.ts";
@@ -57,6 +65,7 @@ export class TestReplica {
   readonly metrics: MetricsRegistry;
   readonly #feed: EventFeed;
   readonly #server: RunningServer;
+  readonly #internal: RunningServer;
   readonly #tasks: AbortController;
   readonly #done: Promise<void>;
 
@@ -93,8 +102,28 @@ export class TestReplica {
       logCalls: false,
       closeGraceMs: 500,
     });
-    const replica = new TestReplica({ instance, app, clock, store, metrics, feed, server, log });
+    const internal = await createRpcServer({
+      host: "127.0.0.1",
+      port: 0,
+      ...app.internal,
+      authenticate: async () => null,
+      log,
+      metrics,
+      closeGraceMs: 500,
+    });
+    const servers = { server, internal };
+    const replica = new TestReplica({
+      ...servers,
+      instance,
+      app,
+      clock,
+      store,
+      metrics,
+      feed,
+      log,
+    });
     await replica.takeLease();
+    await replica.advertised();
     return replica;
   }
 
@@ -102,6 +131,7 @@ export class TestReplica {
     parts: Pick<TestReplica, "instance" | "app" | "clock" | "store" | "metrics"> & {
       readonly feed: EventFeed;
       readonly server: RunningServer;
+      readonly internal: RunningServer;
       readonly log: Logger;
     },
   ) {
@@ -112,6 +142,7 @@ export class TestReplica {
     this.metrics = parts.metrics;
     this.#feed = parts.feed;
     this.#server = parts.server;
+    this.#internal = parts.internal;
     this.#tasks = new AbortController();
     const isManual = parts.clock instanceof ManualClock;
     // With a manual clock the test itself judges, tick by tick.
@@ -123,6 +154,21 @@ export class TestReplica {
   /** Where agents connect. */
   get address(): string {
     return `127.0.0.1:${this.#server.port}`;
+  }
+
+  /** Where other replicas ask. */
+  get internalAddress(): string {
+    return `127.0.0.1:${this.#internal.port}`;
+  }
+
+  /** Say where it can be reached, and wait until the record says so. */
+  async advertised(): Promise<void> {
+    const { address: agentEndpoint, internalAddress, instance } = this;
+    this.app.advertise({ agentEndpoint, internalAddress, queryEndpoint: "" });
+    await until("the replica to be advertised", async () => {
+      const listed = await listHealthReplicas(this.store.db);
+      return listed.some((it) => it.instance === instance);
+    });
   }
 
   /** Take the lease, as the process's lease keeper would. */
@@ -155,6 +201,11 @@ export class TestReplica {
     return found === undefined ? undefined : Number(found.slice(line.length + 1));
   }
 
+  /** Stop following the log, as a replica does that is cut off from the record. */
+  async cutOff(): Promise<void> {
+    await this.#feed.close();
+  }
+
   /** End it as SIGTERM does; nothing when it has ended. */
   async close(): Promise<void> {
     if (this.#tasks.signal.aborted) return;
@@ -168,7 +219,7 @@ export class TestReplica {
     this.#tasks.abort();
     await this.#done;
     await this.#feed.close();
-    await this.#server.close();
+    await Promise.all([this.#server.close(), this.#internal.close()]);
   }
 }
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import type { Membership } from "@rollcall/domain";
+import type { LockedJoinToken } from "@rollcall/store";
 import { planRegistrations, type RegistrationFacts } from "./plan-registrations.ts";
 import { type KnownNode, nonceName, type Registration } from "./registration.ts";
 
@@ -13,6 +14,8 @@ function registration(nodeId: string, changes: Partial<Registration> = {}): Regi
     fingerprint: `key of ${nodeId}`,
     nonce: new Uint8Array([nonces >> 8, nonces & 255]),
     report: report("as ever"),
+    joinToken: null,
+    call: { actor: `node:${nodeId}`, method: "test/Register", address: "", requestId: "" },
     ...changes,
   };
 }
@@ -29,6 +32,7 @@ function known(id: string, changes: Partial<KnownNode> = {}): KnownNode {
     membership: membership("APPROVED"),
     alive: true,
     fingerprint: `key of ${id}`,
+    nextFingerprint: null,
     infoDigest: "as ever",
     ...changes,
   };
@@ -47,6 +51,10 @@ function plan(batch: readonly Registration[], facts: Partial<RegistrationFacts> 
     nodes,
     keyOwners: new Map(keyed),
     freshNonces: new Set(batch.map(({ nonce }) => nonceName(nonce))),
+    bans: [],
+    tokens: new Map(),
+    enforcement: "none",
+    cluster: "c1c1c1c1",
     manualApproval: false,
     atMs: 5,
     ...facts,
@@ -92,6 +100,20 @@ describe("planRegistrations()", () => {
     expect(planned.creations.map((it) => it.registration.report.digest)).toEqual(["second"]);
     expect(planned.events).toHaveLength(1);
     expect(planned.reports.size).toBe(0);
+  });
+
+  it("should make a next key the node's own by its first use, and refuse the one before from then on", () => {
+    const nodes = [known("a", { nextFingerprint: "next" })];
+    const batch = [
+      registration("a"),
+      registration("a", { fingerprint: "next" }),
+      registration("a", { fingerprint: "next" }),
+      registration("a"),
+    ];
+    const planned = plan(batch, { nodes });
+    expect(words(planned)).toEqual(["returned", "returned", "returned", "NODE_KEY_MISMATCH"]);
+    expect(planned.promotions).toEqual([{ nodeId: "a", fingerprint: "next" }]);
+    expect(planned.events.map(({ type }) => type)).toEqual(["node.key.rotated"]);
   });
 
   it("should refuse the second of two that want one id with different keys", () => {
@@ -148,5 +170,81 @@ describe("planRegistrations()", () => {
       "returned",
       "created",
     ]);
+  });
+});
+
+/** A token of any number of uses, unless told otherwise; its secret is its id. */
+function token(id: string, changes: Partial<LockedJoinToken> = {}): LockedJoinToken {
+  return {
+    ...{ id, number: 1n, description: "", maxUses: null, uses: 0, nodeNamePattern: "" },
+    ...{ lastUsedAtMs: null, expiresAtMs: null, isExpired: false, revocation: null },
+    ...{ labels: {}, preauthorized: false, ephemeral: false, createdAtMs: 1, createdBy: "x" },
+    hash: secretOf(id),
+    ...changes,
+  };
+}
+
+function secretOf(id: string): Uint8Array {
+  return Uint8Array.from({ length: 32 }, (_, index) => id.charCodeAt(index % id.length));
+}
+
+function given(id: string): Registration["joinToken"] {
+  return { token: { kind: "own", id }, hash: secretOf(id) };
+}
+
+describe("planRegistrations() with join tokens", () => {
+  const tokens = new Map([
+    ["one", token("one", { maxUses: 1 })],
+    ["many", token("many")],
+    ["strong", token("strong", { preauthorized: true })],
+  ]);
+
+  it("should count the uses of a batch, in its order", () => {
+    const batch = ["a", "b", "c"].map((id) => registration(id, { joinToken: given("one") }));
+    const planned = plan(batch, { tokens });
+    expect(words(planned)).toEqual(["created", "JOIN_TOKEN_USED_UP", "JOIN_TOKEN_USED_UP"]);
+    expect(planned.uses).toEqual([{ tokenId: "one", nodeId: "a", fingerprint: "key of a" }]);
+  });
+
+  it("should take the same node again in a batch for the same use", () => {
+    const ask = () => registration("a", { joinToken: given("one") });
+    const planned = plan([ask(), ask()], { tokens });
+    expect(words(planned)).toEqual(["created", "returned"]);
+    expect(planned.uses).toHaveLength(1);
+  });
+
+  it("should spend nothing on a node that is refused for another reason", () => {
+    const joinToken = given("one");
+    const batch = [
+      registration("taken", { fingerprint: "other", joinToken }),
+      registration("banned", { joinToken }),
+      registration("new", { joinToken }),
+    ];
+    const ban = { id: 1n, nodeId: "banned", fingerprint: null, reason: "", actor: "x", atMs: 1 };
+    const planned = plan(batch, { tokens, nodes: [known("taken")], bans: [ban] });
+    expect(words(planned)).toEqual(["NODE_KEY_MISMATCH", "NODE_BANNED", "created"]);
+  });
+
+  it("should refuse a banned key under any name, known or new", () => {
+    const ban = { id: 1n, nodeId: null, fingerprint: "key of a", reason: "", actor: "x", atMs: 1 };
+    const batch = [registration("a"), registration("b", { fingerprint: "key of a" })];
+    expect(words(plan(batch, { bans: [ban] }))).toEqual(["NODE_BANNED", "NODE_BANNED"]);
+    const nodes = [known("a")];
+    expect(words(plan([registration("a")], { nodes, bans: [ban] }))).toEqual(["NODE_BANNED"]);
+  });
+
+  it("should approve in its batch what this batch made wait", () => {
+    const batch = [
+      registration("a", { joinToken: given("many") }),
+      registration("a", { joinToken: given("strong") }),
+    ];
+    const planned = plan(batch, { tokens, manualApproval: true });
+    expect(words(planned)).toEqual(["created", "returned"]);
+    expect(planned.creations).toMatchObject([
+      { membership: { state: "APPROVED", reason: "JOIN_TOKEN" }, token: { id: "strong" } },
+    ]);
+    expect(planned.approvals).toEqual([]);
+    expect(planned.events.map(({ type }) => type)).toEqual(["node.registered", "node.approved"]);
+    expect(planned.uses.map(({ tokenId }) => tokenId)).toEqual(["many", "strong"]);
   });
 });

@@ -1,10 +1,14 @@
 import {
+  acceptKey,
+  bannedRefusal,
   decideMembership,
+  keyRotatedEvent,
   type Membership,
   membershipEvent,
   type NewEvent,
 } from "@rollcall/domain";
-import type { InfoReport } from "@rollcall/store";
+import type { Ban, InfoReport, JoinTokenUse, LockedJoinToken } from "@rollcall/store";
+import { type AdmissionFacts, Admissions } from "./admission.ts";
 import {
   type KnownNode,
   nonceName,
@@ -14,13 +18,15 @@ import {
 } from "./registration.ts";
 
 /** What the record says about a batch of registrations, read under the locks of its transaction. */
-export interface RegistrationFacts {
+export interface RegistrationFacts extends AdmissionFacts {
   /** The nodes of the batch that are known. */
   readonly nodes: readonly KnownNode[];
   /** The owners of the batch's keys, by fingerprint. */
   readonly keyOwners: ReadonlyMap<string, string>;
   /** The nonces of the batch that this transaction is the first to use, by name. */
   readonly freshNonces: ReadonlySet<string>;
+  /** The bans on the batch's ids and keys. */
+  readonly bans: readonly Ban[];
   /** Whether a new node waits for an operator. */
   readonly manualApproval: boolean;
   /** Wall time in milliseconds since 1970. */
@@ -31,11 +37,31 @@ export interface RegistrationFacts {
 export interface NodeCreation {
   readonly registration: Registration;
   readonly membership: Membership;
+  /** By which it was let in; null without one. */
+  readonly token: LockedJoinToken | null;
+}
+
+/** A known node that waited, and is approved by the token that it gives now. */
+export interface NodeApproval {
+  readonly registration: Registration;
+  readonly membership: Membership;
+  readonly token: LockedJoinToken;
+}
+
+/** A known node that uses the next key that it has offered: it is its key from now on. */
+export interface KeyPromotion {
+  readonly nodeId: string;
+  readonly fingerprint: string;
 }
 
 /** What a batch of registrations does to the record, and what each of them is told. */
 export interface RegistrationPlan {
   readonly creations: readonly NodeCreation[];
+  /** Of nodes that this batch does not create. */
+  readonly approvals: readonly NodeApproval[];
+  readonly promotions: readonly KeyPromotion[];
+  /** Each machine that a token lets in. */
+  readonly uses: readonly JoinTokenUse[];
   /** News of known nodes, by id. */
   readonly reports: ReadonlyMap<string, InfoReport>;
   /** The memberships' events, in the order of the batch. */
@@ -62,7 +88,11 @@ class Planner {
   readonly #nodes: Map<string, KnownNode>;
   readonly #keyOwners: Map<string, string>;
   readonly #freshNonces: Set<string>;
+  readonly #admissions: Admissions;
   readonly #creations = new Map<string, NodeCreation>();
+  readonly #approvals = new Map<string, NodeApproval>();
+  readonly #promotions: KeyPromotion[] = [];
+  readonly #uses: JoinTokenUse[] = [];
   readonly #reports = new Map<string, InfoReport>();
   readonly #events: NewEvent[] = [];
 
@@ -71,11 +101,15 @@ class Planner {
     this.#nodes = new Map(facts.nodes.map((node) => [node.id, node]));
     this.#keyOwners = new Map(facts.keyOwners);
     this.#freshNonces = new Set(facts.freshNonces);
+    this.#admissions = new Admissions(facts);
   }
 
   outcome(): Omit<RegistrationPlan, "results"> {
     return {
       creations: [...this.#creations.values()],
+      approvals: [...this.#approvals.values()],
+      promotions: this.#promotions,
+      uses: this.#uses,
       reports: this.#reports,
       events: this.#events,
     };
@@ -83,19 +117,38 @@ class Planner {
 
   decide(registration: Registration): RegistrationResult {
     const { nodeId } = registration;
-    const refusal = this.#checkProof(registration) ?? this.#checkKey(registration);
+    const refusal =
+      this.#checkProof(registration) ??
+      this.#checkKey(registration) ??
+      this.#checkBans(registration);
     if (refusal !== null) return { ok: false, nodeId, refusal };
+    const known = this.#nodes.get(nodeId) ?? null;
+    const given = registration.joinToken;
+    const admission = this.#admissions.judge({
+      ...{ nodeId, given },
+      membership: known?.membership.state ?? null,
+    });
+    if (!admission.ok) return { ok: false, nodeId, refusal: admission.refusal };
+    const { token } = admission;
+    const { manualApproval, atMs } = this.#facts;
+    const preauthorizedBy = token?.preauthorized ? token.id : null;
     const decision = decideMembership(
-      this.#nodes.get(nodeId) ?? null,
+      known,
       nodeId,
-      { kind: "register", manualApproval: this.#facts.manualApproval },
-      { actor: "system", message: "", atMs: this.#facts.atMs },
+      { kind: "register", manualApproval, preauthorizedBy },
+      { actor: "system", message: "", atMs },
     );
     if (!decision.ok) return { ok: false, nodeId, refusal: decision.refusal };
-    const created = decision.outcome === "REGISTERED";
-    if (created && decision.next !== null) this.#create(registration, decision.next);
+    this.#promote(registration);
+    const { next, outcome, message } = decision;
+    const created = outcome === "REGISTERED";
+    if (next !== null && created) this.#create(registration, next, token);
     else this.#return(registration);
-    return { ok: true, nodeId, created, message: decision.message };
+    if (next !== null && known !== null && outcome === "APPROVED" && token !== null) {
+      this.#approve(registration, known, { membership: next, token });
+    }
+    if (token !== null) this.#use(registration, token);
+    return { ok: true, nodeId, created, message };
   }
 
   #checkProof({ nonce }: Registration): RegistrationRefusal | null {
@@ -108,14 +161,23 @@ class Planner {
     // Whatever the key: that an orchestrator has the name is what its operator needs to hear.
     if (known?.type === "ORCHESTRATOR") return null;
     // Before the membership is looked at: why a node was rejected is told to that node alone.
-    if (known !== undefined && known.fingerprint !== fingerprint) return keyMismatch(nodeId);
+    if (known !== undefined && !isKeyOf(known, fingerprint)) return keyMismatch(nodeId);
     const owner = this.#keyOwners.get(fingerprint);
     return owner === undefined || owner === nodeId ? null : keyInUse(nodeId, owner);
   }
 
-  #create(registration: Registration, membership: Membership): void {
+  #checkBans({ nodeId, fingerprint }: Registration): RegistrationRefusal | null {
+    const ban = this.#facts.bans.find(
+      (it) => it.nodeId === nodeId || it.fingerprint === fingerprint,
+    );
+    // An orchestrator's name is refused for what it is.
+    if (ban === undefined || this.#nodes.get(nodeId)?.type === "ORCHESTRATOR") return null;
+    return bannedRefusal(nodeId, ban.reason);
+  }
+
+  #create(registration: Registration, membership: Membership, token: LockedJoinToken | null): void {
     const { nodeId: id, fingerprint, report } = registration;
-    this.#creations.set(id, { registration, membership });
+    this.#creations.set(id, { registration, membership, token });
     this.#keyOwners.set(fingerprint, id);
     this.#nodes.set(id, {
       id,
@@ -123,6 +185,7 @@ class Planner {
       membership,
       alive: false,
       fingerprint,
+      nextFingerprint: null,
       infoDigest: report.digest,
     });
     this.#events.push(
@@ -133,8 +196,47 @@ class Planner {
         after: membership,
         actor: `node:${id}`,
         message: "",
+        joinToken: token?.id ?? null,
       }),
     );
+  }
+
+  #approve(
+    registration: Registration,
+    known: KnownNode,
+    { membership, token }: Pick<NodeApproval, "membership" | "token">,
+  ): void {
+    const { nodeId: id } = registration;
+    this.#nodes.set(id, { ...known, membership });
+    const creation = this.#creations.get(id);
+    if (creation !== undefined) this.#creations.set(id, { ...creation, membership, token });
+    else this.#approvals.set(id, { registration, membership, token });
+    this.#events.push(
+      membershipEvent({
+        type: "node.approved",
+        subject: id,
+        before: known.membership,
+        after: membership,
+        actor: membership.actor,
+        message: "",
+        joinToken: token.id,
+      }),
+    );
+  }
+
+  /** The first use of a next key makes it the node's key. */
+  #promote({ nodeId, fingerprint }: Registration): void {
+    const known = this.#nodes.get(nodeId);
+    if (known === undefined || known.nextFingerprint !== fingerprint) return;
+    const before = known.fingerprint ?? "";
+    this.#nodes.set(nodeId, { ...known, fingerprint, nextFingerprint: null });
+    this.#promotions.push({ nodeId, fingerprint });
+    this.#events.push(keyRotatedEvent({ subject: nodeId, before, after: fingerprint }));
+  }
+
+  #use({ nodeId, fingerprint }: Registration, token: LockedJoinToken): void {
+    this.#admissions.use(token);
+    this.#uses.push({ tokenId: token.id, nodeId, fingerprint });
   }
 
   #return(registration: Registration): void {
@@ -145,6 +247,13 @@ class Planner {
     else if (this.#nodes.get(nodeId)?.infoDigest === report.digest) this.#reports.delete(nodeId);
     else this.#reports.set(nodeId, report);
   }
+}
+
+function isKeyOf(
+  { fingerprint: current, nextFingerprint: next }: KnownNode,
+  used: string,
+): boolean {
+  return current !== null && acceptKey({ current, next }, used).accepted;
 }
 
 const NONCE_USED: RegistrationRefusal = {

@@ -41,6 +41,8 @@ function registration(nodeId: string, changes: Partial<Registration> = {}): Regi
     fingerprint: `SHA256:${keys}`,
     nonce: Uint8Array.from(publicKey),
     report: { info: { hostname: nodeId }, digest: "d", summary, agentLabels: {} },
+    joinToken: null,
+    call: { actor: `node:${nodeId}`, method: "test/Register", address: "", requestId: "" },
     ...changes,
   };
 }
@@ -99,7 +101,14 @@ describe("registerBatch()", () => {
     ]);
     await registerBatch(depsOf(store), [registration("w3", { report })]);
     const [w1, w2, w3] = await Promise.all(["w1", "w2", "w3"].map((id) => getNode(store.db, id)));
-    const unlike = { id: "", keyFingerprint: "", etag: "", createdAtMs: 0, updatedAtMs: 0 };
+    const unlike = {
+      id: "",
+      keyFingerprint: "",
+      keySinceMs: 0,
+      etag: "",
+      createdAtMs: 0,
+      updatedAtMs: 0,
+    };
     const alike = (node: typeof w1) =>
       JSON.stringify({ ...node, ...unlike }).replaceAll(/"sinceMs":\d+/g, "");
     expect(alike(w2)).toBe(alike(w1));

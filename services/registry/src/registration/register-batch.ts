@@ -1,21 +1,34 @@
-import { type NewEvent, nodeInfoEvents } from "@rollcall/domain";
+import { clusterShortId, labelsEvent, type NewEvent, nodeInfoEvents } from "@rollcall/domain";
 import { isStoreUnavailable, refusalError, refuse } from "@rollcall/runtime";
 import {
+  AUDIT_OK,
   type Change,
+  findBans,
   getNodes,
+  holdOffBans,
   insertComputeNodes,
+  type LockedJoinToken,
   listHealthReplicas,
+  lockJoinTokens,
   lockNodes,
+  type NewAuditEntry,
   type NewComputeNode,
+  type NodeJoining,
   type NodeRecord,
   ownersOfKeys,
+  promoteKey,
   RecordMovedError,
+  replaceLabels,
   saveInfo,
+  saveJoining,
+  saveJoinTokenUses,
+  saveMembership,
   type Tx,
   useChallenges,
 } from "@rollcall/store";
 import type { RegistryDeps } from "../deps.ts";
 import {
+  type NodeApproval,
   type NodeCreation,
   planRegistrations,
   type RegistrationPlan,
@@ -85,29 +98,81 @@ async function registerWithRetries(
 
 async function registerInTransaction(
   tx: Tx,
-  { config, clock }: RegistryDeps,
+  { config, clock, store }: RegistryDeps,
   batch: readonly Registration[],
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
+  // Before any row is locked: whoever places a ban locks rows after it.
+  await holdOffBans(tx);
+  const tokens = await lockJoinTokens(tx, givenTokens(batch));
   const known = await lockNodes(tx, distinct(batch, "nodeId"));
   const plan = planRegistrations(batch, {
     nodes: known.map(toKnownNode),
     keyOwners: await ownersOfKeys(tx, distinct(batch, "fingerprint")),
+    bans: await findBans(tx, {
+      nodeIds: distinct(batch, "nodeId"),
+      fingerprints: distinct(batch, "fingerprint"),
+    }),
     freshNonces: new Set(freshNonces.map(nonceName)),
+    tokens,
+    enforcement: config["Orchestrator.NodeManager.JoinTokens"],
+    cluster: clusterShortId(store.clusterId()),
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     atMs: clock.wallMs(),
   });
-  await insertComputeNodes(tx, plan.creations.map(toNewNode));
+  const isWarned = config["Orchestrator.NodeManager.JoinTokens"] === "warn";
+  await insertComputeNodes(
+    tx,
+    plan.creations.map((creation) => toNewNode(creation, isWarned)),
+  );
+  await saveJoinTokenUses(tx, plan.uses);
+  const promoted = plan.promotions.toSorted(byNodeId);
+  for (const { nodeId, fingerprint } of promoted) await promoteKey(tx, nodeId, fingerprint);
   const knownById = new Map(known.map((node) => [node.id, node]));
+  const labelEvents = await saveApprovals(tx, plan, knownById);
   const reports = await saveReports(tx, plan, knownById);
-  const written = [...reports.ids, ...plan.creations.map((it) => it.registration.nodeId)];
+  const joined = [...plan.creations, ...plan.approvals].map((it) => it.registration.nodeId);
+  const rotated = promoted.map(({ nodeId }) => nodeId);
+  const written = [...new Set([...reports.ids, ...joined, ...rotated])];
   const nodes = new Map(knownById);
   for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
   const endpoints = (await listHealthReplicas(tx)).map((replica) => replica.agentEndpoint);
   return {
     result: plan.results.map((result) => toAnswer(result, nodes, endpoints)),
-    events: [...plan.events, ...reports.events],
+    events: [...plan.events, ...labelEvents, ...reports.events],
+    audit: [...plan.creations, ...plan.approvals].map(toAuditEntry),
   };
+}
+
+/** Save the approvals of known nodes, in order of id; what they change about labels. The nodes as they are then take the place of the old. */
+async function saveApprovals(
+  tx: Tx,
+  { approvals }: RegistrationPlan,
+  known: Map<string, NodeRecord>,
+): Promise<readonly NewEvent[]> {
+  const events: NewEvent[] = [];
+  for (const { registration, membership, token } of approvals.toSorted((left, right) =>
+    byNodeId(left.registration, right.registration),
+  )) {
+    const { nodeId } = registration;
+    await saveMembership(tx, nodeId, membership);
+    await saveJoining(tx, nodeId, joiningBy(token));
+    const labels = Object.entries(token.labels).map(
+      ([key, value]) => ({ key, value, tier: "token" }) as const,
+    );
+    await replaceLabels(tx, nodeId, "token", labels);
+    const [after] = await getNodes(tx, [nodeId]);
+    const before = known.get(nodeId);
+    if (before === undefined || after === undefined) continue;
+    known.set(nodeId, after);
+    const event = labelsEvent({
+      ...{ subject: nodeId, actor: membership.actor, reason: membership.reason, message: "" },
+      before: before.labels,
+      after: after.labels,
+    });
+    if (event !== null) events.push(event);
+  }
+  return events;
 }
 
 /** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */
@@ -134,9 +199,45 @@ function distinct<K extends keyof Registration>(
   return [...new Set(batch.map((registration) => registration[field]))];
 }
 
-function toNewNode({ registration, membership }: NodeCreation): NewComputeNode {
+function toAuditEntry({
+  registration: { call, nodeId },
+  token,
+}: NodeCreation | NodeApproval): NewAuditEntry {
+  const reason = token === null ? "" : `join token ${token.id}`;
+  return { ...call, target: nodeId, reason, outcome: AUDIT_OK };
+}
+
+/** The ids of tokens that are said to be of this cluster. */
+function givenTokens(batch: readonly Registration[]): readonly string[] {
+  const ids = batch.flatMap(({ joinToken }) =>
+    joinToken?.token.kind === "own" ? [joinToken.token.id] : [],
+  );
+  return [...new Set(ids)];
+}
+
+function toNewNode(
+  { registration, membership, token }: NodeCreation,
+  isWarned: boolean,
+): NewComputeNode {
   const { nodeId, publicKey, fingerprint, report } = registration;
-  return { key: { nodeId, publicKey, fingerprint }, membership, report };
+  return {
+    key: { nodeId, publicKey, fingerprint },
+    membership,
+    report,
+    joining:
+      token === null
+        ? { tokenId: null, ephemeral: false, withoutToken: isWarned }
+        : joiningBy(token),
+    tokenLabels: token?.labels ?? {},
+  };
+}
+
+function joiningBy({ id, ephemeral }: LockedJoinToken): NodeJoining {
+  return { tokenId: id, ephemeral, withoutToken: false };
+}
+
+function byNodeId(left: { readonly nodeId: string }, right: { readonly nodeId: string }): number {
+  return left.nodeId < right.nodeId ? -1 : 1;
 }
 
 function toKnownNode(node: NodeRecord): KnownNode {
@@ -146,6 +247,7 @@ function toKnownNode(node: NodeRecord): KnownNode {
     membership: node.membership,
     alive: node.connection.state === "CONNECTED",
     fingerprint: node.keyFingerprint,
+    nextFingerprint: node.nextKeyFingerprint,
     infoDigest: node.infoDigest,
   };
 }

@@ -1,4 +1,12 @@
-import { Batcher, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/runtime";
+import {
+  Batcher,
+  counter,
+  gauge,
+  histogram,
+  type MetricsRegistry,
+  onScrape,
+  reasonOf,
+} from "@rollcall/runtime";
 import type { RegistryDeps } from "../deps.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
@@ -23,10 +31,13 @@ export function createRegistrar(deps: RegistryDeps): Registrar {
     help: "Registrations that shared one transaction.",
     buckets: [1, 2, 5, 10, 20, 50, 100, MOST_IN_ONE_BATCH],
   });
+  const account = accountFor(deps);
   const batcher = new Batcher<Registration, RegistrationAnswer>({
-    run: (batch) => {
+    run: async (batch) => {
       sizes.observe(batch.length);
-      return registerBatch(deps, batch);
+      const answers = await registerBatch(deps, batch);
+      for (const answer of answers) account(answer);
+      return answers;
     },
     maxItems: MOST_IN_ONE_BATCH,
     maxWaitMs: WAIT_FOR_COMPANY_MS,
@@ -37,6 +48,28 @@ export function createRegistrar(deps: RegistryDeps): Registrar {
   return {
     register: (registration) => batcher.submit(registration),
     close: () => batcher.close(),
+  };
+}
+
+/** Count what has to do with join tokens, and name the nodes that joined without one where that is warned of. */
+function accountFor({ metrics, log }: RegistryDeps): (answer: RegistrationAnswer) => void {
+  const unasked = counter(metrics, {
+    name: "rollcall_joined_without_token_total",
+    help: "Nodes that joined without a join token while Orchestrator.NodeManager.JoinTokens was warn.",
+  });
+  const refusals = counter(metrics, {
+    name: "rollcall_join_token_refusals_total",
+    help: "Registrations refused because of their join token, by reason.",
+    labelNames: ["reason"],
+  });
+  return (answer) => {
+    if (!answer.ok) {
+      const reason = reasonOf(answer.error);
+      if (reason?.startsWith("JOIN_TOKEN_")) refusals.inc({ reason });
+    } else if (answer.created && answer.node.joining.withoutToken) {
+      unasked.inc();
+      log.warn({ node_id: answer.node.id }, "node joined without a join token");
+    }
   };
 }
 

@@ -1,5 +1,13 @@
-import type { Membership, NodeType, Refusal, RefusalReason } from "@rollcall/domain";
+import type {
+  JoinTokenRefusal,
+  Membership,
+  NodeType,
+  Refusal,
+  RefusalReason,
+} from "@rollcall/domain";
+import type { AuditedCall } from "@rollcall/runtime";
 import type { InfoReport } from "@rollcall/store";
+import type { GivenToken } from "./admission.ts";
 
 /** A node that asks to join, its proof verified against the key that it gives. The rest is the record's to decide. */
 export interface Registration {
@@ -10,6 +18,10 @@ export interface Registration {
   /** What was signed. It may be used once. */
   readonly nonce: Uint8Array;
   readonly report: InfoReport;
+  /** Null for one without. */
+  readonly joinToken: GivenToken | null;
+  /** The call by which it asks, for the audit log. */
+  readonly call: AuditedCall;
 }
 
 /** A node of the record as far as a registration is concerned. */
@@ -21,13 +33,15 @@ export interface KnownNode {
   readonly alive: boolean;
   /** Null for an orchestrator, which has no key. */
   readonly fingerprint: string | null;
+  /** The key that it has offered and not used yet; null when there is none. */
+  readonly nextFingerprint: string | null;
   readonly infoDigest: string | null;
 }
 
 /** Why a registration is refused. */
-export type RegistrationRefusal = Refusal<
-  RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE"
->;
+export type RegistrationRefusal =
+  | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE">
+  | JoinTokenRefusal;
 
 /** What comes of one registration of a batch. */
 export type RegistrationResult =

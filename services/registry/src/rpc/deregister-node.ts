@@ -5,8 +5,8 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
-import { checkTexts, refusalError } from "@rollcall/runtime";
-import { removeNode } from "@rollcall/store";
+import { auditedCall, checkTexts, refusalError } from "@rollcall/runtime";
+import { AUDIT_OK, removeNode } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
 
@@ -14,14 +14,15 @@ import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts"
 export function deregisterNode(
   deps: Deps,
 ): MethodImpl<typeof RegistryService.method.deregisterNode> {
-  return async ({ nodeId, proof: givenProof, reason: message }) => {
+  return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
     checkNodeId(nodeId);
     checkTexts({ reason: message });
     checkNonce(deps, proof.nonce);
     const method = RegistryService.method.deregisterNode;
     await deps.store.change(async (tx) => {
-      const node = await lockCaller(tx, deps, { method, nodeId, proof });
+      const caller = await lockCaller(tx, deps, { method, nodeId, proof });
+      const node = caller?.node ?? null;
       const actor = `node:${nodeId}`;
       const by = { actor, message, atMs: deps.clock.wallMs() };
       const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
@@ -37,7 +38,9 @@ export function deregisterNode(
         actor,
         message,
       });
-      return { result: null, events: [event] };
+      const call = { ...auditedCall(context, method), actor };
+      const audit = [{ ...call, target: nodeId, reason: message, outcome: AUDIT_OK }];
+      return { result: null, events: [...(caller?.events ?? []), event], audit };
     });
     return create(DeregisterNodeResponseSchema);
   };

@@ -3,22 +3,32 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   GetControlPlaneStatusResponseSchema,
+  JoinTokenEnforcement,
   type RegistryService,
   UpkeepOutcome,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { compactedRevision, listUpkeepRuns, readRelay, type UpkeepRun } from "@rollcall/store";
+import {
+  compactedRevision,
+  joinedWithoutToken,
+  listUpkeepRuns,
+  readRelay,
+  type UpkeepRun,
+} from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 
 /** Tell how the log, its relay and upkeep fare. */
 export function getControlPlaneStatus({
   store,
   outward,
+  config,
+  warnings = [],
 }: Deps): MethodImpl<typeof RegistryService.method.getControlPlaneStatus> {
   return async () => {
-    const [relay, compacted, runs] = await Promise.all([
+    const [relay, compacted, runs, without] = await Promise.all([
       readRelay(store.db),
       compactedRevision(store.db),
       listUpkeepRuns(store.db),
+      joinedWithoutToken(store.db, MOST_NAMED),
     ]);
     return create(GetControlPlaneStatusResponseSchema, {
       clusterId: store.clusterId(),
@@ -31,9 +41,24 @@ export function getControlPlaneStatus({
         saveTime: timestampFromMs(relay.savedAtMs),
       },
       upkeep: runs.map(toProto),
+      joining: {
+        manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
+        enforcement: ENFORCEMENTS[config["Orchestrator.NodeManager.JoinTokens"]],
+        joinedWithoutToken: without.count,
+        joinedWithoutTokenIds: [...without.ids],
+        warnings: [...warnings],
+      },
     });
   };
 }
+
+const MOST_NAMED = 20;
+
+const ENFORCEMENTS = {
+  none: JoinTokenEnforcement.NONE,
+  warn: JoinTokenEnforcement.WARN,
+  strict: JoinTokenEnforcement.STRICT,
+} as const;
 
 function toProto({ name, instance, startedAtMs, endedAtMs, outcome, rows, ...run }: UpkeepRun) {
   return {

@@ -5,18 +5,33 @@ import {
   RegisterNodeResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { keyFingerprint, PUBLIC_KEY_BYTES, refuse } from "@rollcall/runtime";
+import { parseJoinToken } from "@rollcall/domain";
+import { auditedCall, keyFingerprint } from "@rollcall/runtime";
+import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";
-import { checkNodeId, checkNonce, checkSignature, required } from "../node-proof.ts";
+import {
+  checkNodeId,
+  checkNonce,
+  checkPublicKey,
+  checkSignature,
+  required,
+} from "../node-proof.ts";
+import type { GivenToken } from "../registration/admission.ts";
 import type { Registration } from "../registration/registration.ts";
 
 /** Let a node join, or return. What costs no look at the record is checked here; the rest is decided in batches. */
 export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.method.registerNode> {
-  return async (request) => {
-    const registration = parseRegistration(deps, request);
-    const answer = await deps.registrar.register(registration);
+  return async (request, context) => {
+    const { nodeId } = request;
+    const { method } = RegistryService;
+    const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
+    const registration = { ...parseRegistration(deps, request), call };
+    const token = registration.joinToken?.hash ?? null;
+    const answer = await deps.gate.pass(token && Buffer.from(token).toString("base64"), () =>
+      deps.registrar.register(registration),
+    );
     if (!answer.ok) throw answer.error;
     return create(RegisterNodeResponseSchema, {
       node: nodeToProto(answer.node),
@@ -28,10 +43,10 @@ export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.meth
   };
 }
 
-function parseRegistration(deps: Deps, request: RegisterNodeRequest): Registration {
+function parseRegistration(deps: Deps, request: RegisterNodeRequest): Omit<Registration, "call"> {
   const { nodeId, publicKey } = request;
   checkNodeId(nodeId);
-  checkPublicKey(nodeId, publicKey);
+  checkPublicKey(nodeId, publicKey, "public_key");
   const report = parseInfo(required(request.info, "info"));
   const proof = required(request.proof, "proof");
   checkNonce(deps, proof.nonce);
@@ -43,14 +58,12 @@ function parseRegistration(deps: Deps, request: RegisterNodeRequest): Registrati
     fingerprint: keyFingerprint(publicKey),
     nonce: proof.nonce,
     report,
+    joinToken: readToken(deps.store.clusterId(), request.joinToken),
   };
 }
 
-function checkPublicKey(node: string, publicKey: Uint8Array): void {
-  if (publicKey.length === PUBLIC_KEY_BYTES) return;
-  const description = `a public key is a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, not ${publicKey.length}`;
-  throw refuse("INVALID_PUBLIC_KEY", `node ${node}: ${description}`, {
-    metadata: { node, bytes: String(publicKey.length) },
-    violations: [{ field: "public_key", description }],
-  });
+/** What a token says is for the record to judge, and for known nodes it does not matter. */
+function readToken(clusterId: string, text: string): GivenToken | null {
+  if (text === "") return null;
+  return { token: parseJoinToken(text, clusterId), hash: joinTokenHash(text) };
 }

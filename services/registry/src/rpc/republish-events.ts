@@ -6,8 +6,9 @@ import {
   type RepublishEventsResponse,
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { actorOf, callerOf, checkTexts } from "@rollcall/runtime";
+import { auditedCall, checkTexts } from "@rollcall/runtime";
 import {
+  AUDIT_OK,
   compactedRevision,
   firstAnswer,
   type RequestKey,
@@ -18,6 +19,8 @@ import {
 import type { Deps } from "../deps.ts";
 import { revisionCompacted } from "../watch/watch-errors.ts";
 
+/** What the call is about, in the audit log. */
+const RELAY = "event relay";
 const MAX_REVISION = 2n ** 63n - 1n;
 
 /** Set the relay's cursor back; the registry that relays notices it. */
@@ -27,16 +30,20 @@ export function republishEvents({
 }: Pick<Deps, "store" | "log">): MethodImpl<typeof EventService.method.republishEvents> {
   return async (request, context) => {
     checkTexts({ request_id: request.requestId });
-    const actor = actorOf(callerOf(context));
+    const call = auditedCall(context, EventService.method.republishEvents);
+    const { actor } = call;
     const key = requestKeyOf(request, actor);
-    const answer = await store.transaction(async (tx) => {
+    const { result: answer } = await store.change(async (tx) => {
       const first = key === null ? null : await firstAnswer(tx, key);
-      if (first !== null) return fromBinary(RepublishEventsResponseSchema, first);
+      if (first !== null) {
+        return { result: fromBinary(RepublishEventsResponseSchema, first), events: [] };
+      }
       const rewound = await rewind(tx, request.fromRevision);
       if (key !== null) {
         await saveAnswer(tx, key, toBinary(RepublishEventsResponseSchema, rewound));
       }
-      return rewound;
+      const audit = [{ ...call, target: RELAY, reason: "", outcome: AUDIT_OK }];
+      return { result: rewound, events: [], audit };
     });
     const { fromRevision: from, throughRevision: through } = answer;
     if (from <= through) {

@@ -10,6 +10,7 @@ import {
 import { listUpkeepRuns, readEvents, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";
+import { makeToken } from "../testing/join-tokens.ts";
 import { makeHistory } from "../testing/make-history.ts";
 import { type Chore, registryChores, upkeep } from "./upkeep.ts";
 
@@ -31,6 +32,14 @@ afterEach(async () => {
   await Promise.all(endings.map((end) => end()));
   await database.drop();
 });
+
+/** Columns of a token that is not good any more. */
+interface TokenEnd {
+  readonly expires_at?: Date;
+  readonly revoked_at?: Date;
+  readonly revoked_by?: string;
+  readonly revoke_reason?: string;
+}
 
 function start(instance: string, chores: readonly Chore[]) {
   const ending = new AbortController();
@@ -101,8 +110,14 @@ describe("upkeep()", () => {
 
 describe("registryChores()", () => {
   const ago = (ms: number) => new Date(Date.now() - ms);
+  /** A token that would never end, but for this; its id. */
+  const endedToken = async (end: TokenEnd): Promise<string> => {
+    const { id } = await makeToken(store, { ttlMs: null });
+    await store.db.updateTable("join_tokens").set(end).where("id", "=", id).execute();
+    return id;
+  };
 
-  it("should forget events after 72 hours, nonces and request ids after a day and tombstones after 30, and no sooner", async () => {
+  it("should forget events after 72 hours, nonces and request ids after a day, tombstones and ended join tokens after 30, and no sooner", async () => {
     const { db } = store;
     const ages = (days: number) => [ago(days * DAY_MS + HOUR_MS), ago(days * DAY_MS - HOUR_MS)];
     const challenges = ages(1).map((used_at) => ({ nonce: randomBytes(40), used_at }));
@@ -125,6 +140,13 @@ describe("registryChores()", () => {
       last_state: "{}",
     }));
     await db.insertInto("node_tombstones").values(tombstones).execute();
+    const ended = await Promise.all(
+      ages(30).flatMap((at) => [
+        endedToken({ expires_at: at }),
+        endedToken({ revoked_at: at, revoked_by: "token:x", revoke_reason: "" }),
+      ]),
+    );
+    const lasting = await makeToken(store, { ttlMs: null });
     await makeHistory(store, 4);
     const { events } = await readEvents(db, { after: 0n, limit: 10 });
     const [old, kept] = ages(3);
@@ -134,17 +156,18 @@ describe("registryChores()", () => {
 
     const { signal } = new AbortController();
     const rows = await Promise.all(
-      registryChores(store, DEFAULT_CONFIG).map(async (chore) => [
-        chore.name,
-        await chore.run(signal),
-      ]),
+      registryChores({
+        ...{ store, clock: systemClock, log: silentLogger, config: DEFAULT_CONFIG },
+      }).map(async (chore) => [chore.name, await chore.run(signal)]),
     );
 
     expect(Object.fromEntries(rows)).toEqual({
       "compact-events": 2,
       "prune-tombstones": 1,
+      "prune-join-tokens": 2,
       "prune-request-ids": 1,
       "prune-challenges": 1,
+      "collect-nodes": 0,
     });
     expect(await db.selectFrom("used_challenges").select("nonce").execute()).toEqual([
       { nonce: challenges[1]?.nonce },
@@ -155,6 +178,8 @@ describe("registryChores()", () => {
     expect(await db.selectFrom("node_tombstones").select("node_id").execute()).toEqual([
       { node_id: "n1" },
     ]);
+    const tokens = await db.selectFrom("join_tokens").select("id").execute();
+    expect(tokens.map(({ id }) => id).sort()).toEqual([...ended.slice(2), lasting.id].sort());
     expect((await readEvents(db, { after: 0n, limit: 10 })).events).toHaveLength(2);
   });
 });

@@ -7,13 +7,14 @@ import {
   leasedTask,
   listUpkeepRuns,
   pruneChallenges,
+  pruneJoinTokens,
   pruneRequestIds,
   pruneTombstones,
   type Store,
 } from "@rollcall/store";
 import { type Logger as CronLogger, createTask, type ScheduledTask } from "node-cron";
-import type { RegistryConfig } from "../config.ts";
 import type { RegistryDeps } from "../deps.ts";
+import { collectNodes } from "./collect-nodes.ts";
 
 /** One kind of upkeep. */
 export interface Chore {
@@ -41,10 +42,14 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const CHALLENGES_KEPT_MS = DAY_MS;
 const REQUEST_IDS_KEPT_MS = DAY_MS;
 const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
+const ENDED_JOIN_TOKENS_KEPT_MS = 30 * DAY_MS;
 const EVERY_TEN_MINUTES = "*/10 * * * *";
 
-/** What there is to be done, the oldest first of all: events beyond their time, tombstones, request ids, used nonces. */
-export function registryChores(store: Store, config: RegistryConfig): readonly Chore[] {
+/** What there is to be done, the oldest first of all: events beyond their time, tombstones, request ids, used nonces; and nodes that are gone. */
+export function registryChores(
+  deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
+): readonly Chore[] {
+  const { store, config } = deps;
   const { db } = store;
   const often = { schedule: EVERY_TEN_MINUTES, overdueAfterMs: 10 * MINUTE_MS };
   const hourly = { schedule: "7 * * * *", overdueAfterMs: 60 * MINUTE_MS };
@@ -55,8 +60,14 @@ export function registryChores(store: Store, config: RegistryConfig): readonly C
       run: (signal) => compactEvents(store, config["Events.Retention"], { signal }),
     },
     { name: "prune-tombstones", ...hourly, run: () => pruneTombstones(db, TOMBSTONES_KEPT_MS) },
+    {
+      name: "prune-join-tokens",
+      ...hourly,
+      run: () => pruneJoinTokens(db, ENDED_JOIN_TOKENS_KEPT_MS),
+    },
     { name: "prune-request-ids", ...often, run: () => pruneRequestIds(db, REQUEST_IDS_KEPT_MS) },
     { name: "prune-challenges", ...often, run: () => pruneChallenges(db, CHALLENGES_KEPT_MS) },
+    collectNodes(deps),
   ];
 }
 

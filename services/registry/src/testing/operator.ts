@@ -1,6 +1,7 @@
 import type { HealthState } from "@rollcall/domain";
 import { decideMembership, type MembershipCommand, membershipEvent } from "@rollcall/domain";
 import {
+  keyOf,
   lockNode,
   openSessions,
   removeNode,
@@ -44,10 +45,14 @@ export async function observe(
 ): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
+  const keys = await keyOf(store.db, ids);
   const { result: sessions } = await store.change((tx) =>
     openSessions(
       tx,
-      ids.map((nodeId) => ({ nodeId, ...origin })),
+      ids.map((nodeId) => {
+        const keyFingerprint = keys.get(nodeId)?.fingerprint ?? "";
+        return { nodeId, ...origin, keyFingerprint };
+      }),
     ),
   );
   const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };

@@ -9,6 +9,7 @@ import {
   createMetrics,
   createRpcServer,
   type Logger,
+  type MetricsRegistry,
   silentLogger,
   systemClock,
 } from "@rollcall/runtime";
@@ -44,6 +45,7 @@ export interface Rig {
   readonly token: string;
   readonly registry: Client<typeof RegistryService>;
   readonly events: Client<typeof EventService>;
+  readonly metrics: MetricsRegistry;
   /** A further client; without a token unless one is given. */
   client<S extends DescService>(service: S, token?: string): Client<S>;
   /** End the server alone, as a process that ends does; clients stay. */
@@ -94,6 +96,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
     token,
     registry: client(RegistryService, token),
     events: client(EventService, token),
+    metrics,
     client,
     shutDown,
     close: async () => {

@@ -38,6 +38,8 @@ export async function seed(
     fingerprint: keyFingerprint(node.keyPair.publicKey),
     nonce: createChallenge(store.clusterSecret(), systemClock.wallMs()),
     report: nodeInfoToRecord(create(NodeInfoSchema, infoOf(node, index))),
+    joinToken: null,
+    call: { actor: `node:${node.id}`, method: "test/Seed", address: "", requestId: "" },
   }));
   const answers = await registerBatch(deps, batch);
   const refused = answers.find(({ ok }) => !ok);

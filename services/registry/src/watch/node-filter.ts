@@ -41,11 +41,17 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
     case "node.deregistered":
       return true;
     case "node.registered":
+    case "node.key.rotation.required":
+    case "node.key.rotated":
+    case "node.identity.duplicated":
+    case "node.identity.cleared":
     case "node.info.changed":
     case "node.scheduling.changed":
       return false;
     case "node.approved":
     case "node.rejected":
+    case "node.banned":
+    case "node.unbanned":
       return memberships?.has(wordOf(event.before, "membership")) ?? false;
     case "node.connection.changed":
       return statuses?.has(wordOf(event.before, "connection")) ?? false;
@@ -53,6 +59,13 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
       return statuses?.has(wordOf(event.before, "health")) ?? false;
     case "node.labels.changed":
       return isAbout(selector, event);
+    case "join.token.created":
+    case "join.token.revoked":
+    case "policy.health.set":
+    case "policy.health.deleted":
+    case "access.token.created":
+    case "access.token.revoked":
+      return false;
   }
 }
 

@@ -162,6 +162,8 @@ async function changedSince(db: Db, after: bigint, revision: bigint) {
     return changed;
   }
   for (const event of events) {
+    // Others are about no node, and what their subject is called may be anything.
+    if (!event.type.startsWith("node.")) continue;
     const before = changed.get(event.subject)?.events ?? [];
     changed.set(event.subject, { revision: event.revision, events: [...before, event] });
   }

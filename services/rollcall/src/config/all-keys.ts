@@ -4,6 +4,7 @@ import { EVENTS_KEYS } from "@rollcall/events/config";
 import { HEALTH_KEYS } from "@rollcall/health";
 import { REGISTRY_KEYS } from "@rollcall/registry";
 import type { KeyDeclaration } from "@rollcall/runtime/config";
+import { OIDC_KEYS } from "@rollcall/runtime/oidc";
 import { PROCESS_KEYS } from "./process-keys.ts";
 
 /**
@@ -23,6 +24,7 @@ export const ALL_KEYS = {
   ...REGISTRY_KEYS,
   ...HEALTH_KEYS,
   ...ADMIN_KEYS,
+  ...OIDC_KEYS,
   ...EVENTS_KEYS,
   ...agentKeys,
   "Compute.Heartbeat.Interval": withBothAliases(

@@ -3,7 +3,9 @@ import { checkEventsConfig, EVENTS_KEYS, type EventsConfig } from "@rollcall/eve
 import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
 import { REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
 import type { Config } from "@rollcall/runtime/config";
+import { checkOidcConfig, OIDC_KEYS, type OidcConfig } from "@rollcall/runtime/oidc";
 import { ALL_KEYS } from "./all-keys.ts";
+import { checkTlsConfig } from "./check-tls-config.ts";
 import { type ConfigurationSources, loadConfiguration } from "./load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "./process-keys.ts";
 
@@ -12,6 +14,7 @@ export const CONTROL_PLANE_KEYS = {
   ...PROCESS_KEYS,
   ...REGISTRY_KEYS,
   ...ADMIN_KEYS,
+  ...OIDC_KEYS,
   ...HEALTH_KEYS,
   ...EVENTS_KEYS,
   "Compute.Heartbeat.Interval": ALL_KEYS["Compute.Heartbeat.Interval"],
@@ -23,6 +26,7 @@ export type ControlPlaneConfig = ProcessConfig &
   RegistryConfig &
   HealthConfig &
   AdminConfig &
+  OidcConfig &
   EventsConfig;
 
 /** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
@@ -36,5 +40,10 @@ export function loadControlPlaneConfig(
 }
 
 function check(values: ControlPlaneConfig) {
-  return [...checkHealthConfig(values), ...checkEventsConfig(values)];
+  return [
+    ...checkTlsConfig(values),
+    ...checkHealthConfig(values),
+    ...checkEventsConfig(values),
+    ...checkOidcConfig(values),
+  ];
 }

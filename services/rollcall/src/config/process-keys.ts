@@ -46,7 +46,42 @@ export const PROCESS_KEYS = defineKeys({
     default: "127.0.0.1",
     flag: "listen",
     aliases: ["API.Host"],
-    doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
+    doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
+  },
+  "Listen.InsecurePlaintext": {
+    schema: bool(),
+    default: false,
+    flag: "insecure-plaintext",
+    doc: "Whether to listen beyond loopback without TLS, where whoever is on the way can read access tokens and send calls of his own. For networks that encrypt by themselves.",
+  },
+  "TLS.CertFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "tls-cert",
+    doc: "PEM file of the server's certificate, followed by those between it and its authority. When set, the API and the agents' port speak TLS (1.2 or later) and nothing else. This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks at once on SIGHUP.",
+  },
+  "TLS.KeyFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "tls-key",
+    doc: "PEM file of the key of TLS.CertFile, without a passphrase.",
+  },
+  "TLS.ClientCAFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "tls-client-ca",
+    doc: "PEM file of authorities of clients. When set, the API and the agents' port take only clients with a certificate signed by one of them; access tokens and nodes' proofs are asked for all the same.",
+  },
+  "TLS.CAFile": {
+    schema: optional(text()),
+    default: undefined,
+    flag: "tls-ca",
+    doc: "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to its own agent, and to this user's clients by run.json.",
+  },
+  "TLS.Probes": {
+    schema: bool(),
+    default: false,
+    doc: "Whether /livez, /readyz and /metrics speak TLS too. Nobody is asked for a certificate there. Without it they are plain HTTP, for kubelets and scrapers.",
   },
   "Listen.Port": {
     schema: port(),
@@ -60,6 +95,12 @@ export const PROCESS_KEYS = defineKeys({
     default: 7701,
     flag: "agent-port",
     doc: "Port of agents' streams, in `up` and in `serve health`.",
+  },
+  "Listen.HealthInternalPort": {
+    schema: port(),
+    default: 7720,
+    flag: "internal-port",
+    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; nobody else is answered. 0 takes a free one: they find it in the record.",
   },
   "Listen.ProbePort": {
     schema: port(),
@@ -102,6 +143,12 @@ export const PROCESS_KEYS = defineKeys({
     default: true,
     flag: "agent",
     doc: "Whether `up` runs an agent, so that the machine it runs on is a node itself.",
+  },
+  "Up.TLS": {
+    schema: bool(),
+    default: false,
+    flag: "tls",
+    doc: "Whether `up` makes a development authority and a certificate for this machine in its data directory (tls/), renews them in time, and speaks TLS with them. The clients of this user and the local agent trust it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
   },
   "Log.Level": {
     schema: oneOf<LogLevel>(["trace", "debug", "info", "warn", "error", "fatal", "silent"]),

@@ -88,10 +88,15 @@ function toFlags(
     [...collected].map(([name, values]) => {
       const example = (byFlag.get(name) ?? declared.get(name))?.default;
       // A map may be given in parts, one flag each; of anything else the last one counts, as everywhere on command lines.
-      const several = Array.isArray(example) || (typeof example === "object" && example !== null);
+      const several = Array.isArray(example) || isMap(example);
       return [name, several ? values.join(",") : (values.at(-1) ?? "")];
     }),
   );
+}
+
+/** A map of texts; an address is an object too, and one value all the same. */
+function isMap(example: unknown): boolean {
+  return typeof example === "object" && example !== null && !("port" in example);
 }
 
 function add(collected: Collected, name: string, value: string): void {

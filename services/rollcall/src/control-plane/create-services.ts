@@ -1,19 +1,22 @@
 import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { createApp as createAdmin } from "@rollcall/admin";
+import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
 import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rollcall/health";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type {
   Clock,
+  FailedAttempts,
   Logger,
   MetricsRegistry,
   PolicyTable,
   ReadyReport,
   Task,
 } from "@rollcall/runtime";
+import { oidcIssuersOf } from "@rollcall/runtime/oidc";
 import { currentRevision, EventFeed, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
 import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
 
@@ -25,6 +28,8 @@ export interface SharedDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** Who fails too often to prove who they are. */
+  readonly failures: FailedAttempts;
 }
 
 /** The services of one process as one. */
@@ -65,9 +70,12 @@ export function createServices(
   for (const service of plan.services) {
     const shared = { ...deps, log: deps.log.child({ service }) };
     if (service === "registry") {
-      apps.push(createRegistry({ ...shared, outward: nats?.outward ?? null }));
+      const warnings = exposure(exposureFacts(plan.host, deps.config));
+      apps.push(createRegistry({ ...shared, warnings, outward: nats?.outward ?? null }));
     }
-    if (service === "admin") apps.push(createAdmin(shared));
+    if (service === "admin") {
+      apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(deps.config) }));
+    }
     if (service === "health") {
       health = createHealth({ ...shared, feed, onBeat: nats?.onBeat ?? null });
       apps.push(health);
@@ -90,6 +98,13 @@ export function createServices(
       await feed.close();
     },
   };
+}
+
+/** The issuers with which people can log in from the command line. */
+function loginIssuersOf(config: ControlPlaneConfig): readonly LoginIssuer[] {
+  return oidcIssuersOf(config).flatMap(({ issuer, clientId, audience, scopes }) =>
+    clientId === null ? [] : [{ issuer, clientId, audience, scopes }],
+  );
 }
 
 /** Where agents are told to go: HOST:PORT, or ":PORT" for the host by which they reached the registry. */

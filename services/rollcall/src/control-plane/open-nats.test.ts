@@ -9,7 +9,7 @@ import { openProbes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
 
-const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0" };
+const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
 
 describeWithNats("a control plane with --nats", () => {
   it("should relay its log, publish heartbeats, and say so where it is asked", async () => {
@@ -41,7 +41,7 @@ describeWithNats("a control plane with --nats", () => {
         },
       });
       await connection.flush();
-      await addNode(store, "web-1");
+      await addNode(store, "web-1", { hasKey: false });
       await store.transaction((tx) =>
         saveKey(tx, { nodeId: "web-1", publicKey, fingerprint: keyFingerprint(publicKey) }),
       );

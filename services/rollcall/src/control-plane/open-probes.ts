@@ -5,6 +5,7 @@ import {
   type Logger,
   type MetricsRegistry,
   type ReadyCheck,
+  type TlsSource,
 } from "@rollcall/runtime";
 import type { ProcessPlan } from "./process-plan.ts";
 
@@ -23,12 +24,16 @@ export async function openProbes(options: {
   readonly plan: ProcessPlan;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Speak TLS; in clear text when absent or null. */
+  readonly tls?: TlsSource | null;
 }): Promise<Probes> {
   const { plan, clock, log } = options;
   const metrics = createMetrics();
   let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
   const { host, probePort: port } = plan;
-  const server = await createProbeServer({ host, port, metrics, clock, log, ready: () => check() });
+  const ready = () => check();
+  const tls = options.tls ? { tls: options.tls } : {};
+  const server = await createProbeServer({ host, port, metrics, clock, log, ready, ...tls });
   return {
     port: server.port,
     metrics,

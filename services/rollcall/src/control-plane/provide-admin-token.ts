@@ -38,5 +38,11 @@ function tell(place: AdminTokenPlace, log: Logger): void {
     case "kept":
       log.info({}, "admin token known to the record");
       break;
+    case "ended":
+      log.warn(
+        { token_id: place.id, place: place.what },
+        "admin token was revoked or has expired, another one of the record must be used",
+      );
+      break;
   }
 }

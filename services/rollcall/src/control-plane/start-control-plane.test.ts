@@ -9,7 +9,7 @@ import { openProbes, type Probes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
 import { startControlPlane } from "./start-control-plane.ts";
 
-const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0" };
+const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -48,7 +48,7 @@ describe("startControlPlane()", () => {
     expect(await leases()).toEqual([]);
   });
 
-  it.each(["port", "agent-port", "probe-port"])(
+  it.each(["port", "agent-port", "probe-port", "internal-port"])(
     "should end what it had started when --%s is taken",
     async (flag) => {
       const holder = createServer().listen(0, "127.0.0.1");

@@ -11,10 +11,13 @@ import {
   type SuperviseOptions,
   superviseTasks,
   type Task,
+  type TlsSource,
 } from "@rollcall/runtime";
-import { createAuthenticator, createLeaseKeeper, type Store } from "@rollcall/store";
+import { createLeaseKeeper, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { type Authentication, openAuthentication } from "./open-authentication.ts";
+import { type Door, openDoor } from "./open-door.ts";
 import { openNats } from "./open-nats.ts";
 import type { Probes } from "./open-probes.ts";
 import { orchestratorId } from "./orchestrator-id.ts";
@@ -29,6 +32,10 @@ export interface ControlPlaneOptions {
   readonly store: Store;
   /** The open probes. Whoever opened them closes them, after the process. */
   readonly probes: Probes;
+  /** The certificate of the API and of the agents' port; clear text when absent or null. */
+  readonly tls?: TlsSource | null;
+  /** Background work besides that of the services. */
+  readonly tasks?: readonly Task[];
   readonly version: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -41,6 +48,8 @@ export interface ControlPlane extends Running {
   /** The port of agents' streams; null without health. */
   readonly agentPort: number | null;
 }
+
+const LOOPBACK = "127.0.0.1";
 
 /** Ends one thing that was started. */
 type Close = () => Promise<unknown>;
@@ -67,18 +76,22 @@ async function start(
   signal: AbortSignal,
   started: Close[],
 ): Promise<ControlPlane> {
-  const { plan, config, store, probes, version, clock, log } = options;
+  const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
+  tls?.measure(metrics);
   const serving = new ServingStatus();
   const instance = `${orchestratorId(plan.name, hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
-  const shared = { store, config, instance, clock, log, metrics };
+  const door = openDoor({ store, clock, log, metrics });
+  started.push(() => door.refusals.close());
+  const shared = { store, config, instance, clock, log, metrics, failures: door.failures };
   const nats = await openNats(plan, shared);
   if (nats !== null) started.push(nats.close);
   const services = createServices(plan, shared, nats);
   started.push(services.close);
   await services.start();
 
-  const servers = await listen(options, services, serving, started);
+  const authentication = await openAuthentication({ store, config, clock, log });
+  const servers = await listen(options, { services, authentication, door, serving, started });
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
   const shown = { service: plan.name, instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store, shown, log);
@@ -101,13 +114,14 @@ async function start(
       ? { ok: true, message: "held" }
       : { ok: false, message: "not held for certain" },
   }));
-  const work = supervise([node, ...services.tasks], { log, clock, metrics });
+  const own = [node, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
+  const work = supervise([...own, ...services.tasks], { log, clock, metrics });
   const keeping = supervise([keeper], { log, clock, metrics });
   started.push(keeping.end, work.end);
-  if (servers.agents !== null) {
+  if (servers.agents !== null && servers.internal !== null) {
     services.health?.advertise({
       agentEndpoint: agentEndpoint(plan, config, servers.agents.port),
-      internalAddress: address,
+      internalAddress: `${reachableHost(servers.internal.host)}:${servers.internal.port}`,
       queryEndpoint: address,
     });
   }
@@ -121,7 +135,9 @@ async function start(
       serving.drain();
       await servers.api.close();
       await services.close();
+      await door.refusals.close();
       await servers.agents?.close();
+      await servers.internal?.close();
       await work.end();
       await nats?.close();
       await keeping.end();
@@ -131,21 +147,32 @@ async function start(
 
 interface Servers {
   readonly agents: RunningServer | null;
+  /** What other replicas of health ask. */
+  readonly internal: RunningServer | null;
   readonly api: RunningServer;
 }
 
+/** What the servers of a process serve, and where what was started is noted. */
+interface Listening {
+  readonly services: Services;
+  readonly authentication: Authentication;
+  readonly door: Door;
+  readonly serving: ServingStatus;
+  readonly started: Close[];
+}
+
 async function listen(
-  { plan, config, store, probes, clock, log }: ControlPlaneOptions,
-  services: Services,
-  serving: ServingStatus,
-  started: Close[],
+  { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
+  { services, authentication, door, serving, started }: Listening,
 ): Promise<Servers> {
   const common = { host: plan.host, metrics: probes.metrics, log, clock };
+  const secure = tls ? { tls } : {};
   const agents =
     services.health === null
       ? null
       : await createGrpcServer({
           ...common,
+          ...secure,
           port: config["Listen.AgentPort"],
           routes: services.health.agentRoutes,
           // Health writes lines of its own, with the node and its epoch.
@@ -153,17 +180,34 @@ async function listen(
           serving,
         });
   if (agents !== null) started.push(() => agents.close());
+  const internal =
+    services.health === null
+      ? null
+      : await createRpcServer({
+          ...common,
+          // Nobody outside has to reach a control plane that is one process.
+          host: plan.name === "up" ? LOOPBACK : plan.host,
+          port: config["Listen.HealthInternalPort"],
+          ...services.health.internal,
+          // No access token opens it: its methods check that a replica calls.
+          authenticate: async () => null,
+          serving,
+        });
+  if (internal !== null) started.push(() => internal.close());
   const api = await createRpcServer({
     ...common,
+    ...secure,
     port: plan.port,
     routes: services.routes,
     services: services.services,
     policies: services.policies,
-    authenticate: createAuthenticator({ store, clock }),
+    authenticate: authentication.authenticate,
+    recordRefusal: door.refusals.record,
+    failures: door.failures,
     serving,
   });
   started.push(() => api.close());
-  return { agents, api };
+  return { agents, internal, api };
 }
 
 function supervise(

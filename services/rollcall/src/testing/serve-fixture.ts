@@ -25,8 +25,9 @@ export interface ServeFixture {
 /** Prepare a port for everything that listens. The database is the test's. */
 export async function createServeFixture(databaseUrl: string): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
-  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
+  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(8);
   const ports = { registry, health, admin };
+  const listening = ["--agent-port", agents, "--internal-port", probes[3] ?? 0].map(String);
   const probePorts = { registry: probes[0], health: probes[1], admin: probes[2] };
   const addresses = {
     registry: `127.0.0.1:${registry}`,
@@ -40,7 +41,7 @@ export async function createServeFixture(databaseUrl: string): Promise<ServeFixt
     client: new ControlPlaneClient({ ...addresses, tokenFile }),
     serve: async (service, ...more) => {
       const own = ["--port", ports[service], "--probe-port", probePorts[service] ?? 0].map(String);
-      const all = [...own, "--agent-port", String(agents), "--data-dir", root, ...SHORT_THRESHOLDS];
+      const all = [...own, ...listening, "--data-dir", root, ...SHORT_THRESHOLDS];
       const process = new RollcallProcess(["serve", service, ...all, ...more], {
         DATABASE_URL: databaseUrl,
       });

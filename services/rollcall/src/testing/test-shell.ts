@@ -26,6 +26,7 @@ export function createTestShell(given: Partial<Shell> = {}): TestShell {
     runsOn: { node: process.versions.node, platform: process.platform },
     out,
     err: out,
+    ask: null,
     wallMs: () => Date.now(),
     interrupted: new AbortController().signal,
     ...given,

@@ -33,9 +33,18 @@ export interface UpFixture {
 export async function createUpFixture(): Promise<UpFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-up-"));
   const dataDirectory = join(root, "data");
-  const [port = 0, agentPort = 0, probePort = 0] = await freePorts(3);
+  const [port = 0, agentPort = 0, probePort = 0, internalPort = 0] = await freePorts(4);
   const server = `127.0.0.1:${port}`;
-  const ports = ["--port", port, "--agent-port", agentPort, "--probe-port", probePort].map(String);
+  const ports = [
+    "--port",
+    port,
+    "--agent-port",
+    agentPort,
+    "--probe-port",
+    probePort,
+    "--internal-port",
+    internalPort,
+  ].map(String);
   const tokenFile = join(dataDirectory, "admin-token");
   return {
     dataDirectory,

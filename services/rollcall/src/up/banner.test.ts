@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type BannerFacts, exposure, formatBanner } from "./banner.ts";
+import { type BannerFacts, formatBanner } from "./banner.ts";
 
 const FACTS: BannerFacts = {
   version: "0.1.0",
@@ -9,7 +9,10 @@ const FACTS: BannerFacts = {
   probes: "127.0.0.1:7790",
   dataDirectory: "/data/.rollcall",
   tokenFile: "/data/.rollcall/admin-token",
+  caFile: null,
+  plaintext: true,
   manualApproval: false,
+  joinTokens: "none",
   program: "bin/rollcall",
 };
 
@@ -31,12 +34,21 @@ Next, in another terminal:
   bin/rollcall agent --server 127.0.0.1:7700 --name second --state-dir /data/.rollcall/second
 `);
   });
-});
 
-describe("exposure()", () => {
-  it("should speak only where others can join without being asked", () => {
-    expect(exposure(FACTS)).toEqual([]);
-    expect(exposure({ host: "0.0.0.0", manualApproval: true })).toEqual([]);
-    expect(exposure({ host: "0.0.0.0", manualApproval: false })).toHaveLength(1);
+  it("should say how others trust a certificate of its own", () => {
+    const banner = formatBanner({
+      ...FACTS,
+      server: "https://127.0.0.1:7700",
+      probes: "https://127.0.0.1:7790",
+      caFile: "/data/tls/ca.pem",
+    });
+    expect(banner).toContain("  CA       /data/tls/ca.pem\n");
+    expect(banner).toContain("  probes   https://127.0.0.1:7790/readyz");
+    expect(banner).toContain("agent --server https://127.0.0.1:7700 --ca-file /data/tls/ca.pem ");
+  });
+
+  it("should end with what must not go unnoticed", () => {
+    expect(formatBanner(FACTS)).not.toContain("whoever reaches it");
+    expect(formatBanner({ ...FACTS, host: "0.0.0.0" })).toContain("whoever reaches it");
   });
 });

@@ -46,6 +46,27 @@ describe("localAgentOptions()", () => {
   });
 });
 
+describe("localAgentOptions() of an `up` that speaks TLS", () => {
+  const argsOf = (flags: Readonly<Record<string, string>>) =>
+    localAgentOptions({
+      shell: { env: {}, cwd: "/repo" },
+      process: { execPath: "/bin/node", execArgv: [], argv: ["/bin/node", "/repo/bin/rollcall"] },
+      args: { file: undefined, flags },
+      dataDirectory: "/data",
+      server: "127.0.0.1:7700",
+      trust: { caFile: "/data/tls/ca.pem", serverName: "rollcall.example" },
+      log: silentLogger,
+    }).command.args.join(" ");
+
+  it("should tell the agent whom to trust, unless it was told otherwise", () => {
+    const told = "--ca-file /data/tls/ca.pem --tls-server-name rollcall.example";
+    expect(argsOf({})).toContain(`agent ${told} --server https://127.0.0.1:7700 `);
+    const other = argsOf({ "compute.tls.cafile": "/mine.pem" });
+    expect(other).toContain("--set compute.tls.cafile=/mine.pem");
+    expect(other).not.toContain("--ca-file");
+  });
+});
+
 describe("programName()", () => {
   it.each([
     ["/repo/bin/rollcall", "/repo", "bin/rollcall"],

@@ -3,6 +3,7 @@ import type { Shell } from "@rollcall/cli";
 import { type Logger, systemClock } from "@rollcall/runtime";
 import type { Arguments } from "../config/read-arguments.ts";
 import type { LocalAgentOptions } from "./local-agent.ts";
+import type { LocalTrust } from "./open-up-tls.ts";
 
 /** What decides how the local agent is started. */
 export interface LocalAgentInput {
@@ -13,6 +14,8 @@ export interface LocalAgentInput {
   readonly dataDirectory: string;
   /** HOST:PORT of the API. */
   readonly server: string;
+  /** How it is reached when it speaks TLS; null for clear text. */
+  readonly trust?: LocalTrust | null;
   readonly log: Logger;
 }
 
@@ -34,8 +37,9 @@ const SETTLED_KEY = /^compute\.(server|statedir)$/i;
 export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
   const { shell, process, dataDirectory, server, log } = input;
   const stateDirectory = join(dataDirectory, "agent");
-  const identity = ["--server", server, "--state-dir", stateDirectory];
-  const args = ["agent", ...forwarded(input.args), ...identity];
+  const address = input.trust ? `https://${server}` : server;
+  const identity = ["--server", address, "--state-dir", stateDirectory];
+  const args = ["agent", ...forwarded(input.args), ...trusting(input), ...identity];
   return {
     command: {
       program: process.execPath,
@@ -48,6 +52,19 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
     clock: systemClock,
     random: Math.random,
   };
+}
+
+/** What the user says about the agent's trust counts more than what `up` knows. */
+function trusting({ trust, args }: LocalAgentInput): readonly string[] {
+  const isSaid = (path: string) =>
+    Object.keys(args.flags).some((name) => name.toLowerCase() === path.toLowerCase());
+  const { caFile = null, serverName = null } = trust ?? {};
+  return [
+    ...(caFile === null || isSaid("Compute.TLS.CAFile") ? [] : ["--ca-file", caFile]),
+    ...(serverName === null || isSaid("Compute.TLS.ServerName")
+      ? []
+      : ["--tls-server-name", serverName]),
+  ];
 }
 
 function forwarded({ flags, file }: LocalAgentInput["args"]): readonly string[] {

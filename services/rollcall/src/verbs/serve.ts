@@ -8,22 +8,24 @@ import {
 } from "@rollcall/cli";
 import { type Running, runProcess, systemClock } from "@rollcall/runtime";
 import type { Flags } from "@rollcall/runtime/config";
+import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
+import { exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
+import { configuredTlsFiles, openTls } from "../control-plane/open-tls.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
-import { exposure } from "../up/banner.ts";
 
-// The local agent belongs to `up` alone.
-const { "Up.Agent": _agent, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
+// The local agent and development certificates belong to `up` alone.
+const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
 
 /** The flags of `serve`, for completion. */
 export const SERVE_FLAGS = verbFlags(SERVE_KEYS);
@@ -53,7 +55,8 @@ export async function runServe(
   const service = serviceOf(args.words);
   const flags = withOwnPorts(service, args.flags);
   const config = await loadControlPlaneConfig({ shell, file: args.file, flags });
-  const { values } = config;
+  const values = { ...config.values, "Up.TLS": false };
+  refusePlaintext(values);
   const url = values["Database.URL"];
   if (url === undefined) {
     throw new UsageError(`serve ${service} needs a Postgres: set DATABASE_URL or --database-url`);
@@ -61,6 +64,8 @@ export async function runServe(
   const plan = planServe(service, values);
   const log = openLog(values, shell, service);
   logConfiguration(config, log);
+  const tls = await openTls(configuredTlsFiles(values, shell), { clock: systemClock, log });
+  if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const startWith = async (probes: Probes, signal: AbortSignal): Promise<Running> => {
     const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
     const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
@@ -70,7 +75,7 @@ export async function runServe(
     }
     const version = cliVersion();
     const running = await startControlPlane(
-      { plan, config: values, store, probes, version, clock: systemClock, log },
+      { plan, config: values, store, probes, tls, version, clock: systemClock, log },
       signal,
     );
     const { port, agentPort } = running;
@@ -79,8 +84,7 @@ export async function runServe(
       "serving",
     );
     if (service === "registry") {
-      const manualApproval = values["Orchestrator.NodeManager.ManualApproval"];
-      for (const warning of exposure({ host: plan.host, manualApproval })) log.warn({}, warning);
+      for (const warning of exposure(exposureFacts(plan.host, values))) log.warn({}, warning);
     }
     return {
       close: async () => {
@@ -91,7 +95,8 @@ export async function runServe(
     };
   };
   const start = async (signal: AbortSignal): Promise<Running> => {
-    const probes = await openProbes({ plan, clock: systemClock, log });
+    const probesTls = values["TLS.Probes"] ? tls : null;
+    const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls });
     return startWith(probes, signal).catch(async (error: unknown) => {
       await probes.close();
       throw error;

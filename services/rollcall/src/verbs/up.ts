@@ -9,6 +9,7 @@ import {
 } from "@rollcall/cli";
 import { type Logger, type Running, runProcess, systemClock } from "@rollcall/runtime";
 import { type EmbeddedPostgres, type Store, startEmbeddedPostgres } from "@rollcall/store";
+import { refusePlaintext } from "../config/check-tls-config.ts";
 import {
   CONTROL_PLANE_KEYS,
   type ControlPlaneConfig,
@@ -17,6 +18,7 @@ import {
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
+import { exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
@@ -24,9 +26,11 @@ import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { type ControlPlane, startControlPlane } from "../control-plane/start-control-plane.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
-import { exposure, formatBanner } from "../up/banner.ts";
-import { keepLocalAgent } from "../up/local-agent.ts";
+import { formatBanner } from "../up/banner.ts";
+import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
 import { localAgentOptions, programName } from "../up/local-agent-options.ts";
+import { localJoinToken } from "../up/local-join-token.ts";
+import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
 
 /** The flags of `up`, for completion. */
@@ -50,6 +54,8 @@ interface Up {
   readonly config: ControlPlaneConfig;
   readonly args: Arguments;
   readonly dataDirectory: string;
+  /** Null for clear text. */
+  readonly tls: UpTls | null;
   readonly log: Logger;
 }
 
@@ -67,10 +73,12 @@ export async function runUp(
   if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
   const config = await loadControlPlaneConfig({ shell, file: args.file, flags: args.flags });
   const { values } = config;
+  refusePlaintext(values);
   const log = openLog(values, shell, "up");
   logConfiguration(config, log);
   const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
-  const up: Up = { shell, process, config: values, args, dataDirectory, log };
+  const tls = await openUpTls(values, { shell, dataDirectory }, log);
+  const up: Up = { shell, process, config: values, args, dataDirectory, tls, log };
   return runProcess({
     process,
     log,
@@ -80,9 +88,11 @@ export async function runUp(
 }
 
 async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
-  const { config, dataDirectory, log } = up;
+  const { config, dataDirectory, log, tls } = up;
   await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
-  const probes = await openProbes({ plan: planUp(config), clock: systemClock, log });
+  const probesTls = config["TLS.Probes"] ? (tls?.source ?? null) : null;
+  const plan = planUp(config);
+  const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls });
   return startWith(up, probes, signal).catch(async (error: unknown) => {
     await probes.close();
     throw error;
@@ -124,18 +134,20 @@ async function startOnRecord(
   { probes, store, postgres }: Foundation,
   signal: AbortSignal,
 ): Promise<Running> {
-  const { config, dataDirectory, log, process } = up;
+  const { config, dataDirectory, log, process, tls } = up;
   const file = join(dataDirectory, ADMIN_TOKEN_FILE);
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
   const plan = planUp(config);
   const version = cliVersion();
+  const common = { plan, config, store, probes, clock: systemClock, log };
   const running = await startControlPlane(
-    { plan, config, store, probes, version, clock: systemClock, log },
+    { ...common, tls: tls?.source ?? null, tasks: tls?.tasks ?? [], version },
     signal,
   );
   const addresses = addressesOf(plan.host, running, probes);
-  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses });
-  const endAgent = startAgent(up, addresses.server);
+  const trust = tls === null ? {} : { tls: tls.trust };
+  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
+  const endAgent = await startAgent(up, store, addresses.server);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
   announce(up, { ...addresses, tokenFile });
   return {
@@ -160,10 +172,14 @@ function addressesOf(host: string, running: ControlPlane, probes: Probes) {
 }
 
 /** Start the agent of this machine. Answers how to end it. */
-function startAgent(up: Up, server: string): () => Promise<void> {
+async function startAgent(up: Up, store: Store, server: string): Promise<() => Promise<void>> {
   if (!up.config["Up.Agent"]) return async () => {};
   const ending = new AbortController();
-  const options = localAgentOptions({ ...up, server });
+  const settled = localAgentOptions({ ...up, server, trust: up.tls?.trust ?? null });
+  const options = {
+    ...settled,
+    env: { ...(await joinTokenOf(up, store, settled)), ...settled.env },
+  };
   const done = keepLocalAgent(options, ending.signal).catch((err: unknown) => {
     up.log.error({ err }, "the local agent cannot be kept");
   });
@@ -173,8 +189,20 @@ function startAgent(up: Up, server: string): () => Promise<void> {
   };
 }
 
+/** The token that the agent joins with, as its environment; nothing when it needs none, or was given one by whoever runs `up`. */
+async function joinTokenOf(
+  { config }: Up,
+  store: Store,
+  { env, stateDirectory }: LocalAgentOptions,
+): Promise<LocalAgentOptions["env"]> {
+  if (env.ROLLCALL_JOIN_TOKEN || env.ROLLCALL_JOIN_TOKEN_FILE) return {};
+  const enforcement = config["Orchestrator.NodeManager.JoinTokens"];
+  const text = await localJoinToken({ store, enforcement, stateDirectory });
+  return text === null ? {} : { ROLLCALL_JOIN_TOKEN: text };
+}
+
 function announce(
-  { shell, config, dataDirectory, log, process }: Up,
+  { shell, config, dataDirectory, log, process, tls }: Up,
   where: {
     readonly server: string;
     readonly agents: string;
@@ -182,16 +210,17 @@ function announce(
     readonly tokenFile: string | null;
   },
 ): void {
-  const host = config["Listen.Host"];
-  const manualApproval = config["Orchestrator.NodeManager.ManualApproval"];
-  for (const warning of exposure({ host, manualApproval })) log.warn({}, warning);
+  const facts = exposureFacts(config["Listen.Host"], config);
+  for (const warning of exposure(facts)) log.warn({}, warning);
   if (!shell.out.isTerminal) return;
   shell.out.write(
     formatBanner({
       ...where,
+      ...facts,
+      server: tls === null ? where.server : `https://${where.server}`,
+      probes: config["TLS.Probes"] ? `https://${where.probes}` : where.probes,
+      caFile: tls?.trust.caFile ?? null,
       version: cliVersion(),
-      host,
-      manualApproval,
       dataDirectory,
       tokenFile: where.tokenFile ?? "as configured",
       program: programName(process, shell.cwd),

@@ -1,14 +1,7 @@
 import type { Interceptor } from "@connectrpc/connect";
-import {
-  ANONYMOUS,
-  type Authenticator,
-  bearerOf,
-  type Caller,
-  callerKey,
-  roleSuffices,
-} from "../../auth.ts";
-import { refuse } from "../../errors.ts";
-import type { MethodPolicy, PolicyTable } from "../../policy.ts";
+import { type Authenticator, callerKey } from "../../auth.ts";
+import type { PolicyTable } from "../../policy.ts";
+import { findCaller } from "../find-caller.ts";
 import { methodName } from "../method-name.ts";
 import { beforeAbort } from "./before-abort.ts";
 
@@ -18,40 +11,13 @@ export function authorize(policies: PolicyTable, authenticate: Authenticator): I
     const method = methodName(request.method);
     const policy = policies[method];
     if (policy === undefined) throw new Error(`${method} has no policy row`);
-    const authorization = request.header.get("authorization");
-    const caller = await callerFor(policy, authorization, (bearer) =>
-      beforeAbort(authenticate(bearer), request.signal),
+    await findCaller(
+      policy.caller,
+      request.header.get("authorization"),
+      (bearer) => beforeAbort(authenticate(bearer), request.signal),
+      // One who is refused for the role is known by name all the same, to the log and to the audit.
+      (caller) => request.contextValues.set(callerKey, caller),
     );
-    request.contextValues.set(callerKey, caller);
     return await next(request);
   };
-}
-
-async function callerFor(
-  { caller: needs }: MethodPolicy,
-  authorization: string | null,
-  authenticate: Authenticator,
-): Promise<Caller> {
-  if (needs === "anyone" || needs === "node") return ANONYMOUS;
-  if (authorization === null) {
-    throw refuse(
-      "TOKEN_MISSING",
-      "this method needs an access token: send it as authorization: Bearer <token>",
-    );
-  }
-  const bearer = bearerOf(authorization);
-  const caller = bearer === null ? null : await authenticate(bearer);
-  if (caller === null || caller.kind !== "token") {
-    throw refuse("TOKEN_INVALID", "the access token is unknown or malformed");
-  }
-  if (!roleSuffices(caller.role, needs)) {
-    throw refuse(
-      "ROLE_TOO_LOW",
-      `this method needs the role ${needs}, the token has ${caller.role}`,
-      {
-        metadata: { required: needs, role: caller.role },
-      },
-    );
-  }
-  return caller;
 }

@@ -7,7 +7,11 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import type { Node } from "../../node/v1/node_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "../../node/v1/error_reason_pb.ts";
+import { file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
+import type { ConnectionState, HealthState, MembershipState, Node, NodeType, SchedulingState } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -15,16 +19,166 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/admin.proto.
  */
 export const file_rollcall_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEifgoSQXBwcm92ZU5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASI7ChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUifQoRUmVqZWN0Tm9kZVJlcXVlc3QSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABIjoKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlIn0KEURlbGV0ZU5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASI6ChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZSJ9ChFDb3Jkb25Ob2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiOgoSQ29yZG9uTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUifwoTVW5jb3Jkb25Ob2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAEiPAoUVW5jb3Jkb25Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZSKEAQoYTWFya05vZGVVbmhlYWx0aHlSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASJBChlNYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUigAEKFENsZWFyTm9kZU1hcmtSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAASI9ChVDbGVhck5vZGVNYXJrUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZTKyBQoMQWRtaW5TZXJ2aWNlElwKC0FwcHJvdmVOb2RlEiUucm9sbGNhbGwuYWRtaW4udjEuQXBwcm92ZU5vZGVSZXF1ZXN0GiYucm9sbGNhbGwuYWRtaW4udjEuQXBwcm92ZU5vZGVSZXNwb25zZRJZCgpSZWplY3ROb2RlEiQucm9sbGNhbGwuYWRtaW4udjEuUmVqZWN0Tm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5SZWplY3ROb2RlUmVzcG9uc2USWQoKRGVsZXRlTm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLkRlbGV0ZU5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuRGVsZXRlTm9kZVJlc3BvbnNlElkKCkNvcmRvbk5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5Db3Jkb25Ob2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkNvcmRvbk5vZGVSZXNwb25zZRJfCgxVbmNvcmRvbk5vZGUSJi5yb2xsY2FsbC5hZG1pbi52MS5VbmNvcmRvbk5vZGVSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuVW5jb3Jkb25Ob2RlUmVzcG9uc2USbgoRTWFya05vZGVVbmhlYWx0aHkSKy5yb2xsY2FsbC5hZG1pbi52MS5NYXJrTm9kZVVuaGVhbHRoeVJlcXVlc3QaLC5yb2xsY2FsbC5hZG1pbi52MS5NYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEmIKDUNsZWFyTm9kZU1hcmsSJy5yb2xsY2FsbC5hZG1pbi52MS5DbGVhck5vZGVNYXJrUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLkNsZWFyTm9kZU1hcmtSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_rollcall_node_v1_node]);
+  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiwgMKDE5vZGVTZWxlY3RvchIhCgVub2RlcxgBIAMoCUISukgPkgEMEPQDIgdyBRABGIACEiAKDmxhYmVsX3NlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgDIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJBCgdoZWFsdGhzGAQgAygOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASSQoLc2NoZWR1bGluZ3MYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYBiADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgABJJCgtjb25uZWN0aW9ucxgHIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABILCgNhbGwYCCABKAgigwEKC05vZGVPdXRjb21lEg8KB25vZGVfaWQYASABKAkSJgoEbm9kZRgCIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZUgAEjEKB3JlZnVzYWwYAyABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlUmVmdXNhbEgAQggKBnJlc3VsdCK+AQoLTm9kZVJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuTm9kZVJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi/QEKEkFwcHJvdmVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoYBChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEVJlamVjdE5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFEZWxldGVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKEAgoZUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIo0BChpSZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFDb3Jkb25Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJDb3Jkb25Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSL+AQoTVW5jb3Jkb25Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIocBChRVbmNvcmRvbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoMCChhNYXJrTm9kZVVuaGVhbHRoeVJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKMAQoZTWFya05vZGVVbmhlYWx0aHlSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv8BChRDbGVhck5vZGVNYXJrUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIogBChVDbGVhck5vZGVNYXJrUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSLJAgoOQmFuTm9kZVJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEhkKB25vZGVfaWQYCCABKAlCCLpIBXIDGIACEh0KC2ZpbmdlcnByaW50GAkgASgJQgi6SAVyAxiAAjotukgqIigKBG5vZGUKCHNlbGVjdG9yCgdub2RlX2lkCgtmaW5nZXJwcmludBABIqcBCg9CYW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIjCgNiYW4YBCABKAsyFi5yb2xsY2FsbC5hZG1pbi52MS5CYW4iewoDQmFuEg8KB25vZGVfaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSDgoGcmVhc29uGAMgASgJEg0KBWFjdG9yGAQgASgJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKnAgoQVW5iYW5Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAgSHQoLZmluZ2VycHJpbnQYCCABKAlCCLpIBXIDGIACOiS6SCEiHwoEbm9kZQoIc2VsZWN0b3IKC2ZpbmdlcnByaW50EAEiqgEKEVVuYmFuTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSJAoEYmFucxgEIAMoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbiJOCg9MaXN0QmFuc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIIlEKEExpc3RCYW5zUmVzcG9uc2USJAoEYmFucxgBIAMoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilQMKFFNldE5vZGVMYWJlbHNSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBJHCgNzZXQYCCADKAsyMC5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdC5TZXRFbnRyeUIIukgFmgECEEASHwoGcmVtb3ZlGAkgAygJQg+6SAySAQkQQCIFcgMYgAQaKgoIU2V0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AToXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEiiAEKFVNldE5vZGVMYWJlbHNSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJMo0JCgxBZG1pblNlcnZpY2USXAoLQXBwcm92ZU5vZGUSJS5yb2xsY2FsbC5hZG1pbi52MS5BcHByb3ZlTm9kZVJlcXVlc3QaJi5yb2xsY2FsbC5hZG1pbi52MS5BcHByb3ZlTm9kZVJlc3BvbnNlElkKClJlamVjdE5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5SZWplY3ROb2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLlJlamVjdE5vZGVSZXNwb25zZRJZCgpEZWxldGVOb2RlEiQucm9sbGNhbGwuYWRtaW4udjEuRGVsZXRlTm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5EZWxldGVOb2RlUmVzcG9uc2USWQoKQ29yZG9uTm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLkNvcmRvbk5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuQ29yZG9uTm9kZVJlc3BvbnNlEl8KDFVuY29yZG9uTm9kZRImLnJvbGxjYWxsLmFkbWluLnYxLlVuY29yZG9uTm9kZVJlcXVlc3QaJy5yb2xsY2FsbC5hZG1pbi52MS5VbmNvcmRvbk5vZGVSZXNwb25zZRJuChFNYXJrTm9kZVVuaGVhbHRoeRIrLnJvbGxjYWxsLmFkbWluLnYxLk1hcmtOb2RlVW5oZWFsdGh5UmVxdWVzdBosLnJvbGxjYWxsLmFkbWluLnYxLk1hcmtOb2RlVW5oZWFsdGh5UmVzcG9uc2USYgoNQ2xlYXJOb2RlTWFyaxInLnJvbGxjYWxsLmFkbWluLnYxLkNsZWFyTm9kZU1hcmtSZXF1ZXN0Gigucm9sbGNhbGwuYWRtaW4udjEuQ2xlYXJOb2RlTWFya1Jlc3BvbnNlEnEKElJlcXVpcmVLZXlSb3RhdGlvbhIsLnJvbGxjYWxsLmFkbWluLnYxLlJlcXVpcmVLZXlSb3RhdGlvblJlcXVlc3QaLS5yb2xsY2FsbC5hZG1pbi52MS5SZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRJQCgdCYW5Ob2RlEiEucm9sbGNhbGwuYWRtaW4udjEuQmFuTm9kZVJlcXVlc3QaIi5yb2xsY2FsbC5hZG1pbi52MS5CYW5Ob2RlUmVzcG9uc2USVgoJVW5iYW5Ob2RlEiMucm9sbGNhbGwuYWRtaW4udjEuVW5iYW5Ob2RlUmVxdWVzdBokLnJvbGxjYWxsLmFkbWluLnYxLlVuYmFuTm9kZVJlc3BvbnNlElgKCExpc3RCYW5zEiIucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXF1ZXN0GiMucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXNwb25zZSIDkAIBEmIKDVNldE5vZGVMYWJlbHMSJy5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node]);
 
 /**
- * ApproveNodeRequest names the node and says why.
+ * NodeSelector chooses nodes: those that meet every given condition; values of one condition are alternatives. One without any condition is
+ * refused with INVALID_REQUEST, so that nobody means every node by accident.
+ *
+ * @generated from message rollcall.admin.v1.NodeSelector
+ */
+export type NodeSelector = Message<"rollcall.admin.v1.NodeSelector"> & {
+  /**
+   * Ids or unambiguous prefixes of nodes. A name of no node, or of several, has an outcome of its own.
+   *
+   * @generated from field: repeated string nodes = 1;
+   */
+  nodes: string[];
+
+  /**
+   * Label selector in Kubernetes' syntax, for example "zone=a,!spot".
+   *
+   * @generated from field: string label_selector = 2;
+   */
+  labelSelector: string;
+
+  /**
+   * Only these memberships.
+   *
+   * @generated from field: repeated rollcall.node.v1.MembershipState memberships = 3;
+   */
+  memberships: MembershipState[];
+
+  /**
+   * Only compute nodes of these healths.
+   *
+   * @generated from field: repeated rollcall.node.v1.HealthState healths = 4;
+   */
+  healths: HealthState[];
+
+  /**
+   * Only these schedulings.
+   *
+   * @generated from field: repeated rollcall.node.v1.SchedulingState schedulings = 5;
+   */
+  schedulings: SchedulingState[];
+
+  /**
+   * Only these types.
+   *
+   * @generated from field: repeated rollcall.node.v1.NodeType types = 6;
+   */
+  types: NodeType[];
+
+  /**
+   * Only these connections.
+   *
+   * @generated from field: repeated rollcall.node.v1.ConnectionState connections = 7;
+   */
+  connections: ConnectionState[];
+
+  /**
+   * Every node. A condition of its own: with others, the others alone count.
+   *
+   * @generated from field: bool all = 8;
+   */
+  all: boolean;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.NodeSelector.
+ * Use `create(NodeSelectorSchema)` to create a new message.
+ */
+export const NodeSelectorSchema: GenMessage<NodeSelector> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 0);
+
+/**
+ * NodeOutcome is what became of one node of a selection.
+ *
+ * @generated from message rollcall.admin.v1.NodeOutcome
+ */
+export type NodeOutcome = Message<"rollcall.admin.v1.NodeOutcome"> & {
+  /**
+   * The node's id; for a name that means no node, the name.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * What became of it.
+   *
+   * @generated from oneof rollcall.admin.v1.NodeOutcome.result
+   */
+  result: {
+    /**
+     * It was done: the node as it is now, or as it last was.
+     *
+     * @generated from field: rollcall.node.v1.Node node = 2;
+     */
+    value: Node;
+    case: "node";
+  } | {
+    /**
+     * It was refused.
+     *
+     * @generated from field: rollcall.admin.v1.NodeRefusal refusal = 3;
+     */
+    value: NodeRefusal;
+    case: "refusal";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rollcall.admin.v1.NodeOutcome.
+ * Use `create(NodeOutcomeSchema)` to create a new message.
+ */
+export const NodeOutcomeSchema: GenMessage<NodeOutcome> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 1);
+
+/**
+ * NodeRefusal is why nothing was done to a node: what the call for this node alone would have failed with.
+ *
+ * @generated from message rollcall.admin.v1.NodeRefusal
+ */
+export type NodeRefusal = Message<"rollcall.admin.v1.NodeRefusal"> & {
+  /**
+   * Why, for machines.
+   *
+   * @generated from field: rollcall.node.v1.ErrorReason reason = 1;
+   */
+  reason: ErrorReason;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string message = 2;
+   */
+  message: string;
+
+  /**
+   * Whatever varies in the message.
+   *
+   * @generated from field: map<string, string> metadata = 3;
+   */
+  metadata: { [key: string]: string };
+};
+
+/**
+ * Describes the message rollcall.admin.v1.NodeRefusal.
+ * Use `create(NodeRefusalSchema)` to create a new message.
+ */
+export const NodeRefusalSchema: GenMessage<NodeRefusal> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 2);
+
+/**
+ * ApproveNodeRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.ApproveNodeRequest
  */
 export type ApproveNodeRequest = Message<"rollcall.admin.v1.ApproveNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -38,7 +192,7 @@ export type ApproveNodeRequest = Message<"rollcall.admin.v1.ApproveNodeRequest">
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -50,6 +204,27 @@ export type ApproveNodeRequest = Message<"rollcall.admin.v1.ApproveNodeRequest">
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -57,7 +232,7 @@ export type ApproveNodeRequest = Message<"rollcall.admin.v1.ApproveNodeRequest">
  * Use `create(ApproveNodeRequestSchema)` to create a new message.
  */
 export const ApproveNodeRequestSchema: GenMessage<ApproveNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 0);
+  messageDesc(file_rollcall_admin_v1_admin, 3);
 
 /**
  * ApproveNodeResponse is the node as it is now.
@@ -66,11 +241,25 @@ export const ApproveNodeRequestSchema: GenMessage<ApproveNodeRequest> = /*@__PUR
  */
 export type ApproveNodeResponse = Message<"rollcall.admin.v1.ApproveNodeResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -78,16 +267,16 @@ export type ApproveNodeResponse = Message<"rollcall.admin.v1.ApproveNodeResponse
  * Use `create(ApproveNodeResponseSchema)` to create a new message.
  */
 export const ApproveNodeResponseSchema: GenMessage<ApproveNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 1);
+  messageDesc(file_rollcall_admin_v1_admin, 4);
 
 /**
- * RejectNodeRequest names the node and says why.
+ * RejectNodeRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.RejectNodeRequest
  */
 export type RejectNodeRequest = Message<"rollcall.admin.v1.RejectNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -101,7 +290,7 @@ export type RejectNodeRequest = Message<"rollcall.admin.v1.RejectNodeRequest"> &
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -113,6 +302,27 @@ export type RejectNodeRequest = Message<"rollcall.admin.v1.RejectNodeRequest"> &
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -120,7 +330,7 @@ export type RejectNodeRequest = Message<"rollcall.admin.v1.RejectNodeRequest"> &
  * Use `create(RejectNodeRequestSchema)` to create a new message.
  */
 export const RejectNodeRequestSchema: GenMessage<RejectNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 2);
+  messageDesc(file_rollcall_admin_v1_admin, 5);
 
 /**
  * RejectNodeResponse is the node as it is now.
@@ -129,11 +339,25 @@ export const RejectNodeRequestSchema: GenMessage<RejectNodeRequest> = /*@__PURE_
  */
 export type RejectNodeResponse = Message<"rollcall.admin.v1.RejectNodeResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -141,16 +365,16 @@ export type RejectNodeResponse = Message<"rollcall.admin.v1.RejectNodeResponse">
  * Use `create(RejectNodeResponseSchema)` to create a new message.
  */
 export const RejectNodeResponseSchema: GenMessage<RejectNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 3);
+  messageDesc(file_rollcall_admin_v1_admin, 6);
 
 /**
- * DeleteNodeRequest names the node and says why.
+ * DeleteNodeRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.DeleteNodeRequest
  */
 export type DeleteNodeRequest = Message<"rollcall.admin.v1.DeleteNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -164,7 +388,7 @@ export type DeleteNodeRequest = Message<"rollcall.admin.v1.DeleteNodeRequest"> &
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -176,6 +400,27 @@ export type DeleteNodeRequest = Message<"rollcall.admin.v1.DeleteNodeRequest"> &
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -183,7 +428,7 @@ export type DeleteNodeRequest = Message<"rollcall.admin.v1.DeleteNodeRequest"> &
  * Use `create(DeleteNodeRequestSchema)` to create a new message.
  */
 export const DeleteNodeRequestSchema: GenMessage<DeleteNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 4);
+  messageDesc(file_rollcall_admin_v1_admin, 7);
 
 /**
  * DeleteNodeResponse is the node as it last was.
@@ -192,11 +437,25 @@ export const DeleteNodeRequestSchema: GenMessage<DeleteNodeRequest> = /*@__PURE_
  */
 export type DeleteNodeResponse = Message<"rollcall.admin.v1.DeleteNodeResponse"> & {
   /**
-   * The node as it was when it was removed.
+   * The node as it was when it was removed. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -204,16 +463,16 @@ export type DeleteNodeResponse = Message<"rollcall.admin.v1.DeleteNodeResponse">
  * Use `create(DeleteNodeResponseSchema)` to create a new message.
  */
 export const DeleteNodeResponseSchema: GenMessage<DeleteNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 5);
+  messageDesc(file_rollcall_admin_v1_admin, 8);
 
 /**
- * CordonNodeRequest names the node and says why.
+ * RequireKeyRotationRequest names the node, or nodes, and says why.
  *
- * @generated from message rollcall.admin.v1.CordonNodeRequest
+ * @generated from message rollcall.admin.v1.RequireKeyRotationRequest
  */
-export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> & {
+export type RequireKeyRotationRequest = Message<"rollcall.admin.v1.RequireKeyRotationRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -227,7 +486,7 @@ export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> &
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -239,6 +498,125 @@ export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> &
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.RequireKeyRotationRequest.
+ * Use `create(RequireKeyRotationRequestSchema)` to create a new message.
+ */
+export const RequireKeyRotationRequestSchema: GenMessage<RequireKeyRotationRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 9);
+
+/**
+ * RequireKeyRotationResponse is the node as it is now.
+ *
+ * @generated from message rollcall.admin.v1.RequireKeyRotationResponse
+ */
+export type RequireKeyRotationResponse = Message<"rollcall.admin.v1.RequireKeyRotationResponse"> & {
+  /**
+   * The node. Absent with a selector.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.RequireKeyRotationResponse.
+ * Use `create(RequireKeyRotationResponseSchema)` to create a new message.
+ */
+export const RequireKeyRotationResponseSchema: GenMessage<RequireKeyRotationResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 10);
+
+/**
+ * CordonNodeRequest names the node, or nodes, and says why.
+ *
+ * @generated from message rollcall.admin.v1.CordonNodeRequest
+ */
+export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -246,7 +624,7 @@ export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> &
  * Use `create(CordonNodeRequestSchema)` to create a new message.
  */
 export const CordonNodeRequestSchema: GenMessage<CordonNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 6);
+  messageDesc(file_rollcall_admin_v1_admin, 11);
 
 /**
  * CordonNodeResponse is the node as it is now.
@@ -255,11 +633,25 @@ export const CordonNodeRequestSchema: GenMessage<CordonNodeRequest> = /*@__PURE_
  */
 export type CordonNodeResponse = Message<"rollcall.admin.v1.CordonNodeResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -267,16 +659,16 @@ export type CordonNodeResponse = Message<"rollcall.admin.v1.CordonNodeResponse">
  * Use `create(CordonNodeResponseSchema)` to create a new message.
  */
 export const CordonNodeResponseSchema: GenMessage<CordonNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 7);
+  messageDesc(file_rollcall_admin_v1_admin, 12);
 
 /**
- * UncordonNodeRequest names the node and says why.
+ * UncordonNodeRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.UncordonNodeRequest
  */
 export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -290,7 +682,7 @@ export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -302,6 +694,27 @@ export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -309,7 +722,7 @@ export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest
  * Use `create(UncordonNodeRequestSchema)` to create a new message.
  */
 export const UncordonNodeRequestSchema: GenMessage<UncordonNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 8);
+  messageDesc(file_rollcall_admin_v1_admin, 13);
 
 /**
  * UncordonNodeResponse is the node as it is now.
@@ -318,11 +731,25 @@ export const UncordonNodeRequestSchema: GenMessage<UncordonNodeRequest> = /*@__P
  */
 export type UncordonNodeResponse = Message<"rollcall.admin.v1.UncordonNodeResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -330,16 +757,16 @@ export type UncordonNodeResponse = Message<"rollcall.admin.v1.UncordonNodeRespon
  * Use `create(UncordonNodeResponseSchema)` to create a new message.
  */
 export const UncordonNodeResponseSchema: GenMessage<UncordonNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 9);
+  messageDesc(file_rollcall_admin_v1_admin, 14);
 
 /**
- * MarkNodeUnhealthyRequest names the node and says why.
+ * MarkNodeUnhealthyRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.MarkNodeUnhealthyRequest
  */
 export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnhealthyRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -353,7 +780,7 @@ export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnheal
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -365,6 +792,27 @@ export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnheal
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -372,7 +820,7 @@ export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnheal
  * Use `create(MarkNodeUnhealthyRequestSchema)` to create a new message.
  */
 export const MarkNodeUnhealthyRequestSchema: GenMessage<MarkNodeUnhealthyRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 10);
+  messageDesc(file_rollcall_admin_v1_admin, 15);
 
 /**
  * MarkNodeUnhealthyResponse is the node as it is now.
@@ -381,11 +829,25 @@ export const MarkNodeUnhealthyRequestSchema: GenMessage<MarkNodeUnhealthyRequest
  */
 export type MarkNodeUnhealthyResponse = Message<"rollcall.admin.v1.MarkNodeUnhealthyResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -393,16 +855,16 @@ export type MarkNodeUnhealthyResponse = Message<"rollcall.admin.v1.MarkNodeUnhea
  * Use `create(MarkNodeUnhealthyResponseSchema)` to create a new message.
  */
 export const MarkNodeUnhealthyResponseSchema: GenMessage<MarkNodeUnhealthyResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 11);
+  messageDesc(file_rollcall_admin_v1_admin, 16);
 
 /**
- * ClearNodeMarkRequest names the node and says why.
+ * ClearNodeMarkRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.ClearNodeMarkRequest
  */
 export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkRequest"> & {
   /**
-   * Id or unambiguous prefix of it; an exact id always wins.
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
    *
    * @generated from field: string node = 1;
    */
@@ -416,7 +878,7 @@ export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkReque
   reason: string;
 
   /**
-   * The etag that the node must still have. Empty: any.
+   * The etag that the node must still have; only with node. Empty: any.
    *
    * @generated from field: string etag = 3;
    */
@@ -428,6 +890,27 @@ export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkReque
    * @generated from field: string request_id = 4;
    */
   requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
 };
 
 /**
@@ -435,7 +918,7 @@ export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkReque
  * Use `create(ClearNodeMarkRequestSchema)` to create a new message.
  */
 export const ClearNodeMarkRequestSchema: GenMessage<ClearNodeMarkRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 12);
+  messageDesc(file_rollcall_admin_v1_admin, 17);
 
 /**
  * ClearNodeMarkResponse is the node as it is now.
@@ -444,11 +927,25 @@ export const ClearNodeMarkRequestSchema: GenMessage<ClearNodeMarkRequest> = /*@_
  */
 export type ClearNodeMarkResponse = Message<"rollcall.admin.v1.ClearNodeMarkResponse"> & {
   /**
-   * The node.
+   * The node. Absent with a selector.
    *
    * @generated from field: rollcall.node.v1.Node node = 1;
    */
   node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -456,12 +953,466 @@ export type ClearNodeMarkResponse = Message<"rollcall.admin.v1.ClearNodeMarkResp
  * Use `create(ClearNodeMarkResponseSchema)` to create a new message.
  */
 export const ClearNodeMarkResponseSchema: GenMessage<ClearNodeMarkResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 13);
+  messageDesc(file_rollcall_admin_v1_admin, 18);
+
+/**
+ * BanNodeRequest names the node, nodes or the key, and says why.
+ *
+ * @generated from message rollcall.admin.v1.BanNodeRequest
+ */
+export type BanNodeRequest = Message<"rollcall.admin.v1.BanNodeRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. When no node is meant, the id is banned in advance. Exactly one of this, selector,
+   * node_id and fingerprint.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why; stored, and told to whoever tries to join.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+
+  /**
+   * The exact id to ban, whether there is such a node or not. In place of node.
+   *
+   * @generated from field: string node_id = 8;
+   */
+  nodeId: string;
+
+  /**
+   * The fingerprint of the key to ban, as Node.key_fingerprint. The node that has it, if there is one, is banned with it. In place of node.
+   *
+   * @generated from field: string fingerprint = 9;
+   */
+  fingerprint: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.BanNodeRequest.
+ * Use `create(BanNodeRequestSchema)` to create a new message.
+ */
+export const BanNodeRequestSchema: GenMessage<BanNodeRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 19);
+
+/**
+ * BanNodeResponse is what is banned now.
+ *
+ * @generated from message rollcall.admin.v1.BanNodeResponse
+ */
+export type BanNodeResponse = Message<"rollcall.admin.v1.BanNodeResponse"> & {
+  /**
+   * The node as it is now. Absent with a selector, and when there is no such node.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+
+  /**
+   * The ban that was placed. Absent with a selector, and with validate_only.
+   *
+   * @generated from field: rollcall.admin.v1.Ban ban = 4;
+   */
+  ban?: Ban | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.BanNodeResponse.
+ * Use `create(BanNodeResponseSchema)` to create a new message.
+ */
+export const BanNodeResponseSchema: GenMessage<BanNodeResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 20);
+
+/**
+ * Ban keeps an id, a key, or both, from joining until it is lifted.
+ *
+ * @generated from message rollcall.admin.v1.Ban
+ */
+export type Ban = Message<"rollcall.admin.v1.Ban"> & {
+  /**
+   * The banned id; empty when a key alone is banned.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * The fingerprint of the banned key; empty when an id alone is banned.
+   *
+   * @generated from field: string fingerprint = 2;
+   */
+  fingerprint: string;
+
+  /**
+   * Why, in the operator's words.
+   *
+   * @generated from field: string reason = 3;
+   */
+  reason: string;
+
+  /**
+   * Who placed it: "token:<id>".
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor: string;
+
+  /**
+   * Since when.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 5;
+   */
+  createTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.Ban.
+ * Use `create(BanSchema)` to create a new message.
+ */
+export const BanSchema: GenMessage<Ban> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 21);
+
+/**
+ * UnbanNodeRequest names the node, nodes or the key, and says why.
+ *
+ * @generated from message rollcall.admin.v1.UnbanNodeRequest
+ */
+export type UnbanNodeRequest = Message<"rollcall.admin.v1.UnbanNodeRequest"> & {
+  /**
+   * A banned id, or an unambiguous prefix of a node's; an exact id always wins. Exactly one of this, selector and fingerprint.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+
+  /**
+   * The fingerprint of the key whose ban to lift. In place of node.
+   *
+   * @generated from field: string fingerprint = 8;
+   */
+  fingerprint: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.UnbanNodeRequest.
+ * Use `create(UnbanNodeRequestSchema)` to create a new message.
+ */
+export const UnbanNodeRequestSchema: GenMessage<UnbanNodeRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 22);
+
+/**
+ * UnbanNodeResponse is what is no longer banned.
+ *
+ * @generated from message rollcall.admin.v1.UnbanNodeResponse
+ */
+export type UnbanNodeResponse = Message<"rollcall.admin.v1.UnbanNodeResponse"> & {
+  /**
+   * The node as it is now. Absent with a selector, and when there is no such node.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+
+  /**
+   * The bans that were lifted. Absent with a selector, and with validate_only.
+   *
+   * @generated from field: repeated rollcall.admin.v1.Ban bans = 4;
+   */
+  bans: Ban[];
+};
+
+/**
+ * Describes the message rollcall.admin.v1.UnbanNodeResponse.
+ * Use `create(UnbanNodeResponseSchema)` to create a new message.
+ */
+export const UnbanNodeResponseSchema: GenMessage<UnbanNodeResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 23);
+
+/**
+ * ListBansRequest asks for a page.
+ *
+ * @generated from message rollcall.admin.v1.ListBansRequest
+ */
+export type ListBansRequest = Message<"rollcall.admin.v1.ListBansRequest"> & {
+  /**
+   * Most bans to answer: 1 to 1000. 0 means 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.ListBansRequest.
+ * Use `create(ListBansRequestSchema)` to create a new message.
+ */
+export const ListBansRequestSchema: GenMessage<ListBansRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 24);
+
+/**
+ * ListBansResponse is one page.
+ *
+ * @generated from message rollcall.admin.v1.ListBansResponse
+ */
+export type ListBansResponse = Message<"rollcall.admin.v1.ListBansResponse"> & {
+  /**
+   * The bans, the newest first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.Ban bans = 1;
+   */
+  bans: Ban[];
+
+  /**
+   * Token of the next page; empty on the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.ListBansResponse.
+ * Use `create(ListBansResponseSchema)` to create a new message.
+ */
+export const ListBansResponseSchema: GenMessage<ListBansResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 25);
+
+/**
+ * SetNodeLabelsRequest names the node, or nodes, and what to set and remove. At least one label is named, and none twice.
+ *
+ * @generated from message rollcall.admin.v1.SetNodeLabelsRequest
+ */
+export type SetNodeLabelsRequest = Message<"rollcall.admin.v1.SetNodeLabelsRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+
+  /**
+   * Labels to set.
+   *
+   * @generated from field: map<string, string> set = 8;
+   */
+  set: { [key: string]: string };
+
+  /**
+   * Keys of the operator's labels to remove. One that is not there is none to remove.
+   *
+   * @generated from field: repeated string remove = 9;
+   */
+  remove: string[];
+};
+
+/**
+ * Describes the message rollcall.admin.v1.SetNodeLabelsRequest.
+ * Use `create(SetNodeLabelsRequestSchema)` to create a new message.
+ */
+export const SetNodeLabelsRequestSchema: GenMessage<SetNodeLabelsRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 26);
+
+/**
+ * SetNodeLabelsResponse is the node as it is now.
+ *
+ * @generated from message rollcall.admin.v1.SetNodeLabelsResponse
+ */
+export type SetNodeLabelsResponse = Message<"rollcall.admin.v1.SetNodeLabelsResponse"> & {
+  /**
+   * The node. Absent with a selector.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.SetNodeLabelsResponse.
+ * Use `create(SetNodeLabelsResponseSchema)` to create a new message.
+ */
+export const SetNodeLabelsResponseSchema: GenMessage<SetNodeLabelsResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 27);
 
 /**
  * AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
  * unambiguous prefix (NODE_NOT_FOUND, AMBIGUOUS_NODE), an etag to guard against changes in between (ETAG_MISMATCH), and a request id: the
  * same id twice has one effect and the same answer.
+ *
+ * In place of a node a verb takes a selector of many. Then the answer tells each node's outcome; the refusal of one never fails another.
+ * 500 nodes are done in one call at most, in order of id, 100 in one transaction; next_page_token says that there are more. A call that failed half
+ * way is repeated with the same request id: what was done is not done again, and is told as it was. Refused as a whole with INVALID_REQUEST,
+ * INVALID_SELECTOR and INVALID_PAGE_TOKEN.
  *
  * @generated from service rollcall.admin.v1.AdminService
  */
@@ -542,6 +1493,63 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof ClearNodeMarkRequestSchema;
     output: typeof ClearNodeMarkResponseSchema;
+  },
+  /**
+   * RequireKeyRotation has a node replace its key: its agent is told, now or when it next connects, until it has used another key. Agents that are told
+   * together spread their rotations. Node.key_rotation_required_since shows who has not done so yet.
+   * Refused with KEY_ROTATION_ALREADY_REQUIRED or NODE_IS_ORCHESTRATOR.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.RequireKeyRotation
+   */
+  requireKeyRotation: {
+    methodKind: "unary";
+    input: typeof RequireKeyRotationRequestSchema;
+    output: typeof RequireKeyRotationResponseSchema;
+  },
+  /**
+   * BanNode keeps a node out for good: it is REJECTED, its stream is closed at once with NODE_BANNED, and neither its id nor its key can
+   * register until the ban is lifted, even when the node is deleted. Without such a node, its id or a key is banned in advance.
+   * Refused with NODE_ALREADY_BANNED, NODE_IS_ORCHESTRATOR or INVALID_NODE_ID.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.BanNode
+   */
+  banNode: {
+    methodKind: "unary";
+    input: typeof BanNodeRequestSchema;
+    output: typeof BanNodeResponseSchema;
+  },
+  /**
+   * UnbanNode lifts every ban on a node, on an id or on a key. A node that is there stays REJECTED until it is approved.
+   * Refused with NODE_NOT_BANNED.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.UnbanNode
+   */
+  unbanNode: {
+    methodKind: "unary";
+    input: typeof UnbanNodeRequestSchema;
+    output: typeof UnbanNodeResponseSchema;
+  },
+  /**
+   * ListBans answers a page of the bans there are, the newest first. Refused with INVALID_PAGE_TOKEN.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.ListBans
+   */
+  listBans: {
+    methodKind: "unary";
+    input: typeof ListBansRequestSchema;
+    output: typeof ListBansResponseSchema;
+  },
+  /**
+   * SetNodeLabels sets and removes labels of the operator's tier, which win over what a join token granted and over what the node says. Its
+   * agent is told as it happens. Refused with INVALID_LABEL: keys and values that are not as Kubernetes has them, more than 64 labels of this
+   * tier on a node, and keys with the prefix "rollcall.io/" but for "rollcall.io/group".
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.SetNodeLabels
+   */
+  setNodeLabels: {
+    methodKind: "unary";
+    input: typeof SetNodeLabelsRequestSchema;
+    output: typeof SetNodeLabelsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_admin_v1_admin, 0);

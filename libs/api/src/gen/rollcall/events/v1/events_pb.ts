@@ -46,30 +46,43 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
 
   /**
    * What happened. Stable names; docs/events.md has the reasons of each.
-   * node.registered: a node joined the fleet for the first time. Before: absent. After: membership.
-   * node.approved: an operator let a pending or rejected node join. Before and after: membership.
+   * node.registered: a node joined the fleet for the first time. Before: absent. After: membership, and joinToken if one let it in.
+   * node.approved: an operator let a pending or rejected node join, or a pending one gave a preauthorized join token. Before and after: membership.
    * node.rejected: an operator refused a node. Before and after: membership.
-   * node.deleted: a node was removed from the record, by an operator or because its process is gone. Before: membership. After: absent.
+   * node.deleted: a node was removed from the record, by an operator or because it is gone for good. Before: membership. After: absent.
    * node.deregistered: a node left for good by itself. Before: membership. After: absent.
+   * node.key.rotation.required: an operator wants a node to rotate its key. Before and after: keyFingerprint, still the same.
+   * node.key.rotated: a node used its next key for the first time; the one before is refused. Before and after: keyFingerprint.
+   * node.identity.duplicated: two machines use one node's identity in turns. After: machines, each with fingerprint, bootId and address.
+   * node.identity.cleared: one machine has had a duplicated identity to itself for ten minutes.
+   * node.banned: an operator banned a node, or in advance an id or a key of none. Before: membership, absent in advance. After: membership, banned.
+   * node.unbanned: an operator lifted every ban on it; a node that is there stays rejected. Before: membership, banned. After: membership.
    * node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
-   * node.labels.changed: labels in effect changed. Before and after: labels, those that differ alone.
+   * node.labels.changed: labels in effect changed, or who set them. Before and after: labels, those that differ alone.
    * node.connection.changed: a node's connection was made or lost. Before and after: connection.
    * node.health.changed: a node's effective health changed, an operator's mark included. Before and after: health.
    * node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
+   * join.token.created: an operator made a join token. Before: absent. After: what it grants.
+   * join.token.revoked: an operator revoked a join token. Before and after: state.
+   * access.token.created: an admin made an access token. Before: absent. After: name, role, ttlMs.
+   * access.token.revoked: an access token was revoked, by an admin or by its own holder. Before and after: state.
+   * policy.health.set: an operator made or changed a health policy. Before (absent for a new one) and after: selector, priority, values.
+   * policy.health.deleted: an operator deleted a health policy. Before: selector, priority, values. After: absent.
    *
    * @generated from field: string type = 4;
    */
   type: string;
 
   /**
-   * What it happened to: the node's id.
+   * What it happened to: the id of a node, or of what the type names; for a health policy "health-policy/default",
+   * "health-policy/group/<name>" or "health-policy/node/<id>".
    *
    * @generated from field: string subject = 5;
    */
   subject: string;
 
   /**
-   * Who did it: "system", "node:<id>", "token:<id>" or "replica:<id>".
+   * Who did it: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>" or "replica:<id>".
    *
    * @generated from field: string actor = 6;
    */

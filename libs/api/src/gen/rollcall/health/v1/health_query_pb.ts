@@ -9,7 +9,9 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Health } from "../../node/v1/node_pb.ts";
+import type { Hello } from "./health_pb.ts";
+import { file_rollcall_health_v1_health } from "./health_pb.ts";
+import type { Health, Membership } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { ResourceUsage } from "../../node/v1/usage_pb.ts";
 import { file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
@@ -19,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/health/v1/health_query.proto.
  */
 export const file_rollcall_health_v1_health_query: GenFile = /*@__PURE__*/
-  fileDesc("CiVyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX3F1ZXJ5LnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEi1QMKCk5vZGVIZWFsdGgSDwoHbm9kZV9pZBgBIAEoCRIoCgZoZWFsdGgYAiABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoKc2lsZW50X2ZvchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoPdW5oZWFsdGh5X2FmdGVyGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXVua25vd25fYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVwbGljYV9pZBgIIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAkgASgEEi8KBmxhdGVzdBgKIAEoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Vc2FnZVNhbXBsZRIwCgdzYW1wbGVzGAsgAygLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlVzYWdlU2FtcGxlImUKC1VzYWdlU2FtcGxlEiYKA2FnZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgV1c2FnZRgCIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZSIwChRHZXROb2RlSGVhbHRoUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACIkwKFUdldE5vZGVIZWFsdGhSZXNwb25zZRIzCgtub2RlX2hlYWx0aBgBIAEoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlSGVhbHRoIpMBChVMaXN0Tm9kZUhlYWx0aFJlcXVlc3QSJAoIbm9kZV9pZHMYASADKAlCErpID5IBDBDoByIHcgUQARiAAhIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgSFwoPaW5jbHVkZV9zYW1wbGVzGAQgASgIImAKFkxpc3ROb2RlSGVhbHRoUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAky7QEKEkhlYWx0aFF1ZXJ5U2VydmljZRJpCg1HZXROb2RlSGVhbHRoEigucm9sbGNhbGwuaGVhbHRoLnYxLkdldE5vZGVIZWFsdGhSZXF1ZXN0Gikucm9sbGNhbGwuaGVhbHRoLnYxLkdldE5vZGVIZWFsdGhSZXNwb25zZSIDkAIBEmwKDkxpc3ROb2RlSGVhbHRoEikucm9sbGNhbGwuaGVhbHRoLnYxLkxpc3ROb2RlSGVhbHRoUmVxdWVzdBoqLnJvbGxjYWxsLmhlYWx0aC52MS5MaXN0Tm9kZUhlYWx0aFJlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_node, file_rollcall_node_v1_usage]);
+  fileDesc("CiVyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX3F1ZXJ5LnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEiowQKCk5vZGVIZWFsdGgSDwoHbm9kZV9pZBgBIAEoCRIoCgZoZWFsdGgYAiABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoKc2lsZW50X2ZvchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoPdW5oZWFsdGh5X2FmdGVyGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXVua25vd25fYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVwbGljYV9pZBgIIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAkgASgEEi8KBmxhdGVzdBgKIAEoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Vc2FnZVNhbXBsZRIwCgdzYW1wbGVzGAsgAygLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlVzYWdlU2FtcGxlEh0KFXRlbGVtZXRyeV91bmF2YWlsYWJsZRgMIAEoCRItCgpjbG9ja19za2V3GA0gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uImUKC1VzYWdlU2FtcGxlEiYKA2FnZRgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgV1c2FnZRgCIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZSIwChRHZXROb2RlSGVhbHRoUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACIkwKFUdldE5vZGVIZWFsdGhSZXNwb25zZRIzCgtub2RlX2hlYWx0aBgBIAEoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlSGVhbHRoIpMBChVMaXN0Tm9kZUhlYWx0aFJlcXVlc3QSJAoIbm9kZV9pZHMYASADKAlCErpID5IBDBDoByIHcgUQARiAAhIdCglwYWdlX3NpemUYAiABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgDIAEoCUIIukgFcgMYgAgSFwoPaW5jbHVkZV9zYW1wbGVzGAQgASgIImAKFkxpc3ROb2RlSGVhbHRoUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aBIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiVwoWV2F0Y2hOb2RlSGVhbHRoUmVxdWVzdBIkCghub2RlX2lkcxgBIAMoCUISukgPkgEMEMgBIgdyBRABGIACEhcKD2luY2x1ZGVfc2FtcGxlcxgCIAEoCCJaChdXYXRjaE5vZGVIZWFsdGhSZXNwb25zZRItCgVub2RlcxgBIAMoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlSGVhbHRoEhAKCGdvbmVfaWRzGAIgAygJIhkKF0dldENsdXN0ZXJIZWFsdGhSZXF1ZXN0IvICChhHZXRDbHVzdGVySGVhbHRoUmVzcG9uc2USDwoHaGVhbHRoeRgBIAEoDRIRCgl1bmhlYWx0aHkYAiABKA0SDwoHdW5rbm93bhgDIAEoDRIRCglyZXBvcnRpbmcYBCABKA0SEwoLY3B1X3BlcmNlbnQYBSABKAESDQoFY29yZXMYBiABKAQSFwoPbWVtb3J5X3VzZWRfbWliGAcgASgEEhgKEG1lbW9yeV90b3RhbF9taWIYCCABKAQSDAoEZ3B1cxgJIAEoDRIRCglncHVzX2J1c3kYCiABKA0SPAoPaG90dGVzdF9hdmVyYWdlGAsgASgLMiMucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVUZW1wZXJhdHVyZRI7Cg5ob3R0ZXN0X3NlbnNvchgMIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlVGVtcGVyYXR1cmUSGwoTbWlzc2luZ19yZXBsaWNhX2lkcxgNIAMoCSIzCg9Ob2RlVGVtcGVyYXR1cmUSDwoHbm9kZV9pZBgBIAEoCRIPCgdjZWxzaXVzGAIgASgCItkBChZSZXBvcnRIZWFydGJlYXRSZXF1ZXN0EhsKB25vZGVfaWQYASABKAlCCrpIB3IFEAEYgAISMgoEb3BlbhgCIAEoCzIiLnJvbGxjYWxsLmhlYWx0aC52MS5TZXNzaW9uUmVxdWVzdEgAEi8KBGJlYXQYAyABKAsyHy5yb2xsY2FsbC5oZWFsdGgudjEuU2Vzc2lvbkJlYXRIABI1Cgdnb29kYnllGAQgASgLMiIucm9sbGNhbGwuaGVhbHRoLnYxLlNlc3Npb25Hb29kYnllSABCBgoEc3RlcCJaCg5TZXNzaW9uUmVxdWVzdBIWCgVub25jZRgBIAEoDEIHukgEegIYQBIwCgVoZWxsbxgCIAEoCzIZLnJvbGxjYWxsLmhlYWx0aC52MS5IZWxsb0IGukgDyAEBInAKC1Nlc3Npb25CZWF0Eh8KDXNlc3Npb25fdG9rZW4YASABKAlCCLpIBXIDGIAIEhAKCHNlcXVlbmNlGAIgASgNEi4KBXVzYWdlGAMgASgLMh8ucm9sbGNhbGwubm9kZS52MS5SZXNvdXJjZVVzYWdlIksKDlNlc3Npb25Hb29kYnllEh8KDXNlc3Npb25fdG9rZW4YASABKAlCCLpIBXIDGIAIEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgirgIKF1JlcG9ydEhlYXJ0YmVhdFJlc3BvbnNlEjYKCWNoYWxsZW5nZRgBIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRDaGFsbGVuZ2USFQoNc2Vzc2lvbl90b2tlbhgCIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAMgASgEEhAKCHNlcXVlbmNlGAQgASgNEjAKCm1lbWJlcnNoaXAYBSABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASNQoSaGVhcnRiZWF0X2ludGVydmFsGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjIKD3VuaGVhbHRoeV9hZnRlchgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJlCg9SZXBvcnRDaGFsbGVuZ2USDQoFbm9uY2UYASABKAwSEgoKcHJvb2ZfdGV4dBgCIAEoCRIvCgtleHBpcmVfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAywAQKEkhlYWx0aFF1ZXJ5U2VydmljZRJpCg1HZXROb2RlSGVhbHRoEigucm9sbGNhbGwuaGVhbHRoLnYxLkdldE5vZGVIZWFsdGhSZXF1ZXN0Gikucm9sbGNhbGwuaGVhbHRoLnYxLkdldE5vZGVIZWFsdGhSZXNwb25zZSIDkAIBEmwKDkxpc3ROb2RlSGVhbHRoEikucm9sbGNhbGwuaGVhbHRoLnYxLkxpc3ROb2RlSGVhbHRoUmVxdWVzdBoqLnJvbGxjYWxsLmhlYWx0aC52MS5MaXN0Tm9kZUhlYWx0aFJlc3BvbnNlIgOQAgEScQoPV2F0Y2hOb2RlSGVhbHRoEioucm9sbGNhbGwuaGVhbHRoLnYxLldhdGNoTm9kZUhlYWx0aFJlcXVlc3QaKy5yb2xsY2FsbC5oZWFsdGgudjEuV2F0Y2hOb2RlSGVhbHRoUmVzcG9uc2UiA5ACATABEnIKEEdldENsdXN0ZXJIZWFsdGgSKy5yb2xsY2FsbC5oZWFsdGgudjEuR2V0Q2x1c3RlckhlYWx0aFJlcXVlc3QaLC5yb2xsY2FsbC5oZWFsdGgudjEuR2V0Q2x1c3RlckhlYWx0aFJlc3BvbnNlIgOQAgESagoPUmVwb3J0SGVhcnRiZWF0Eioucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlcXVlc3QaKy5yb2xsY2FsbC5oZWFsdGgudjEuUmVwb3J0SGVhcnRiZWF0UmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_health_v1_health, file_rollcall_node_v1_node, file_rollcall_node_v1_usage]);
 
 /**
  * NodeHealth is what the replica that holds the node's session knows of it.
@@ -103,6 +105,21 @@ export type NodeHealth = Message<"rollcall.health.v1.NodeHealth"> & {
    * @generated from field: repeated rollcall.health.v1.UsageSample samples = 11;
    */
   samples: UsageSample[];
+
+  /**
+   * Why what only the node's replica knows (fields 3 to 7, 10 and 11) is missing here although the node is held, for people. Empty when
+   * nothing is missing. The judgement is then that of the record.
+   *
+   * @generated from field: string telemetry_unavailable = 12;
+   */
+  telemetryUnavailable: string;
+
+  /**
+   * By how much the node's clock is ahead of its replica's; negative when it is behind. It decides nothing. Absent when it was not told.
+   *
+   * @generated from field: google.protobuf.Duration clock_skew = 13;
+   */
+  clockSkew?: Duration | undefined;
 };
 
 /**
@@ -168,7 +185,7 @@ export const GetNodeHealthRequestSchema: GenMessage<GetNodeHealthRequest> = /*@_
  */
 export type GetNodeHealthResponse = Message<"rollcall.health.v1.GetNodeHealthResponse"> & {
   /**
-   * The node's health. Without last_seen_time when no replica holds it.
+   * The node's health. Without last_seen_time when no replica holds it, or when that one does not answer.
    *
    * @generated from field: rollcall.health.v1.NodeHealth node_health = 1;
    */
@@ -189,7 +206,7 @@ export const GetNodeHealthResponseSchema: GenMessage<GetNodeHealthResponse> = /*
  */
 export type ListNodeHealthRequest = Message<"rollcall.health.v1.ListNodeHealthRequest"> & {
   /**
-   * Only these exact ids; none means every node that is held.
+   * Only these exact ids; none means every node that a replica holds.
    *
    * @generated from field: repeated string node_ids = 1;
    */
@@ -253,7 +270,454 @@ export const ListNodeHealthResponseSchema: GenMessage<ListNodeHealthResponse> = 
   messageDesc(file_rollcall_health_v1_health_query, 5);
 
 /**
- * HealthQueryService answers what only health replicas know: when a node was last heard of, and what it is doing.
+ * WatchNodeHealthRequest selects nodes.
+ *
+ * @generated from message rollcall.health.v1.WatchNodeHealthRequest
+ */
+export type WatchNodeHealthRequest = Message<"rollcall.health.v1.WatchNodeHealthRequest"> & {
+  /**
+   * Only these exact ids; none means the first 200 nodes by id that a replica holds.
+   *
+   * @generated from field: repeated string node_ids = 1;
+   */
+  nodeIds: string[];
+
+  /**
+   * Whether each node's first answer carries up to 60 samples.
+   *
+   * @generated from field: bool include_samples = 2;
+   */
+  includeSamples: boolean;
+};
+
+/**
+ * Describes the message rollcall.health.v1.WatchNodeHealthRequest.
+ * Use `create(WatchNodeHealthRequestSchema)` to create a new message.
+ */
+export const WatchNodeHealthRequestSchema: GenMessage<WatchNodeHealthRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 6);
+
+/**
+ * WatchNodeHealthResponse is what has changed. An empty one, every 15 s at the latest, proves that the watch lives.
+ *
+ * @generated from message rollcall.health.v1.WatchNodeHealthResponse
+ */
+export type WatchNodeHealthResponse = Message<"rollcall.health.v1.WatchNodeHealthResponse"> & {
+  /**
+   * Nodes of which something is new, each with its latest sample.
+   *
+   * @generated from field: repeated rollcall.health.v1.NodeHealth nodes = 1;
+   */
+  nodes: NodeHealth[];
+
+  /**
+   * Nodes that are watched no more: they were removed, or nobody holds them.
+   *
+   * @generated from field: repeated string gone_ids = 2;
+   */
+  goneIds: string[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.WatchNodeHealthResponse.
+ * Use `create(WatchNodeHealthResponseSchema)` to create a new message.
+ */
+export const WatchNodeHealthResponseSchema: GenMessage<WatchNodeHealthResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 7);
+
+/**
+ * GetClusterHealthRequest asks for everything.
+ *
+ * @generated from message rollcall.health.v1.GetClusterHealthRequest
+ */
+export type GetClusterHealthRequest = Message<"rollcall.health.v1.GetClusterHealthRequest"> & {
+};
+
+/**
+ * Describes the message rollcall.health.v1.GetClusterHealthRequest.
+ * Use `create(GetClusterHealthRequestSchema)` to create a new message.
+ */
+export const GetClusterHealthRequestSchema: GenMessage<GetClusterHealthRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 8);
+
+/**
+ * GetClusterHealthResponse is the fleet in sums. Usage is that of nodes that are HEALTHY and have told it.
+ *
+ * @generated from message rollcall.health.v1.GetClusterHealthResponse
+ */
+export type GetClusterHealthResponse = Message<"rollcall.health.v1.GetClusterHealthResponse"> & {
+  /**
+   * Nodes that are held and HEALTHY, as detected: operators' marks do not count here.
+   *
+   * @generated from field: uint32 healthy = 1;
+   */
+  healthy: number;
+
+  /**
+   * Nodes that are held and UNHEALTHY, as detected.
+   *
+   * @generated from field: uint32 unhealthy = 2;
+   */
+  unhealthy: number;
+
+  /**
+   * Nodes that are held and UNKNOWN, as detected. Nodes that never connected are held by nobody.
+   *
+   * @generated from field: uint32 unknown = 3;
+   */
+  unknown: number;
+
+  /**
+   * Nodes whose usage counts in what follows.
+   *
+   * @generated from field: uint32 reporting = 4;
+   */
+  reporting: number;
+
+  /**
+   * Average share of processors in use, 0 to 100, each node weighted by its processors.
+   *
+   * @generated from field: double cpu_percent = 5;
+   */
+  cpuPercent: number;
+
+  /**
+   * Processors that this average is over.
+   *
+   * @generated from field: uint64 cores = 6;
+   */
+  cores: bigint;
+
+  /**
+   * Memory in use, in MiB.
+   *
+   * @generated from field: uint64 memory_used_mib = 7;
+   */
+  memoryUsedMib: bigint;
+
+  /**
+   * Memory there is, in MiB.
+   *
+   * @generated from field: uint64 memory_total_mib = 8;
+   */
+  memoryTotalMib: bigint;
+
+  /**
+   * GPUs that are reported.
+   *
+   * @generated from field: uint32 gpus = 9;
+   */
+  gpus: number;
+
+  /**
+   * GPUs that were busy (1 % or more) in the latest sample.
+   *
+   * @generated from field: uint32 gpus_busy = 10;
+   */
+  gpusBusy: number;
+
+  /**
+   * The node whose average temperature is the highest. Absent where nobody tells one.
+   *
+   * @generated from field: rollcall.health.v1.NodeTemperature hottest_average = 11;
+   */
+  hottestAverage?: NodeTemperature | undefined;
+
+  /**
+   * The node with the hottest sensor. Absent where nobody tells one.
+   *
+   * @generated from field: rollcall.health.v1.NodeTemperature hottest_sensor = 12;
+   */
+  hottestSensor?: NodeTemperature | undefined;
+
+  /**
+   * Replicas that did not answer in time: their nodes are missing in all of these.
+   *
+   * @generated from field: repeated string missing_replica_ids = 13;
+   */
+  missingReplicaIds: string[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.GetClusterHealthResponse.
+ * Use `create(GetClusterHealthResponseSchema)` to create a new message.
+ */
+export const GetClusterHealthResponseSchema: GenMessage<GetClusterHealthResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 9);
+
+/**
+ * NodeTemperature is how hot a node is.
+ *
+ * @generated from message rollcall.health.v1.NodeTemperature
+ */
+export type NodeTemperature = Message<"rollcall.health.v1.NodeTemperature"> & {
+  /**
+   * The node's id.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * Degrees Celsius.
+   *
+   * @generated from field: float celsius = 2;
+   */
+  celsius: number;
+};
+
+/**
+ * Describes the message rollcall.health.v1.NodeTemperature.
+ * Use `create(NodeTemperatureSchema)` to create a new message.
+ */
+export const NodeTemperatureSchema: GenMessage<NodeTemperature> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 10);
+
+/**
+ * ReportHeartbeatRequest is one step of a unary session. Without any it asks for a challenge.
+ *
+ * @generated from message rollcall.health.v1.ReportHeartbeatRequest
+ */
+export type ReportHeartbeatRequest = Message<"rollcall.health.v1.ReportHeartbeatRequest"> & {
+  /**
+   * The node's exact id.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * What the call does.
+   *
+   * @generated from oneof rollcall.health.v1.ReportHeartbeatRequest.step
+   */
+  step: {
+    /**
+     * Open a session.
+     *
+     * @generated from field: rollcall.health.v1.SessionRequest open = 2;
+     */
+    value: SessionRequest;
+    case: "open";
+  } | {
+    /**
+     * A sign of life.
+     *
+     * @generated from field: rollcall.health.v1.SessionBeat beat = 3;
+     */
+    value: SessionBeat;
+    case: "beat";
+  } | {
+    /**
+     * The agent stops on purpose: the session ends.
+     *
+     * @generated from field: rollcall.health.v1.SessionGoodbye goodbye = 4;
+     */
+    value: SessionGoodbye;
+    case: "goodbye";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReportHeartbeatRequest.
+ * Use `create(ReportHeartbeatRequestSchema)` to create a new message.
+ */
+export const ReportHeartbeatRequestSchema: GenMessage<ReportHeartbeatRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 11);
+
+/**
+ * SessionRequest answers a challenge.
+ *
+ * @generated from message rollcall.health.v1.SessionRequest
+ */
+export type SessionRequest = Message<"rollcall.health.v1.SessionRequest"> & {
+  /**
+   * The nonce of the challenge: good for one call, within two minutes.
+   *
+   * @generated from field: bytes nonce = 1;
+   */
+  nonce: Uint8Array;
+
+  /**
+   * Who is there. Its node_id may be left out. It signs the challenge's proof_text.
+   *
+   * @generated from field: rollcall.health.v1.Hello hello = 2;
+   */
+  hello?: Hello | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.SessionRequest.
+ * Use `create(SessionRequestSchema)` to create a new message.
+ */
+export const SessionRequestSchema: GenMessage<SessionRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 12);
+
+/**
+ * SessionBeat is a sign of life within a session.
+ *
+ * @generated from message rollcall.health.v1.SessionBeat
+ */
+export type SessionBeat = Message<"rollcall.health.v1.SessionBeat"> & {
+  /**
+   * What opening the session answered.
+   *
+   * @generated from field: string session_token = 1;
+   */
+  sessionToken: string;
+
+  /**
+   * Rises with each call of a session, from 1: 32 bits.
+   *
+   * @generated from field: uint32 sequence = 2;
+   */
+  sequence: number;
+
+  /**
+   * What the machine is doing.
+   *
+   * @generated from field: rollcall.node.v1.ResourceUsage usage = 3;
+   */
+  usage?: ResourceUsage | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.SessionBeat.
+ * Use `create(SessionBeatSchema)` to create a new message.
+ */
+export const SessionBeatSchema: GenMessage<SessionBeat> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 13);
+
+/**
+ * SessionGoodbye ends a session.
+ *
+ * @generated from message rollcall.health.v1.SessionGoodbye
+ */
+export type SessionGoodbye = Message<"rollcall.health.v1.SessionGoodbye"> & {
+  /**
+   * What opening the session answered.
+   *
+   * @generated from field: string session_token = 1;
+   */
+  sessionToken: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+};
+
+/**
+ * Describes the message rollcall.health.v1.SessionGoodbye.
+ * Use `create(SessionGoodbyeSchema)` to create a new message.
+ */
+export const SessionGoodbyeSchema: GenMessage<SessionGoodbye> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 14);
+
+/**
+ * ReportHeartbeatResponse answers a step.
+ *
+ * @generated from message rollcall.health.v1.ReportHeartbeatResponse
+ */
+export type ReportHeartbeatResponse = Message<"rollcall.health.v1.ReportHeartbeatResponse"> & {
+  /**
+   * For a call without a step: what to sign.
+   *
+   * @generated from field: rollcall.health.v1.ReportChallenge challenge = 1;
+   */
+  challenge?: ReportChallenge | undefined;
+
+  /**
+   * For `open`: the token of all further calls. It is bound to the node, the session's epoch and the replica that holds it.
+   *
+   * @generated from field: string session_token = 2;
+   */
+  sessionToken: string;
+
+  /**
+   * The session's epoch.
+   *
+   * @generated from field: uint64 session_epoch = 3;
+   */
+  sessionEpoch: bigint;
+
+  /**
+   * For `beat`: the highest sequence received.
+   *
+   * @generated from field: uint32 sequence = 4;
+   */
+  sequence: number;
+
+  /**
+   * What the operators decided.
+   *
+   * @generated from field: rollcall.node.v1.Membership membership = 5;
+   */
+  membership?: Membership | undefined;
+
+  /**
+   * Time until the next heartbeat is due.
+   *
+   * @generated from field: google.protobuf.Duration heartbeat_interval = 6;
+   */
+  heartbeatInterval?: Duration | undefined;
+
+  /**
+   * Silence after which the node is declared UNHEALTHY, and its session ends.
+   *
+   * @generated from field: google.protobuf.Duration unhealthy_after = 7;
+   */
+  unhealthyAfter?: Duration | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReportHeartbeatResponse.
+ * Use `create(ReportHeartbeatResponseSchema)` to create a new message.
+ */
+export const ReportHeartbeatResponseSchema: GenMessage<ReportHeartbeatResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 15);
+
+/**
+ * ReportChallenge is what an agent must sign to open a session.
+ *
+ * @generated from message rollcall.health.v1.ReportChallenge
+ */
+export type ReportChallenge = Message<"rollcall.health.v1.ReportChallenge"> & {
+  /**
+   * The nonce, to be sent back.
+   *
+   * @generated from field: bytes nonce = 1;
+   */
+  nonce: Uint8Array;
+
+  /**
+   * The text to sign with the node's Ed25519 key, as UTF-8 and without a line break at its end. It is that of
+   * rollcall.registry.v1.NodeProof, with the method "/rollcall.health.v1.HealthQueryService/ReportHeartbeat".
+   *
+   * @generated from field: string proof_text = 2;
+   */
+  proofText: string;
+
+  /**
+   * When the nonce is worth nothing any more.
+   *
+   * @generated from field: google.protobuf.Timestamp expire_time = 3;
+   */
+  expireTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReportChallenge.
+ * Use `create(ReportChallengeSchema)` to create a new message.
+ */
+export const ReportChallengeSchema: GenMessage<ReportChallenge> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 16);
+
+/**
+ * HealthQueryService answers what only health replicas know: when a node was last heard of, and what it is doing. Every replica answers for
+ * all nodes: it asks those that hold them. Where one does not answer in time, what it knows is missing, and telemetry_unavailable says so.
  *
  * @generated from service rollcall.health.v1.HealthQueryService
  */
@@ -277,6 +741,43 @@ export const HealthQueryService: GenService<{
     methodKind: "unary";
     input: typeof ListNodeHealthRequestSchema;
     output: typeof ListNodeHealthResponseSchema;
+  },
+  /**
+   * WatchNodeHealth sends nodes as they are, then each time something is received of one or its health changes. It has no revision: one that
+   * breaks is opened anew, and begins with the present. While a node is watched it reports its usage every 2 s (at most 200 nodes of one
+   * replica at a time, others at their own pace). A watcher that reads slowly misses samples, never the latest of each node.
+   * OVERLOADED: too many watches at one replica.
+   *
+   * @generated from rpc rollcall.health.v1.HealthQueryService.WatchNodeHealth
+   */
+  watchNodeHealth: {
+    methodKind: "server_streaming";
+    input: typeof WatchNodeHealthRequestSchema;
+    output: typeof WatchNodeHealthResponseSchema;
+  },
+  /**
+   * GetClusterHealth answers the sums over all nodes that are held, at most 1 s old.
+   *
+   * @generated from rpc rollcall.health.v1.HealthQueryService.GetClusterHealth
+   */
+  getClusterHealth: {
+    methodKind: "unary";
+    input: typeof GetClusterHealthRequestSchema;
+    output: typeof GetClusterHealthResponseSchema;
+  },
+  /**
+   * ReportHeartbeat is the heartbeat of an agent that cannot hold an HTTP/2 stream; a POST of JSON is enough. A call without a step answers a
+   * challenge; a call with `open` signs it and opens a session; each further call carries the session's token in `beat`, and a
+   * sequence that rises. The node is judged as any other: CONNECTED until its silence is as long as unhealthy_after. Any replica may be
+   * called. Reasons: CHALLENGE_INVALID, PROOF_INVALID, NODE_NOT_REGISTERED, NODE_REJECTED, SESSION_TOKEN_INVALID, SESSION_SUPERSEDED,
+   * STREAM_STALE (the last three: begin again without a token), SEQUENCE_NOT_RISING, OWNER_UNAVAILABLE, OVERLOADED.
+   *
+   * @generated from rpc rollcall.health.v1.HealthQueryService.ReportHeartbeat
+   */
+  reportHeartbeat: {
+    methodKind: "unary";
+    input: typeof ReportHeartbeatRequestSchema;
+    output: typeof ReportHeartbeatResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_health_v1_health_query, 0);

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/node.proto.
  */
 export const file_rollcall_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEihgQKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAsgASgEEgwKBGV0YWcYDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKZAQoKTWVtYmVyc2hpcBIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSKZAQoKQ29ubmVjdGlvbhIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSKRAQoGSGVhbHRoEiwKBXN0YXRlGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSDQoFYWN0b3IYBSABKAkiwAEKClNjaGVkdWxpbmcSMAoFc3RhdGUYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSDQoFYWN0b3IYBSABKAkSJQoFaG9sZHMYBiADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLkhvbGQiewoESG9sZBIoCgRraW5kGAEgASgOMhoucm9sbGNhbGwubm9kZS52MS5Ib2xkS2luZBIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHbWVzc2FnZRgDIAEoCRINCgVhY3RvchgEIAEoCSJOCgVMYWJlbBILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkSKQoEdGllchgDIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyIugECghOb2RlSW5mbxIaCghob3N0bmFtZRgBIAEoCUIIukgFcgMY/QESHwoNYWR2ZXJ0aXNlX3VybBgCIAEoCUIIukgFcgMYgBASHgoNYWdlbnRfdmVyc2lvbhgDIAEoCUIHukgEcgIYQBItCgJvcxgEIAEoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3BlcmF0aW5nU3lzdGVtEiIKA2NwdRgFIAEoCzIVLnJvbGxjYWxsLm5vZGUudjEuQ3B1EhQKDG1lbW9yeV9ieXRlcxgGIAEoBBISCgpkaXNrX2J5dGVzGAcgASgEEjkKCm51bWFfbm9kZXMYCCADKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk51bWFOb2RlQgm6SAaSAQMQgAgSLgoEZ3B1cxgJIAMoCzIVLnJvbGxjYWxsLm5vZGUudjEuR3B1Qgm6SAaSAQMQgAISKgoCdm0YCiABKAsyHi5yb2xsY2FsbC5ub2RlLnYxLlZtQ2FwYWJpbGl0eRI3Cgl2ZmlvX2dwdXMYCyADKAsyGS5yb2xsY2FsbC5ub2RlLnYxLlZmaW9HcHVCCbpIBpIBAxCAAhJBCgppbnRlcmZhY2VzGAwgAygLMiIucm9sbGNhbGwubm9kZS52MS5OZXR3b3JrSW50ZXJmYWNlQgm6SAaSAQMQgAISQAoGbGFiZWxzGA0gAygLMiYucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mby5MYWJlbHNFbnRyeUIIukgFmgECEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJ7Cg9PcGVyYXRpbmdTeXN0ZW0SFwoGZmFtaWx5GAEgASgJQge6SARyAhhAEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhgKBmtlcm5lbBgDIAEoCUIIukgFcgMYgAISHQoMYXJjaGl0ZWN0dXJlGAQgASgJQge6SARyAhhAImYKA0NwdRIXCgVtb2RlbBgBIAEoCUIIukgFcgMYgAISDwoHc29ja2V0cxgCIAEoDRINCgVjb3JlcxgDIAEoDRIPCgd0aHJlYWRzGAQgASgNEhUKDXVzYWJsZV9taWxsaXMYBSABKA0iYgoITnVtYU5vZGUSCgoCaWQYASABKA0SFgoEY3B1cxgCIAEoCUIIukgFcgMYgAgSFAoMbWVtb3J5X2J5dGVzGAMgASgEEhwKCWRpc3RhbmNlcxgEIAMoDUIJukgGkgEDEIAIIrABCgNHcHUSDQoFaW5kZXgYASABKA0SFgoEbmFtZRgCIAEoCUIIukgFcgMYgAISFgoEdXVpZBgDIAEoCUIIukgFcgMYgAESFwoGdmVuZG9yGAQgASgJQge6SARyAhhAEhwKC3BjaV9hZGRyZXNzGAUgASgJQge6SARyAhhAEhIKCm1lbW9yeV9taWIYBiABKA0SHwoOZHJpdmVyX3ZlcnNpb24YByABKAlCB7pIBHICGEAiSgoMVm1DYXBhYmlsaXR5Eg8KB2NhcGFibGUYASABKAgSGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMYgAISDgoGbmVzdGVkGAMgASgIInQKB1ZmaW9HcHUSHAoLcGNpX2FkZHJlc3MYASABKAlCB7pIBHICGEASGgoJdmVuZG9yX2lkGAIgASgJQge6SARyAhgQEhoKCWRldmljZV9pZBgDIAEoCUIHukgEcgIYEBITCgtpb21tdV9ncm91cBgEIAEoDSJwChBOZXR3b3JrSW50ZXJmYWNlEhUKBG5hbWUYASABKAlCB7pIBHICGEASFAoDbWFjGAIgASgJQge6SARyAhhAEhsKCWFkZHJlc3NlcxgDIAMoCUIIukgFkgECEEASEgoKc3BlZWRfbWJwcxgEIAEoDSpYCghOb2RlVHlwZRIZChVOT0RFX1RZUEVfVU5TUEVDSUZJRUQQABIaChZOT0RFX1RZUEVfT1JDSEVTVFJBVE9SEAESFQoRTk9ERV9UWVBFX0NPTVBVVEUQAiqPAQoPTWVtYmVyc2hpcFN0YXRlEiAKHE1FTUJFUlNISVBfU1RBVEVfVU5TUEVDSUZJRUQQABIcChhNRU1CRVJTSElQX1NUQVRFX1BFTkRJTkcQARIdChlNRU1CRVJTSElQX1NUQVRFX0FQUFJPVkVEEAISHQoZTUVNQkVSU0hJUF9TVEFURV9SRUpFQ1RFRBADKnYKD0Nvbm5lY3Rpb25TdGF0ZRIgChxDT05ORUNUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASHgoaQ09OTkVDVElPTl9TVEFURV9DT05ORUNURUQQARIhCh1DT05ORUNUSU9OX1NUQVRFX0RJU0NPTk5FQ1RFRBACKnsKC0hlYWx0aFN0YXRlEhwKGEhFQUxUSF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEhFQUxUSF9TVEFURV9IRUFMVEhZEAESGgoWSEVBTFRIX1NUQVRFX1VOSEVBTFRIWRACEhgKFEhFQUxUSF9TVEFURV9VTktOT1dOEAMqcwoPU2NoZWR1bGluZ1N0YXRlEiAKHFNDSEVEVUxJTkdfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlTQ0hFRFVMSU5HX1NUQVRFX0VMSUdJQkxFEAESHwobU0NIRURVTElOR19TVEFURV9JTkVMSUdJQkxFEAIqPQoISG9sZEtpbmQSGQoVSE9MRF9LSU5EX1VOU1BFQ0lGSUVEEAASFgoSSE9MRF9LSU5EX09QRVJBVE9SEAEqPQoJTGFiZWxUaWVyEhoKFkxBQkVMX1RJRVJfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9USUVSX0FHRU5UEAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi3AUKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAsgASgEEgwKBGV0YWcYDCABKAkSLwoLY3JlYXRlX3RpbWUYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC3VwZGF0ZV90aW1lGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglrZXlfc2luY2UYFCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhwKFG5leHRfa2V5X2ZpbmdlcnByaW50GBUgASgJEj8KG2tleV9yb3RhdGlvbl9yZXF1aXJlZF9zaW5jZRgWIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNam9pbl90b2tlbl9pZBgeIAEoCRIRCgllcGhlbWVyYWwYHyABKAgSHAoUam9pbmVkX3dpdGhvdXRfdG9rZW4YICABKAgimQEKCk1lbWJlcnNoaXASMAoFc3RhdGUYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSDQoFYWN0b3IYBSABKAkimQEKCkNvbm5lY3Rpb24SMAoFc3RhdGUYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLkNvbm5lY3Rpb25TdGF0ZRIpCgVzaW5jZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSDQoFYWN0b3IYBSABKAkikQEKBkhlYWx0aBIsCgVzdGF0ZRgBIAEoDjIdLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIsABCgpTY2hlZHVsaW5nEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5TY2hlZHVsaW5nU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJEiUKBWhvbGRzGAYgAygLMhYucm9sbGNhbGwubm9kZS52MS5Ib2xkInsKBEhvbGQSKAoEa2luZBgBIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuSG9sZEtpbmQSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB21lc3NhZ2UYAyABKAkSDQoFYWN0b3IYBCABKAkihAEKBUxhYmVsEgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCRIpCgR0aWVyGAMgASgOMhsucm9sbGNhbGwubm9kZS52MS5MYWJlbFRpZXISNAoJb3ZlcnJpZGVzGAQgAygLMiEucm9sbGNhbGwubm9kZS52MS5PdmVycmlkZGVuTGFiZWwiSwoPT3ZlcnJpZGRlbkxhYmVsEikKBHRpZXIYASABKA4yGy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsVGllchINCgV2YWx1ZRgCIAEoCSLoBAoITm9kZUluZm8SGgoIaG9zdG5hbWUYASABKAlCCLpIBXIDGP0BEh8KDWFkdmVydGlzZV91cmwYAiABKAlCCLpIBXIDGIAQEh4KDWFnZW50X3ZlcnNpb24YAyABKAlCB7pIBHICGEASLQoCb3MYBCABKAsyIS5yb2xsY2FsbC5ub2RlLnYxLk9wZXJhdGluZ1N5c3RlbRIiCgNjcHUYBSABKAsyFS5yb2xsY2FsbC5ub2RlLnYxLkNwdRIUCgxtZW1vcnlfYnl0ZXMYBiABKAQSEgoKZGlza19ieXRlcxgHIAEoBBI5CgpudW1hX25vZGVzGAggAygLMhoucm9sbGNhbGwubm9kZS52MS5OdW1hTm9kZUIJukgGkgEDEIAIEi4KBGdwdXMYCSADKAsyFS5yb2xsY2FsbC5ub2RlLnYxLkdwdUIJukgGkgEDEIACEioKAnZtGAogASgLMh4ucm9sbGNhbGwubm9kZS52MS5WbUNhcGFiaWxpdHkSNwoJdmZpb19ncHVzGAsgAygLMhkucm9sbGNhbGwubm9kZS52MS5WZmlvR3B1Qgm6SAaSAQMQgAISQQoKaW50ZXJmYWNlcxgMIAMoCzIiLnJvbGxjYWxsLm5vZGUudjEuTmV0d29ya0ludGVyZmFjZUIJukgGkgEDEIACEkAKBmxhYmVscxgNIAMoCzImLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm8uTGFiZWxzRW50cnlCCLpIBZoBAhBAGi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiewoPT3BlcmF0aW5nU3lzdGVtEhcKBmZhbWlseRgBIAEoCUIHukgEcgIYQBIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIYCgZrZXJuZWwYAyABKAlCCLpIBXIDGIACEh0KDGFyY2hpdGVjdHVyZRgEIAEoCUIHukgEcgIYQCJmCgNDcHUSFwoFbW9kZWwYASABKAlCCLpIBXIDGIACEg8KB3NvY2tldHMYAiABKA0SDQoFY29yZXMYAyABKA0SDwoHdGhyZWFkcxgEIAEoDRIVCg11c2FibGVfbWlsbGlzGAUgASgNImIKCE51bWFOb2RlEgoKAmlkGAEgASgNEhYKBGNwdXMYAiABKAlCCLpIBXIDGIAIEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIcCglkaXN0YW5jZXMYBCADKA1CCbpIBpIBAxCACCKwAQoDR3B1Eg0KBWluZGV4GAEgASgNEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhYKBHV1aWQYAyABKAlCCLpIBXIDGIABEhcKBnZlbmRvchgEIAEoCUIHukgEcgIYQBIcCgtwY2lfYWRkcmVzcxgFIAEoCUIHukgEcgIYQBISCgptZW1vcnlfbWliGAYgASgNEh8KDmRyaXZlcl92ZXJzaW9uGAcgASgJQge6SARyAhhAIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0icAoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIbCglhZGRyZXNzZXMYAyADKAlCCLpIBZIBAhBAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKnMKD1NjaGVkdWxpbmdTdGF0ZRIgChxTQ0hFRFVMSU5HX1NUQVRFX1VOU1BFQ0lGSUVEEAASHQoZU0NIRURVTElOR19TVEFURV9FTElHSUJMRRABEh8KG1NDSEVEVUxJTkdfU1RBVEVfSU5FTElHSUJMRRACKj0KCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhYKEkhPTERfS0lORF9PUEVSQVRPUhABKmwKCUxhYmVsVGllchIaChZMQUJFTF9USUVSX1VOU1BFQ0lGSUVEEAASFAoQTEFCRUxfVElFUl9BR0VOVBABEhQKEExBQkVMX1RJRVJfVE9LRU4QAhIXChNMQUJFTF9USUVSX09QRVJBVE9SEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -102,7 +102,7 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
   sessionEpoch: bigint;
 
   /**
-   * Version of this record for conditional changes. Opaque; it changes whenever anything but connection and health does.
+   * Version of this record for conditional changes. Opaque; it changes whenever anything but connection, health and the use of a next key does.
    *
    * @generated from field: string etag = 12;
    */
@@ -121,6 +121,48 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
    * @generated from field: google.protobuf.Timestamp update_time = 14;
    */
   updateTime?: Timestamp | undefined;
+
+  /**
+   * Since when the node has had its present key. Absent for a control-plane process.
+   *
+   * @generated from field: google.protobuf.Timestamp key_since = 20;
+   */
+  keySince?: Timestamp | undefined;
+
+  /**
+   * Fingerprint of the key that the node has offered and not used yet: it is taken as well, until its first use makes it the node's key. Empty: none.
+   *
+   * @generated from field: string next_key_fingerprint = 21;
+   */
+  nextKeyFingerprint: string;
+
+  /**
+   * Since when an operator has wanted the node to rotate its key. Absent when nobody does, or when it has done so since.
+   *
+   * @generated from field: google.protobuf.Timestamp key_rotation_required_since = 22;
+   */
+  keyRotationRequiredSince?: Timestamp | undefined;
+
+  /**
+   * The join token with which the node joined, by its id. Empty without one.
+   *
+   * @generated from field: string join_token_id = 30;
+   */
+  joinTokenId: string;
+
+  /**
+   * Whether the node is removed when it has left.
+   *
+   * @generated from field: bool ephemeral = 31;
+   */
+  ephemeral: boolean;
+
+  /**
+   * Whether the node joined without a token while that was warned of.
+   *
+   * @generated from field: bool joined_without_token = 32;
+   */
+  joinedWithoutToken: boolean;
 };
 
 /**
@@ -401,6 +443,13 @@ export type Label = Message<"rollcall.node.v1.Label"> & {
    * @generated from field: rollcall.node.v1.LabelTier tier = 3;
    */
   tier: LabelTier;
+
+  /**
+   * Values of the same key that lost to this one, the strongest first.
+   *
+   * @generated from field: repeated rollcall.node.v1.OverriddenLabel overrides = 4;
+   */
+  overrides: OverriddenLabel[];
 };
 
 /**
@@ -409,6 +458,34 @@ export type Label = Message<"rollcall.node.v1.Label"> & {
  */
 export const LabelSchema: GenMessage<Label> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_node, 6);
+
+/**
+ * OverriddenLabel is a value that a stronger tier's value hides.
+ *
+ * @generated from message rollcall.node.v1.OverriddenLabel
+ */
+export type OverriddenLabel = Message<"rollcall.node.v1.OverriddenLabel"> & {
+  /**
+   * Where the value comes from.
+   *
+   * @generated from field: rollcall.node.v1.LabelTier tier = 1;
+   */
+  tier: LabelTier;
+
+  /**
+   * The value that is not in effect.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message rollcall.node.v1.OverriddenLabel.
+ * Use `create(OverriddenLabelSchema)` to create a new message.
+ */
+export const OverriddenLabelSchema: GenMessage<OverriddenLabel> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 7);
 
 /**
  * NodeInfo is what a node says about itself. It holds nothing volatile: no free disk, no clock rate, no temporary address.
@@ -514,7 +591,7 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 7);
+  messageDesc(file_rollcall_node_v1_node, 8);
 
 /**
  * OperatingSystem is what the machine runs.
@@ -556,7 +633,7 @@ export type OperatingSystem = Message<"rollcall.node.v1.OperatingSystem"> & {
  * Use `create(OperatingSystemSchema)` to create a new message.
  */
 export const OperatingSystemSchema: GenMessage<OperatingSystem> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 8);
+  messageDesc(file_rollcall_node_v1_node, 9);
 
 /**
  * Cpu is the machine's processors together.
@@ -605,7 +682,7 @@ export type Cpu = Message<"rollcall.node.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 9);
+  messageDesc(file_rollcall_node_v1_node, 10);
 
 /**
  * NumaNode is one memory domain of the machine.
@@ -647,7 +724,7 @@ export type NumaNode = Message<"rollcall.node.v1.NumaNode"> & {
  * Use `create(NumaNodeSchema)` to create a new message.
  */
 export const NumaNodeSchema: GenMessage<NumaNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 10);
+  messageDesc(file_rollcall_node_v1_node, 11);
 
 /**
  * Gpu is one accelerator that the machine's own drivers see.
@@ -710,7 +787,7 @@ export type Gpu = Message<"rollcall.node.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 11);
+  messageDesc(file_rollcall_node_v1_node, 12);
 
 /**
  * VmCapability says whether the machine can run hardware-assisted virtual machines.
@@ -745,7 +822,7 @@ export type VmCapability = Message<"rollcall.node.v1.VmCapability"> & {
  * Use `create(VmCapabilitySchema)` to create a new message.
  */
 export const VmCapabilitySchema: GenMessage<VmCapability> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 12);
+  messageDesc(file_rollcall_node_v1_node, 13);
 
 /**
  * VfioGpu is a GPU set aside for virtual machines.
@@ -787,7 +864,7 @@ export type VfioGpu = Message<"rollcall.node.v1.VfioGpu"> & {
  * Use `create(VfioGpuSchema)` to create a new message.
  */
 export const VfioGpuSchema: GenMessage<VfioGpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 13);
+  messageDesc(file_rollcall_node_v1_node, 14);
 
 /**
  * NetworkInterface is one way in and out of the machine.
@@ -829,7 +906,7 @@ export type NetworkInterface = Message<"rollcall.node.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 14);
+  messageDesc(file_rollcall_node_v1_node, 15);
 
 /**
  * NodeType separates the machines that do the work from the processes that govern them.
@@ -1085,7 +1162,7 @@ export const HoldKindSchema: GenEnum<HoldKind> = /*@__PURE__*/
   enumDesc(file_rollcall_node_v1_node, 5);
 
 /**
- * LabelTier is who set a label.
+ * LabelTier is who set a label. A later tier wins over an earlier one.
  *
  * @generated from enum rollcall.node.v1.LabelTier
  */
@@ -1103,10 +1180,24 @@ export const LabelTier = {
    * @generated from enum value: LABEL_TIER_AGENT = 1;
    */
   AGENT: 1,
+
+  /**
+   * The join token with which the node joined.
+   *
+   * @generated from enum value: LABEL_TIER_TOKEN = 2;
+   */
+  TOKEN: 2,
+
+  /**
+   * An operator, with SetNodeLabels.
+   *
+   * @generated from enum value: LABEL_TIER_OPERATOR = 3;
+   */
+  OPERATOR: 3,
 } as const;
 
 /**
- * LabelTier is who set a label.
+ * LabelTier is who set a label. A later tier wins over an earlier one.
  *
  * @generated from enum rollcall.node.v1.LabelTier
  */

@@ -9,7 +9,7 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { HealthState, MembershipState, Node, NodeInfo, NodeType, SchedulingState } from "../../node/v1/node_pb.ts";
+import type { Connection, Health, HealthState, Label, Membership, MembershipState, Node, NodeInfo, NodeType, Scheduling, SchedulingState } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -17,7 +17,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/registry/v1/registry.proto.
  */
 export const file_rollcall_registry_v1_registry: GenFile = /*@__PURE__*/
-  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAIrgBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIpwBChVVcGRhdGVOb2RlSW5mb1JlcXVlc3QSGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISNgoFcHJvb2YYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlUHJvb2ZCBrpIA8gBARIwCgRpbmZvGAMgASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mb0IGukgDyAEBIikKFlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USDwoHY2hhbmdlZBgBIAEoCCKEAQoVRGVyZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESGAoGcmVhc29uGAMgASgJQgi6SAVyAxiACCIYChZEZXJlZ2lzdGVyTm9kZVJlc3BvbnNlIioKDkdldE5vZGVSZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiNwoPR2V0Tm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUi3AIKEExpc3ROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKCG9yZGVyX2J5GAMgASgJQge6SARyAhhAEiAKDmxhYmVsX3NlbGVjdG9yGAQgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgFIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJFCghzdGF0dXNlcxgGIAMoDjIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVTdGF0dXNCEbpIDpIBCxAIIgeCAQQQASAAEjwKBXR5cGVzGAcgAygOMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlVHlwZUIRukgOkgELEAgiB4IBBBABIAAiUwoRTGlzdE5vZGVzUmVzcG9uc2USJQoFbm9kZXMYASADKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNIh4KHEdldENvbnRyb2xQbGFuZVN0YXR1c1JlcXVlc3QixAEKHUdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlEhIKCmNsdXN0ZXJfaWQYASABKAkSLAoDbG9nGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTG9nU3RhdHVzEjAKBXJlbGF5GAMgASgLMiEucm9sbGNhbGwucmVnaXN0cnkudjEuUmVsYXlTdGF0dXMSLwoGdXBrZWVwGAQgAygLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwUnVuIk4KCUxvZ1N0YXR1cxIOCgZsb2dfaWQYASABKAkSFQoNaGVhZF9yZXZpc2lvbhgCIAEoBBIaChJjb21wYWN0ZWRfcmV2aXNpb24YAyABKAQigQEKC1JlbGF5U3RhdHVzEhIKCmNvbmZpZ3VyZWQYASABKAgSEAoIaW5zdGFuY2UYAiABKAkSEAoIcmV2aXNpb24YAyABKAQSCwoDbGFnGAQgASgEEi0KCXNhdmVfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAi7AEKCVVwa2VlcFJ1bhIMCgRuYW1lGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEi4KCnN0YXJ0X3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZF90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0CgdvdXRjb21lGAUgASgOMiMucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwT3V0Y29tZRIMCgRyb3dzGAYgASgEEg8KB21lc3NhZ2UYByABKAkSDAoEcnVucxgIIAEoBCqvAQoKTm9kZVN0YXR1cxIbChdOT0RFX1NUQVRVU19VTlNQRUNJRklFRBAAEhcKE05PREVfU1RBVFVTX0hFQUxUSFkQARIZChVOT0RFX1NUQVRVU19VTkhFQUxUSFkQAhIXChNOT0RFX1NUQVRVU19VTktOT1dOEAMSGQoVTk9ERV9TVEFUVVNfQ09OTkVDVEVEEAQSHAoYTk9ERV9TVEFUVVNfRElTQ09OTkVDVEVEEAUqhAEKDVVwa2VlcE91dGNvbWUSHgoaVVBLRUVQX09VVENPTUVfVU5TUEVDSUZJRUQQABIaChZVUEtFRVBfT1VUQ09NRV9SVU5OSU5HEAESHAoYVVBLRUVQX09VVENPTUVfU1VDQ0VFREVEEAISGQoVVVBLRUVQX09VVENPTUVfRkFJTEVEEAMy7QcKD1JlZ2lzdHJ5U2VydmljZRJuCg9DcmVhdGVDaGFsbGVuZ2USLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXF1ZXN0Gi0ucm9sbGNhbGwucmVnaXN0cnkudjEuQ3JlYXRlQ2hhbGxlbmdlUmVzcG9uc2USZQoMUmVnaXN0ZXJOb2RlEikucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVxdWVzdBoqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJlZ2lzdGVyTm9kZVJlc3BvbnNlEmsKDlVwZGF0ZU5vZGVJbmZvEisucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXNwb25zZRJrCg5EZXJlZ2lzdGVyTm9kZRIrLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVxdWVzdBosLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVzcG9uc2USWwoHR2V0Tm9kZRIkLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlc3BvbnNlIgOQAgESYQoJTGlzdE5vZGVzEiYucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVxdWVzdBonLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlIgOQAgESZgoKV2F0Y2hOb2RlcxInLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLldhdGNoTm9kZXNSZXF1ZXN0Gigucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1Jlc3BvbnNlIgOQAgEwARJ5ChFHZXRDbHVzdGVyU3VtbWFyeRIuLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdBovLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2UiA5ACARKFAQoVR2V0Q29udHJvbFBsYW5lU3RhdHVzEjIucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q29udHJvbFBsYW5lU3RhdHVzUmVxdWVzdBozLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
+  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAItkBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBARIfCgpqb2luX3Rva2VuGAUgASgJQguAAQG6SAVyAxiABCKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIq0BChRSb3RhdGVOb2RlS2V5UmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEiEKD25leHRfcHVibGljX2tleRgDIAEoDEIIukgFegMYgAISHwoObmV4dF9zaWduYXR1cmUYBCABKAxCB7pIBHoCaEAiTgoVUm90YXRlTm9kZUtleVJlc3BvbnNlEhcKD2tleV9maW5nZXJwcmludBgBIAEoCRIcChRuZXh0X2tleV9maW5nZXJwcmludBgCIAEoCSKcAQoVVXBkYXRlTm9kZUluZm9SZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgDIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASIpChZVcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEg8KB2NoYW5nZWQYASABKAgihAEKFURlcmVnaXN0ZXJOb2RlUmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEhgKBnJlYXNvbhgDIAEoCUIIukgFcgMYgAgiGAoWRGVyZWdpc3Rlck5vZGVSZXNwb25zZSIqCg5HZXROb2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACIjcKD0dldE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlItwCChBMaXN0Tm9kZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIZCghvcmRlcl9ieRgDIAEoCUIHukgEcgIYQBIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAIlMKEUxpc3ROb2Rlc1Jlc3BvbnNlEiUKBW5vZGVzGAEgAygLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJxChdMaXN0RGVsZXRlZE5vZGVzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSGQoHbm9kZV9pZBgDIAEoCUIIukgFcgMYgAIibQoYTGlzdERlbGV0ZWROb2Rlc1Jlc3BvbnNlEjgKDWRlbGV0ZWRfbm9kZXMYASADKAsyIS5yb2xsY2FsbC5yZWdpc3RyeS52MS5EZWxldGVkTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqwMKC0RlbGV0ZWROb2RlEg8KB25vZGVfaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSLwoLZGVsZXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJEjAKCm1lbWJlcnNoaXAYByABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASMAoKY29ubmVjdGlvbhgIIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvbhIoCgZoZWFsdGgYCSABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIwCgpzY2hlZHVsaW5nGAogASgLMhwucm9sbGNhbGwubm9kZS52MS5TY2hlZHVsaW5nEicKBmxhYmVscxgLIAMoCzIXLnJvbGxjYWxsLm5vZGUudjEuTGFiZWwSFwoPa2V5X2ZpbmdlcnByaW50GAwgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNIh4KHEdldENvbnRyb2xQbGFuZVN0YXR1c1JlcXVlc3Qi+gEKHUdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlEhIKCmNsdXN0ZXJfaWQYASABKAkSLAoDbG9nGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTG9nU3RhdHVzEjAKBXJlbGF5GAMgASgLMiEucm9sbGNhbGwucmVnaXN0cnkudjEuUmVsYXlTdGF0dXMSLwoGdXBrZWVwGAQgAygLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwUnVuEjQKB2pvaW5pbmcYBSABKAsyIy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Kb2luaW5nU3RhdHVzIrsBCg1Kb2luaW5nU3RhdHVzEhcKD21hbnVhbF9hcHByb3ZhbBgBIAEoCBI/CgtlbmZvcmNlbWVudBgCIAEoDjIqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkpvaW5Ub2tlbkVuZm9yY2VtZW50EhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGAMgASgNEiAKGGpvaW5lZF93aXRob3V0X3Rva2VuX2lkcxgEIAMoCRIQCgh3YXJuaW5ncxgFIAMoCSJOCglMb2dTdGF0dXMSDgoGbG9nX2lkGAEgASgJEhUKDWhlYWRfcmV2aXNpb24YAiABKAQSGgoSY29tcGFjdGVkX3JldmlzaW9uGAMgASgEIoEBCgtSZWxheVN0YXR1cxISCgpjb25maWd1cmVkGAEgASgIEhAKCGluc3RhbmNlGAIgASgJEhAKCHJldmlzaW9uGAMgASgEEgsKA2xhZxgEIAEoBBItCglzYXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwBCglVcGtlZXBSdW4SDAoEbmFtZRgBIAEoCRIQCghpbnN0YW5jZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoHb3V0Y29tZRgFIAEoDjIjLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlVwa2VlcE91dGNvbWUSDAoEcm93cxgGIAEoBBIPCgdtZXNzYWdlGAcgASgJEgwKBHJ1bnMYCCABKAQqrwEKCk5vZGVTdGF0dXMSGwoXTk9ERV9TVEFUVVNfVU5TUEVDSUZJRUQQABIXChNOT0RFX1NUQVRVU19IRUFMVEhZEAESGQoVTk9ERV9TVEFUVVNfVU5IRUFMVEhZEAISFwoTTk9ERV9TVEFUVVNfVU5LTk9XThADEhkKFU5PREVfU1RBVFVTX0NPTk5FQ1RFRBAEEhwKGE5PREVfU1RBVFVTX0RJU0NPTk5FQ1RFRBAFKqMBChRKb2luVG9rZW5FbmZvcmNlbWVudBImCiJKT0lOX1RPS0VOX0VORk9SQ0VNRU5UX1VOU1BFQ0lGSUVEEAASHwobSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9OT05FEAESHwobSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9XQVJOEAISIQodSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9TVFJJQ1QQAyqEAQoNVXBrZWVwT3V0Y29tZRIeChpVUEtFRVBfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFlVQS0VFUF9PVVRDT01FX1JVTk5JTkcQARIcChhVUEtFRVBfT1VUQ09NRV9TVUNDRUVERUQQAhIZChVVUEtFRVBfT1VUQ09NRV9GQUlMRUQQAzLPCQoPUmVnaXN0cnlTZXJ2aWNlEm4KD0NyZWF0ZUNoYWxsZW5nZRIsLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkNyZWF0ZUNoYWxsZW5nZVJlcXVlc3QaLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRJlCgxSZWdpc3Rlck5vZGUSKS5yb2xsY2FsbC5yZWdpc3RyeS52MS5SZWdpc3Rlck5vZGVSZXF1ZXN0Gioucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVzcG9uc2USaAoNUm90YXRlTm9kZUtleRIqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJvdGF0ZU5vZGVLZXlSZXF1ZXN0Gisucm9sbGNhbGwucmVnaXN0cnkudjEuUm90YXRlTm9kZUtleVJlc3BvbnNlEmsKDlVwZGF0ZU5vZGVJbmZvEisucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXNwb25zZRJrCg5EZXJlZ2lzdGVyTm9kZRIrLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVxdWVzdBosLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVzcG9uc2USWwoHR2V0Tm9kZRIkLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlc3BvbnNlIgOQAgESYQoJTGlzdE5vZGVzEiYucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVxdWVzdBonLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlIgOQAgESdgoQTGlzdERlbGV0ZWROb2RlcxItLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3REZWxldGVkTm9kZXNSZXF1ZXN0Gi4ucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdERlbGV0ZWROb2Rlc1Jlc3BvbnNlIgOQAgESZgoKV2F0Y2hOb2RlcxInLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLldhdGNoTm9kZXNSZXF1ZXN0Gigucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1Jlc3BvbnNlIgOQAgEwARJ5ChFHZXRDbHVzdGVyU3VtbWFyeRIuLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdBovLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2UiA5ACARKFAQoVR2V0Q29udHJvbFBsYW5lU3RhdHVzEjIucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q29udHJvbFBsYW5lU3RhdHVzUmVxdWVzdBozLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
 
 /**
  * CreateChallengeRequest asks for a nonce.
@@ -132,6 +132,14 @@ export type RegisterNodeRequest = Message<"rollcall.registry.v1.RegisterNodeRequ
    * @generated from field: rollcall.node.v1.NodeInfo info = 4;
    */
   info?: NodeInfo | undefined;
+
+  /**
+   * The text of a join token. A new node is let in as it says, or refused when it does not hold; a known one is let in whatever it says, and
+   * approved by it when it waits for approval and the token is preauthorized. Empty: none. Never logged.
+   *
+   * @generated from field: string join_token = 5;
+   */
+  joinToken: string;
 };
 
 /**
@@ -191,6 +199,77 @@ export const RegisterNodeResponseSchema: GenMessage<RegisterNodeResponse> = /*@_
   messageDesc(file_rollcall_registry_v1_registry, 4);
 
 /**
+ * RotateNodeKeyRequest offers the next key.
+ *
+ * @generated from message rollcall.registry.v1.RotateNodeKeyRequest
+ */
+export type RotateNodeKeyRequest = Message<"rollcall.registry.v1.RotateNodeKeyRequest"> & {
+  /**
+   * The node's exact id.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * Proof of the key in use.
+   *
+   * @generated from field: rollcall.registry.v1.NodeProof proof = 2;
+   */
+  proof?: NodeProof | undefined;
+
+  /**
+   * The next raw Ed25519 public key, 32 bytes.
+   *
+   * @generated from field: bytes next_public_key = 3;
+   */
+  nextPublicKey: Uint8Array;
+
+  /**
+   * Proof that the caller holds the next private key too: Ed25519 signature (64 bytes) by that key over the text of `proof`, same nonce.
+   *
+   * @generated from field: bytes next_signature = 4;
+   */
+  nextSignature: Uint8Array;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.RotateNodeKeyRequest.
+ * Use `create(RotateNodeKeyRequestSchema)` to create a new message.
+ */
+export const RotateNodeKeyRequestSchema: GenMessage<RotateNodeKeyRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 5);
+
+/**
+ * RotateNodeKeyResponse tells which keys count.
+ *
+ * @generated from message rollcall.registry.v1.RotateNodeKeyResponse
+ */
+export type RotateNodeKeyResponse = Message<"rollcall.registry.v1.RotateNodeKeyResponse"> & {
+  /**
+   * Fingerprint of the node's key as it is now.
+   *
+   * @generated from field: string key_fingerprint = 1;
+   */
+  keyFingerprint: string;
+
+  /**
+   * Fingerprint of the key that is taken as well, and becomes the node's key when it is first used. Empty: none, the key that was offered is the
+   * node's key already.
+   *
+   * @generated from field: string next_key_fingerprint = 2;
+   */
+  nextKeyFingerprint: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.RotateNodeKeyResponse.
+ * Use `create(RotateNodeKeyResponseSchema)` to create a new message.
+ */
+export const RotateNodeKeyResponseSchema: GenMessage<RotateNodeKeyResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 6);
+
+/**
  * UpdateNodeInfoRequest replaces what the node says about itself.
  *
  * @generated from message rollcall.registry.v1.UpdateNodeInfoRequest
@@ -223,7 +302,7 @@ export type UpdateNodeInfoRequest = Message<"rollcall.registry.v1.UpdateNodeInfo
  * Use `create(UpdateNodeInfoRequestSchema)` to create a new message.
  */
 export const UpdateNodeInfoRequestSchema: GenMessage<UpdateNodeInfoRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 5);
+  messageDesc(file_rollcall_registry_v1_registry, 7);
 
 /**
  * UpdateNodeInfoResponse tells what came of it.
@@ -244,7 +323,7 @@ export type UpdateNodeInfoResponse = Message<"rollcall.registry.v1.UpdateNodeInf
  * Use `create(UpdateNodeInfoResponseSchema)` to create a new message.
  */
 export const UpdateNodeInfoResponseSchema: GenMessage<UpdateNodeInfoResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 6);
+  messageDesc(file_rollcall_registry_v1_registry, 8);
 
 /**
  * DeregisterNodeRequest asks to leave for good.
@@ -279,7 +358,7 @@ export type DeregisterNodeRequest = Message<"rollcall.registry.v1.DeregisterNode
  * Use `create(DeregisterNodeRequestSchema)` to create a new message.
  */
 export const DeregisterNodeRequestSchema: GenMessage<DeregisterNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 7);
+  messageDesc(file_rollcall_registry_v1_registry, 9);
 
 /**
  * DeregisterNodeResponse is empty: the node is gone.
@@ -294,7 +373,7 @@ export type DeregisterNodeResponse = Message<"rollcall.registry.v1.DeregisterNod
  * Use `create(DeregisterNodeResponseSchema)` to create a new message.
  */
 export const DeregisterNodeResponseSchema: GenMessage<DeregisterNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 8);
+  messageDesc(file_rollcall_registry_v1_registry, 10);
 
 /**
  * GetNodeRequest names one node.
@@ -315,7 +394,7 @@ export type GetNodeRequest = Message<"rollcall.registry.v1.GetNodeRequest"> & {
  * Use `create(GetNodeRequestSchema)` to create a new message.
  */
 export const GetNodeRequestSchema: GenMessage<GetNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 9);
+  messageDesc(file_rollcall_registry_v1_registry, 11);
 
 /**
  * GetNodeResponse is the node.
@@ -336,7 +415,7 @@ export type GetNodeResponse = Message<"rollcall.registry.v1.GetNodeResponse"> & 
  * Use `create(GetNodeResponseSchema)` to create a new message.
  */
 export const GetNodeResponseSchema: GenMessage<GetNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 10);
+  messageDesc(file_rollcall_registry_v1_registry, 12);
 
 /**
  * ListNodesRequest selects, orders and pages. Filters of different kinds must all match; values of one kind are alternatives.
@@ -399,7 +478,7 @@ export type ListNodesRequest = Message<"rollcall.registry.v1.ListNodesRequest"> 
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 11);
+  messageDesc(file_rollcall_registry_v1_registry, 13);
 
 /**
  * ListNodesResponse is one page.
@@ -427,7 +506,168 @@ export type ListNodesResponse = Message<"rollcall.registry.v1.ListNodesResponse"
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 12);
+  messageDesc(file_rollcall_registry_v1_registry, 14);
+
+/**
+ * ListDeletedNodesRequest selects and pages.
+ *
+ * @generated from message rollcall.registry.v1.ListDeletedNodesRequest
+ */
+export type ListDeletedNodesRequest = Message<"rollcall.registry.v1.ListDeletedNodesRequest"> & {
+  /**
+   * Most tombstones to answer: 1 to 1000. 0 means 100.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * next_page_token of the page before; node_id must be the same.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only removals of this node, by its exact id. Empty: of any.
+   *
+   * @generated from field: string node_id = 3;
+   */
+  nodeId: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.ListDeletedNodesRequest.
+ * Use `create(ListDeletedNodesRequestSchema)` to create a new message.
+ */
+export const ListDeletedNodesRequestSchema: GenMessage<ListDeletedNodesRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 15);
+
+/**
+ * ListDeletedNodesResponse is one page.
+ *
+ * @generated from message rollcall.registry.v1.ListDeletedNodesResponse
+ */
+export type ListDeletedNodesResponse = Message<"rollcall.registry.v1.ListDeletedNodesResponse"> & {
+  /**
+   * The tombstones, the newest first.
+   *
+   * @generated from field: repeated rollcall.registry.v1.DeletedNode deleted_nodes = 1;
+   */
+  deletedNodes: DeletedNode[];
+
+  /**
+   * Token of the next page; empty on the last.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.ListDeletedNodesResponse.
+ * Use `create(ListDeletedNodesResponseSchema)` to create a new message.
+ */
+export const ListDeletedNodesResponseSchema: GenMessage<ListDeletedNodesResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 16);
+
+/**
+ * DeletedNode is what is left of a node that was removed.
+ *
+ * @generated from message rollcall.registry.v1.DeletedNode
+ */
+export type DeletedNode = Message<"rollcall.registry.v1.DeletedNode"> & {
+  /**
+   * The id that it had. Another node may have it now.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * What it was.
+   *
+   * @generated from field: rollcall.node.v1.NodeType type = 2;
+   */
+  type: NodeType;
+
+  /**
+   * When it was removed.
+   *
+   * @generated from field: google.protobuf.Timestamp delete_time = 3;
+   */
+  deleteTime?: Timestamp | undefined;
+
+  /**
+   * Who removed it: "token:<id>", "node:<id>" or "system".
+   *
+   * @generated from field: string actor = 4;
+   */
+  actor: string;
+
+  /**
+   * Why, for machines: OPERATOR_DELETED, AGENT_DEREGISTERED, COLLECTED, EPHEMERAL_LEFT or LEASE_EXPIRED.
+   *
+   * @generated from field: string reason = 5;
+   */
+  reason: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string message = 6;
+   */
+  message: string;
+
+  /**
+   * Its membership as it last was.
+   *
+   * @generated from field: rollcall.node.v1.Membership membership = 7;
+   */
+  membership?: Membership | undefined;
+
+  /**
+   * Its connection as it last was.
+   *
+   * @generated from field: rollcall.node.v1.Connection connection = 8;
+   */
+  connection?: Connection | undefined;
+
+  /**
+   * Its health as it last was.
+   *
+   * @generated from field: rollcall.node.v1.Health health = 9;
+   */
+  health?: Health | undefined;
+
+  /**
+   * Its scheduling as it last was.
+   *
+   * @generated from field: rollcall.node.v1.Scheduling scheduling = 10;
+   */
+  scheduling?: Scheduling | undefined;
+
+  /**
+   * Its labels as they last were.
+   *
+   * @generated from field: repeated rollcall.node.v1.Label labels = 11;
+   */
+  labels: Label[];
+
+  /**
+   * The fingerprint of its key; empty for a node without one.
+   *
+   * @generated from field: string key_fingerprint = 12;
+   */
+  keyFingerprint: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.DeletedNode.
+ * Use `create(DeletedNodeSchema)` to create a new message.
+ */
+export const DeletedNodeSchema: GenMessage<DeletedNode> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 17);
 
 /**
  * WatchNodesRequest selects nodes, and says where to begin. Filters of different kinds must all match; values of one kind are alternatives.
@@ -492,7 +732,7 @@ export type WatchNodesRequest = Message<"rollcall.registry.v1.WatchNodesRequest"
  * Use `create(WatchNodesRequestSchema)` to create a new message.
  */
 export const WatchNodesRequestSchema: GenMessage<WatchNodesRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 13);
+  messageDesc(file_rollcall_registry_v1_registry, 18);
 
 /**
  * NodeChange is what became of one node.
@@ -529,7 +769,7 @@ export type NodeChange = Message<"rollcall.registry.v1.NodeChange"> & {
  * Use `create(NodeChangeSchema)` to create a new message.
  */
 export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 14);
+  messageDesc(file_rollcall_registry_v1_registry, 19);
 
 /**
  * WatchNodesResponse carries a part of the snapshot, changes, or neither: then it is a bookmark, which proves that the stream is alive. One
@@ -572,7 +812,7 @@ export type WatchNodesResponse = Message<"rollcall.registry.v1.WatchNodesRespons
  * Use `create(WatchNodesResponseSchema)` to create a new message.
  */
 export const WatchNodesResponseSchema: GenMessage<WatchNodesResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 15);
+  messageDesc(file_rollcall_registry_v1_registry, 20);
 
 /**
  * GetClusterSummaryRequest asks for the counts.
@@ -587,7 +827,7 @@ export type GetClusterSummaryRequest = Message<"rollcall.registry.v1.GetClusterS
  * Use `create(GetClusterSummaryRequestSchema)` to create a new message.
  */
 export const GetClusterSummaryRequestSchema: GenMessage<GetClusterSummaryRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 16);
+  messageDesc(file_rollcall_registry_v1_registry, 21);
 
 /**
  * GetClusterSummaryResponse counts the fleet.
@@ -650,7 +890,7 @@ export type GetClusterSummaryResponse = Message<"rollcall.registry.v1.GetCluster
  * Use `create(GetClusterSummaryResponseSchema)` to create a new message.
  */
 export const GetClusterSummaryResponseSchema: GenMessage<GetClusterSummaryResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 17);
+  messageDesc(file_rollcall_registry_v1_registry, 22);
 
 /**
  * NodeCount counts nodes of one type.
@@ -678,7 +918,7 @@ export type NodeCount = Message<"rollcall.registry.v1.NodeCount"> & {
  * Use `create(NodeCountSchema)` to create a new message.
  */
 export const NodeCountSchema: GenMessage<NodeCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 18);
+  messageDesc(file_rollcall_registry_v1_registry, 23);
 
 /**
  * StateCount counts the compute nodes in one combination of states.
@@ -720,7 +960,7 @@ export type StateCount = Message<"rollcall.registry.v1.StateCount"> & {
  * Use `create(StateCountSchema)` to create a new message.
  */
 export const StateCountSchema: GenMessage<StateCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 19);
+  messageDesc(file_rollcall_registry_v1_registry, 24);
 
 /**
  * Capacity is hardware added up.
@@ -762,7 +1002,7 @@ export type Capacity = Message<"rollcall.registry.v1.Capacity"> & {
  * Use `create(CapacitySchema)` to create a new message.
  */
 export const CapacitySchema: GenMessage<Capacity> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 20);
+  messageDesc(file_rollcall_registry_v1_registry, 25);
 
 /**
  * GetControlPlaneStatusRequest asks for it.
@@ -777,7 +1017,7 @@ export type GetControlPlaneStatusRequest = Message<"rollcall.registry.v1.GetCont
  * Use `create(GetControlPlaneStatusRequestSchema)` to create a new message.
  */
 export const GetControlPlaneStatusRequestSchema: GenMessage<GetControlPlaneStatusRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 21);
+  messageDesc(file_rollcall_registry_v1_registry, 26);
 
 /**
  * GetControlPlaneStatusResponse is how it fares, as the record has it.
@@ -812,6 +1052,13 @@ export type GetControlPlaneStatusResponse = Message<"rollcall.registry.v1.GetCon
    * @generated from field: repeated rollcall.registry.v1.UpkeepRun upkeep = 4;
    */
   upkeep: UpkeepRun[];
+
+  /**
+   * Who may join, as the registry that answers has it configured.
+   *
+   * @generated from field: rollcall.registry.v1.JoiningStatus joining = 5;
+   */
+  joining?: JoiningStatus | undefined;
 };
 
 /**
@@ -819,7 +1066,56 @@ export type GetControlPlaneStatusResponse = Message<"rollcall.registry.v1.GetCon
  * Use `create(GetControlPlaneStatusResponseSchema)` to create a new message.
  */
 export const GetControlPlaneStatusResponseSchema: GenMessage<GetControlPlaneStatusResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 22);
+  messageDesc(file_rollcall_registry_v1_registry, 27);
+
+/**
+ * JoiningStatus is who may join.
+ *
+ * @generated from message rollcall.registry.v1.JoiningStatus
+ */
+export type JoiningStatus = Message<"rollcall.registry.v1.JoiningStatus"> & {
+  /**
+   * Whether new nodes wait for an operator, unless their token is preauthorized.
+   *
+   * @generated from field: bool manual_approval = 1;
+   */
+  manualApproval: boolean;
+
+  /**
+   * What becomes of new nodes without a token.
+   *
+   * @generated from field: rollcall.registry.v1.JoinTokenEnforcement enforcement = 2;
+   */
+  enforcement: JoinTokenEnforcement;
+
+  /**
+   * Nodes that joined without a token while that was warned of.
+   *
+   * @generated from field: uint32 joined_without_token = 3;
+   */
+  joinedWithoutToken: number;
+
+  /**
+   * Some of those, in order of id, at most 20.
+   *
+   * @generated from field: repeated string joined_without_token_ids = 4;
+   */
+  joinedWithoutTokenIds: string[];
+
+  /**
+   * What should not go unnoticed about who can join, for people.
+   *
+   * @generated from field: repeated string warnings = 5;
+   */
+  warnings: string[];
+};
+
+/**
+ * Describes the message rollcall.registry.v1.JoiningStatus.
+ * Use `create(JoiningStatusSchema)` to create a new message.
+ */
+export const JoiningStatusSchema: GenMessage<JoiningStatus> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 28);
 
 /**
  * LogStatus is how far the log goes.
@@ -854,7 +1150,7 @@ export type LogStatus = Message<"rollcall.registry.v1.LogStatus"> & {
  * Use `create(LogStatusSchema)` to create a new message.
  */
 export const LogStatusSchema: GenMessage<LogStatus> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 23);
+  messageDesc(file_rollcall_registry_v1_registry, 29);
 
 /**
  * RelayStatus is how far NATS has the log.
@@ -903,7 +1199,7 @@ export type RelayStatus = Message<"rollcall.registry.v1.RelayStatus"> & {
  * Use `create(RelayStatusSchema)` to create a new message.
  */
 export const RelayStatusSchema: GenMessage<RelayStatus> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 24);
+  messageDesc(file_rollcall_registry_v1_registry, 30);
 
 /**
  * UpkeepRun is the last run of one kind of upkeep.
@@ -973,7 +1269,7 @@ export type UpkeepRun = Message<"rollcall.registry.v1.UpkeepRun"> & {
  * Use `create(UpkeepRunSchema)` to create a new message.
  */
 export const UpkeepRunSchema: GenMessage<UpkeepRun> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 25);
+  messageDesc(file_rollcall_registry_v1_registry, 31);
 
 /**
  * NodeStatus is what listings show as one word: health for compute nodes, connection for control-plane processes.
@@ -1038,6 +1334,54 @@ export const NodeStatusSchema: GenEnum<NodeStatus> = /*@__PURE__*/
   enumDesc(file_rollcall_registry_v1_registry, 0);
 
 /**
+ * JoinTokenEnforcement is what becomes of new nodes without a join token.
+ *
+ * @generated from enum rollcall.registry.v1.JoinTokenEnforcement
+ */
+export const JoinTokenEnforcement = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: JOIN_TOKEN_ENFORCEMENT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * They join like others.
+   *
+   * @generated from enum value: JOIN_TOKEN_ENFORCEMENT_NONE = 1;
+   */
+  NONE: 1,
+
+  /**
+   * They join; they are counted and named.
+   *
+   * @generated from enum value: JOIN_TOKEN_ENFORCEMENT_WARN = 2;
+   */
+  WARN: 2,
+
+  /**
+   * They are refused with JOIN_TOKEN_REQUIRED.
+   *
+   * @generated from enum value: JOIN_TOKEN_ENFORCEMENT_STRICT = 3;
+   */
+  STRICT: 3,
+} as const;
+
+/**
+ * JoinTokenEnforcement is what becomes of new nodes without a join token.
+ *
+ * @generated from enum rollcall.registry.v1.JoinTokenEnforcement
+ */
+export type JoinTokenEnforcement = (typeof JoinTokenEnforcement)[keyof typeof JoinTokenEnforcement] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.registry.v1.JoinTokenEnforcement.
+ */
+export const JoinTokenEnforcementSchema: GenEnum<JoinTokenEnforcement> = /*@__PURE__*/
+  enumDesc(file_rollcall_registry_v1_registry, 1);
+
+/**
  * UpkeepOutcome is what became of a run.
  *
  * @generated from enum rollcall.registry.v1.UpkeepOutcome
@@ -1083,7 +1427,7 @@ export type UpkeepOutcome = (typeof UpkeepOutcome)[keyof typeof UpkeepOutcome] |
  * Describes the enum rollcall.registry.v1.UpkeepOutcome.
  */
 export const UpkeepOutcomeSchema: GenEnum<UpkeepOutcome> = /*@__PURE__*/
-  enumDesc(file_rollcall_registry_v1_registry, 1);
+  enumDesc(file_rollcall_registry_v1_registry, 2);
 
 /**
  * RegistryService answers who is here. Agents join and describe themselves through it; operators and programs read it.
@@ -1111,6 +1455,19 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof RegisterNodeRequestSchema;
     output: typeof RegisterNodeResponseSchema;
+  },
+  /**
+   * RotateNodeKey offers the key with which the node wants to prove itself from now on. Either key is taken until the next one is first used in a
+   * proof, a Hello included: then it is the node's key, and the one before is refused from that moment on. The same offer again is the same
+   * rotation; another one before the first use takes its place. Refused with NODE_NOT_REGISTERED, NODE_REJECTED, NODE_BANNED,
+   * NODE_IS_ORCHESTRATOR, NODE_KEY_IN_USE, INVALID_PUBLIC_KEY, NEXT_KEY_PROOF_INVALID, PROOF_INVALID or CHALLENGE_INVALID.
+   *
+   * @generated from rpc rollcall.registry.v1.RegistryService.RotateNodeKey
+   */
+  rotateNodeKey: {
+    methodKind: "unary";
+    input: typeof RotateNodeKeyRequestSchema;
+    output: typeof RotateNodeKeyResponseSchema;
   },
   /**
    * UpdateNodeInfo replaces what the node says about itself. An agent with a stream sends NodeInfo there instead.
@@ -1152,6 +1509,17 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof ListNodesRequestSchema;
     output: typeof ListNodesResponseSchema;
+  },
+  /**
+   * ListDeletedNodes answers a page of what is left of nodes that were removed, the newest removal first. A tombstone is kept 30 days.
+   * A node that came and went several times has one for each time. Refused with INVALID_PAGE_TOKEN.
+   *
+   * @generated from rpc rollcall.registry.v1.RegistryService.ListDeletedNodes
+   */
+  listDeletedNodes: {
+    methodKind: "unary";
+    input: typeof ListDeletedNodesRequestSchema;
+    output: typeof ListDeletedNodesResponseSchema;
   },
   /**
    * WatchNodes sends the nodes that match every given filter as they are at one revision, a marker when that snapshot is complete, and from

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "./errors.ts";
 import { createPageTokens } from "./page-token.ts";
 
 const tokens = createPageTokens(new Uint8Array(32).fill(1));

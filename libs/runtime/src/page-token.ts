@@ -1,5 +1,5 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "./errors.ts";
 
 const MAC_BYTES = 16;
 
@@ -14,7 +14,7 @@ export interface PageTokens {
   open(listing: string, token: string): unknown;
 }
 
-/** Make page tokens that every registry of the cluster can open. */
+/** Make page tokens that every process of the cluster can open. */
 export function createPageTokens(clusterSecret: Uint8Array): PageTokens {
   const macOf = (listing: string, cursor: string): Buffer =>
     createHmac("sha256", clusterSecret)

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "@jest/globals";
+import {
+  accessTokenCreated,
+  accessTokenRevoked,
+  accessTokenState,
+  revocationRefusal,
+  strangersTokenRefusal,
+} from "./access-token.ts";
+
+const TOKEN = { id: "t1", name: "ci", role: "viewer", isExpired: false, revocation: null };
+
+describe("accessTokenState()", () => {
+  it.each([
+    [{}, "VALID"],
+    [{ isExpired: true }, "EXPIRED"],
+    [{ revocation: {} }, "REVOKED"],
+    [{ isExpired: true, revocation: {} }, "REVOKED"],
+  ])("should judge %j", (changes, state) => {
+    expect(accessTokenState({ ...TOKEN, ...changes })).toBe(state);
+  });
+});
+
+describe("strangersTokenRefusal()", () => {
+  it.each([
+    ["admin", "other", null],
+    ["admin", null, null],
+    ["viewer", "t1", null],
+    ["operator", "other", "ROLE_TOO_LOW"],
+    ["viewer", null, "ROLE_TOO_LOW"],
+  ])("should judge %s with token %s", (role, tokenId, reason) => {
+    expect(strangersTokenRefusal("t1", { role, tokenId })?.reason ?? null).toBe(reason);
+  });
+});
+
+describe("revocationRefusal()", () => {
+  it("should refuse what is revoked, and nothing else", () => {
+    expect(revocationRefusal(TOKEN)).toBeNull();
+    expect(revocationRefusal({ ...TOKEN, isExpired: true })).toBeNull();
+    expect(revocationRefusal({ ...TOKEN, revocation: {} })).toMatchObject({
+      reason: "ACCESS_TOKEN_ALREADY_REVOKED",
+      metadata: { token: "t1" },
+    });
+  });
+});
+
+describe("events of access tokens", () => {
+  it("should tell what was made, and never more", () => {
+    expect(accessTokenCreated({ ...TOKEN }, 60_000, "token:a")).toEqual({
+      type: "access.token.created",
+      subject: "t1",
+      actor: "token:a",
+      reason: "ADMIN_CREATED",
+      message: "",
+      before: null,
+      after: { name: "ci", role: "viewer", ttlMs: 60_000 },
+    });
+  });
+
+  it("should tell who ended a token and why", () => {
+    const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
+    expect(accessTokenRevoked(TOKEN, by)).toEqual({
+      type: "access.token.revoked",
+      subject: "t1",
+      actor: "token:a",
+      reason: "ADMIN_REVOKED",
+      message: "lost",
+      before: { state: "VALID" },
+      after: { state: "REVOKED" },
+    });
+    expect(accessTokenRevoked(TOKEN, { ...by, tokenId: "t1" }).reason).toBe("SELF_REVOKED");
+  });
+});

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "@jest/globals";
+import fc from "fast-check";
+import { ArrivalLimiter } from "./arrival-limiter.ts";
+
+const LIMITS = {
+  total: { perSecond: 10, burst: 4 },
+  perKey: { perSecond: 5, burst: 2 },
+  maxKeys: 10,
+};
+
+function outcomes(limiter: ArrivalLimiter, key: string | null, count: number, nowMs = 0) {
+  return Array.from({ length: count }, () => {
+    const verdict = limiter.ask(key, nowMs);
+    return verdict.ok ? "in" : `${verdict.limit} ${verdict.retryAfterMs}`;
+  });
+}
+
+describe("ArrivalLimiter", () => {
+  it("should give those whom it turns away different times to come again", () => {
+    const limiter = new ArrivalLimiter(LIMITS, 0);
+    expect(outcomes(limiter, null, 7)).toEqual([
+      "in",
+      "in",
+      "in",
+      "in",
+      "total 100",
+      "total 200",
+      "total 300",
+    ]);
+    expect(outcomes(limiter, null, 2, 100)).toEqual(["in", "total 300"]);
+  });
+
+  it("should limit each key by itself, and take nothing of the total from whom it turns away", () => {
+    const limiter = new ArrivalLimiter(LIMITS, 0);
+    expect(outcomes(limiter, "a", 4)).toEqual(["in", "in", "key 200", "key 400"]);
+    expect(outcomes(limiter, "b", 2)).toEqual(["in", "in"]);
+    expect(outcomes(limiter, "c", 1)[0]).toMatch(/^total /);
+  });
+
+  it("should count those who came to nothing as if they had never come", () => {
+    const limiter = new ArrivalLimiter(LIMITS, 0);
+    for (let call = 0; call < 50; call += 1) {
+      expect(limiter.ask("a", 0).ok).toBe(true);
+      limiter.giveBack("a");
+    }
+  });
+
+  it("should send nobody away for more than a minute", () => {
+    const slow = { perSecond: 1, burst: 1 };
+    const limiter = new ArrivalLimiter({ total: slow, perKey: slow, maxKeys: 1 }, 0);
+    fc.assert(
+      fc.property(fc.nat({ max: 50 }), (waitMs) => {
+        const verdict = limiter.ask(null, waitMs);
+        if (verdict.ok) return;
+        expect(verdict.retryAfterMs).toBeGreaterThan(0);
+        expect(verdict.retryAfterMs).toBeLessThanOrEqual(60_000);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,84 @@
+import { describe, expect, it } from "@jest/globals";
+import {
+  ALTERNATION_WINDOW_MS,
+  DUPLICATE_QUIET_MS,
+  duplicatedHealth,
+  findDuplicate,
+  isDuplicateOver,
+  type MachineSighting,
+} from "./duplicate-identity.ts";
+
+/** "a@0 b@10": machine a, then b ten seconds later. The boot id is the name. */
+function seen(text: string): readonly MachineSighting[] {
+  return text.split(" ").map((word) => {
+    const [name = "", seconds] = word.split("@");
+    return {
+      bootId: name,
+      fingerprint: name[0] ?? "",
+      address: `${name}:1`,
+      atMs: Number(seconds) * 1_000,
+    };
+  });
+}
+
+/** Judged when the last one came, as a server does. */
+function found(text: string): string | null {
+  const sightings = seen(text);
+  const pair = findDuplicate(sightings, sightings.at(-1)?.atMs ?? 0);
+  return pair?.map(({ bootId }) => bootId).join(" ") ?? null;
+}
+
+describe("findDuplicate()", () => {
+  const windowS = ALTERNATION_WINDOW_MS / 1_000;
+  const table: readonly [string, string, string | null][] = [
+    ["one machine", "a@0", null],
+    ["a move to another machine", "a@0 b@10", null],
+    ["a move and back", "a@0 b@10 a@20", null],
+    ["three changes between two", "a@0 b@10 a@20 b@30", "a b"],
+    ["more changes", "a@0 b@10 a@20 b@30 a@40", "b a"],
+    ["a machine that starts anew three times", "a1@0 a2@10 a3@20 a4@30", null],
+    ["a machine that starts anew all the time", "a1@0 a2@1 a3@2 a4@3 a5@4 a6@5 a7@6 a8@7", null],
+    ["two that alternate after months of one", "a@-999999 b@10 a@20 b@30", "a b"],
+    ["three machines", "a@0 b@10 c@20 a@30", null],
+    ["three machines that go on", "a@0 b@10 c@20 a@30 b@40", "a b"],
+    ["a clone that starts anew in between", "a@0 b1@10 a@20 b2@30 a@40", "b2 a"],
+    ["changes that just fit the window", `a@0 b@10 a@20 b@${10 + windowS}`, "a b"],
+    ["changes that do not", `a@0 b@10 a@20 b@${10 + windowS}.001`, null],
+  ];
+  it.each(table)("should judge %s", (_, sightings, pair) => {
+    expect(found(sightings)).toBe(pair);
+  });
+
+  it("should forget what is older than the window", () => {
+    const sightings = seen("a@0 b@10 a@20 b@30");
+    expect(findDuplicate(sightings, 10_000 + ALTERNATION_WINDOW_MS)).not.toBeNull();
+    expect(findDuplicate(sightings, 30_001 + ALTERNATION_WINDOW_MS)).toBeNull();
+  });
+});
+
+describe("isDuplicateOver()", () => {
+  it("should wait for the quiet time after the last change", () => {
+    const sightings = seen("a@0 b@10");
+    expect(isDuplicateOver(sightings, 10_000 + DUPLICATE_QUIET_MS - 1)).toBe(false);
+    expect(isDuplicateOver(sightings, 10_000 + DUPLICATE_QUIET_MS)).toBe(true);
+    expect(isDuplicateOver([], 0)).toBe(true);
+  });
+});
+
+describe("duplicatedHealth()", () => {
+  it("should leave the state and its time, and name both machines", () => {
+    const health = {
+      state: "HEALTHY",
+      sinceMs: 7,
+      reason: "HEARTBEAT_RECEIVED",
+      message: "",
+      actor: "r",
+    } as const;
+    const [first, second] = seen("alpha@0 beta@1");
+    if (first === undefined || second === undefined) throw new Error("two were seen");
+    const shown = duplicatedHealth(health, [first, second]);
+    expect(shown).toMatchObject({ state: "HEALTHY", sinceMs: 7, reason: "DUPLICATE_IDENTITY" });
+    expect(shown.message).toContain("machine a boot alpha at alpha:1");
+    expect(shown.message).toContain("machine b boot beta at beta:1");
+  });
+});

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "@jest/globals";
+import {
+  describePolicyScope,
+  formatPolicyScope,
+  type PolicyEntry,
+  type PolicyScope,
+  parsePolicyScope,
+} from "./health-policies.ts";
+import {
+  isSamePolicyEntry,
+  policyDeletedEvent,
+  policyFromFacts,
+  policyOfEvent,
+  policySetEvent,
+} from "./policy-events.ts";
+
+const BY = { actor: "token:t", message: "why" };
+const gpus: PolicyEntry = {
+  kind: "group",
+  group: {
+    name: "gpus",
+    priority: 3,
+    selector: [{ operator: "in", key: "gpu", values: ["a100", "h100"] }],
+    override: { unhealthyAfterMs: 30_000, unhealthyAfterMissed: null },
+  },
+};
+
+describe("policySetEvent()", () => {
+  it("should say whole what the policy is, and what it was", () => {
+    const before: PolicyEntry = { kind: "default", override: { infoIntervalMs: 1_000 } };
+    const after: PolicyEntry = { kind: "default", override: { unhealthyAfterMs: 30_000 } };
+    expect(policySetEvent(before, after, BY)).toEqual({
+      type: "policy.health.set",
+      subject: "health-policy/default",
+      actor: "token:t",
+      reason: "OPERATOR_SET",
+      message: "why",
+      before: { values: { infoIntervalMs: 1_000 } },
+      after: { values: { unhealthyAfterMs: 30_000 } },
+    });
+  });
+});
+
+describe("policyOfEvent()", () => {
+  it.each<[string, PolicyEntry]>([
+    ["the default", { kind: "default", override: { usageIntervalMs: 1_000 } }],
+    ["a group", gpus],
+    ["a node", { kind: "node", nodeId: "a.b-c", override: { unknownAfterMissed: null } }],
+  ])("should read back %s as it was written", (_, entry) => {
+    expect(policyOfEvent(policySetEvent(null, entry, BY))?.entry).toEqual(entry);
+    expect(policyOfEvent(policyDeletedEvent(entry, BY))?.entry).toBeNull();
+  });
+
+  it("should say nothing of other events", () => {
+    expect(policyOfEvent({ type: "node.approved", subject: "n1", after: null })).toBeNull();
+  });
+});
+
+describe("policyFromFacts()", () => {
+  it("should leave out what a newer release has written", () => {
+    const facts = { values: { unhealthyAfterMs: 1, tomorrow: true } };
+    expect(policyFromFacts({ kind: "default" }, facts)).toEqual({
+      kind: "default",
+      override: { unhealthyAfterMs: 1 },
+    });
+  });
+
+  it.each([[null], [7], [{ selector: "a in (", priority: 0, values: {} }], [{ selector: "a" }]])(
+    "should take %j for no group",
+    (facts) => {
+      expect(policyFromFacts({ kind: "group", name: "g" }, facts)).toBeNull();
+    },
+  );
+});
+
+describe("isSamePolicyEntry()", () => {
+  it("should compare what is set, whatever the order in which it was", () => {
+    const left: PolicyEntry = {
+      kind: "default",
+      override: { infoIntervalMs: 1, usageIntervalMs: 2 },
+    };
+    const right: PolicyEntry = {
+      kind: "default",
+      override: { usageIntervalMs: 2, infoIntervalMs: 1 },
+    };
+    expect(isSamePolicyEntry(left, right)).toBe(true);
+    expect(isSamePolicyEntry(left, gpus)).toBe(false);
+  });
+});
+
+describe("formatPolicyScope()", () => {
+  it.each<[PolicyScope, string, string]>([
+    [{ kind: "default" }, "health-policy/default", "the default"],
+    [{ kind: "group", name: "g" }, "health-policy/group/g", "group g"],
+    [{ kind: "node", nodeId: "n.1" }, "health-policy/node/n.1", "node n.1"],
+  ])("should write %j as %s", (scope, text, words) => {
+    expect(formatPolicyScope(scope)).toBe(text);
+    expect(parsePolicyScope(text)).toEqual(scope);
+    expect(describePolicyScope(scope)).toBe(words);
+  });
+
+  it.each(["n1", "health-policy/", "health-policy/group/", "health-policy/other/x"])(
+    "should not read %j",
+    (text) => {
+      expect(parsePolicyScope(text)).toBeNull();
+    },
+  );
+});

@@ -1,0 +1,62 @@
+import type { HealthPolicy } from "./policy.ts";
+
+/** What people and programs need to know of one field of a health policy. */
+export interface PolicyField {
+  /** Its name in the API, as a generated stub has it. */
+  readonly name: string;
+  /** Durations are in milliseconds here. A count of 0 in the API is null here. */
+  readonly kind: "duration" | "count";
+  /** What it says, for help texts and headings. */
+  readonly doc: string;
+}
+
+/**
+ * Every field of a health policy, in the order in which they are shown: the one table from which the conversion to the API, the
+ * record's form and the flags of the command line are made. A field without a row does not compile.
+ */
+export const POLICY_FIELDS = {
+  unhealthyAfterMs: {
+    name: "unhealthyAfter",
+    kind: "duration",
+    doc: "silence after which a node is UNHEALTHY",
+  },
+  unhealthyAfterMissed: {
+    name: "unhealthyAfterMissed",
+    kind: "count",
+    doc: "heartbeats missed in a row after which a node is UNHEALTHY, if that comes first; 0 for time alone",
+  },
+  unknownAfterMs: {
+    name: "unknownAfter",
+    kind: "duration",
+    doc: "silence after which a node is UNKNOWN",
+  },
+  unknownAfterMissed: {
+    name: "unknownAfterMissed",
+    kind: "count",
+    doc: "heartbeats missed in a row after which a node is UNKNOWN, if that comes first; 0 for time alone",
+  },
+  heartbeatIntervalMs: {
+    name: "heartbeatInterval",
+    kind: "duration",
+    doc: "time between heartbeats",
+  },
+  infoIntervalMs: {
+    name: "infoInterval",
+    kind: "duration",
+    doc: "time between reports of what a node is, besides on change",
+  },
+  usageIntervalMs: {
+    name: "usageInterval",
+    kind: "duration",
+    doc: "time between reports of usage while somebody watches",
+  },
+} as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
+
+/** The names of all fields, in the order of the table. */
+export const POLICY_FIELD_NAMES: readonly (keyof HealthPolicy)[] =
+  Object.keys(POLICY_FIELDS).filter(isPolicyField);
+
+/** Whether a text names a field of a health policy. */
+export function isPolicyField(text: string): text is keyof HealthPolicy {
+  return Object.hasOwn(POLICY_FIELDS, text);
+}

@@ -1,0 +1,51 @@
+import { constants } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
+import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import type { HttpHandler } from "./server-options.ts";
+
+type Request = Parameters<HttpHandler>[0];
+type Response = Parameters<HttpHandler>[1];
+
+/** In gRPC and gRPC-Web alike an error without messages may be all in the headers, if the answer ends with them. */
+export function answerGrpcError(request: Request, response: Response, error: ConnectError): void {
+  const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
+  for (const [name, value] of setTrailerStatus(new Headers(), error)) headers[name] = value;
+  if ("stream" in response) {
+    // By the compatibility layer an empty frame of data would follow, and grpc-js then waits for trailers.
+    response.stream.respond({ ":status": 200, ...headers }, { endStream: true });
+    response.stream.close(constants.NGHTTP2_NO_ERROR);
+    return;
+  }
+  sendWhole(request, response, 200, headers, "");
+}
+
+/** As Connect's unary calls have it, which any program that knows JSON can read. */
+export function answerConnectError(
+  request: Request,
+  response: Response,
+  error: ConnectError,
+): void {
+  const body = JSON.stringify(errorToJson(error, undefined));
+  const status = codeToHttpStatus(error.code);
+  sendWhole(request, response, status, { "content-type": "application/json" }, body);
+}
+
+/** Answer at once, without waiting for what the caller still sends. */
+export function sendWhole(
+  request: Request,
+  response: Response,
+  status: number,
+  headers: Record<string, string>,
+  body: string,
+): void {
+  // Whatever the caller still sends is not read, and must not fill its connection's window.
+  request.resume();
+  response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
+  response.end(body);
+}
+
+/** Whether a request is one of gRPC or gRPC-Web. */
+export function isGrpc(request: Request): boolean {
+  return /^application\/grpc/.test(request.headers["content-type"] ?? "");
+}

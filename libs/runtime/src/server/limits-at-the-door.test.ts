@@ -1,0 +1,95 @@
+import { create } from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { RegisterNodeResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { until } from "@rollcall/testkit/time";
+import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
+import { describeError, refuse } from "../errors.ts";
+import { FailedAttempts, type FailureLimits } from "../failed-attempts.ts";
+
+const PROOF = { nonce: new Uint8Array(16), signature: new Uint8Array(64) };
+let fixture: RpcFixture;
+afterEach(async () => await fixture.stop());
+
+/** Holds every stream until its caller leaves. */
+async function* hold(_: unknown, { signal }: HandlerContext) {
+  yield {};
+  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+}
+
+/** Open a stream; ends it. */
+async function open(token: string): Promise<() => void> {
+  const leaving = new AbortController();
+  const stream = fixture.registry("grpc", token).watchNodes({}, { signal: leaving.signal });
+  await stream[Symbol.asyncIterator]().next();
+  return () => leaving.abort();
+}
+
+describe("streams of one caller", () => {
+  it("should be so many at a time, and no fewer for others", async () => {
+    fixture = await RpcFixture.start({ registry: { watchNodes: hold }, maxStreamsPerCaller: 2 });
+    await open("viewer-token");
+    const leave = await open("viewer-token");
+    const error = describeError(await failureOf(open("viewer-token")));
+    expect(error).toMatchObject({
+      reason: "TOO_MANY_STREAMS",
+      metadata: { actor: "token:v1", limit: "2" },
+    });
+    await open("operator-token");
+    leave();
+    await until("a place is free again", () =>
+      open("viewer-token").then(
+        () => true,
+        () => false,
+      ),
+    );
+  });
+});
+
+/** Limits that shut out what it was told to, and remember what they heard. */
+class FakeLimits implements FailureLimits {
+  readonly heard: string[] = [];
+  waitMs = 0;
+  msUntilAllowed(): number {
+    return this.waitMs;
+  }
+  failed(peer: string, credential: string): void {
+    this.heard.push(`failed ${peer.replace(/:\d+$/, "")} ${credential}`);
+  }
+  passed(credential: string): void {
+    this.heard.push(`passed ${credential}`);
+  }
+}
+
+describe("failed attempts of nodes", () => {
+  it("should count by node and host, and be refused when they are too many", async () => {
+    const node = new FakeLimits();
+    const token = new FakeLimits();
+    const failures = new FailedAttempts({ node, token }, { nowMs: () => 0 });
+    let error: Error | null = refuse("PROOF_INVALID", "no signature");
+    let calls = 0;
+    const registerNode = () => {
+      calls += 1;
+      if (error !== null) throw error;
+      return create(RegisterNodeResponseSchema);
+    };
+    fixture = await RpcFixture.start({ registry: { registerNode }, failures });
+    const register = () =>
+      fixture.registry("grpc").registerNode({ nodeId: "n1", proof: PROOF, info: {} });
+    const request = async () => describeError(await failureOf(register())).reason;
+    expect(await request()).toBe("PROOF_INVALID");
+    expect(node.heard).toEqual(["failed 127.0.0.1 127.0.0.1 n1"]);
+    error = refuse("NODE_REJECTED", "it is itself, and may not come in");
+    await request();
+    expect(node.heard).toHaveLength(1);
+    error = null;
+    await register();
+    expect(node.heard.at(-1)).toBe("passed 127.0.0.1 n1");
+    node.waitMs = 500;
+    const before = calls;
+    const limited = describeError(await failureOf(register()));
+    expect(limited).toMatchObject({ reason: "TOO_MANY_FAILURES", retryAfterMs: 500 });
+    expect(calls).toBe(before);
+    expect(token.heard).toEqual([]);
+  });
+});

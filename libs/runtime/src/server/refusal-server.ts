@@ -1,0 +1,48 @@
+import http from "node:http";
+import http2 from "node:http2";
+import type net from "node:net";
+import type { ConnectError } from "@connectrpc/connect";
+import { answerConnectError, answerGrpcError, isGrpc } from "./answer-error.ts";
+import { finishRequest } from "./finish-request.ts";
+import type { HttpHandler } from "./server-options.ts";
+
+/** A client that was told has no more to say here. */
+const LAST_WORDS_MS = 5_000;
+
+/**
+ * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads what to do instead of
+ * "connection reset". Nothing else is reached from here. Whoever makes no call is cut after 5 s.
+ */
+export class RefusalServer {
+  readonly #http1: http.Server;
+  readonly #http2: http2.Http2Server;
+
+  constructor(error: () => ConnectError) {
+    const refuseCall: HttpHandler = (request, response) => {
+      finishRequest(request, response);
+      if (isGrpc(request)) answerGrpcError(request, response, error());
+      else answerConnectError(request, response, error());
+    };
+    this.#http1 = http.createServer((request, response) => {
+      response.setHeader("connection", "close");
+      refuseCall(request, response);
+    });
+    this.#http2 = http2.createServer((request, response) => {
+      response.once("close", () => request.stream.session?.close());
+      refuseCall(request, response);
+    });
+    this.#http2.on("session", (session) => session.on("error", () => session.destroy()));
+  }
+
+  /** Take over a connection. What was read of it has been put back. */
+  serve(socket: net.Socket, isHttp2: boolean): void {
+    const timer = setTimeout(() => socket.destroy(), LAST_WORDS_MS);
+    socket.once("close", () => clearTimeout(timer));
+    if (isHttp2) {
+      this.#http2.emit("connection", socket);
+      return;
+    }
+    this.#http1.emit("connection", socket);
+    socket.resume();
+  }
+}

@@ -1,0 +1,148 @@
+import type net from "node:net";
+import tls from "node:tls";
+import { errorCode } from "../error-code.ts";
+import { refuse } from "../errors.ts";
+import type { Logger } from "../logging.ts";
+import { counter, type MetricsRegistry } from "../metrics.ts";
+import { AddressLog } from "../tls/address-log.ts";
+import type { TlsSource } from "../tls/tls-source.ts";
+import { recogniseOpening } from "./first-bytes.ts";
+import { RefusalServer } from "./refusal-server.ts";
+
+export interface TlsAcceptorOptions {
+  readonly source: TlsSource;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
+  readonly limitMs: number;
+  /** Protocols that are spoken here, the first ones preferred. */
+  readonly protocols: readonly ("h2" | "http/1.1")[];
+  /** Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. */
+  onSecure(socket: tls.TLSSocket): void;
+}
+
+/**
+ * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that stand are not touched by
+ * a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut. The first failure of each address is logged.
+ */
+export class TlsAcceptor {
+  readonly #options: TlsAcceptorOptions;
+  readonly #server: tls.Server;
+  readonly #toPlaintext = new RefusalServer(tlsRequired);
+  readonly #toStranger = new RefusalServer(certificateRequired);
+  /** Connections that nobody has taken over yet, by the address and port of their peer. */
+  readonly #pending = new Map<string, net.Socket>();
+  readonly #said = new AddressLog();
+  readonly #stopListening: () => void;
+
+  constructor(options: TlsAcceptorOptions) {
+    const { source, limitMs, protocols } = options;
+    this.#options = options;
+    this.#server = tls.createServer({
+      ...source.context,
+      requestCert: source.asksClients,
+      // Judged in #onSecure(), which can say why: Node would cut the connection without a word.
+      rejectUnauthorized: false,
+      ALPNProtocols: [...protocols],
+      handshakeTimeout: limitMs,
+    });
+    this.#server.on("secureConnection", (socket) => this.#onSecure(socket));
+    this.#server.on("tlsClientError", (error, socket) => this.#onFailure(error, socket));
+    this.#stopListening = source.onChange((context) => this.#server.setSecureContext(context));
+  }
+
+  /** Begin with a new connection. */
+  accept(socket: net.Socket): void {
+    const peer = peerOf(socket);
+    this.#pending.set(peer, socket);
+    socket.once("close", () => this.#pending.delete(peer));
+    recogniseOpening(socket, this.#options.limitMs, (opening) => {
+      if (opening === "tls") {
+        this.#server.emit("connection", socket);
+        return;
+      }
+      this.#note(
+        socket.remoteAddress,
+        "plaintext",
+        "clear text on a port that speaks TLS, refused",
+      );
+      this.#toPlaintext.serve(socket, opening === "http2");
+    });
+  }
+
+  /** Cut the connections that nobody has taken over yet, and take no more certificates. */
+  close(): void {
+    this.#stopListening();
+    for (const socket of this.#pending.values()) socket.destroy();
+  }
+
+  #onSecure(socket: tls.TLSSocket): void {
+    // Whoever takes over listens for errors too; until then, and between, an unheard one would end the process.
+    socket.on("error", () => socket.destroy());
+    if (this.#options.source.asksClients && !hasShownCertificate(socket)) {
+      const problem = String(socket.authorizationError ?? "none was sent");
+      const message = "client without a certificate of the authority for clients, refused";
+      this.#note(socket.remoteAddress, "client_certificate", message, { problem });
+      this.#toStranger.serve(socket, socket.alpnProtocol === "h2");
+      return;
+    }
+    this.#pending.delete(peerOf(socket));
+    this.#options.onSecure(socket);
+  }
+
+  #onFailure(error: Error, socket: tls.TLSSocket): void {
+    const code = errorCode(error) ?? "";
+    const reason = FAILURES[code] ?? "other";
+    this.#note(socket.remoteAddress, reason, "tls handshake failed", { code });
+    // After a timeout Node leaves that to us.
+    socket.destroy();
+  }
+
+  #note(peer = "", reason: string, message: string, fields: object = {}): void {
+    const { log, metrics } = this.#options;
+    counter(metrics, {
+      name: "rollcall_tls_handshake_failures_total",
+      help: "Connections to ports that speak TLS that came to nothing, by reason.",
+      labelNames: ["reason"],
+    }).inc({ reason });
+    // Balancers and port scans connect and leave: nothing to tell anybody.
+    if (reason === "left" || !this.#said.isNew(`${peer} ${reason}`)) return;
+    log.warn({ peer, reason, ...fields }, message);
+  }
+}
+
+function peerOf({ remoteAddress, remotePort }: net.Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** Not `authorized` alone: that is true for a resumed session, too, that was begun without any certificate. */
+function hasShownCertificate(socket: tls.TLSSocket): boolean {
+  return socket.authorized && socket.getPeerX509Certificate() !== undefined;
+}
+
+function tlsRequired() {
+  return refuse(
+    "TLS_REQUIRED",
+    "this port speaks TLS: use https:// in the address, and --ca-file if its certificate is of an authority of your own",
+  );
+}
+
+function certificateRequired() {
+  return refuse(
+    "CLIENT_CERTIFICATE_REQUIRED",
+    "this port takes only clients with a certificate of its authority for clients: name one with --client-cert and --client-key",
+  );
+}
+
+/** What OpenSSL and Node call it, and what it means. */
+const FAILURES: Readonly<Record<string, string>> = {
+  ECONNRESET: "left",
+  EPIPE: "left",
+  ERR_TLS_HANDSHAKE_TIMEOUT: "timeout",
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: "refused_by_client",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "version",
+  ERR_SSL_NO_SHARED_CIPHER: "version",
+};

@@ -1,0 +1,57 @@
+import { mkdtempSync, realpathSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type CertificateRequest,
+  createAuthority,
+  type Issued,
+  issueCertificate,
+} from "@rollcall/runtime/certificates";
+
+/** Where a certificate and its key were written. */
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** A test's own authority, and the files of what it signs. */
+export class TestAuthority {
+  /** The directory of all files. Whoever made the authority removes it. */
+  readonly dir: string;
+  readonly caFile: string;
+  readonly #authority: Issued;
+
+  constructor(dir = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-certificates-"))) {
+    this.dir = dir;
+    this.#authority = createAuthority({ commonName: "a test's authority", ...validNow() });
+    this.caFile = join(dir, "ca.pem");
+    writeFileSync(this.caFile, this.#authority.certPem);
+  }
+
+  /** Sign a certificate; for a server it is for this machine by address and by name. */
+  issue(request: Partial<CertificateRequest> = {}): Issued {
+    const names = ["127.0.0.1", "::1", "localhost"];
+    const defaults = { commonName: "a test", names, usage: "server" as const, ...validNow() };
+    return issueCertificate(this.#authority, { ...defaults, ...request });
+  }
+
+  /** Sign one, and write it to `<name>.pem` and `<name>-key.pem`, over what was there. */
+  write(name: string, request: Partial<CertificateRequest> = {}): CertificateFiles {
+    const { certPem, keyPem } = this.issue(request);
+    const files = {
+      certFile: join(this.dir, `${name}.pem`),
+      keyFile: join(this.dir, `${name}-key.pem`),
+    };
+    writeFileSync(files.certFile, certPem);
+    writeFileSync(files.keyFile, keyPem, { mode: 0o600 });
+    return files;
+  }
+}
+
+/** From an hour ago until tomorrow. */
+export function validNow() {
+  const nowMs = Date.now();
+  return { notBeforeMs: nowMs - HOUR_MS, notAfterMs: nowMs + 24 * HOUR_MS };
+}

@@ -1,0 +1,200 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
+
+/** What a token shall say besides issuer, audience and times. */
+export type TestClaims = Readonly<Record<string, unknown>>;
+
+/** How a token differs from what the issuer makes by itself. */
+export interface TestTokenOptions {
+  /** Seconds until it expires, from `nowMs` on; 3600. Negative: it has. */
+  readonly expiresInS?: number;
+  /** Null for a token without. */
+  readonly audience?: string | null;
+  readonly issuer?: string;
+  /** "key-0" is the first key, and so on; the newest when absent. */
+  readonly keyId?: string;
+  /** Wall time at which it is made; that of this machine when absent. */
+  readonly nowMs?: number;
+}
+
+interface SigningKey {
+  readonly id: string;
+  readonly privateKey: Awaited<ReturnType<typeof generateKeyPair>>["privateKey"];
+  readonly publicJwk: JWK;
+}
+
+interface Device {
+  readonly code: string;
+  polls: number;
+  state: "pending" | "approved" | "denied";
+}
+
+/**
+ * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow and refresh tokens. It can be made to
+ * be away.
+ */
+export class TestIssuer {
+  /** The audience of its tokens. */
+  readonly audience = "rollcall";
+  readonly clientId = "rollcall-cli";
+  /** Every request, as "GET /jwks". */
+  readonly requests: string[] = [];
+  /** Set to break every connection. */
+  away = false;
+  /** The claims of people who log in by a device. */
+  claims: TestClaims = { sub: "alice", rollcall_role: "operator" };
+  /** Seconds that their tokens last. */
+  tokenLifeS = 3_600;
+  #keys: SigningKey[] = [];
+  #made = 0;
+  #devices: Device[] = [];
+  #refreshTokens = new Set<string>();
+  readonly #server = createServer((request, response) => this.#answer(request, response));
+  #port = 0;
+
+  /** Its URL, as its tokens name it. */
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  async start(): Promise<void> {
+    await this.addKey();
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    const address = this.#server.address();
+    if (typeof address === "object" && address !== null) this.#port = address.port;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** Sign with a further key from now on; older ones are still published. Answers its id. */
+  async addKey(algorithm: "ES256" | "RS256" = "ES256"): Promise<string> {
+    const { privateKey, publicKey } = await generateKeyPair(algorithm, { extractable: true });
+    const id = `key-${this.#made}`;
+    this.#made += 1;
+    const publicJwk = { ...(await exportJWK(publicKey)), kid: id, alg: algorithm, use: "sig" };
+    this.#keys = [...this.#keys, { id, privateKey, publicJwk }];
+    return id;
+  }
+
+  /** Publish the newest key alone. */
+  forgetOldKeys(): void {
+    this.#keys = this.#keys.slice(-1);
+  }
+
+  /** Make a token. */
+  async token(claims: TestClaims = this.claims, options: TestTokenOptions = {}): Promise<string> {
+    const { expiresInS = 3_600, audience = this.audience, issuer = this.url, keyId } = options;
+    const key = this.#keys.findLast(({ id }) => keyId === undefined || id === keyId);
+    if (key === undefined) throw new Error(`the issuer has no key ${keyId}`);
+    const nowS = Math.floor((options.nowMs ?? Date.now()) / 1_000);
+    const token = new SignJWT({ ...claims })
+      .setProtectedHeader({ alg: String(key.publicJwk.alg), kid: key.id, typ: "JWT" })
+      .setIssuer(issuer)
+      .setIssuedAt(nowS)
+      .setExpirationTime(nowS + expiresInS);
+    return (audience === null ? token : token.setAudience(audience)).sign(key.privateKey);
+  }
+
+  /** How often something was asked for, for example "GET /jwks". */
+  count(request: string): number {
+    return this.requests.filter((it) => it === request).length;
+  }
+
+  /** Somebody decides about the login that began last. */
+  decideLogin(state: "approved" | "denied"): void {
+    const device = this.#devices.at(-1);
+    if (device === undefined) throw new Error("nobody logs in");
+    device.state = state;
+  }
+
+  /** No refresh token is good any more. */
+  forgetLogins(): void {
+    this.#refreshTokens.clear();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const what = `${request.method} ${request.url}`;
+    this.requests.push(what);
+    if (this.away) {
+      request.socket.destroy();
+      return;
+    }
+    let body = "";
+    request.setEncoding("utf8").on("data", (text: string) => {
+      body += text;
+    });
+    request.on("end", async () => {
+      const [status, answer] = await this.#answerTo(what, new URLSearchParams(body));
+      response.writeHead(status, { "content-type": "application/json" });
+      response.end(JSON.stringify(answer));
+    });
+  }
+
+  async #answerTo(what: string, form: URLSearchParams): Promise<readonly [number, unknown]> {
+    switch (what) {
+      case "GET /.well-known/openid-configuration":
+        return [200, this.#configuration()];
+      case "GET /jwks":
+        return [200, { keys: this.#keys.map(({ publicJwk }) => publicJwk) }];
+      case "POST /device":
+        return [200, this.#beginLogin()];
+      case "POST /token":
+        return this.#giveTokens(form);
+      default:
+        return [404, { error: "not_found" }];
+    }
+  }
+
+  #configuration() {
+    return {
+      issuer: this.url,
+      jwks_uri: `${this.url}/jwks`,
+      device_authorization_endpoint: `${this.url}/device`,
+      token_endpoint: `${this.url}/token`,
+    };
+  }
+
+  #beginLogin() {
+    const code = `device-${this.#devices.length}`;
+    this.#devices.push({ code, polls: 0, state: "pending" });
+    return {
+      device_code: code,
+      user_code: "WDJB-MJHT",
+      verification_uri: `${this.url}/verify`,
+      verification_uri_complete: `${this.url}/verify?code=WDJB-MJHT`,
+      expires_in: 600,
+      interval: 0.01,
+    };
+  }
+
+  async #giveTokens(form: URLSearchParams): Promise<readonly [number, unknown]> {
+    if (form.get("client_id") !== this.clientId) return [401, { error: "invalid_client" }];
+    if (form.get("grant_type") === "refresh_token") {
+      // Each is good once, as with issuers that rotate them.
+      const isGood = this.#refreshTokens.delete(form.get("refresh_token") ?? "");
+      return isGood ? [200, await this.#tokens()] : [400, { error: "invalid_grant" }];
+    }
+    const device = this.#devices.find(({ code }) => code === form.get("device_code"));
+    if (device === undefined) return [400, { error: "expired_token" }];
+    device.polls += 1;
+    if (device.state === "denied") return [400, { error: "access_denied" }];
+    if (device.state === "pending") return [400, { error: "authorization_pending" }];
+    return [200, await this.#tokens()];
+  }
+
+  async #tokens() {
+    const refreshToken = `refresh-${this.requests.length}`;
+    this.#refreshTokens.add(refreshToken);
+    const options = { expiresInS: this.tokenLifeS };
+    return {
+      access_token: "opaque",
+      id_token: await this.token(this.claims, options),
+      refresh_token: refreshToken,
+      token_type: "Bearer",
+      expires_in: this.tokenLifeS,
+    };
+  }
+}

@@ -1,0 +1,82 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext } from "@connectrpc/connect";
+import {
+  type AccessToken,
+  AccessTokenSchema,
+  AccessTokenState,
+  type CreateAccessTokenRequest,
+  Role as ProtoRole,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { accessTokenState, type Revoker } from "@rollcall/domain";
+import { callerOf, type KnownCaller, type Role } from "@rollcall/runtime";
+import type { AccessToken as StoredToken } from "@rollcall/store";
+
+const STATES = {
+  VALID: AccessTokenState.VALID,
+  EXPIRED: AccessTokenState.EXPIRED,
+  REVOKED: AccessTokenState.REVOKED,
+} as const;
+
+/** A token as the API shows it. */
+export function accessTokenToProto(token: StoredToken): AccessToken {
+  const { id, name, role, createdBy, createdAtMs, expiresAtMs, lastUsedAtMs, revocation } = token;
+  return create(AccessTokenSchema, {
+    id,
+    name,
+    role: roleToProto(role),
+    state: STATES[accessTokenState(token)],
+    creator: createdBy,
+    createTime: timestampFromMs(createdAtMs),
+    ...(expiresAtMs === null ? {} : { expireTime: timestampFromMs(expiresAtMs) }),
+    ...(lastUsedAtMs === null ? {} : { lastUseTime: timestampFromMs(lastUsedAtMs) }),
+    ...(revocation === null
+      ? {}
+      : { revokeTime: timestampFromMs(revocation.atMs), revoker: revocation.actor }),
+  });
+}
+
+/** A role as the API names it; one that a newer version has kept is UNSPECIFIED. */
+export function roleToProto(role: string): ProtoRole {
+  switch (role) {
+    case "viewer":
+      return ProtoRole.VIEWER;
+    case "operator":
+      return ProtoRole.OPERATOR;
+    case "admin":
+      return ProtoRole.ADMIN;
+    default:
+      return ProtoRole.UNSPECIFIED;
+  }
+}
+
+/** The role of a request, whose rules have been checked. */
+export function parseRole({ role }: Pick<CreateAccessTokenRequest, "role">): Role {
+  switch (role) {
+    case ProtoRole.VIEWER:
+      return "viewer";
+    case ProtoRole.OPERATOR:
+      return "operator";
+    case ProtoRole.ADMIN:
+      return "admin";
+    default:
+      throw new Error(`role ${role} passed the rules of the request`);
+  }
+}
+
+/** The life of a token in milliseconds; null for ever. */
+export function parseTtl({ ttl }: Pick<CreateAccessTokenRequest, "ttl">): number | null {
+  return ttl === undefined ? null : durationMs(ttl);
+}
+
+/** Who calls a method that takes a role. */
+export function knownCallerOf(context: Pick<HandlerContext, "values">): KnownCaller {
+  const caller = callerOf(context);
+  if (caller.kind === "anonymous") throw new Error("a method that takes a role has no caller");
+  return caller;
+}
+
+/** A caller as one who revokes. */
+export function revokerOf(caller: KnownCaller): Revoker {
+  return { role: caller.role, tokenId: caller.kind === "token" ? caller.id : null };
+}

@@ -1,0 +1,87 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  AuditEntrySchema,
+  AuditHeadSchema,
+  AuditProblemKind,
+  AuditProblemSchema,
+  type ListAuditEntriesRequest,
+  type AuditEntry as ProtoEntry,
+  type AuditHead as ProtoHead,
+  type AuditProblem as ProtoProblem,
+} from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { checkTexts, refuse } from "@rollcall/runtime";
+import type { AuditEntry, AuditHead, AuditProblem, ListAuditOptions } from "@rollcall/store";
+
+/** What a ListAuditEntries request asks for. */
+export interface AuditListing {
+  readonly options: Omit<ListAuditOptions, "beyond">;
+  /** Names filter and order, for page tokens. */
+  readonly name: string;
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+/** The last sequence that the record could hold. */
+const LAST_SEQUENCE = 2n ** 63n - 1n;
+
+/** Read a ListAuditEntries request. Throws INVALID_ORDER_BY and INVALID_REQUEST. */
+export function parseAuditListing(request: ListAuditEntriesRequest): AuditListing {
+  const { pageSize, actor, method, target, outcome, fromTime, untilTime } = request;
+  const texts = { actor, method, target, outcome };
+  checkTexts(texts);
+  const newestFirst = isNewestFirst(request.orderBy);
+  const afterSequence = boundSequence(request.afterSequence);
+  const times = {
+    ...(fromTime === undefined ? {} : { fromMs: timestampMs(fromTime) }),
+    ...(untilTime === undefined ? {} : { untilMs: timestampMs(untilTime) }),
+  };
+  const given = Object.entries(texts).filter(([, text]) => text !== "");
+  const options = {
+    ...Object.fromEntries(given),
+    ...times,
+    newestFirst,
+    afterSequence,
+    limit: pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize,
+  };
+  const name = JSON.stringify(["audit", texts, times, newestFirst, String(afterSequence)]);
+  return { options, name };
+}
+
+/** The public message of a row. */
+export function auditEntryToProto({ atMs, ...entry }: AuditEntry): ProtoEntry {
+  // A row that was meddled with may have a time that no message can have; it is listed without one.
+  return create(AuditEntrySchema, {
+    ...entry,
+    ...(Number.isFinite(atMs) ? { time: timestampFromMs(atMs) } : {}),
+  });
+}
+
+/** The public message of a point of the log. */
+export function auditHeadToProto({ sequence, hash }: AuditHead): ProtoHead {
+  return create(AuditHeadSchema, { sequence, hash });
+}
+
+/** A point of the log that a caller names. */
+export function parseAuditHead({ sequence, hash }: ProtoHead): AuditHead {
+  return { sequence: boundSequence(sequence), hash };
+}
+
+/** The public message of what is wrong. */
+export function auditProblemToProto({ sequence, kind, message }: AuditProblem): ProtoProblem {
+  return create(AuditProblemSchema, { sequence, kind: AuditProblemKind[kind], message });
+}
+
+function boundSequence(sequence: bigint): bigint {
+  return sequence > LAST_SEQUENCE ? LAST_SEQUENCE : sequence;
+}
+
+function isNewestFirst(orderBy: string): boolean {
+  const order = orderBy.trim().replace(/\s+/g, " ");
+  if (order === "" || order === "sequence desc") return true;
+  if (order === "sequence" || order === "sequence asc") return false;
+  const description = `entries are in the order of "sequence" or "sequence desc", not "${orderBy}"`;
+  throw refuse("INVALID_ORDER_BY", description, {
+    metadata: { order_by: orderBy },
+    violations: [{ field: "order_by", description }],
+  });
+}

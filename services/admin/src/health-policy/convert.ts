@@ -1,0 +1,134 @@
+import { create } from "@bufbuild/protobuf";
+import { type Duration, durationFromMs, durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type EffectiveHealthPolicy,
+  EffectiveHealthPolicySchema,
+  HealthPolicySchema,
+  HealthPolicyScopeSchema,
+  HealthPolicySourceKind,
+  type HealthPolicyValues,
+  HealthPolicyValuesSchema,
+  type PreviewedNode,
+  PreviewedNodeSchema,
+  type HealthPolicy as ProtoHealthPolicy,
+  type HealthPolicyScope as ProtoScope,
+} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import {
+  formatSelector,
+  intervalsFor,
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type PolicyChange,
+  type PolicyEntry,
+  type PolicyOverride,
+  type PolicyScope,
+  type PolicySource,
+  type PolicyValue,
+  type ResolvedPolicy,
+  scopeOf,
+  thresholdsOf,
+} from "@rollcall/domain";
+import type { HealthPolicyRecord } from "@rollcall/store";
+
+/** The public message of a policy. */
+export function policyToProto(record: HealthPolicyRecord): ProtoHealthPolicy {
+  const { entry, etag, actor, message, createdAtMs, updatedAtMs } = record;
+  const override = entry.kind === "group" ? entry.group.override : entry.override;
+  return create(HealthPolicySchema, {
+    scope: scopeToProto(scopeOf(entry)),
+    ...(entry.kind === "group" ? groupFacts(entry) : {}),
+    values: valuesToProto(override),
+    reason: message,
+    actor,
+    createTime: timestampFromMs(createdAtMs),
+    updateTime: timestampFromMs(updatedAtMs),
+    etag,
+  });
+}
+
+function groupFacts({ group }: Extract<PolicyEntry, { kind: "group" }>) {
+  return { selector: formatSelector(group.selector), priority: group.priority };
+}
+
+function scopeToProto(scope: PolicyScope): ProtoScope {
+  switch (scope.kind) {
+    case "default":
+      return create(HealthPolicyScopeSchema, { scope: { case: "default", value: true } });
+    case "group":
+      return create(HealthPolicyScopeSchema, { scope: { case: "group", value: scope.name } });
+    case "node":
+      return create(HealthPolicyScopeSchema, { scope: { case: "node", value: scope.nodeId } });
+  }
+}
+
+/** The values that are set. What is null in the domain is 0 in the API. */
+export function valuesToProto(override: PolicyOverride): HealthPolicyValues {
+  const values = create(HealthPolicyValuesSchema);
+  for (const field of POLICY_FIELD_NAMES) {
+    const value = override[field];
+    if (value === undefined) continue;
+    const { name, kind } = POLICY_FIELDS[field];
+    const shown = kind === "duration" ? durationFromMs(Number(value)) : (value ?? 0);
+    // The table names a field of this kind.
+    Object.assign(values, { [name]: shown });
+  }
+  return values;
+}
+
+/** The values that a request sets; those that it leaves out are left out. */
+export function valuesFromProto(values: HealthPolicyValues | undefined): PolicyOverride {
+  const override: Partial<Record<keyof PolicyOverride, PolicyValue>> = {};
+  for (const field of POLICY_FIELD_NAMES) {
+    const value = values?.[POLICY_FIELDS[field].name];
+    if (value !== undefined) override[field] = valueFromProto(value);
+  }
+  // The table names the field of each value.
+  return override as PolicyOverride;
+}
+
+function valueFromProto(value: Duration | number): PolicyValue {
+  if (typeof value === "number") return value === 0 ? null : value;
+  return Math.round(durationMs(value));
+}
+
+/** What results from several policies, and what follows from it for an agent without wishes. */
+export function effectiveToProto({ policy, sources }: ResolvedPolicy): EffectiveHealthPolicy {
+  const { heartbeatMs } = intervalsFor(policy, null);
+  const { unhealthyAfterMs, unknownAfterMs } = thresholdsOf(policy, heartbeatMs);
+  return create(EffectiveHealthPolicySchema, {
+    values: valuesToProto(policy),
+    sources: POLICY_FIELD_NAMES.map((field) => ({
+      value: valueName(field),
+      kind: SOURCE_KINDS[sources[field].kind],
+      group: groupOf(sources[field]),
+    })),
+    unhealthyAfter: durationFromMs(unhealthyAfterMs),
+    unknownAfter: durationFromMs(unknownAfterMs),
+    heartbeatInterval: durationFromMs(heartbeatMs),
+  });
+}
+
+/** The public message of a change that a preview found. */
+export function changeToProto({ nodeId, before, after }: PolicyChange): PreviewedNode {
+  return create(PreviewedNodeSchema, {
+    nodeId,
+    before: effectiveToProto(before),
+    after: effectiveToProto(after),
+  });
+}
+
+/** The name of a field in HealthPolicyValues, as a field mask has it: "unhealthy_after". */
+export function valueName(field: keyof PolicyOverride): string {
+  return POLICY_FIELDS[field].name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+const SOURCE_KINDS: Readonly<Record<PolicySource["kind"], HealthPolicySourceKind>> = {
+  configuration: HealthPolicySourceKind.CONFIGURATION,
+  default: HealthPolicySourceKind.DEFAULT,
+  group: HealthPolicySourceKind.GROUP,
+  node: HealthPolicySourceKind.NODE,
+};
+
+function groupOf(source: PolicySource): string {
+  return source.kind === "group" ? source.name : "";
+}

@@ -1,0 +1,66 @@
+import { create, toJsonString } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  type HealthPolicyService,
+  type PreviewHealthPolicyRequest,
+  PreviewHealthPolicyRequestSchema,
+  PreviewHealthPolicyResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { createPageTokens, refuseFields } from "@rollcall/runtime";
+import { type Db, getHealthPolicy } from "@rollcall/store";
+import type { AdminDeps } from "../deps.ts";
+import { changeToProto } from "../health-policy/convert.ts";
+import { editPolicy, nodeFinder, parseScope } from "../health-policy/policy-edit.ts";
+import {
+  checkPolicyEtag,
+  type PolicyEdit,
+  planPolicyEdit,
+  policyNotFound,
+} from "../health-policy/policy-plan.ts";
+
+const DEFAULT_PAGE_SIZE = 100;
+
+/** Tell what a change would change. Each page looks at all nodes anew, so that its count is that of the moment. */
+export function previewHealthPolicy({
+  store,
+}: AdminDeps): MethodImpl<typeof HealthPolicyService.method.previewHealthPolicy> {
+  const pageTokens = createPageTokens(store.clusterSecret());
+  return async (request) => {
+    const listing = listingOf(request);
+    // The MAC says that the cursor was made below.
+    const after = pageTokens.open(listing, request.pageToken) as string | null;
+    const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
+    const changes = await planPolicyEdit(store.db, await parseChange(store.db, request));
+    const left = changes.filter(({ nodeId }) => after === null || nodeId > after);
+    const shown = left.slice(0, limit);
+    const last = shown.at(-1);
+    const isLastPage = last === undefined || left.length <= limit;
+    return create(PreviewHealthPolicyResponseSchema, {
+      nodes: shown.map(changeToProto),
+      nextPageToken: isLastPage ? "" : pageTokens.seal(listing, last.nodeId),
+      changedNodes: changes.length,
+    });
+  };
+}
+
+async function parseChange(db: Db, { change }: PreviewHealthPolicyRequest): Promise<PolicyEdit> {
+  if (change.case === undefined) {
+    const description = "say what is to be set or deleted";
+    throw refuseFields("INVALID_REQUEST", [{ field: "change", description }]);
+  }
+  const scope = await parseScope(change.value.scope, nodeFinder(db));
+  const current = await getHealthPolicy(db, scope);
+  checkPolicyEtag(scope, current, change.value.etag);
+  if (change.case === "set") {
+    return { kind: "set", entry: editPolicy(scope, current?.entry ?? null, change.value) };
+  }
+  if (current === null) throw policyNotFound(scope);
+  return { kind: "delete", scope };
+}
+
+/** The name of one preview: its pages are of one change. */
+function listingOf(request: PreviewHealthPolicyRequest): string {
+  const { change } = request;
+  const asked = create(PreviewHealthPolicyRequestSchema, { change });
+  return `PreviewHealthPolicy ${toJsonString(PreviewHealthPolicyRequestSchema, asked)}`;
+}

@@ -1,0 +1,52 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  AdminService,
+  SetNodeLabelsResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  changeOperatorLabels,
+  checkLabelChange,
+  type LabelChange,
+  labelsEvent,
+  MAX_OPERATOR_LABELS,
+} from "@rollcall/domain";
+import { refuseFields } from "@rollcall/runtime";
+import { changeNodes } from "../change-nodes.ts";
+import type { AdminDeps } from "../deps.ts";
+import { type DecideNode, refused } from "../node-decision.ts";
+
+/** Set and remove labels of the operator's tier. */
+export function setNodeLabels(
+  deps: AdminDeps,
+): MethodImpl<typeof AdminService.method.setNodeLabels> {
+  const method = AdminService.method.setNodeLabels;
+  return async (request, context) => {
+    const violations = checkLabelChange(request);
+    if (violations.length > 0) throw refuseFields("INVALID_LABEL", violations);
+    const decide = decideLabels(request);
+    const answer = await changeNodes(deps, { method, request, context, decide });
+    return create(SetNodeLabelsResponseSchema, answer);
+  };
+}
+
+function decideLabels(change: LabelChange): DecideNode {
+  return (node, { actor, message }) => {
+    const labels = changeOperatorLabels(node.labels, change);
+    if (labels.length > MAX_OPERATOR_LABELS) {
+      const text = `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some first`;
+      return refused("INVALID_LABEL", node.id, text);
+    }
+    const others = node.labels.filter(({ tier }) => tier !== "operator");
+    const event = labelsEvent({
+      ...{ subject: node.id, actor, reason: "OPERATOR_LABELED", message },
+      before: node.labels,
+      after: [...others, ...labels],
+    });
+    // An operator's label is always in effect, so where nothing in effect changes, nothing does.
+    return {
+      ok: true,
+      effect: event === null ? null : { change: { kind: "labels", labels }, event },
+    };
+  };
+}

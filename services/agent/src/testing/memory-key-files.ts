@@ -1,0 +1,38 @@
+import { silentLogger } from "@rollcall/runtime";
+import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
+import { type KeyFiles, NodeKeys } from "../state/node-keys.ts";
+
+/** The keys of an agent that has one key, for tests of other things. */
+export function settledKeys(current: NodeKeyPair = generateKeyPair()): NodeKeys {
+  const files = new MemoryKeyFiles(current);
+  return new NodeKeys({ files, log: silentLogger, current, next: undefined });
+}
+
+/** The key files of a state directory, in memory. They outlive an agent that is killed. */
+export class MemoryKeyFiles implements KeyFiles {
+  current: NodeKeyPair;
+  next: NodeKeyPair | undefined;
+
+  constructor(current: NodeKeyPair, next?: NodeKeyPair) {
+    this.current = current;
+    this.next = next;
+  }
+
+  async keyPair(): Promise<NodeKeyPair> {
+    return this.current;
+  }
+
+  async nextKeyPair(): Promise<NodeKeyPair | undefined> {
+    return this.next;
+  }
+
+  async writeNextKey(next: NodeKeyPair): Promise<void> {
+    this.next = next;
+  }
+
+  async adoptNextKey(): Promise<void> {
+    if (this.next === undefined) throw new Error("there is no next key");
+    this.current = this.next;
+    this.next = undefined;
+  }
+}

@@ -1,0 +1,68 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { fromJson, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  HealthPolicySchema,
+  type SetHealthPolicyRequestSchema,
+} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { POLICY_FIELD_NAMES, POLICY_FIELDS } from "@rollcall/domain/policy-fields";
+import { parse } from "yaml";
+import { UsageError } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+import { parsePolicyValue } from "./policy-options.ts";
+
+/**
+ * Read a policy from a file: YAML or JSON as `policy show --output yaml` prints it. What it leaves out is inherited, so the file
+ * says all that the policy sets. Throws UsageError.
+ */
+export async function readPolicyFile(
+  shell: Shell,
+  file: string,
+): Promise<MessageInitShape<typeof SetHealthPolicyRequestSchema>> {
+  const document = await readDocument(shell, file);
+  try {
+    const { scope, selector, priority, values } = fromJson(HealthPolicySchema, document, {
+      ignoreUnknownFields: false,
+    });
+    if (scope === undefined) throw new UsageError(`${file}: scope is missing`);
+    return { scope, selector, priority, ...(values === undefined ? {} : { values }) };
+  } catch (error) {
+    if (error instanceof UsageError) throw error;
+    throw new UsageError(`${file} is no health policy: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+async function readDocument(shell: Shell, file: string): Promise<JsonObject> {
+  let document: unknown;
+  try {
+    document = parse(await readFile(resolve(shell.cwd, file), "utf8"));
+  } catch (error) {
+    throw new UsageError(`cannot read ${file}: ${messageOf(error)}`, { cause: error });
+  }
+  if (!isObject(document)) throw new UsageError(`${file} is no health policy`);
+  // `policy show` prints the policy within its answer.
+  const policy = isObject(document.policy) ? document.policy : document;
+  return isObject(policy.values) ? { ...policy, values: plainValues(file, policy.values) } : policy;
+}
+
+/** Durations may be written as flags have them, "1m", where proto JSON knows seconds alone. */
+function plainValues(file: string, values: JsonObject): JsonObject {
+  const plain: JsonObject = { ...values };
+  for (const field of POLICY_FIELD_NAMES) {
+    const { name, kind } = POLICY_FIELDS[field];
+    const value = values[name];
+    if (kind !== "duration" || typeof value !== "string") continue;
+    const duration = parsePolicyValue(POLICY_FIELDS[field], value);
+    if (typeof duration === "number") throw new Error(`${file}: ${name} is no duration`);
+    plain[name] = `${Number(duration.seconds) + duration.nanos / 1e9}s`;
+  }
+  return plain;
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

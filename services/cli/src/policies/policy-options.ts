@@ -1,0 +1,133 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type HealthPolicyScope,
+  HealthPolicyScopeSchema,
+  type HealthPolicyValues,
+  HealthPolicyValuesSchema,
+  type SetHealthPolicyRequestSchema,
+} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import {
+  POLICY_FIELD_NAMES,
+  POLICY_FIELDS,
+  type PolicyField,
+} from "@rollcall/domain/policy-fields";
+import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-flags.ts";
+
+/** The options that say for whom a policy is. */
+export interface PolicyScopeOptions {
+  readonly default?: boolean;
+  readonly group?: string;
+  readonly node?: string;
+}
+
+/** The options that say what a policy sets, as the user wrote them; each value has a flag of its own, named after it. */
+export type PolicyValueOptions = {
+  readonly [Name in PolicyValueName]?: string;
+};
+
+/** What `policy set` and `policy preview` take. */
+export interface PolicyEditOptions extends PolicyScopeOptions, PolicyValueOptions {
+  readonly selector?: string;
+  readonly priority?: string;
+  readonly unset?: string;
+  readonly replace?: boolean;
+  readonly file?: string;
+  readonly message?: string;
+  readonly etag?: string;
+  readonly requestId?: string;
+}
+
+/** Understand for whom a policy is. Throws UsageError. */
+export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope {
+  const { group, node } = options;
+  const given = [options.default === true, group !== undefined, node !== undefined];
+  if (given.filter((it) => it).length !== 1) {
+    throw new UsageError("say for whom the policy is: --default, --group NAME or --node NODE");
+  }
+  if (group !== undefined) {
+    return create(HealthPolicyScopeSchema, { scope: { case: "group", value: group } });
+  }
+  if (node !== undefined) {
+    return create(HealthPolicyScopeSchema, { scope: { case: "node", value: node } });
+  }
+  return create(HealthPolicyScopeSchema, { scope: { case: "default", value: true } });
+}
+
+/** Understand what a policy is to become by flags: those that are given alone, unless --replace. Throws UsageError. */
+export function parsePolicyEdit(
+  options: PolicyEditOptions,
+): MessageInitShape<typeof SetHealthPolicyRequestSchema> {
+  const given = POLICY_FIELD_NAMES.map((field) => POLICY_FIELDS[field]).filter(
+    ({ name }) => options[name] !== undefined,
+  );
+  const paths = [
+    ...given.map(({ name }) => name),
+    ...parseUnset(options.unset ?? ""),
+    ...(options.selector === undefined ? [] : ["selector"]),
+    ...(options.priority === undefined ? [] : ["priority"]),
+  ].map(toPath);
+  if (paths.length === 0) {
+    throw new UsageError("say what the policy sets, for example --unhealthy-after 30s");
+  }
+  return {
+    scope: parsePolicyScope(options),
+    selector: options.selector ?? "",
+    priority: options.priority === undefined ? 0 : parsePriority(options.priority),
+    values: parseValues(given, options),
+    ...(options.replace === true ? {} : { updateMask: { paths } }),
+    ...parseCommand(options),
+  };
+}
+
+/** The parts of a change that say who wants it and why. */
+export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag" | "requestId">): {
+  readonly reason: string;
+  readonly etag: string;
+  readonly requestId: string;
+} {
+  const { message = "", etag = "", requestId = "" } = options;
+  return { reason: message, etag, requestId };
+}
+
+/** Read one value as a flag or a file has it. Throws UsageError. */
+export function parsePolicyValue({ name, kind }: PolicyField, text: string) {
+  return kind === "duration"
+    ? durationFromMs(parseDurationMs(dashed(name), text))
+    : parseCount(dashed(name), text, 0);
+}
+
+function parseValues(
+  given: readonly (typeof POLICY_FIELDS)[keyof typeof POLICY_FIELDS][],
+  options: PolicyEditOptions,
+): HealthPolicyValues {
+  const values = create(HealthPolicyValuesSchema);
+  for (const field of given) {
+    // The table names a field of this kind.
+    Object.assign(values, { [field.name]: parsePolicyValue(field, options[field.name] ?? "") });
+  }
+  return values;
+}
+
+function parseUnset(text: string): readonly string[] {
+  const words = text.split(",").map((word) => word.trim());
+  return words.flatMap((word) => {
+    if (word === "") return [];
+    const name = POLICY_VALUE_NAMES.find((it) => dashed(it) === word);
+    if (name !== undefined) return [name];
+    const known = POLICY_VALUE_NAMES.map(dashed).join(", ");
+    throw new UsageError(`cannot use '${word}' as unset value, should be one of: ${known}`);
+  });
+}
+
+function parsePriority(text: string): number {
+  if (/^-?\d{1,7}$/.test(text)) return Number(text);
+  throw new UsageError(`cannot use '${text}' as priority value, should be a whole number`);
+}
+
+/** A name as a field mask has it. */
+function toPath(name: string): string {
+  const path = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return name === "selector" || name === "priority" ? path : `values.${path}`;
+}

@@ -1,0 +1,34 @@
+import { UsageError } from "../failure.ts";
+import type { Verb } from "../invocation.ts";
+import { decideNodes, type NodeDecideOptions } from "./node-decide.ts";
+
+/** `node label NODE... key=value key-`: set and remove labels, which win over what the nodes say of themselves. */
+export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
+  const { names, set, remove } = parseWords(invocation.args);
+  if (Object.keys(set).length === 0 && remove.length === 0) {
+    throw new UsageError("say which labels to set, as key=value, or to remove, as key-");
+  }
+  await decideNodes(invocation, "label", names, (admin, command) =>
+    admin.setNodeLabels({ ...command, set, remove: [...remove] }),
+  );
+};
+
+interface LabelWords {
+  readonly names: readonly string[];
+  readonly set: Readonly<Record<string, string>>;
+  readonly remove: readonly string[];
+}
+
+/** What holds "=" or ends with "-" is a label, as kubectl has it; everything else is a node. */
+function parseWords(words: readonly string[]): LabelWords {
+  const names: string[] = [];
+  const set = new Map<string, string>();
+  const remove: string[] = [];
+  for (const word of words) {
+    const equals = word.indexOf("=");
+    if (equals > 0) set.set(word.slice(0, equals), word.slice(equals + 1));
+    else if (word.length > 1 && word.endsWith("-")) remove.push(word.slice(0, -1));
+    else names.push(word);
+  }
+  return { names, set: Object.fromEntries(set), remove };
+}

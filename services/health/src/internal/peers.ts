@@ -1,0 +1,158 @@
+import type { Client, Interceptor } from "@connectrpc/connect";
+import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import {
+  type Clock,
+  connectPeer,
+  describeError,
+  isStoreUnavailable,
+  type Logger,
+  type PeerConnection,
+  signReplicaCall,
+} from "@rollcall/runtime";
+import { listHealthReplicas, type Store } from "@rollcall/store";
+
+export interface PeersOptions {
+  readonly store: Pick<Store, "db" | "clusterSecret">;
+  /** The own instance, which is nobody's peer. */
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Another replica that can be asked. */
+export interface Peer {
+  readonly instance: string;
+  readonly client: Client<typeof HealthInternalService>;
+}
+
+interface Known {
+  readonly address: string;
+  readonly connection: PeerConnection;
+  readonly client: Peer["client"];
+  seenAtMs: number;
+}
+
+/** The longest a unary call to a peer may take. */
+export const PEER_TIMEOUT_MS = 1_500;
+/** How old the list of replicas may be. */
+const LIST_AGE_MS = 2_000;
+/** A replica whose lease has run out may still live, and is asked before its nodes are judged. */
+const REMEMBERED_MS = 10 * 60_000;
+
+/** The other health replicas, as the record lists them: one connection each, opened when it is needed. */
+export class Peers {
+  readonly #options: PeersOptions;
+  readonly #known = new Map<string, Known>();
+  #listed: ReadonlySet<string> = new Set();
+  #listedAtMs = Number.NEGATIVE_INFINITY;
+  #listing: Promise<void> | null = null;
+  #isClosed = false;
+
+  constructor(options: PeersOptions) {
+    this.#options = options;
+  }
+
+  /** The replica with this instance; null when the record does not know how to reach it, or when it is this one. */
+  async find(instance: string): Promise<Peer | null> {
+    const isListed = this.#listed.has(instance);
+    // One that is not listed may have come this moment.
+    await this.refresh(isListed ? LIST_AGE_MS : 0);
+    return this.#listed.has(instance) ? this.remembered(instance) : null;
+  }
+
+  /** Every other replica that holds its lease. */
+  async all(): Promise<readonly Peer[]> {
+    await this.refresh();
+    return [...this.#listed].flatMap((instance) => this.remembered(instance) ?? []);
+  }
+
+  /** A replica as it was last listed, even when its lease has run out since; null when it was not, for ten minutes. */
+  remembered(instance: string): Peer | null {
+    const known = this.#known.get(instance);
+    return known === undefined ? null : { instance, client: known.client };
+  }
+
+  /** Read the list again when it is older than this. While the record is away, what was read last counts. */
+  async refresh(olderThanMs = LIST_AGE_MS): Promise<void> {
+    if (this.#options.clock.nowMs() - this.#listedAtMs < olderThanMs) return;
+    this.#listing ??= this.#list().finally(() => {
+      this.#listing = null;
+    });
+    await this.#listing;
+  }
+
+  /** End every connection. */
+  close(): void {
+    this.#isClosed = true;
+    for (const { connection } of this.#known.values()) connection.close();
+    this.#known.clear();
+    this.#listed = new Set();
+  }
+
+  async #list(): Promise<void> {
+    const { store, instance: own, clock } = this.#options;
+    try {
+      const replicas = await listHealthReplicas(store.db);
+      if (this.#isClosed) return;
+      const nowMs = clock.nowMs();
+      const others = replicas.filter((it) => it.instance !== own && it.internalAddress !== "");
+      for (const { instance, internalAddress } of others) {
+        this.#learn(instance, internalAddress, nowMs);
+      }
+      this.#listed = new Set(others.map(({ instance }) => instance));
+      this.#listedAtMs = nowMs;
+      this.#forget(nowMs - REMEMBERED_MS);
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error;
+    }
+  }
+
+  #learn(instance: string, address: string, nowMs: number): void {
+    const known = this.#known.get(instance);
+    if (known?.address === address) {
+      known.seenAtMs = nowMs;
+      return;
+    }
+    known?.connection.close();
+    const connection = connectPeer({
+      address,
+      interceptors: [this.#signed(instance)],
+      timeoutMs: PEER_TIMEOUT_MS,
+    });
+    const client = connection.client(HealthInternalService);
+    this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
+  }
+
+  #forget(beforeMs: number): void {
+    for (const [instance, { seenAtMs, connection }] of this.#known) {
+      if (seenAtMs >= beforeMs) continue;
+      connection.close();
+      this.#known.delete(instance);
+    }
+  }
+
+  /** Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that jumped. */
+  #signed(to: string): Interceptor {
+    const { store, instance: from, clock, log } = this.#options;
+    let aheadMs = 0;
+    return (next) => async (request) => {
+      const method = `/${request.service.typeName}/${request.method.name}`;
+      const send = () => {
+        const wallMs = clock.wallMs() + aheadMs;
+        const credentials = signReplicaCall(store.clusterSecret(), { from, to, method }, wallMs);
+        request.header.set("authorization", credentials);
+        return next(request);
+      };
+      try {
+        return await send();
+      } catch (error) {
+        const { reason, metadata } = describeError(error);
+        const theirsMs = Number(metadata.serverTimeMs);
+        if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
+        aheadMs = theirsMs - clock.wallMs();
+        log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "clocks of replicas differ");
+        return await send();
+      }
+    };
+  }
+}

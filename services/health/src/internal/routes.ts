@@ -1,0 +1,34 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import type { Deps } from "../deps.ts";
+import { forwardHeartbeat } from "./rpc/forward-heartbeat.ts";
+import { getHeldNodes } from "./rpc/get-held-nodes.ts";
+import { getHeldTotals } from "./rpc/get-held-totals.ts";
+import { probeNodes } from "./rpc/probe-nodes.ts";
+import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
+
+/** What a replica serves to other replicas, on a port of its own. */
+export const INTERNAL_SERVICES = [HealthInternalService];
+
+/** Each method checks by itself that another replica calls: no access token opens this port. */
+export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalService, {
+  getHeldNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },
+  getHeldTotals: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  probeNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  forwardHeartbeat: { caller: "replica", deadlineMs: 2_000, idempotent: false },
+});
+
+/** One line a method. */
+export function createInternalRoutes(deps: Deps): (router: ConnectRouter) => void {
+  return (router) => {
+    router.service(HealthInternalService, {
+      getHeldNodes: getHeldNodes(deps),
+      watchHeldNodes: watchHeldNodes(deps),
+      getHeldTotals: getHeldTotals(deps),
+      probeNodes: probeNodes(deps),
+      forwardHeartbeat: forwardHeartbeat(deps),
+    });
+  };
+}

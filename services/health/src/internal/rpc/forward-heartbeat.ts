@@ -1,0 +1,20 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  ForwardHeartbeatResponseSchema,
+  HealthInternalService,
+} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import type { Deps } from "../../deps.ts";
+import { checkReplica } from "../replica-only.ts";
+
+const METHOD = HealthInternalService.method.forwardHeartbeat;
+
+/** Take a unary heartbeat that reached another replica. It is never handed on again. */
+export function forwardHeartbeat(deps: Deps): MethodImpl<typeof METHOD> {
+  return ({ heartbeat }, context) => {
+    checkReplica(deps, METHOD, context);
+    if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");
+    const answer = deps.unary.take(heartbeat);
+    return create(ForwardHeartbeatResponseSchema, { answer });
+  };
+}

@@ -1,0 +1,251 @@
+import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  type HealthPolicies,
+  type HealthPolicy,
+  intervalsFor,
+  isSamePolicy,
+  type Label,
+  laxerThresholds,
+  longestHeartbeatMs,
+  NO_HEALTH_POLICIES,
+  PolicyResolver,
+  type ResolvedPolicy,
+  type Thresholds,
+  thresholdsOf,
+} from "@rollcall/domain";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Silence } from "../replica/silence.ts";
+import { toSettings } from "../stream/frames.ts";
+import { type PacedIntervals, type PacedSessions, Pacer } from "./pacer.ts";
+
+/** Labels of operators and join tokens, which alone policies look at. */
+export type TrustedLabels = ReadonlyMap<string, string>;
+
+/** What one node is to keep to, and what its agent is known to keep to. Changed by `NodePolicies` alone. */
+export interface NodeTerms {
+  labels: TrustedLabels;
+  resolved: ResolvedPolicy;
+  /** What the agent wished for in its Hello. */
+  wishedHeartbeatMs: number | null;
+  /** Of the settings that the stream was told last. */
+  generation: number;
+  /** The highest that the agent said it keeps to; 0 for one that never says so. */
+  acknowledged: number;
+  /** Settings with a shorter threshold that the agent has not acknowledged yet. */
+  awaited: { readonly generation: number; readonly untilMs: number } | null;
+  /** Where its session is counted, while it has one. */
+  paced: PacedSessions | null;
+  /** The version of the pacer whose interval the agent was told. */
+  paceVersion: number;
+}
+
+export interface NodePoliciesOptions {
+  /** What the configuration says. */
+  readonly policy: HealthPolicy;
+  /** The replica's budget. */
+  readonly heartbeatsPerSecond: number;
+  readonly silence: Silence;
+}
+
+/** An agent that never says what it keeps to is taken at its word after so many of its former intervals. */
+const INTERVALS_WITHOUT_WORD = 2;
+const WELCOME_GENERATION = 1;
+
+/**
+ * What each node that is held is to keep to: its policy, the thresholds that follow from it, and how often its agent beats. A
+ * longer threshold applies at once; a shorter one once the agent has said that it keeps to the settings that come with it, so that
+ * nobody is judged by an interval that it was never told. A node without a stream is told when it comes back.
+ */
+export class NodePolicies {
+  readonly pacer: Pacer;
+  readonly #configured: HealthPolicy;
+  readonly #silence: Silence;
+  #resolver: PolicyResolver;
+  /** The same object for the same policy and interval: there is one for each node otherwise. */
+  #thresholds = new WeakMap<ResolvedPolicy, Map<number, Thresholds>>();
+
+  constructor({ policy, heartbeatsPerSecond, silence }: NodePoliciesOptions) {
+    this.#configured = policy;
+    this.#silence = silence;
+    this.#resolver = new PolicyResolver(policy, NO_HEALTH_POLICIES);
+    this.pacer = new Pacer(heartbeatsPerSecond);
+  }
+
+  /** The policies that are followed. */
+  get policies(): HealthPolicies {
+    return this.#resolver.policies;
+  }
+
+  /** Follow other policies from now on. Nodes that are held keep to theirs until `settle()` is called for them. */
+  follow(policies: HealthPolicies): void {
+    this.#resolver = new PolicyResolver(this.#configured, policies);
+  }
+
+  /** The terms of a node that begins to be held, and by which thresholds it is judged. */
+  begin(id: string, labels: TrustedLabels): { terms: NodeTerms; thresholds: Thresholds } {
+    const resolved = this.#resolver.resolve({ id, labels });
+    const terms: NodeTerms = {
+      labels,
+      resolved,
+      wishedHeartbeatMs: null,
+      generation: 0,
+      acknowledged: 0,
+      awaited: null,
+      paced: null,
+      paceVersion: 0,
+    };
+    return { terms, thresholds: this.#wantedThresholds(terms) };
+  }
+
+  /** Whether a further session fits into this replica's budget of heartbeats. */
+  mayAdmit(node: HeldNode | undefined): boolean {
+    if (node !== undefined && node.stream !== null) return true;
+    const { policy } = node?.terms.resolved ?? this.#resolver.combination(null);
+    return this.pacer.mayAdmit(pacedIntervals(policy, null));
+  }
+
+  /** A node has a new stream, whose Welcome tells what `settings()` answers. */
+  open(node: HeldNode, labels: TrustedLabels, wishedHeartbeatMs: number | null): void {
+    const { terms } = node;
+    terms.labels = labels;
+    terms.resolved = this.#resolver.resolve({ id: node.id, labels });
+    terms.wishedHeartbeatMs = wishedHeartbeatMs;
+    terms.generation = 0;
+    terms.acknowledged = 0;
+    this.#tell(node);
+  }
+
+  /** A node's stream is gone. */
+  close({ terms }: HeldNode): void {
+    if (terms.paced !== null) this.pacer.leave(terms.paced);
+    terms.paced = null;
+    // What was told on this stream is told again on the next one.
+    terms.awaited = null;
+  }
+
+  /**
+   * Take in what policies and labels say of a node by now: thresholds that become longer apply at once.
+   * Answers whether its agent has to be told.
+   */
+  settle(node: HeldNode, labels: TrustedLabels = node.terms.labels): boolean {
+    const { terms } = node;
+    const before = terms.resolved;
+    terms.labels = labels;
+    terms.resolved = this.#resolver.resolve({ id: node.id, labels });
+    if (isSamePolicy(before.policy, terms.resolved.policy)) return false;
+    this.#relax(node);
+    return node.stream !== null;
+  }
+
+  /** Settle a node and have its agent told from now on. Null when it has no stream to be told on. */
+  retell(node: HeldNode, labels: TrustedLabels): boolean {
+    this.settle(node, labels);
+    if (node.stream === null || node.intervals === null) return false;
+    this.#tell(node);
+    return true;
+  }
+
+  /** What the agent of a node with a stream is to keep to. */
+  settings({ terms, intervals }: HeldNode, labels: readonly Label[]): Settings {
+    const told = intervals ?? intervalsFor(terms.resolved.policy, terms.wishedHeartbeatMs);
+    const { unhealthyAfterMs } = this.#wantedThresholds(terms);
+    return toSettings({ intervals: told, unhealthyAfterMs, labels, generation: terms.generation });
+  }
+
+  /** The agent says that it keeps to settings of this generation. */
+  acknowledge(node: HeldNode, generation: number): void {
+    const { terms } = node;
+    terms.acknowledged = Math.max(terms.acknowledged, Math.min(generation, terms.generation));
+    if (terms.awaited !== null && generation >= terms.awaited.generation) this.#apply(node);
+  }
+
+  /** A Beat has come while settings are awaited: its agent may be one that does not tell what it keeps to. */
+  onBeat(node: HeldNode, isFirst: boolean): void {
+    const { awaited, acknowledged } = node.terms;
+    if (awaited === null || acknowledged > 0) return;
+    // Nobody beats before having read the Welcome.
+    const hasRead = isFirst && awaited.generation === WELCOME_GENERATION;
+    if (hasRead || this.#silence.nowMs() >= awaited.untilMs) this.#apply(node);
+  }
+
+  /** The interval that the agent has to be told with its next Ack, in milliseconds; 0 when it knows. */
+  newPaceMs(node: HeldNode): number {
+    const { terms, intervals } = node;
+    if (terms.paceVersion === this.pacer.version) return 0;
+    terms.paceVersion = this.pacer.version;
+    if (terms.paced === null || intervals === null) return 0;
+    const heartbeatMs = this.pacer.intervalMs(terms.paced);
+    if (heartbeatMs === intervals.heartbeatMs) return 0;
+    node.intervals = { ...intervals, heartbeatMs };
+    return heartbeatMs;
+  }
+
+  #tell(node: HeldNode): void {
+    const { terms } = node;
+    const { policy } = terms.resolved;
+    const formerMs = node.intervals?.heartbeatMs ?? policy.heartbeatIntervalMs;
+    this.#pace(node);
+    terms.generation += 1;
+    const isShorter = this.#relax(node);
+    const untilMs = this.#silence.nowMs() + formerMs * INTERVALS_WITHOUT_WORD;
+    terms.awaited = isShorter ? { generation: terms.generation, untilMs } : null;
+  }
+
+  #pace(node: HeldNode): void {
+    const { terms } = node;
+    const { policy } = terms.resolved;
+    const intervals = pacedIntervals(policy, terms.wishedHeartbeatMs);
+    if (terms.paced !== null) this.pacer.leave(terms.paced);
+    terms.paced = this.pacer.join(intervals);
+    terms.paceVersion = this.pacer.version;
+    const heartbeatMs = this.pacer.intervalMs(intervals);
+    node.intervals = { ...intervalsFor(policy, terms.wishedHeartbeatMs), heartbeatMs };
+  }
+
+  /** Let what has become longer apply. Answers whether something has become shorter, and has to wait. */
+  #relax(node: HeldNode): boolean {
+    const kept = node.watch.thresholds;
+    const wanted = this.#wantedThresholds(node.terms);
+    if (isSame(kept, wanted)) return false;
+    const laxer = laxerThresholds(kept, wanted);
+    if (isSame(laxer, wanted)) {
+      this.#silence.setThresholds(node, wanted);
+      return false;
+    }
+    if (!isSame(laxer, kept)) this.#silence.setThresholds(node, laxer);
+    return true;
+  }
+
+  #apply(node: HeldNode): void {
+    node.terms.awaited = null;
+    this.#silence.setThresholds(node, this.#wantedThresholds(node.terms));
+  }
+
+  #wantedThresholds({ resolved, wishedHeartbeatMs }: NodeTerms): Thresholds {
+    const { heartbeatMs } = intervalsFor(resolved.policy, wishedHeartbeatMs);
+    let ofPolicy = this.#thresholds.get(resolved);
+    if (ofPolicy === undefined) {
+      ofPolicy = new Map();
+      this.#thresholds.set(resolved, ofPolicy);
+    }
+    let thresholds = ofPolicy.get(heartbeatMs);
+    if (thresholds === undefined) {
+      thresholds = thresholdsOf(resolved.policy, heartbeatMs);
+      ofPolicy.set(heartbeatMs, thresholds);
+    }
+    return thresholds;
+  }
+}
+
+/** The interval of a policy, and how far it may be stretched: by no budget beyond a third of the time to UNHEALTHY. */
+function pacedIntervals(policy: HealthPolicy, wishedHeartbeatMs: number | null): PacedIntervals {
+  const { heartbeatMs: intervalMs } = intervalsFor(policy, wishedHeartbeatMs);
+  const longestMs = longestHeartbeatMs(thresholdsOf(policy, intervalMs));
+  return { intervalMs, longestMs: Math.max(intervalMs, longestMs) };
+}
+
+function isSame(left: Thresholds, right: Thresholds): boolean {
+  return (
+    left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs
+  );
+}

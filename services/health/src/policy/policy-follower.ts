@@ -1,0 +1,96 @@
+import {
+  collectPolicies,
+  type HealthPolicy,
+  isSamePolicies,
+  type PolicyScope,
+  policyOfEvent,
+  withoutPolicy,
+  withPolicy,
+} from "@rollcall/domain";
+import {
+  readHealthPolicies,
+  type Store,
+  type StoredEvent,
+  tellConfiguredPolicy,
+} from "@rollcall/store";
+import type { NodePolicies } from "./node-policies.ts";
+
+export interface PolicyFollowerOptions {
+  readonly store: Store;
+  readonly instance: string;
+  /** What this process's configuration says. */
+  readonly configured: HealthPolicy;
+  readonly policies: NodePolicies;
+  /** Called when other policies hold: for one node, or for any of them when it is null. */
+  readonly onChanged: (nodeId: string | null) => void;
+}
+
+/**
+ * Holds the policies of the record in memory: read once, then followed in the log. Nobody is taken in before they are known, or a
+ * node would be judged by a policy that is not its own.
+ */
+export class PolicyFollower {
+  readonly #options: PolicyFollowerOptions;
+  #isLoaded = false;
+  #loading: Promise<void> | null = null;
+  /** What the log says while the record is read. */
+  #held: StoredEvent[] = [];
+
+  constructor(options: PolicyFollowerOptions) {
+    this.#options = options;
+  }
+
+  /** Resolves once the policies are known. Rejects when the record cannot be reached; call it again. */
+  async ready(): Promise<void> {
+    if (!this.#isLoaded) await this.load();
+  }
+
+  /** Read the policies as they are in the record. What was followed correctly stays as it is. */
+  async load(): Promise<void> {
+    this.#loading ??= this.#read().finally(() => {
+      this.#loading = null;
+      this.#held = [];
+    });
+    await this.#loading;
+  }
+
+  /** Follow the log. */
+  observe(events: readonly StoredEvent[]): void {
+    for (const event of events) {
+      if (this.#loading !== null) this.#held.push(event);
+      if (this.#isLoaded) this.#follow(event);
+    }
+  }
+
+  async #read(): Promise<void> {
+    const { store, instance, configured, policies, onChanged } = this.#options;
+    if (!this.#isLoaded) await tellConfiguredPolicy(store.db, instance, configured);
+    const { entries, revision } = await readHealthPolicies(store.db);
+    const read = collectPolicies(entries);
+    const isOther = !isSamePolicies(policies.policies, read);
+    if (isOther) policies.follow(read);
+    this.#isLoaded = true;
+    for (const event of this.#held) if (event.revision > revision) this.#follow(event);
+    if (isOther) onChanged(null);
+  }
+
+  #follow(event: StoredEvent): void {
+    const { policies, onChanged } = this.#options;
+    if (event.type === "node.deleted" || event.type === "node.deregistered") {
+      // Its policy went with it; should it come back, it is another node.
+      if (!policies.policies.nodes.has(event.subject)) return;
+      const scope: PolicyScope = { kind: "node", nodeId: event.subject };
+      policies.follow(withoutPolicy(policies.policies, scope));
+      return;
+    }
+    const change = policyOfEvent(event);
+    if (change === null) return;
+    const { scope, entry } = change;
+    policies.follow(
+      entry === null
+        ? withoutPolicy(policies.policies, scope)
+        : withPolicy(policies.policies, entry),
+    );
+    onChanged(scope.kind === "node" ? scope.nodeId : null);
+  }
+}

@@ -1,0 +1,147 @@
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { describeError, isStoreUnavailable } from "@rollcall/runtime";
+import { getNodes, type NodeRecord, type SessionOwner } from "@rollcall/store";
+import { healthToProto } from "@rollcall/wire";
+import { heldToProto, recordToProto } from "../convert.ts";
+import type { Deps } from "../deps.ts";
+import { heldAfter, heldOf } from "./held-page.ts";
+
+/** What one replica knows of the nodes that it holds as the record says. */
+interface Answer {
+  readonly nodes: readonly NodeHealth[];
+  /** For people: why a node is not among them. */
+  readonly missing: string;
+}
+
+/**
+ * Ask each owner for its nodes, all at once, one call each. The answer is in the order of the owners: where one does not answer
+ * in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
+ */
+export async function askOwners(
+  deps: Deps,
+  owners: readonly SessionOwner[],
+  includeSamples: boolean,
+): Promise<readonly NodeHealth[]> {
+  const told = new Map<string, NodeHealth>();
+  const whyMissing = new Map<string, string>();
+  await Promise.all(
+    groupByReplica(owners).map(async ([replicaId, nodeIds]) => {
+      const { nodes, missing } = await askReplica(deps, { replicaId, nodeIds, includeSamples });
+      for (const node of nodes) told.set(node.nodeId, node);
+      for (const id of nodeIds) if (!told.has(id)) whyMissing.set(id, missing);
+    }),
+  );
+  const asRecorded = owners.filter(({ nodeId, marked }) => marked || !told.has(nodeId));
+  const records = await recordsOf(deps, asRecorded);
+  return owners.flatMap(({ nodeId }) => {
+    const node = told.get(nodeId);
+    const record = records.get(nodeId);
+    if (node === undefined) {
+      // Removed between the two reads.
+      return record === undefined ? [] : [recordToProto(record, whyMissing.get(nodeId) ?? "")];
+    }
+    if (record !== undefined) node.health = healthToProto(record.health);
+    return [node];
+  });
+}
+
+/** Chosen nodes, or a page of all by id. */
+export interface HealthPage {
+  /** Only these; none means all. */
+  readonly nodeIds: readonly string[];
+  /** Only ids after this one; "" for all. */
+  readonly afterId: string;
+  readonly limit: number;
+  readonly includeSamples: boolean;
+}
+
+/** Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away. */
+export async function askEverybody(deps: Deps, page: HealthPage): Promise<readonly NodeHealth[]> {
+  const own = ownHeld(deps, page);
+  const peers = await deps.peers.all();
+  const answers = await Promise.all(
+    peers.map(({ client }) =>
+      client.getHeldNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
+        ({ nodes }) => nodes,
+        // It is missing from the answer, as it is from the record.
+        () => [],
+      ),
+    ),
+  );
+  const newest = new Map<string, NodeHealth>();
+  for (const node of [...own, ...answers.flat()]) {
+    const known = newest.get(node.nodeId);
+    if (known === undefined || known.sessionEpoch < node.sessionEpoch)
+      newest.set(node.nodeId, node);
+  }
+  const nodes = [...newest.values()].filter(({ nodeId }) => nodeId > page.afterId);
+  return nodes.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)).slice(0, page.limit);
+}
+
+function ownHeld(
+  { replica, clock }: Deps,
+  { nodeIds, afterId, limit, includeSamples: withSamples }: HealthPage,
+): readonly NodeHealth[] {
+  const chosen = heldOf(replica, nodeIds).filter(({ id }) => id > afterId);
+  const held = nodeIds.length > 0 ? chosen : heldAfter(replica, afterId, limit);
+  const options = { replicaId: replica.instance, withSamples, clock };
+  return held.map((node) => heldToProto(node, { ...options, health: node.health }));
+}
+
+async function askReplica(
+  deps: Deps,
+  {
+    replicaId,
+    nodeIds,
+    includeSamples,
+  }: {
+    readonly replicaId: string;
+    readonly nodeIds: readonly string[];
+    readonly includeSamples: boolean;
+  },
+): Promise<Answer> {
+  const { replica, clock, peers, log } = deps;
+  const moving = `the node is being moved away from replica ${replicaId}`;
+  if (replicaId === replica.instance) {
+    const options = { replicaId, withSamples: includeSamples, clock };
+    const held = heldOf(replica, nodeIds);
+    const nodes = held.map((node) => heldToProto(node, { ...options, health: node.health }));
+    return { nodes, missing: moving };
+  }
+  const peer = await peers.find(replicaId);
+  if (peer === null) return { nodes: [], missing: `replica ${replicaId} is gone` };
+  try {
+    const { nodes } = await peer.client.getHeldNodes({ nodeIds: [...nodeIds], includeSamples });
+    return { nodes, missing: moving };
+  } catch (error) {
+    log.warn({ replica: replicaId, nodes: nodeIds.length, err: error }, "replica did not answer");
+    const { reason = "no answer" } = describeError(error);
+    return { nodes: [], missing: `replica ${replicaId} does not answer (${reason})` };
+  }
+}
+
+async function recordsOf(
+  { store, log }: Deps,
+  owners: readonly SessionOwner[],
+): Promise<ReadonlyMap<string, NodeRecord>> {
+  if (owners.length === 0) return new Map();
+  try {
+    const ids = owners.map(({ nodeId }) => nodeId);
+    const records = await getNodes(store.db, ids);
+    return new Map(records.map((record) => [record.id, record]));
+  } catch (err) {
+    if (!isStoreUnavailable(err)) throw err;
+    log.debug({ err }, "marks cannot be read");
+    return new Map();
+  }
+}
+
+function groupByReplica(owners: readonly SessionOwner[]): readonly (readonly [string, string[]])[] {
+  const groups = new Map<string, string[]>();
+  for (const { replicaId, nodeId } of owners) {
+    const group = groups.get(replicaId);
+    if (group === undefined) groups.set(replicaId, [nodeId]);
+    else group.push(nodeId);
+  }
+  return [...groups];
+}

@@ -1,0 +1,137 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type HealthTotals,
+  HealthTotalsSchema,
+} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { type Clock, isStoreUnavailable, type Logger } from "@rollcall/runtime";
+import { coresOfHeld, type Store } from "@rollcall/store";
+import type { Peers } from "../internal/peers.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+import { addTotals } from "./add-totals.ts";
+
+export interface ClusterTotalsOptions {
+  readonly store: Pick<Store, "db">;
+  readonly replica: Replica;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The fleet in sums. */
+export interface ClusterSums {
+  readonly totals: HealthTotals;
+  /** Replicas that did not answer in time. */
+  readonly missingReplicaIds: readonly string[];
+}
+
+/** For so long an answer is given again. */
+const FRESH_MS = 1_000;
+/** Processors change with the machine. */
+const CORES_FRESH_MS = 30_000;
+
+/** Sums over all nodes that are held: made when somebody asks, at most once a second, and by looking at each node once. */
+export class ClusterTotals {
+  readonly #options: ClusterTotalsOptions;
+  #cores: ReadonlyMap<string, number> = new Map();
+  #coresAtMs = Number.NEGATIVE_INFINITY;
+  #own: { readonly atMs: number; readonly totals: Promise<HealthTotals> } | null = null;
+  #cluster: { readonly atMs: number; readonly sums: Promise<ClusterSums> } | null = null;
+
+  constructor(options: ClusterTotalsOptions) {
+    this.#options = options;
+  }
+
+  /** The sums over the nodes of this replica. */
+  own(): Promise<HealthTotals> {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#own === null || nowMs - this.#own.atMs >= FRESH_MS) {
+      this.#own = { atMs: nowMs, totals: this.#sumOwn() };
+    }
+    return this.#own.totals;
+  }
+
+  /** The sums over all replicas. */
+  cluster(): Promise<ClusterSums> {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#cluster === null || nowMs - this.#cluster.atMs >= FRESH_MS) {
+      this.#cluster = { atMs: nowMs, sums: this.#sumCluster() };
+    }
+    return this.#cluster.sums;
+  }
+
+  async #sumCluster(): Promise<ClusterSums> {
+    const { peers, log } = this.#options;
+    const missingReplicaIds: string[] = [];
+    const theirs = (await peers.all()).map(async ({ instance, client }) => {
+      try {
+        return (await client.getHeldTotals({})).totals ?? create(HealthTotalsSchema);
+      } catch (err) {
+        log.warn({ replica: instance, err }, "replica did not answer");
+        missingReplicaIds.push(instance);
+        return create(HealthTotalsSchema);
+      }
+    });
+    const all = await Promise.all([this.own(), ...theirs]);
+    return { totals: all.reduce(addTotals), missingReplicaIds: missingReplicaIds.sort() };
+  }
+
+  async #sumOwn(): Promise<HealthTotals> {
+    const { replica } = this.#options;
+    const cores = await this.#readCores();
+    const totals = create(HealthTotalsSchema);
+    for (const node of replica.nodes.all()) addNode(totals, node, cores.get(node.id) ?? 0);
+    return totals;
+  }
+
+  /** As the record has them; as they were while it is away. */
+  async #readCores(): Promise<ReadonlyMap<string, number>> {
+    const { store, replica, clock } = this.#options;
+    const nowMs = clock.nowMs();
+    if (nowMs - this.#coresAtMs < CORES_FRESH_MS) return this.#cores;
+    try {
+      this.#cores = await coresOfHeld(store.db, replica.instance);
+      this.#coresAtMs = nowMs;
+    } catch (error) {
+      if (!isStoreUnavailable(error)) throw error;
+    }
+    return this.#cores;
+  }
+}
+
+function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): void {
+  switch (node.health.state) {
+    case "HEALTHY":
+      totals.healthy += 1;
+      break;
+    case "UNHEALTHY":
+      totals.unhealthy += 1;
+      return;
+    case "UNKNOWN":
+      totals.unknown += 1;
+      return;
+  }
+  const latest = node.samples?.summary() ?? null;
+  if (latest === null) return;
+  // A node that has not said how many it has weighs as little as one can.
+  const cores = Math.max(1, reportedCores);
+  totals.reporting += 1;
+  totals.cpuPercentCores += latest.cpuPercent * cores;
+  totals.cores += BigInt(cores);
+  totals.memoryUsedMib += BigInt(latest.memoryUsedMib);
+  totals.memoryTotalMib += BigInt(latest.memoryTotalMib);
+  totals.gpus += latest.gpus;
+  totals.gpusBusy += latest.gpusBusy;
+  const { averageCelsius, maxCelsius } = latest;
+  if (averageCelsius !== null && averageCelsius > (totals.hottestAverage?.celsius ?? -Infinity)) {
+    totals.hottestAverage = temperature(node.id, averageCelsius);
+  }
+  if (maxCelsius !== null && maxCelsius > (totals.hottestSensor?.celsius ?? -Infinity)) {
+    totals.hottestSensor = temperature(node.id, maxCelsius);
+  }
+}
+
+function temperature(nodeId: string, celsius: number) {
+  return create(NodeTemperatureSchema, { nodeId, celsius });
+}

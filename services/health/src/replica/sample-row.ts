@@ -1,0 +1,126 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type GpuUsage,
+  GpuUsageSchema,
+  type ResourceUsage,
+  ResourceUsageSchema,
+} from "@rollcall/api/rollcall/node/v1/usage_pb";
+
+/** Totals hardly ever change and are not sent again, so they are kept once for all rows. */
+export interface Totals {
+  readonly memoryMib: number;
+  readonly diskMib: number;
+}
+
+// One row is a few 16-bit words. Whole numbers take two; shares and temperatures are kept in hundredths, which is more than any
+// sensor tells, and take one. A machine with two GPUs takes 34 bytes, where a decoded message takes a thousand.
+const AT_WORD = 0;
+const CPU_WORD = 2;
+const MEMORY_WORD = 3;
+const DISK_WORD = 5;
+const AVERAGE_CELSIUS_WORD = 7;
+const MAX_CELSIUS_WORD = 8;
+/** Words of a row without GPUs. */
+export const COMMON_WORDS = 9;
+/** Words of each GPU: utilisation, memory (two), temperature. */
+export const GPU_WORDS = 4;
+
+/** In place of a GPU's utilisation: the sample has no such GPU. */
+const NO_GPU = 0xffff;
+const MOST_HUNDREDTHS = NO_GPU - 1;
+/** In place of a temperature. All others are above it: absolute zero is 1. */
+const NO_CELSIUS = 0;
+const ZERO_CELSIUS_WORD = 27_316;
+
+/** Write 32 bits into two words. */
+export function writeUint32(words: Uint16Array, at: number, value: number): void {
+  words[at] = value & 0xffff;
+  words[at + 1] = value >>> 16;
+}
+
+/** Read 32 bits from two words. */
+export function readUint32(words: Uint16Array, at: number): number {
+  return word(words, at) + word(words, at + 1) * 0x1_0000;
+}
+
+/** Write a row; its GPUs are written one by one. `atMs` is on the ring's own clock. */
+export function writeRow(
+  words: Uint16Array,
+  at: number,
+  { atMs, usage }: { readonly atMs: number; readonly usage: ResourceUsage },
+): void {
+  writeUint32(words, at + AT_WORD, atMs);
+  words[at + CPU_WORD] = toHundredths(usage.cpuPercent);
+  writeUint32(words, at + MEMORY_WORD, usage.memoryUsedMib);
+  writeUint32(words, at + DISK_WORD, usage.diskUsedMib);
+  words[at + AVERAGE_CELSIUS_WORD] = fromCelsius(usage.temperatureAverageCelsius);
+  words[at + MAX_CELSIUS_WORD] = fromCelsius(usage.temperatureMaxCelsius);
+}
+
+/** Write the GPU of a slot; `undefined` for none. */
+export function writeGpu(words: Uint16Array, row: number, slot: number, gpu?: GpuUsage): void {
+  const at = row + COMMON_WORDS + slot * GPU_WORDS;
+  words[at] = gpu === undefined ? NO_GPU : toHundredths(gpu.utilizationPercent);
+  if (gpu === undefined) return;
+  writeUint32(words, at + 1, gpu.memoryUsedMib);
+  words[at + 3] = fromCelsius(gpu.temperatureCelsius);
+}
+
+/** The time of a row, on the ring's own clock. */
+export function timeOfRow(words: Uint16Array, at: number): number {
+  return readUint32(words, at + AT_WORD);
+}
+
+/** Read a row without its GPUs. */
+export function readRow(words: Uint16Array, at: number, totals: Totals): ResourceUsage {
+  const average = toCelsius(word(words, at + AVERAGE_CELSIUS_WORD));
+  const max = toCelsius(word(words, at + MAX_CELSIUS_WORD));
+  return create(ResourceUsageSchema, {
+    cpuPercent: word(words, at + CPU_WORD) / 100,
+    memoryUsedMib: readUint32(words, at + MEMORY_WORD),
+    memoryTotalMib: totals.memoryMib,
+    diskUsedMib: readUint32(words, at + DISK_WORD),
+    diskTotalMib: totals.diskMib,
+    ...(average === null ? {} : { temperatureAverageCelsius: average }),
+    ...(max === null ? {} : { temperatureMaxCelsius: max }),
+  });
+}
+
+/** Read the GPU of a slot; null when the sample has none there. */
+export function readGpu(
+  words: Uint16Array,
+  row: number,
+  slot: number,
+  { index, totalMib }: { readonly index: number; readonly totalMib: number },
+): GpuUsage | null {
+  const at = row + COMMON_WORDS + slot * GPU_WORDS;
+  const utilization = word(words, at);
+  if (utilization === NO_GPU) return null;
+  const celsius = toCelsius(word(words, at + 3));
+  return create(GpuUsageSchema, {
+    index,
+    utilizationPercent: utilization / 100,
+    memoryUsedMib: readUint32(words, at + 1),
+    memoryTotalMib: totalMib,
+    ...(celsius === null ? {} : { temperatureCelsius: celsius }),
+  });
+}
+
+function word(words: Uint16Array, at: number): number {
+  return words[at] ?? 0;
+}
+
+/** NaN and whatever is out of range become the nearest that can be kept. */
+function toHundredths(percent: number): number {
+  return Math.max(0, Math.min(MOST_HUNDREDTHS, Math.round(percent * 100) || 0));
+}
+
+function fromCelsius(celsius: number | undefined): number {
+  if (celsius === undefined || Number.isNaN(celsius)) return NO_CELSIUS;
+  const hundredths = Math.round(celsius * 100) + ZERO_CELSIUS_WORD;
+  return Math.max(1, Math.min(0xffff, hundredths));
+}
+
+function toCelsius(value: number): number | null {
+  return value === NO_CELSIUS ? null : (value - ZERO_CELSIUS_WORD) / 100;
+}

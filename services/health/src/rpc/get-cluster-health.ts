@@ -1,0 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  GetClusterHealthResponseSchema,
+  type HealthQueryService,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Deps } from "../deps.ts";
+
+/** Answer the fleet in sums. */
+export function getClusterHealth({
+  totals,
+}: Deps): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
+  return async () => {
+    const { totals: sums, missingReplicaIds } = await totals.cluster();
+    const { $typeName, cpuPercentCores, ...same } = sums;
+    return create(GetClusterHealthResponseSchema, {
+      ...same,
+      cpuPercent: sums.cores === 0n ? 0 : cpuPercentCores / Number(sums.cores),
+      missingReplicaIds: [...missingReplicaIds],
+    });
+  };
+}

@@ -1,0 +1,21 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  type HealthQueryService,
+  WatchNodeHealthResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Deps } from "../deps.ts";
+
+/** Send nodes as they are, and then what becomes of them, whichever replica holds them. */
+export function watchNodeHealth({
+  watches,
+}: Deps): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
+  return async function* ({ nodeIds, includeSamples }, { signal }) {
+    for await (const { items, dropped } of watches.watch({ nodeIds, includeSamples, signal })) {
+      yield create(WatchNodeHealthResponseSchema, {
+        nodes: [...items],
+        goneIds: [...dropped],
+      });
+    }
+  };
+}

@@ -1,0 +1,52 @@
+import { type FailedAttempts, nodeAttempt, refuse } from "@rollcall/runtime";
+
+/** Who says hello. */
+export interface Greeting {
+  readonly nodeId: string;
+  /** HOST:PORT. */
+  readonly peer: string;
+}
+
+/** A node has one stream, and while it changes over two or three. More are a fault, or somebody who is not the node. */
+const MOST_WAITING_HELLOS = 32;
+
+/** Lets hellos on to the desk: not from where too many failed, and not too many of one node at a time. */
+export class HelloDoor {
+  readonly #failures: FailedAttempts | null;
+  /** Hellos under way, by node. */
+  readonly #waiting = new Map<string, number>();
+
+  constructor(failures: FailedAttempts | null) {
+    this.#failures = failures;
+  }
+
+  /** Let a hello in until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
+  enter({ nodeId, peer }: Greeting): void {
+    this.#failures?.check(nodeAttempt(peer, nodeId));
+    const waiting = this.#waiting.get(nodeId) ?? 0;
+    if (waiting >= MOST_WAITING_HELLOS) throw tooManyStreams(nodeId);
+    this.#waiting.set(nodeId, waiting + 1);
+  }
+
+  leave({ nodeId }: Greeting): void {
+    const left = (this.#waiting.get(nodeId) ?? 1) - 1;
+    if (left === 0) this.#waiting.delete(nodeId);
+    else this.#waiting.set(nodeId, left);
+  }
+
+  /** Its proof holds. */
+  proven({ nodeId, peer }: Greeting): void {
+    this.#failures?.passed(nodeAttempt(peer, nodeId));
+  }
+
+  /** It was refused. */
+  refused({ nodeId, peer }: Greeting, error: unknown): void {
+    this.#failures?.ended(nodeAttempt(peer, nodeId), error);
+  }
+}
+
+function tooManyStreams(node: string): Error {
+  const limit = String(MOST_WAITING_HELLOS);
+  const message = `${limit} streams of node ${node} wait to be let in already; one is enough`;
+  return refuse("TOO_MANY_STREAMS", message, { metadata: { node, limit }, retryAfterMs: 5_000 });
+}

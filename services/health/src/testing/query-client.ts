@@ -1,0 +1,40 @@
+import { type Client, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { createRpcServer, type RunningServer, sendBearer, silentLogger } from "@rollcall/runtime";
+import type { TestReplica } from "./test-replica.ts";
+
+/** The readers' side of a replica on a real port, with a client. */
+export interface QueryClient {
+  readonly client: Client<typeof HealthQueryService>;
+  /** HOST:PORT, for callers that bring their own client. */
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+/** Serve the readers' side of a replica to anybody who sends some token. */
+export async function serveQueries(replica: TestReplica): Promise<QueryClient> {
+  const server: RunningServer = await createRpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    routes: replica.app.routes,
+    services: replica.app.services,
+    policies: replica.app.policies,
+    authenticate: async () => ({ kind: "token", id: "t", role: "viewer" }),
+    log: silentLogger,
+    metrics: replica.metrics,
+    closeGraceMs: 500,
+  });
+  const baseUrl = `http://127.0.0.1:${server.port}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  const interceptors = [sendBearer("some-token-of-a-test")];
+  const transport = createGrpcTransport({ baseUrl, sessionManager, interceptors });
+  return {
+    client: createClient(HealthQueryService, transport),
+    address: `127.0.0.1:${server.port}`,
+    close: async () => {
+      sessionManager.abort();
+      await server.close();
+    },
+  };
+}

@@ -1,0 +1,77 @@
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { type Clock, type Logger, refuse } from "@rollcall/runtime";
+import type { Store, StoredEvent } from "@rollcall/store";
+import type { Peers } from "../internal/peers.ts";
+import type { Replica } from "../replica/replica.ts";
+import { HealthWatch } from "./health-watch.ts";
+import type { Mail } from "./mailbox.ts";
+
+export interface HealthWatchesOptions {
+  readonly store: Pick<Store, "db">;
+  readonly replica: Replica;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What somebody wants to watch. */
+export interface WatchedSelection {
+  /** None means the first nodes by id that a replica holds. */
+  readonly nodeIds: readonly string[];
+  /** Whether each node's first answer carries its samples. */
+  readonly includeSamples: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Watches at one replica at a time; each may have 200 nodes. */
+export const MOST_WATCHES = 100;
+const RETRY_AFTER_MS = 5_000;
+/** An empty message at least so often shows that the watch lives. */
+const BOOKMARK_MS = 15_000;
+
+/** All watches of this process. */
+export class HealthWatches {
+  readonly #options: HealthWatchesOptions;
+  readonly #watches = new Set<HealthWatch>();
+
+  constructor(options: HealthWatchesOptions) {
+    this.#options = options;
+  }
+
+  /** How many there are. */
+  get size(): number {
+    return this.#watches.size;
+  }
+
+  /** The log says that something happened to nodes: who holds them, or a mark, may have changed. */
+  observe(events: readonly StoredEvent[]): void {
+    if (this.#watches.size === 0) return;
+    for (const { subject } of events) for (const watch of this.#watches) watch.doubt(subject);
+  }
+
+  /** Watch nodes until the signal aborts, which is thrown, or until the reader leaves. Throws OVERLOADED. */
+  async *watch(selection: WatchedSelection): AsyncGenerator<Mail<NodeHealth>, never> {
+    if (this.#watches.size >= MOST_WATCHES) {
+      const message = `${MOST_WATCHES} watches are open at this replica already; try again, here or at another one`;
+      throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
+    }
+    const { clock } = this.#options;
+    const { signal } = selection;
+    const watch = new HealthWatch(this.#options, selection);
+    this.#watches.add(watch);
+    const following = watch.follow();
+    // It ends by failing; whoever reads is told below.
+    following.catch(() => {});
+    try {
+      for (;;) {
+        await watch.box.rest(clock, BOOKMARK_MS, signal);
+        if (watch.failure !== null) throw watch.failure;
+        yield watch.box.take();
+      }
+    } finally {
+      this.#watches.delete(watch);
+      watch.end();
+      await following.catch(() => {});
+    }
+  }
+}

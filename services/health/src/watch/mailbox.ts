@@ -1,0 +1,52 @@
+import type { Clock } from "@rollcall/runtime";
+import { WakeUp } from "../wake-up.ts";
+
+/** What was put into a mailbox since it was last emptied. */
+export interface Mail<T> {
+  /** The latest of each id. */
+  readonly items: readonly T[];
+  /** Ids that were dropped and not put again since. */
+  readonly dropped: readonly string[];
+}
+
+/**
+ * What is new for one watcher. It holds one item for each id, the latest: a watcher that reads slowly misses what lay between,
+ * and nothing piles up for it.
+ */
+export class Mailbox<T> {
+  readonly #items = new Map<string, T>();
+  readonly #dropped = new Set<string>();
+  readonly #wakeUp = new WakeUp();
+
+  /** Keep an item, in place of an older one with the same id. */
+  put(id: string, item: T): void {
+    this.#dropped.delete(id);
+    this.#items.set(id, item);
+    this.#wakeUp.call();
+  }
+
+  /** There is nothing more to say of an id. */
+  drop(id: string): void {
+    this.#items.delete(id);
+    this.#dropped.add(id);
+    this.#wakeUp.call();
+  }
+
+  /** End the present rest, or else the next one, with nothing new. */
+  touch(): void {
+    this.#wakeUp.call();
+  }
+
+  /** Empty it. */
+  take(): Mail<T> {
+    const mail = { items: [...this.#items.values()], dropped: [...this.#dropped] };
+    this.#items.clear();
+    this.#dropped.clear();
+    return mail;
+  }
+
+  /** Rest until there is something, `ms` at most. Rejects with the signal's reason. */
+  async rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+    await this.#wakeUp.rest(clock, ms, signal);
+  }
+}

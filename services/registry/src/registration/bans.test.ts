@@ -1,0 +1,83 @@
+import { Code } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { keyFingerprint, reasonOf } from "@rollcall/runtime";
+import {
+  currentRevision,
+  findBans,
+  getNode,
+  insertBan,
+  lockBans,
+  lockNode,
+  removeNode,
+  type Store,
+  saveMembership,
+} from "@rollcall/store";
+import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { TestNode } from "../testing/test-node.ts";
+
+let rig: Rig;
+beforeAll(async () => {
+  rig = await startRig(await createTestDatabase());
+});
+afterAll(() => rig.close());
+
+/** Ban as admin does: under the lock of all bans, and the node's if there is one. */
+async function ban(store: Store, { id, keyPair }: TestNode, reason = "stolen"): Promise<void> {
+  const fingerprint = keyFingerprint(keyPair.publicKey);
+  await store.transaction(async (tx) => {
+    await lockBans(tx);
+    const node = await lockNode(tx, id);
+    if (node !== null) {
+      const said = { reason: "OPERATOR_BANNED", message: reason, actor: "token:t", sinceMs: 0 };
+      await saveMembership(tx, id, { state: "REJECTED", ...said });
+    }
+    await insertBan(tx, { nodeId: id, fingerprint, reason, actor: "token:t" });
+  });
+}
+
+describe("registerNode(), bans", () => {
+  it("should keep a banned node out: under its name, under any name with that key, and its name with another key", async () => {
+    const node = new TestNode("thief");
+    await node.register(rig.registry);
+    await ban(rig.store, node);
+    const asItself = await refusalOf(node.register(rig.registry));
+    expect(asItself).toMatchObject({ code: Code.PermissionDenied, reason: "NODE_BANNED" });
+    expect(asItself.message).toContain("stolen");
+    await rig.store.change(async (tx) => {
+      const found = await lockNode(tx, "thief");
+      if (found !== null) await removeNode(tx, found, { actor: "token:t", reason: "X" });
+      return { result: null, events: [] };
+    });
+    const attempts = [node, new TestNode("innocent", node.keyPair), new TestNode("thief")];
+    for (const attempt of attempts) {
+      expect(await refusalOf(attempt.register(rig.registry))).toMatchObject({
+        reason: "NODE_BANNED",
+        metadata: { banReason: "stolen" },
+      });
+      expect(await getNode(rig.store.db, attempt.id)).toBeNull();
+    }
+    expect(await new TestNode("honest").register(rig.registry)).toMatchObject({ created: true });
+  });
+
+  it("should never let a node slip in beside a ban of it", async () => {
+    const nodes = Array.from({ length: 60 }, (_, index) => new TestNode(`slippery-${index}`));
+    await Promise.all(
+      nodes.map(async (node, index) => {
+        const registration = rig.registry.registerNode(node.joiningAny(rig.store)).then(
+          () => "joined",
+          (error: unknown) => reasonOf(error),
+        );
+        for (let query = 0; query < index % 12; query += 1) await currentRevision(rig.store.db);
+        await ban(rig.store, node);
+        const word = await registration;
+        const after = await getNode(rig.store.db, node.id);
+        // It joined first, and was rejected by the ban; or it was banned first, and never joined.
+        if (word === "joined") expect(after?.membership.state).toBe("REJECTED");
+        else expect([word, after]).toEqual(["NODE_BANNED", null]);
+        const names = { nodeIds: [node.id], fingerprints: [] };
+        expect(await findBans(rig.store.db, names)).toHaveLength(1);
+      }),
+    );
+  });
+});

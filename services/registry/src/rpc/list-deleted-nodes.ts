@@ -1,0 +1,78 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  type DeletedNode,
+  DeletedNodeSchema,
+  ListDeletedNodesResponseSchema,
+  type RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import type { Connection, Health, Label, Membership, Scheduling } from "@rollcall/domain";
+import { checkTexts } from "@rollcall/runtime";
+import { listTombstones, type Tombstone } from "@rollcall/store";
+import {
+  connectionToProto,
+  healthToProto,
+  labelsToProto,
+  membershipToProto,
+  nodeTypeToProto,
+  schedulingToProto,
+} from "@rollcall/wire";
+import { pageSize } from "../convert.ts";
+import type { Deps } from "../deps.ts";
+
+/** Answer a page of what is left of removed nodes. */
+export function listDeletedNodes({
+  store,
+  pageTokens,
+}: Deps): MethodImpl<typeof RegistryService.method.listDeletedNodes> {
+  return async (request) => {
+    const { nodeId } = request;
+    checkTexts({ node_id: nodeId });
+    const limit = pageSize(request.pageSize);
+    const name = JSON.stringify(["deleted-nodes", nodeId]);
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(name, request.pageToken) as string | null;
+    const found = await listTombstones(store.db, {
+      ...(nodeId === "" ? {} : { nodeId }),
+      limit: limit + 1,
+      before: cursor === null ? null : BigInt(cursor),
+    });
+    const shown = found.slice(0, limit);
+    const last = shown.at(-1);
+    const isMore = found.length > limit && last !== undefined;
+    return create(ListDeletedNodesResponseSchema, {
+      deletedNodes: shown.map(toDeletedNode),
+      nextPageToken: isMore ? pageTokens.seal(name, String(last.id)) : "",
+    });
+  };
+}
+
+/** What a tombstone keeps of a node; one of an older release may lack some of it. */
+interface LastState {
+  readonly membership?: Membership;
+  readonly connection?: Connection;
+  readonly health?: Health;
+  readonly scheduling?: Scheduling;
+  readonly labels?: readonly Label[];
+  readonly keyFingerprint?: string | null;
+}
+
+function toDeletedNode(tombstone: Tombstone): DeletedNode {
+  // Written by the store when it buried the node.
+  const last = tombstone.lastState as LastState;
+  return create(DeletedNodeSchema, {
+    nodeId: tombstone.nodeId,
+    type: nodeTypeToProto(tombstone.type),
+    deleteTime: timestampFromMs(tombstone.removedAtMs),
+    actor: tombstone.actor,
+    reason: tombstone.reason,
+    message: tombstone.message,
+    ...(last.membership === undefined ? {} : { membership: membershipToProto(last.membership) }),
+    ...(last.connection === undefined ? {} : { connection: connectionToProto(last.connection) }),
+    ...(last.health === undefined ? {} : { health: healthToProto(last.health) }),
+    ...(last.scheduling === undefined ? {} : { scheduling: schedulingToProto(last.scheduling) }),
+    labels: labelsToProto(last.labels ?? []),
+    keyFingerprint: last.keyFingerprint ?? "",
+  });
+}

@@ -1,0 +1,105 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  RegistryService,
+  type RotateNodeKeyRequest,
+  RotateNodeKeyResponseSchema,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { decideRotation, type NodeIdentity } from "@rollcall/domain";
+import { auditedCall, keyFingerprint, refusalError } from "@rollcall/runtime";
+import {
+  AUDIT_OK,
+  findBans,
+  getNode,
+  keyOf,
+  lockBans,
+  type NodeKey,
+  ownersOfKeys,
+  saveNextKey,
+  type Tx,
+} from "@rollcall/store";
+import type { Deps } from "../deps.ts";
+import {
+  checkMayReturn,
+  checkNextSignature,
+  checkNodeId,
+  checkNonce,
+  checkPublicKey,
+  findKey,
+  type LockedCaller,
+  lockCaller,
+  type NodeCall,
+  notRegistered,
+  required,
+} from "../node-proof.ts";
+
+/** Take the key with which a node wants to prove itself from now on. */
+export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
+  return async (request, context) => {
+    const { call, next } = parseRotation(deps, request);
+    await checkIsKnown(deps, call);
+    const { nodeId, method } = call;
+    const { result: identity } = await deps.store.change(async (tx) => {
+      // Before any row is locked. Who registers holds bans off, so that neither a ban nor a registration can bring another owner meanwhile.
+      await lockBans(tx);
+      const caller = await lockCaller(tx, deps, call);
+      if (caller === null) throw notRegistered(nodeId);
+      checkMayReturn(caller.node, deps.clock.wallMs());
+      const before = identityOf(caller);
+      const after = await decide(tx, caller, next);
+      const { events } = caller;
+      if (after.next === before.next) return { result: after, events };
+      await saveNextKey(tx, next);
+      const by = { ...auditedCall(context, method), actor: `node:${nodeId}` };
+      const audit = [{ ...by, target: nodeId, reason: next.fingerprint, outcome: AUDIT_OK }];
+      return { result: after, events, audit };
+    });
+    return create(RotateNodeKeyResponseSchema, {
+      keyFingerprint: identity.current,
+      nextKeyFingerprint: identity.next ?? "",
+    });
+  };
+}
+
+function parseRotation(
+  deps: Deps,
+  request: RotateNodeKeyRequest,
+): { readonly call: NodeCall; readonly next: NodeKey } {
+  const { nodeId, nextPublicKey: publicKey, nextSignature: signature } = request;
+  checkNodeId(nodeId);
+  checkPublicKey(nodeId, publicKey, "next_public_key");
+  const proof = required(request.proof, "proof");
+  checkNonce(deps, proof.nonce);
+  const call = { method: RegistryService.method.rotateNodeKey, nodeId, proof };
+  checkNextSignature(deps.store.clusterId(), call, { publicKey, signature });
+  return { call, next: { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) } };
+}
+
+/** Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the lock. */
+async function checkIsKnown(deps: Deps, call: NodeCall): Promise<void> {
+  const { nodeId } = call;
+  const keys = (await keyOf(deps.store.db, [nodeId])).get(nodeId);
+  if (keys === undefined && (await getNode(deps.store.db, nodeId)) === null) {
+    throw notRegistered(nodeId);
+  }
+  findKey(deps, call, keys);
+}
+
+async function decide(tx: Tx, caller: LockedCaller, next: NodeKey): Promise<NodeIdentity> {
+  const { nodeId, fingerprint: offered } = next;
+  const owner = (await ownersOfKeys(tx, [offered])).get(offered) ?? nodeId;
+  const [ban] = await findBans(tx, { nodeIds: [nodeId], fingerprints: [offered] });
+  const decision = decideRotation(identityOf(caller), {
+    nodeId,
+    used: caller.used,
+    offered,
+    otherOwner: owner === nodeId ? null : owner,
+    banReason: ban?.reason ?? null,
+  });
+  if (!decision.ok) throw refusalError(decision.refusal, nodeId);
+  return decision.identity;
+}
+
+function identityOf({ node, used }: LockedCaller): NodeIdentity {
+  return { current: used, next: node.nextKeyFingerprint };
+}

@@ -1,0 +1,75 @@
+import { type CollectionSettings, decideCollection } from "@rollcall/domain";
+import { findGoneNodes, isHealthServed, type NodeRecord, removeGoneNodes } from "@rollcall/store";
+import type { RegistryConfig } from "../config.ts";
+import type { RegistryDeps } from "../deps.ts";
+import type { Chore } from "./upkeep.ts";
+
+const EVERY_MS = 20_000;
+const EVERY_TWENTY_SECONDS = "*/20 * * * * *";
+/** Looks that are further apart than this may have missed that nobody could come back in between. */
+const LONGEST_GAP_MS = 3 * EVERY_MS;
+const NODES_A_LOOK = 200;
+const LONGEST_GOODBYE_MS = 60_000;
+
+/** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
+export function collectNodes(
+  deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
+): Chore {
+  const { store, clock, log } = deps;
+  const settings = settingsOf(deps.config);
+  const served = new ServedTime();
+  return {
+    name: "collect-nodes",
+    schedule: EVERY_TWENTY_SECONDS,
+    overdueAfterMs: EVERY_MS,
+    run: async (signal) => {
+      const servedForMs = served.look(clock.nowMs(), await isHealthServed(store.db));
+      const decide = (node: NodeRecord, nowMs: number) => {
+        const subject = { ...node, ephemeral: node.joining.ephemeral };
+        return decideCollection(subject, settings, { nowMs, servedForMs });
+      };
+      let removed = 0;
+      let after = "";
+      while (!signal.aborted) {
+        const ids = await findGoneNodes(store.db, {
+          ephemeralForMs: settings.goodbyeAfterMs,
+          othersForMs: settings.collectAfterMs,
+          ...{ after, limit: NODES_A_LOOK },
+        });
+        const gone = await removeGoneNodes(store, ids, decide);
+        for (const node of gone) log.info({ node }, "removed a node that is gone");
+        removed += gone.length;
+        after = ids.at(-1) ?? "";
+        if (ids.length < NODES_A_LOOK) break;
+      }
+      return removed;
+    },
+  };
+}
+
+/**
+ * How long nodes could have come back: as long as each look in a row, none too long after the one before, found a health
+ * replica. A record that was away, a replica that was restarted and a registry that has only begun all start the count again.
+ */
+class ServedTime {
+  #sinceMs: number | null = null;
+  #lastMs = 0;
+
+  /** Note what a look found; how many milliseconds it has been so. */
+  look(nowMs: number, isServed: boolean): number {
+    const isGap = nowMs - this.#lastMs > LONGEST_GAP_MS;
+    this.#lastMs = nowMs;
+    if (!isServed) this.#sinceMs = null;
+    else if (this.#sinceMs === null || isGap) this.#sinceMs = nowMs;
+    return this.#sinceMs === null ? 0 : nowMs - this.#sinceMs;
+  }
+}
+
+function settingsOf(config: RegistryConfig): CollectionSettings {
+  const ephemeralAfterMs = config["Orchestrator.NodeManager.EphemeralAfter"];
+  return {
+    collectAfterMs: config["Orchestrator.NodeManager.CollectAfter"] ?? null,
+    ephemeralAfterMs,
+    goodbyeAfterMs: Math.min(ephemeralAfterMs, LONGEST_GOODBYE_MS),
+  };
+}

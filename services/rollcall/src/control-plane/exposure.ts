@@ -1,0 +1,44 @@
+import { speaksTls } from "../config/check-tls-config.ts";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { isBeyondLoopback } from "./process-plan.ts";
+
+/** What decides who can join without anybody having been asked. */
+export interface ExposureFacts {
+  /** The address that everything listens on. */
+  readonly host: string;
+  /** Without TLS. */
+  readonly plaintext: boolean;
+  readonly manualApproval: boolean;
+  readonly joinTokens: ControlPlaneConfig["Orchestrator.NodeManager.JoinTokens"];
+}
+
+/** The facts of a configuration. */
+export function exposureFacts(host: string, config: ControlPlaneConfig): ExposureFacts {
+  return {
+    host,
+    plaintext: !speaksTls(config),
+    manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
+    joinTokens: config["Orchestrator.NodeManager.JoinTokens"],
+  };
+}
+
+/** What must not go unnoticed about who may join and who can listen; nothing when only this machine can. */
+export function exposure(facts: ExposureFacts): readonly string[] {
+  if (!isBeyondLoopback(facts.host)) return [];
+  return [...openDoor(facts), ...openTransport(facts)];
+}
+
+/** Nothing when somebody is asked. */
+function openDoor({ host, manualApproval, joinTokens }: ExposureFacts): readonly string[] {
+  if (manualApproval || joinTokens === "strict") return [];
+  return [
+    `Everything listens on ${host}, manual approval is off and join tokens are not required: whoever reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
+  ];
+}
+
+function openTransport({ host, plaintext }: ExposureFacts): readonly string[] {
+  if (!plaintext) return [];
+  return [
+    `Everything listens on ${host} in clear text: whoever is on the way can read access tokens and use them. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
+  ];
+}

@@ -1,0 +1,33 @@
+import type { Authenticator, Clock, Logger } from "@rollcall/runtime";
+import { type OidcConfig, oidcIssuersOf, openOidc } from "@rollcall/runtime/oidc";
+import { AccessTokenUses, createAuthenticator, type Store } from "@rollcall/store";
+
+/** What callers are recognised with. */
+export interface AuthenticationOptions {
+  readonly store: Store;
+  readonly config: OidcConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** How a process recognises its callers. */
+export interface Authentication {
+  readonly authenticate: Authenticator;
+  /** Writes when access tokens were last used; for a supervisor to run. */
+  readonly uses: AccessTokenUses;
+}
+
+/** Recognise callers by tokens of the configured issuers, and by the access tokens of the record. */
+export async function openAuthentication(options: AuthenticationOptions): Promise<Authentication> {
+  const { store, config, clock, log } = options;
+  const uses = new AccessTokenUses({ store, clock, log });
+  const onUse = (id: string) => uses.note(id);
+  const byAccessToken = createAuthenticator({ store, clock, onUse });
+  const byIssuer = await openOidc({ issuers: oidcIssuersOf(config), clock, log });
+  if (byIssuer === null) return { authenticate: byAccessToken, uses };
+  // An access token that somebody chose may look like an issuer's: what is of no issuer is looked for in the record.
+  return {
+    authenticate: async (bearer) => (await byIssuer(bearer)) ?? byAccessToken(bearer),
+    uses,
+  };
+}

@@ -1,0 +1,39 @@
+import { resolve } from "node:path";
+import { Failure, type Shell } from "@rollcall/cli";
+import { type Clock, type Logger, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/runtime";
+import type { ProcessConfig } from "../config/process-keys.ts";
+
+/** The files of a configuration, found from the working directory; null without TLS. */
+export function configuredTlsFiles(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">) {
+  const certFile = config["TLS.CertFile"];
+  const keyFile = config["TLS.KeyFile"];
+  if (certFile === undefined || keyFile === undefined) return null;
+  return {
+    certFile: resolve(cwd, certFile),
+    keyFile: resolve(cwd, keyFile),
+    clientCaFile: clientCaFile(config, { cwd }),
+  };
+}
+
+/** Where the authorities of clients are; undefined when none is wanted. */
+export function clientCaFile(
+  config: ProcessConfig,
+  { cwd }: Pick<Shell, "cwd">,
+): string | undefined {
+  const file = config["TLS.ClientCAFile"];
+  return file === undefined ? undefined : resolve(cwd, file);
+}
+
+/** Open the certificate of a process. Throws Failure that names the file and what is wrong with it. */
+export async function openTls(
+  files: TlsFiles | null,
+  deps: { readonly clock: Clock; readonly log: Logger },
+): Promise<TlsSource | null> {
+  if (files === null) return null;
+  try {
+    return await TlsSource.open({ files, ...deps });
+  } catch (cause) {
+    if (!(cause instanceof TlsFileError)) throw cause;
+    throw new Failure(`cannot use the TLS certificate: ${cause.message}`, { cause });
+  }
+}

@@ -1,0 +1,58 @@
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+
+const PAGE = fileURLToPath(new URL("../../../docs/heartbeat-with-curl.md", import.meta.url));
+const run = promisify(execFile);
+
+/** What the page needs: curl, and an OpenSSL that signs with Ed25519 keys. */
+function isEquipped(): boolean {
+  const openssl = spawnSync("openssl", ["version"], { encoding: "utf8" });
+  const curl = spawnSync("curl", ["--version"]);
+  return curl.status === 0 && /^OpenSSL [3-9]/.test(openssl.stdout ?? "");
+}
+
+const describeEquipped = isEquipped() ? describe : describe.skip;
+
+jest.setTimeout(180_000);
+
+describeEquipped("docs/heartbeat-with-curl.md", () => {
+  let fixture: UpFixture;
+  beforeAll(async () => {
+    fixture = await createUpFixture();
+    await fixture.up("--agent=false");
+  });
+  afterAll(() => fixture.dispose());
+
+  it("should make a node that is HEALTHY as long as it beats, and declare it when it stops", async () => {
+    const { server, dataDirectory, client } = fixture;
+    const script = readFileSync(PAGE, "utf8").match(/```sh\n([\s\S]*?)```/)?.[1] ?? "";
+    const env = {
+      ...process.env,
+      NODE: "curl-1",
+      REGISTRY: `http://${server}`,
+      DIR: dataDirectory,
+      BEATS: "3",
+      INTERVAL: "0",
+    };
+    const { stdout } = await run("sh", ["-c", script], { env });
+    const answers = stdout
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line));
+    expect(answers.map(({ sequence }) => sequence)).toEqual([1, 2, 3]);
+    expect(answers[0]).toMatchObject({
+      membership: { state: "MEMBERSHIP_STATE_APPROVED" },
+      heartbeatInterval: "0.500s",
+      unhealthyAfter: "3s",
+    });
+    await client.becomes("curl-1", "APPROVED DISCONNECTED UNHEALTHY");
+    expect(await client.healthHistory("curl-1")).toContain("HEALTHY");
+    // The same key is the same node.
+    await run("sh", ["-c", script], { env });
+    await client.becomes("curl-1", "APPROVED CONNECTED HEALTHY");
+  });
+});

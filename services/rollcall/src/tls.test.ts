@@ -1,0 +1,197 @@
+import { once } from "node:events";
+import { readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import tls from "node:tls";
+import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { runCli } from "@rollcall/cli";
+import { TestAuthority } from "@rollcall/testkit/certificates";
+import { until } from "@rollcall/testkit/time";
+import { RollcallProcess } from "./testing/rollcall-process.ts";
+import { createTestShell } from "./testing/test-shell.ts";
+import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+
+// Real processes on a busy machine: each wait has its own bound, and a test has several.
+jest.setTimeout(180_000);
+
+let fixture: UpFixture;
+let authority: TestAuthority;
+beforeEach(async () => {
+  fixture = await createUpFixture();
+  authority = new TestAuthority();
+});
+afterEach(async () => {
+  await fixture.dispose();
+  rmSync(authority.dir, { recursive: true, force: true });
+});
+
+/** Run a verb as the user of the fixture's `up` would. */
+async function client(line: string, env: Readonly<Record<string, string>> = {}) {
+  const shell = createTestShell({
+    args: line.split(" "),
+    env: { ROLLCALL_DATA_DIR: fixture.dataDirectory, ...env },
+  });
+  const configuration = { list: async () => [], defaultYaml: async () => "" };
+  const code = await runCli(shell, { verbs: [], configuration });
+  return { code, text: shell.written() };
+}
+
+/** Wait until the fixture's own clients see a node beat. */
+async function isHealthy(id: string, env: Readonly<Record<string, string>> = {}): Promise<void> {
+  const line = new RegExp(`^${id},.*HEALTHY.*,CONNECTED`, "m");
+  let listed = "";
+  await until(`${id} to be healthy`, async () => {
+    listed = (await client("node list --output csv", env)).text;
+    return line.test(listed);
+  }).catch((error: unknown) => {
+    throw new Error(`${String(error)}; listed was:\n${listed}`);
+  });
+}
+
+async function serialOf(address: string): Promise<string> {
+  const [host = "", port = ""] = address.split(":");
+  const socket = tls.connect({
+    host,
+    port: Number(port),
+    rejectUnauthorized: false,
+    ALPNProtocols: ["h2"],
+  });
+  await once(socket, "secureConnect");
+  const { serialNumber } = socket.getPeerCertificate();
+  socket.destroy();
+  return serialNumber;
+}
+
+describe("rollcall up --tls", () => {
+  it("should serve this user and this machine's agent without another word, and tell all others what to do", async () => {
+    const up = await fixture.up("--tls", "--set", "Compute.Name=here");
+    const ca = join(fixture.dataDirectory, "tls/ca.pem");
+    await isHealthy("here");
+    for (const key of ["ca-key.pem", "server-key.pem"]) {
+      expect(statSync(join(fixture.dataDirectory, "tls", key)).mode & 0o777).toBe(0o600);
+    }
+
+    const elsewhere = { ROLLCALL_DATA_DIR: authority.dir };
+    const plain = await client(`node list --server ${fixture.server}`, elsewhere);
+    expect(plain).toMatchObject({ code: 1, text: expect.stringContaining("this port speaks TLS") });
+    const untrusted = await client(`node list --server https://${fixture.server}`, elsewhere);
+    expect(untrusted.code).toBe(1);
+    expect(untrusted.text).toContain("authority that is not trusted here");
+    expect(untrusted.text).toContain("--ca-file");
+    const token = join(fixture.dataDirectory, "admin-token");
+    const named = `node list --server ${fixture.server} --ca-file ${ca} --token-file ${token}`;
+    expect(await client(named, elsewhere)).toMatchObject({ code: 0 });
+
+    const clear = fixture.agent("clear");
+    await clear.logged("connection failed", { reason: "TLS_REQUIRED" });
+    await clear.killed();
+    const secure = ["--server", `https://${fixture.server}`];
+    const stranger = fixture.agent("stranger", ...secure);
+    const { detail } = await stranger.logged("connection failed", { reason: "UNREACHABLE" });
+    expect(detail).toContain("--ca-file");
+    await stranger.killed();
+    fixture.agent("second", ...secure, "--ca-file", ca);
+    await isHealthy("second");
+
+    // Nothing secret is said by anybody.
+    const secrets = [
+      readFileSync(token, "utf8").trim(),
+      ...["ca-key.pem", "server-key.pem"].map((name) =>
+        bodyOf(join(fixture.dataDirectory, "tls", name)),
+      ),
+      ...passwordsIn(join(fixture.dataDirectory, "postgres")),
+    ];
+    await up.killed("SIGTERM");
+    for (const secret of secrets) {
+      expect(secret.length).toBeGreaterThan(8);
+      for (const said of [up.out, up.err, clear.out, stranger.out])
+        expect(said).not.toContain(secret);
+    }
+  });
+});
+
+describe("rollcall up --tls-cert", () => {
+  it("should take a new certificate without a restart, keep the streams that stand, and refuse a broken one", async () => {
+    const { certFile, keyFile } = authority.write("server");
+    const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
+    const up = await fixture.up(...files, "--set", "Compute.Name=here");
+    await isHealthy("here");
+    const first = await serialOf(fixture.server);
+    authority.write("server");
+    await up.logged("tls certificate replaced");
+    const second = await serialOf(fixture.server);
+    expect(second).not.toBe(first);
+    writeFileSync(certFile, "broken");
+    const { problem } = await up.logged("tls certificate cannot be replaced, the one in use stays");
+    expect(problem).toBe(`${certFile}: holds no certificate in PEM form`);
+    expect(await serialOf(fixture.server)).toBe(second);
+    await isHealthy("here");
+    const said = up.out.split("\n").filter((line) => line.includes('"connected"'));
+    expect(said).toHaveLength(1);
+    const metrics = await fetch(`http://${fixture.probes}/metrics`).then((answer) => answer.text());
+    expect(metrics).toMatch(/rollcall_tls_certificate_expiry_timestamp_seconds \d{10}/);
+  });
+
+  it("should take only clients and agents with a certificate where they need one", async () => {
+    const { certFile, keyFile } = authority.write("server");
+    const own = authority.write("client", { usage: "client", names: [] });
+    const files = ["--tls-cert", certFile, "--tls-key", keyFile, "--tls-ca", authority.caFile];
+    const agent = [`Compute.TLS.CertFile=${own.certFile}`, `Compute.TLS.KeyFile=${own.keyFile}`];
+    const settings = ["Compute.Name=here", ...agent].flatMap((setting) => ["--set", setting]);
+    await fixture.up(...files, "--tls-client-ca", authority.caFile, ...settings);
+    const without = await client("node list");
+    expect(without.code).toBe(1);
+    expect(without.text).toContain("name one with --client-cert and --client-key");
+    const shown = { ROLLCALL_CLIENT_CERT: own.certFile, ROLLCALL_CLIENT_KEY: own.keyFile };
+    await isHealthy("here", shown);
+    const stranger = ["--server", `https://${fixture.server}`, "--ca-file", authority.caFile];
+    await fixture
+      .agent("stranger", ...stranger)
+      .logged("connection failed", { reason: "CLIENT_CERTIFICATE_REQUIRED" });
+  });
+
+  it("should say at its start what is wrong with the files", async () => {
+    const { certFile } = authority.write("server");
+    const { keyFile } = authority.write("other");
+    const dir = ["--data-dir", fixture.dataDirectory];
+    const wrong = new RollcallProcess(["up", ...dir, "--tls-cert", certFile, "--tls-key", keyFile]);
+    expect(await wrong.exit()).toBe(1);
+    expect(wrong.err).toContain(`${keyFile}: not the key of the certificate in ${certFile}`);
+    const half = new RollcallProcess(["up", ...dir, "--tls-cert", certFile]);
+    expect(await half.exit()).toBe(1);
+    expect(half.err).toContain("TLS.CertFile and TLS.KeyFile go together");
+  });
+});
+
+describe("listening beyond loopback", () => {
+  it.each([["up"], ["serve", "registry", "--database-url", "postgres://u:p@127.0.0.1:1/x"]])(
+    "should need TLS or a word: %s",
+    async (...verb) => {
+      const refused = new RollcallProcess([...verb, "--listen", "0.0.0.0"]);
+      expect(await refused.exit()).toBe(2);
+      expect(refused.err).toContain("--tls-cert and --tls-key");
+      expect(refused.err).toContain("--insecure-plaintext");
+    },
+  );
+
+  it("should warn when it was said, and tell who speaks TLS to it", async () => {
+    const up = await fixture.up("--listen", "0.0.0.0", "--insecure-plaintext", "--no-agent");
+    expect(up.out).toContain("Everything listens on 0.0.0.0 in clear text");
+
+    // The other way round: who speaks TLS to it learns that, too.
+    const https = `https://${fixture.server}`;
+    const listed = await client(`node list --server ${https} --ca-file ${authority.caFile}`);
+    expect(listed.text).toContain("it does not speak TLS");
+    const agent = fixture.agent("secure", "--server", https, "--ca-file", authority.caFile);
+    const { detail } = await agent.logged("connection failed", { reason: "UNREACHABLE" });
+    expect(detail).toContain("it does not speak TLS");
+  });
+});
+
+/** A line from the middle of a key. */
+function bodyOf(pemFile: string): string {
+  return readFileSync(pemFile, "utf8").split("\n")[1] ?? "";
+}
+
+function passwordsIn(directory: string): readonly string[] {
+  return [readFileSync(join(directory, "password"), "utf8").trim()];
+}

@@ -1,0 +1,46 @@
+import type { MethodCaller, PolicyTable } from "../../libs/runtime/src/index.ts";
+
+/** What a row of the policy table means, for people. */
+const CALLERS: Readonly<Record<MethodCaller, string>> = {
+  anyone: "anyone, without a token",
+  node: "a node, by proof of its key",
+  replica: "another process of the cluster",
+  viewer: "viewer",
+  operator: "operator",
+  admin: "admin",
+};
+
+/** What the row alone does not say. */
+const NOTES: Readonly<Record<string, string>> = {
+  "rollcall.admin.v1.AccessService/RevokeAccessToken":
+    "viewer for the caller's own token, admin for any other",
+};
+
+const BEGIN =
+  "<!-- The table is checked against the policy tables: see tests/access-table.test.ts. -->\n";
+const END = "<!-- End of the table. -->\n";
+
+/** The table of methods and roles, in Markdown. */
+export function formatAccessTable(policies: PolicyTable): string {
+  const byService = Object.entries(policies).map(([name, row]) => {
+    const [service = "", method = ""] = name.split("/");
+    return { service, method, who: NOTES[name] ?? CALLERS[row.caller] };
+  });
+  const services = [...new Set(byService.map(({ service }) => service))].sort();
+  const sections = services.map((service) => {
+    const rows = byService
+      .filter((row) => row.service === service)
+      .map(({ method, who }) => `| ${method} | ${who} |`);
+    return [`### ${service}`, "", "| method | who may call it |", "|---|---|", ...rows, ""].join(
+      "\n",
+    );
+  });
+  return `${BEGIN}\n${sections.join("\n")}\n${END}`;
+}
+
+/** The page with another table in the place of its own. */
+export function withAccessTable(page: string, table: string): string {
+  const [from, to] = [page.indexOf(BEGIN), page.indexOf(END)];
+  if (from < 0 || to < 0) throw new Error("the page has no place for the table");
+  return `${page.slice(0, from)}${table}${page.slice(to + END.length)}`;
+}

@@ -1,0 +1,90 @@
+import type { DescMethod, DescService } from "@bufbuild/protobuf";
+import { Health as GrpcHealth } from "../../libs/api/src/gen/grpc/health/v1/health_pb.ts";
+import {
+  createMetrics,
+  createRpcServer,
+  type PolicyTable,
+  silentLogger,
+  systemClock,
+} from "../../libs/runtime/src/index.ts";
+import { createRefusalRecorder, type Store } from "../../libs/store/src/index.ts";
+import type { TestDatabase } from "../../libs/testkit/src/index.ts";
+import type { TestIssuer } from "../../libs/testkit/src/test-issuer.ts";
+import { loadControlPlaneConfig } from "../../services/rollcall/src/config/control-plane-config.ts";
+import { createServices } from "../../services/rollcall/src/control-plane/create-services.ts";
+import { openAuthentication } from "../../services/rollcall/src/control-plane/open-authentication.ts";
+import { openDoor } from "../../services/rollcall/src/control-plane/open-door.ts";
+import { planUp } from "../../services/rollcall/src/control-plane/process-plan.ts";
+
+/** A method, where it is served, and its row of the policy table. */
+export interface ServedMethod {
+  readonly name: string;
+  readonly method: DescMethod;
+  readonly caller: PolicyTable[string]["caller"];
+  readonly baseUrl: string;
+}
+
+/** Everything that `up` serves over HTTP, on ports of its own. */
+export interface AccessRig {
+  readonly store: Store;
+  readonly methods: readonly ServedMethod[];
+  readonly policies: PolicyTable;
+  close(): Promise<void>;
+}
+
+/** Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails on purpose. */
+export async function startAccessRig(
+  database: TestDatabase,
+  issuer: TestIssuer,
+): Promise<AccessRig> {
+  const { store } = database;
+  const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
+  const flags = { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
+  const shell = { env: {}, cwd: "/" };
+  const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
+  const { failures } = openDoor({ store, clock, log, metrics });
+  const perActor = { perSecond: 1_000, burst: 1_000 };
+  const refusals = createRefusalRecorder({ store, clock, log, metrics, perActor });
+  const shared = { store, config, instance: "access-test", clock, log, metrics, failures };
+  const services = createServices(planUp(config), shared, null);
+  await services.start();
+  const { authenticate } = await openAuthentication({ store, config, clock, log });
+  const common = { host: "127.0.0.1", port: 0, log, metrics, clock };
+  const api = await createRpcServer({
+    ...common,
+    routes: services.routes,
+    services: services.services,
+    policies: services.policies,
+    authenticate,
+    recordRefusal: refusals.record,
+  });
+  const inner = services.health?.internal;
+  if (inner === undefined) throw new Error("up has no health");
+  const internal = await createRpcServer({ ...common, ...inner, authenticate: async () => null });
+  const served = (all: readonly DescService[], policies: PolicyTable, port: number) =>
+    all.flatMap((service) => methodsOf(service, policies, `http://127.0.0.1:${port}`));
+  return {
+    store,
+    policies: { ...services.policies, ...inner.policies },
+    methods: [
+      ...served(services.services, services.policies, api.port),
+      ...served(inner.services, inner.policies, internal.port),
+      // Reflection is open to anyone as well; its streams go both ways, which takes HTTP/2.
+      ...served([GrpcHealth], {}, api.port),
+    ],
+    close: async () => {
+      await api.close();
+      await internal.close();
+      await services.close();
+      await refusals.close();
+    },
+  };
+}
+
+/** What has no row is the runtime's own, and open to anyone. */
+function methodsOf(service: DescService, policies: PolicyTable, baseUrl: string): ServedMethod[] {
+  return service.methods.map((method) => {
+    const name = `${service.typeName}/${method.name}`;
+    return { name, method, caller: policies[name]?.caller ?? "anyone", baseUrl };
+  });
+}
