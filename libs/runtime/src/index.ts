@@ -79,7 +79,7 @@ export {
 } from "./metrics.ts";
 export { Outbox } from "./outbox.ts";
 export { createPageTokens, type PageTokens } from "./page-token.ts";
-export { connectPeer, type PeerConnection, type PeerOptions } from "./peer-connection.ts";
+export { connectPeer, type PeerConnection } from "./peer-connection.ts";
 export {
   definePolicies,
   type MethodCaller,
@@ -93,8 +93,6 @@ export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./r
 export {
   checkReplicaCall,
   REPLICA_CREDENTIALS_TTL_MS,
-  type ReplicaCall,
-  type ReplicaVerdict,
   signReplicaCall,
 } from "./replica-credentials.ts";
 export {

@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
 import { counter, gauge, type MetricsRegistry, onScrape } from "./metrics.ts";
@@ -45,6 +46,8 @@ export interface Supervision {
 
 /** Run tasks until the signal aborts, restarting each that fails after a jittered, bounded pause. */
 export function superviseTasks(tasks: readonly Task[], options: SuperviseOptions): Supervision {
+  // Each task listens to it for as long as it sleeps: however many there are, it is no leak.
+  setMaxListeners(0, options.signal);
   const supervised = tasks.map((task) => new SupervisedTask(task, options));
   const statuses = () => supervised.map((it) => it.status());
   if (options.metrics !== undefined) exposeAges(options.metrics, statuses);

@@ -192,6 +192,18 @@ describe("createAgent(): beating", () => {
     expect(beatsOf(harness)).toHaveLength(5);
   });
 
+  it("should say once, with the next beat, which settings it keeps to", async () => {
+    const plane = new FakeControlPlane();
+    plane.settings = { ...plane.settings, generation: 1 };
+    const { clock } = await start({ plane });
+    const told = () => beatsOf(harness).map(({ settingsGeneration }) => settingsGeneration);
+    await clock.pass(15_000);
+    expect(told()).toEqual([1, 0]);
+    plane.latest.send({ case: "settings", value: { ...plane.settings, generation: 2 } as never });
+    await clock.pass(30_000);
+    expect(told()).toEqual([1, 0, 2, 0]);
+  });
+
   it("should report what it is at its interval, and sooner when it has changed", async () => {
     const plane = new FakeControlPlane();
     plane.settings = { ...plane.settings, infoInterval: toDuration(300_000) };

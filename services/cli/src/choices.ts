@@ -49,5 +49,7 @@ export const DEFAULT_GROUPS = [
   "seen",
   "connection",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
+/** --role. */
+export const ROLE_WORDS = ["viewer", "operator", "admin"] as const;
 /** `completion`. */
 export const SHELL_WORDS = ["bash", "zsh", "fish"] as const;

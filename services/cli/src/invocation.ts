@@ -1,3 +1,4 @@
+import type { ContextSource } from "./contexts/choose-context.ts";
 import type { Shell } from "./shell.ts";
 
 /** What can be said with every verb that calls the API. */
@@ -16,6 +17,10 @@ export interface GlobalOptions {
   readonly timeout?: string;
   /** False with --no-color. */
   readonly color: boolean;
+  /** --context. */
+  readonly context?: string;
+  /** The context that counts; absent where none was looked for. */
+  readonly chosenContext?: ContextSource;
 }
 
 /** One call of one verb. */

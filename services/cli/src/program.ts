@@ -1,7 +1,9 @@
 import { Command } from "commander";
+import { addAccessCommands } from "./commands/access-commands.ts";
 import { addAuditCommands } from "./commands/audit-commands.ts";
 import { addCompletionCommands } from "./commands/completion-commands.ts";
 import { addConfigCommands } from "./commands/config-commands.ts";
+import { addContextCommands } from "./commands/context-commands.ts";
 import { addEventCommands } from "./commands/event-commands.ts";
 import { addNodeCommands } from "./commands/node-commands.ts";
 import { addPolicyCommands } from "./commands/policy-commands.ts";
@@ -12,12 +14,13 @@ import type { Parts } from "./parts.ts";
 import type { Shell } from "./shell.ts";
 
 const HELP = `
-Where the control plane is, the nearest wins: --registry, --health, --admin (services deployed apart); --server;
-ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; what \`rollcall up\` of the same user wrote to run.json
-in its data directory; 127.0.0.1:7700.
+Where the control plane is, the nearest wins: --registry, --health, --admin (services deployed apart); --server; the context that --context
+names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; what
+\`rollcall up\` of the same user wrote to run.json in its data directory; 127.0.0.1:7700.
 
-The access token: --token; --token-file; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; admin-token in the data directory,
-which is sent to this machine and to the server of run.json alone.
+The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; the context of
+ROLLCALL_CONTEXT, else the current one; admin-token in the data directory. A context's token is sent to the addresses of that context alone,
+admin-token to this machine and to the server of run.json alone. \`rollcall login\` makes contexts.
 
 TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, --tls-server-name; the same by
 ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, ROLLCALL_TLS_SERVER_NAME; \`rollcall up\` tells its own user's clients by run.json.
@@ -38,6 +41,7 @@ export function createProgram(shell: Shell, parts: Parts): Command {
     .option("--registry <address>", "the registry, when services are deployed apart")
     .option("--health <address>", "health's readers, when services are deployed apart")
     .option("--admin <address>", "admin, when services are deployed apart")
+    .option("--context <name>", "one of the contexts that `rollcall context list` shows")
     .option("--token <token>", "access token; other users may see it in the list of processes")
     .option("--token-file <file>", "file that holds the access token")
     .option("--ca-file <file>", "authority of the server's TLS certificate, as PEM")
@@ -59,6 +63,8 @@ export function createProgram(shell: Shell, parts: Parts): Command {
   addAuditCommands(program, shell);
   addStatusCommand(program, shell);
   addConfigCommands(program, shell, parts);
+  addAccessCommands(program, shell);
+  addContextCommands(program, shell);
   addVersionCommand(program, shell);
   addCompletionCommands(program, shell);
   return program;

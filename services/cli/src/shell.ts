@@ -30,6 +30,10 @@ export interface Shell {
   readonly err: Sink;
   /** Ask whoever sits at the terminal, and answer the line they typed; null when nobody does. */
   readonly ask: ((question: string) => Promise<string>) | null;
+  /** The same for a secret, which is not shown while it is typed; null or absent when nobody sits there. */
+  readonly askSecret?: ((question: string) => Promise<string>) | null;
+  /** Everything that comes on standard input, when that is no terminal. */
+  readonly readInput?: () => Promise<string>;
   /** Wall time in milliseconds since 1970, to show how long ago something was. */
   wallMs(): number;
   /** Aborts when the user presses Ctrl-C or the process is told to end. */

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
 const PAGE = fileURLToPath(new URL("../../../docs/heartbeat-with-curl.md", import.meta.url));
@@ -49,10 +50,12 @@ describeEquipped("docs/heartbeat-with-curl.md", () => {
       heartbeatInterval: "0.500s",
       unhealthyAfter: "3s",
     });
-    await client.becomes("curl-1", "APPROVED DISCONNECTED UNHEALTHY");
-    expect(await client.healthHistory("curl-1")).toContain("HEALTHY");
+    const history = () => client.healthHistory("curl-1");
+    await until("the silent node to be declared", async () =>
+      (await history()).join().startsWith("HEALTHY,UNHEALTHY"),
+    );
     // The same key is the same node.
     await run("sh", ["-c", script], { env });
-    await client.becomes("curl-1", "APPROVED CONNECTED HEALTHY");
+    await until("the node to be back", async () => (await history()).slice(1).includes("HEALTHY"));
   });
 });

@@ -1,5 +1,6 @@
 import { homedir } from "node:os";
 import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
 import type { Shell, Sink } from "@rollcall/cli";
 
 /** What of Node's process and of the user's signals the command line needs. */
@@ -30,6 +31,8 @@ export function createProcessShell(process: NodeJS.Process): ProcessShell {
     out: createSink(process, process.stdout),
     err: createSink(process, process.stderr),
     ask: createAsk(process, interrupted.signal),
+    askSecret: createAskSecret(process, interrupted.signal),
+    readInput: () => readAll(process.stdin),
     wallMs: () => Date.now(),
     interrupted: interrupted.signal,
   };
@@ -54,6 +57,37 @@ function createAsk(process: NodeJS.Process, interrupted: AbortSignal): Shell["as
       lines.close();
     }
   };
+}
+
+/** As createAsk(), and what is typed is not shown. */
+function createAskSecret(process: NodeJS.Process, interrupted: AbortSignal): Shell["ask"] {
+  const { stdin, stderr } = process;
+  if (!stdin.isTTY || !stderr.isTTY) return null;
+  return async (question) => {
+    const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+    const lines = createInterface({ input: stdin, output: nowhere, terminal: true });
+    // While every key is read one by one, the terminal makes no signal of Ctrl-C.
+    lines.on("SIGINT", () => process.emit("SIGINT"));
+    stderr.write(question);
+    try {
+      return await lines.question("", { signal: interrupted });
+    } finally {
+      lines.close();
+      stderr.write("\n");
+    }
+  };
+}
+
+/** More than any token has: what is longer is none. */
+const MOST_INPUT = 65_536;
+
+async function readAll(input: NodeJS.ReadStream): Promise<string> {
+  let text = "";
+  for await (const chunk of input.setEncoding("utf8")) {
+    text += chunk;
+    if (text.length > MOST_INPUT) break;
+  }
+  return text;
 }
 
 function createSink(process: NodeJS.Process, stream: NodeJS.WriteStream): Sink {

@@ -45,14 +45,13 @@ function askForNode(node: string, metadata = asViewer(), deadlineMs = 60_000) {
   const request = create(GetNodeRequestSchema, { node });
   const seen: { header?: Metadata } = {};
   const answer = new Promise<GetNodeResponse>((resolve, reject) => {
-    const options = { deadline: Date.now() + deadlineMs };
     const call = client.makeUnaryRequest(
       path,
       requestSerialize,
-      responseDeserialize,
+      responseDeserialize as (bytes: Buffer) => GetNodeResponse,
       request,
       metadata,
-      options,
+      { deadline: Date.now() + deadlineMs },
       (error, value) => (value === undefined ? reject(error) : resolve(value)),
     );
     call.once("metadata", (header: Metadata) => {

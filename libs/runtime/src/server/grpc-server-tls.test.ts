@@ -132,7 +132,7 @@ describe("createProbeServer() with TLS", () => {
     const ask = () =>
       new Promise((resolve, reject) => {
         const url = `https://127.0.0.1:${server.port}/livez`;
-        const request = https.get(url, { ...clientTls(), agent: false }, (response) => {
+        const request = https.get(url, { ...fixture.clientTls(), agent: false }, (response) => {
           response.resume();
           resolve(response.statusCode);
         });

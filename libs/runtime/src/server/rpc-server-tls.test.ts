@@ -63,7 +63,9 @@ describe("createRpcServer() with TLS", () => {
     }
     const plain = await new Promise((resolve) => {
       const url = `https://localhost:${server.port}/nothing`;
-      https.get(url, { ...clientTls(), agent: false }, (response) => resolve(response.statusCode));
+      https.get(url, { ...fixture.clientTls(), agent: false }, (response) =>
+        resolve(response.statusCode),
+      );
     });
     expect(plain).toBe(404);
   });
@@ -107,7 +109,7 @@ describe("createRpcServer() with TLS", () => {
     const silent = net.connect(server.port, "127.0.0.1");
     const halting = net.connect(server.port, "127.0.0.1");
     halting.write(Buffer.from([0x16, 3, 1]));
-    const idle = tls.connect({ port: server.port, host: "127.0.0.1", ...clientTls() });
+    const idle = tls.connect({ port: server.port, host: "127.0.0.1", ...fixture.clientTls() });
     await Promise.all(
       [silent, halting, idle].map((socket) => {
         socket.on("error", () => {});
@@ -127,7 +129,10 @@ describe("createRpcServer() with TLS", () => {
     const stranger = new TestAuthority();
     fixture.atEnd(() => rmSync(stranger.dir, { recursive: true, force: true }));
     const { certPem, keyPem } = stranger.issue({ usage: "client" });
-    for (const options of [fixture.clientTls(), { ...clientTls(), cert: certPem, key: keyPem }]) {
+    for (const options of [
+      fixture.clientTls(),
+      { ...fixture.clientTls(), cert: certPem, key: keyPem },
+    ]) {
       for (const transport of Object.values(transportsTo(url, options))) {
         const client = createClient(RegistryService, transport);
         expect(describeError(await failureOf(client.getNode({ node: "n" })))).toMatchObject({
@@ -142,7 +147,7 @@ describe("createRpcServer() with TLS", () => {
     const { server } = await startApi(await fixture.openSource(true));
     const connect = (session?: Buffer) =>
       tls.connect({
-        ...{ port: server.port, host: "127.0.0.1", ...clientTls() },
+        ...{ port: server.port, host: "127.0.0.1", ...fixture.clientTls() },
         ...(session === undefined ? {} : { session }),
       });
     const answerOn = async (socket: tls.TLSSocket) => {

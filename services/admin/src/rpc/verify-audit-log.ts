@@ -8,7 +8,7 @@ import { AUDIT_START, verifyAudit } from "@rollcall/store";
 import { auditHeadToProto, auditProblemToProto, parseAuditHead } from "../audit/convert.ts";
 import type { AdminDeps } from "../deps.ts";
 
-/** Rows of one call; some 20 ms of hashing. */
+/** Rows of one call: far from its deadline on any machine. */
 const DEFAULT_ENTRIES = 5_000;
 
 /** Check a piece of the audit log. */

@@ -3,8 +3,6 @@ import {
   type GoAway,
   GoAwayAction,
   GoAwaySchema,
-  type HeartbeatRequest,
-  HeartbeatRequestSchema,
   type HeartbeatResponse,
   type Settings,
   type Welcome,
@@ -15,10 +13,12 @@ import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { UsageFeed } from "../usage/usage-feed.ts";
+import { digestInTime } from "./digest-in-time.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
 import { type AgentIdentity, makeHello } from "./hello.ts";
 import { InfoReports } from "./info-reports.ts";
 import { type Pace, paceAfter, paceAfterAck, silentAtMs } from "./pace.ts";
+import { type FrameInit, requestFrame } from "./request-frame.ts";
 import { endOfGoAway, endOfStatus, type SessionEnd } from "./session-end.ts";
 import { TimeReport } from "./time-report.ts";
 
@@ -176,7 +176,7 @@ export class HeartbeatSession {
     this.#phase = "greeting";
     this.#patienceAlarm.set(WELCOME_TIMEOUT_MS);
     this.#deps.usage.measure();
-    const digest = await this.#digestInTime();
+    const digest = await digestInTime(this.#deps.info, this.#deps.clock);
     this.#reports.seen(digest);
     this.#send({
       case: "hello",
@@ -185,19 +185,6 @@ export class HeartbeatSession {
         agentTimeMs: this.#time.next(),
       },
     });
-  }
-
-  /** The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it. */
-  async #digestInTime(): Promise<Uint8Array> {
-    const limit = new AbortController();
-    const late = this.#deps.clock.sleep(INFO_LIMIT_MS, limit.signal).then(
-      () => new Uint8Array(),
-      () => new Uint8Array(),
-    );
-    const known = this.#deps.info.current().then(({ digest }) => digest);
-    const digest = await Promise.race([known, late]);
-    limit.abort();
-    return digest;
   }
 
   #onWelcome(welcome: Welcome): void {
@@ -289,8 +276,8 @@ export class HeartbeatSession {
     );
   }
 
-  #send(frame: Exclude<Parameters<typeof frameOf>[0], undefined>): void {
-    if (this.#phase !== "ended") this.#stream.send(frameOf(frame));
+  #send(frame: FrameInit): void {
+    if (this.#phase !== "ended") this.#stream.send(requestFrame(frame));
   }
 
   #stopWork(): void {
@@ -311,12 +298,3 @@ export class HeartbeatSession {
 }
 
 const MEASURE_LEAD_MS = 1_000;
-
-/** A vendor's tool that hangs holds up the report, not the Hello. */
-const INFO_LIMIT_MS = 2_000;
-
-type FrameInit = NonNullable<Parameters<typeof create<typeof HeartbeatRequestSchema>>[1]>["frame"];
-
-function frameOf(frame: FrameInit): HeartbeatRequest {
-  return create(HeartbeatRequestSchema, frame === undefined ? {} : { frame });
-}

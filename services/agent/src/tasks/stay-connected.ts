@@ -5,7 +5,6 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type AgentKeys, fullJitter, type MembershipState } from "@rollcall/domain";
-import { membershipStateFromProto } from "@rollcall/wire";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
 import { decideNextStep, isDecision, type NextStep } from "../next-step.ts";
 import { Enrolment, type EnrolmentDeps } from "../registration/enrolment.ts";
@@ -15,6 +14,7 @@ import { toMs } from "../stream/hello.ts";
 import { DEFAULT_PACE, type Pace, silenceLimitMs } from "../stream/pace.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import { ConnectionLog } from "./connection-log.ts";
+import { endOfMove, isKeyRefused, stateOf } from "./session-outcome.ts";
 
 /** What keeps an agent connected. */
 export interface StayConnectedDeps extends EnrolmentDeps, Omit<SessionDeps, "events"> {
@@ -292,18 +292,4 @@ export class StayConnected {
     await this.#deps.clock.sleep(ms, signal).catch(() => {});
     return undefined;
   }
-}
-
-/** A Hello of this move may have taken the session although its Welcome was lost: then nobody else has the identity. */
-function endOfMove(end: SessionEnd): SessionEnd {
-  const isSuperseded = end.kind === "refused" && end.reason === "SESSION_SUPERSEDED";
-  return isSuperseded ? { kind: "silent" } : end;
-}
-
-function isKeyRefused(end: SessionEnd): boolean {
-  return end.kind === "refused" && end.reason === "PROOF_INVALID";
-}
-
-function stateOf(membership: Membership | undefined): MembershipState | undefined {
-  return membership && membershipStateFromProto(membership.state);
 }

@@ -1,4 +1,6 @@
 import { join, resolve } from "node:path";
+import type { ChosenContext } from "../contexts/context.ts";
+import { type RenewedToken, renewedToken } from "../contexts/context-token.ts";
 import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
@@ -12,24 +14,43 @@ export interface TokenFlags {
 
 /** Finds the access token for an address. */
 export interface TokenSource {
-  /** The token to send there; null when there is none. Throws Failure when a named file cannot be read. */
-  tokenFor(baseUrl: string): string | null;
+  /** The token to send there, or how to get it; null when there is none. Throws Failure when a named file cannot be read. */
+  tokenFor(baseUrl: string): string | RenewedToken | null;
 }
 
+/** The token of a context, for the addresses that the context names alone. */
+export interface ContextToken {
+  readonly chosen: ChosenContext;
+  /** Base URLs. */
+  readonly addresses: readonly string[];
+}
+
+type TokenShell = Pick<Shell, "env" | "cwd" | "wallMs" | "interrupted">;
+
 /**
- * Find the access token. What is nearer wins: --token, --token-file, ROLLCALL_TOKEN, ROLLCALL_TOKEN_FILE, the admin-token file in the
- * data directory. The last is sent only to this machine and to the server that wrote it: nobody else has a use for it but a bad one.
+ * Find the access token. What is nearer wins: --token, --token-file, the context that --context names, ROLLCALL_TOKEN,
+ * ROLLCALL_TOKEN_FILE, the context that counts otherwise, the admin-token file in the data directory. A context's token is sent only to the
+ * addresses that it names, the last only to this machine and to the server that wrote it: nobody else has a use for them but a bad one.
  */
 export function createTokenSource(
   flags: TokenFlags,
-  { env, cwd }: Pick<Shell, "env" | "cwd">,
+  shell: TokenShell,
   dataDirectory: string,
   runFile: RunFile | null,
+  context: ContextToken | null = null,
 ): TokenSource {
-  const named = namedToken(flags, env, cwd);
+  const { env, cwd } = shell;
+  const said = saidToken(flags.token, flags.tokenFile, cwd);
+  const isNamed = context?.chosen.isNamed === true;
   return {
     tokenFor: (baseUrl) => {
-      if (named !== null) return named;
+      if (said !== null) return said;
+      const isContexts = context?.addresses.includes(baseUrl) === true;
+      const inContext = isContexts ? tokenOf(context.chosen, shell) : null;
+      if (isNamed && inContext !== null) return inContext;
+      const inEnvironment = saidToken(env.ROLLCALL_TOKEN, env.ROLLCALL_TOKEN_FILE, cwd);
+      if (inEnvironment !== null) return inEnvironment;
+      if (inContext !== null) return inContext;
       const scheme = runFile?.tls === undefined ? "http" : "https";
       const isOwn = isLoopback(baseUrl) || baseUrl === `${scheme}://${runFile?.server}`;
       return isOwn ? readToken(join(dataDirectory, ADMIN_TOKEN_FILE), false) : null;
@@ -37,13 +58,15 @@ export function createTokenSource(
   };
 }
 
-function namedToken(flags: TokenFlags, env: Shell["env"], cwd: string): string | null {
-  const file = (path: string) => readToken(resolve(cwd, path), true);
-  if (flags.token) return flags.token.trim();
-  if (flags.tokenFile) return file(flags.tokenFile);
-  if (env.ROLLCALL_TOKEN) return env.ROLLCALL_TOKEN.trim();
-  if (env.ROLLCALL_TOKEN_FILE) return file(env.ROLLCALL_TOKEN_FILE);
-  return null;
+function saidToken(token: string | undefined, file: string | undefined, cwd: string) {
+  if (token) return token.trim();
+  return file ? readToken(resolve(cwd, file), true) : null;
+}
+
+function tokenOf(chosen: ChosenContext, shell: TokenShell): string | RenewedToken | null {
+  const { token, tokenFile, oidc } = chosen.context;
+  if (oidc !== null) return renewedToken(chosen, { token, login: oidc }, shell);
+  return tokenFile === null ? token : readToken(tokenFile, true);
 }
 
 function readToken(path: string, required: boolean): string | null {

@@ -1,3 +1,4 @@
+import type { ChosenContext } from "../contexts/context.ts";
 import { UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
@@ -20,8 +21,8 @@ export interface AddressFlags {
 const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
- * Find where each service is. What is nearer wins: the service's own flag, --server, ROLLCALL_<SERVICE>, ROLLCALL_SERVER, what the
- * running `up` of this user wrote, 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError
+ * Find where each service is. What is nearer wins: the service's own flag, --server, the context that --context names,
+ * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context that counts otherwise, what the running `up` of this user wrote, 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError
  * for what is no address.
  */
 export function findAddresses(
@@ -29,14 +30,19 @@ export function findAddresses(
   env: Shell["env"],
   runFile: RunFile | null,
   isTls: (hostAndPort: string) => boolean = () => false,
+  chosen: ChosenContext | null = null,
 ): Addresses {
+  const ofContext = `context ${chosen?.context.name}`;
   const find = (service: ServiceName): string => {
     const variable = `ROLLCALL_${service.toUpperCase()}`;
+    const inContext = chosen?.context[service] || chosen?.context.server || undefined;
     const candidates = [
       [flags[service], `--${service}`],
       [flags.server, "--server"],
+      [chosen?.isNamed ? inContext : undefined, ofContext],
       [env[variable], variable],
       [env.ROLLCALL_SERVER, "ROLLCALL_SERVER"],
+      [inContext, ofContext],
       [runFile?.server, "the run file"],
     ] as const;
     const [value, source] = candidates.find(([text]) => text !== undefined && text !== "") ?? [
@@ -46,6 +52,15 @@ export function findAddresses(
     return toBaseUrl(value ?? DEFAULT_SERVER, source, isTls);
   };
   return { registry: find("registry"), health: find("health"), admin: find("admin") };
+}
+
+/** The addresses that a context names, as base URLs. */
+export function addressesOf(
+  { server, registry, health, admin }: ChosenContext["context"],
+  isTls: (hostAndPort: string) => boolean,
+): readonly string[] {
+  const named = [server, registry, health, admin].filter((it) => it !== null);
+  return named.map((it) => toBaseUrl(it, "the context", isTls));
 }
 
 /** Whether the address never leaves this machine. */

@@ -1,11 +1,19 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import type { ChosenContext } from "../contexts/context.ts";
+import type { RenewedToken } from "../contexts/context-token.ts";
 import { Failure, parseDurationMs } from "../failure.ts";
 import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
-import { type Addresses, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
+import {
+  type Addresses,
+  addressesOf,
+  findAddresses,
+  isLoopback,
+  type ServiceName,
+} from "./addresses.ts";
 import { createClientTls } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
 
@@ -28,9 +36,12 @@ const DEFAULT_TIMEOUT_MS = 10_000;
 export function reachControlPlane(shell: Shell, options: GlobalOptions): ControlPlane {
   const dataDirectory = findDataDirectory(shell);
   const runFile = readRunFile(dataDirectory);
-  const tls = createClientTls(options, shell, runFile);
-  const addresses = findAddresses(options, shell.env, runFile, tls.isMeant);
-  const tokens = createTokenSource(options, shell, dataDirectory, runFile);
+  const chosen = options.chosenContext?.() ?? null;
+  const tls = createClientTls(withContextCa(options, shell, chosen), shell, runFile);
+  const addresses = findAddresses(options, shell.env, runFile, tls.isMeant, chosen);
+  const context =
+    chosen === null ? null : { chosen, addresses: addressesOf(chosen.context, tls.isMeant) };
+  const tokens = createTokenSource(options, shell, dataDirectory, runFile, context);
   const timeoutMs =
     options.timeout === undefined
       ? DEFAULT_TIMEOUT_MS
@@ -68,11 +79,27 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
   };
 }
 
-function withToken(token: string | null): Interceptor {
-  return (next) => (request) => {
-    if (token !== null) request.header.set("authorization", `Bearer ${token}`);
-    return next(request);
+function withToken(token: string | RenewedToken | null): Interceptor {
+  return (next) => async (request) => {
+    const text = typeof token === "function" ? await token() : token;
+    if (text !== null) request.header.set("authorization", `Bearer ${text}`);
+    return await next(request);
   };
+}
+
+/** A context's authority is for its own addresses: it does not count where others are named. */
+function withContextCa(
+  options: GlobalOptions,
+  { env }: Pick<Shell, "env">,
+  chosen: ChosenContext | null,
+): GlobalOptions {
+  const caFile = chosen?.context.caFile ?? null;
+  const services = ["server", "registry", "health", "admin"] as const;
+  const isElsewhere = services.some(
+    (it) => options[it] || (!chosen?.isNamed && env[`ROLLCALL_${it.toUpperCase()}`]),
+  );
+  const isSaid = Boolean(options.caFile || env.ROLLCALL_CA_FILE);
+  return caFile === null || isElsewhere || isSaid ? options : { ...options, caFile };
 }
 
 function until(interrupted: AbortSignal): Interceptor {

@@ -105,6 +105,6 @@ function retryHint(failure: ConnectError): string[] {
 function tokenHint(failure: ConnectError, reason: string | undefined): string[] {
   if (failure.code !== Code.Unauthenticated && reason !== "ROLE_TOO_LOW") return [];
   return [
-    "hint: name an access token with --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
+    "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
   ];
 }

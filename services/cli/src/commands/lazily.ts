@@ -1,4 +1,5 @@
 import { Command } from "commander";
+import { chooseContext } from "../contexts/choose-context.ts";
 import type { GlobalOptions, Verb } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 
@@ -16,6 +17,7 @@ export function lazily<Options>(
     if (!(command instanceof Command)) throw new TypeError("an action is called with its command");
     const verb = await load();
     const options = command.optsWithGlobals<GlobalOptions & Options>();
-    await verb({ shell, args: command.args, options });
+    const chosenContext = await chooseContext(shell, options);
+    await verb({ shell, args: command.args, options: { ...options, chosenContext } });
   };
 }

@@ -1,5 +1,7 @@
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
+import { chooseContext } from "../contexts/choose-context.ts";
+import { readContexts } from "../contexts/context-file.ts";
 import type { Parts } from "../parts.ts";
 import { createProgram } from "../program.ts";
 import type { Shell } from "../shell.ts";
@@ -19,13 +21,18 @@ export async function answerCompletion(
     program: createProgram(shell, parts),
     parts,
     nodeIds: () => readNodeIds(shell),
+    contextNames: async () => {
+      const contexts = await readContexts(shell).catch(() => null);
+      return (contexts?.contexts ?? []).map(({ name }) => name);
+    },
   });
   for (const { word, description } of candidates) shell.out.write(`${word}\t${description}\n`);
 }
 
 async function readNodeIds(shell: Shell): Promise<readonly string[]> {
   try {
-    const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false });
+    const chosenContext = await chooseContext(shell, {});
+    const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
     const { nodes } = await control
       .client("registry", RegistryService)
       .listNodes({ pageSize: MOST_NODES });

@@ -4,6 +4,7 @@ import {
   COLUMN_GROUPS,
   ORDER_WORDS,
   OUTPUT_WORDS,
+  ROLE_WORDS,
   SCHEDULING_WORDS,
   SHELL_WORDS,
   STATUS_WORDS,
@@ -23,6 +24,8 @@ export interface CompletionSources {
   readonly parts: Parts;
   /** The ids of nodes, as many as are there at once; none when nobody answers soon. */
   nodeIds(): Promise<readonly string[]>;
+  /** The names of this user's contexts. */
+  contextNames(): Promise<readonly string[]>;
 }
 
 /** The words that options take. */
@@ -33,6 +36,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--filter-type": TYPE_WORDS,
   "--filter-scheduling": SCHEDULING_WORDS,
   "--order-by": ORDER_WORDS,
+  "--role": ROLE_WORDS,
   "--show": COLUMN_GROUPS,
 };
 
@@ -53,6 +57,12 @@ export async function complete(
     );
   }
   if (pending?.long === "--node") return nodesOf(await sources.nodeIds(), typed);
+  const contexts = async () =>
+    startingWith(
+      typed,
+      (await sources.contextNames()).map((word) => ({ word, description: "context" })),
+    );
+  if (pending?.long === "--context") return contexts();
   if (pending !== null) return valuesOf(pending, typed);
   if (typed.startsWith("-")) return startingWith(typed, optionsOf(command));
   if (command.commands.length > 0) return startingWith(typed, subcommandsOf(command));
@@ -64,6 +74,7 @@ export async function complete(
       SHELL_WORDS.map((word) => ({ word, description: "" })),
     );
   }
+  if (argument?.name() === "context") return contexts();
   if (argument?.name() !== "node") return [];
   const ids = await sources.nodeIds();
   return startingWith(

@@ -1,16 +1,8 @@
 import { createServer } from "node:http";
-import { clone, create, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError, type ConnectRouter, type HandlerContext } from "@connectrpc/connect";
 import { connectNodeAdapter } from "@connectrpc/connect-node";
-import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
-import {
-  AdminService,
-  type BanSchema,
-  type NodeOutcome,
-  NodeOutcomeSchema,
-  type NodeSelector,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   GetClusterHealthResponseSchema,
   HealthQueryService,
@@ -18,35 +10,23 @@ import {
   NodeHealthSchema,
   WatchNodeHealthResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import {
-  MembershipState,
-  type Node,
-  NodeSchema,
-  SchedulingState,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   type DeletedNodeSchema,
   GetControlPlaneStatusResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { FakeAccess } from "./fake-access.ts";
+import { FakeAdmin } from "./fake-admin.ts";
 import { FakeAudit } from "./fake-audit.ts";
 import { FakeEvents } from "./fake-events.ts";
 import { FakeJoinTokens } from "./fake-join-tokens.ts";
 import { FakePolicies } from "./fake-policies.ts";
+import { refusal, unauthenticated } from "./fake-refusals.ts";
 import { NOW_MS } from "./sample-nodes.ts";
 
 /** The token that the fake takes. */
 export const TOKEN = "test-token";
-
-/** What the requests of all verbs have. */
-interface FakeRequest {
-  readonly node: string;
-  readonly selector?: NodeSelector | undefined;
-  readonly reason: string;
-  readonly requestId: string;
-  readonly validateOnly: boolean;
-}
 
 /**
  * A control plane in memory that keeps the promises of the real one as far as a client sees them: tokens, prefixes, pages, refusals.
@@ -55,20 +35,22 @@ interface FakeRequest {
 export class FakeControlPlane {
   readonly nodes = new Map<string, Node>();
   readonly health = new Map<string, NodeHealth>();
+  readonly admin = new FakeAdmin();
   readonly audit = new FakeAudit();
   readonly events = new FakeEvents();
   readonly joinTokens = new FakeJoinTokens();
   readonly policies = new FakePolicies();
   /** What ListDeletedNodes answers. */
   deleted: readonly MessageInitShape<typeof DeletedNodeSchema>[] = [];
-  /** What ListBans answers. */
-  bans: readonly MessageInitShape<typeof BanSchema>[] = [];
   /** What GetControlPlaneStatus answers. */
   status = create(GetControlPlaneStatusResponseSchema);
   /** What GetClusterHealth answers. */
   clusterHealth = create(GetClusterHealthResponseSchema);
   /** What WatchNodeHealth sends, one after the other, before it breaks off. */
   watchAnswers: readonly MessageInitShape<typeof WatchNodeHealthResponseSchema>[] = [];
+  /** The tokens that it takes. */
+  readonly tokens = new Set([TOKEN]);
+  readonly access = new FakeAccess();
   /** Every call, as "ListNodes {...}", in order. */
   readonly calls: string[] = [];
   /** Set to make the readers of health fail. */
@@ -97,11 +79,14 @@ export class FakeControlPlane {
     this.nodes.clear();
     this.health.clear();
     this.audit.clear();
+    this.access.clear();
+    this.tokens.clear();
+    this.tokens.add(TOKEN);
     this.events.clear();
     this.joinTokens.clear();
     this.policies.clear();
     this.status = create(GetControlPlaneStatusResponseSchema);
-    this.bans = [];
+    this.admin.bans = [];
     this.deleted = [];
     this.clusterHealth = create(GetClusterHealthResponseSchema);
     this.watchAnswers = [];
@@ -134,9 +119,14 @@ export class FakeControlPlane {
   #routes(router: ConnectRouter): void {
     this.#registry(router);
     this.#healthQuery(router);
-    this.#admin(router);
+    this.admin.route(router, {
+      nodes: this.nodes,
+      enter: (...call) => this.#enter(...call),
+      find: (reference) => this.#find(reference),
+    });
     this.joinTokens.route(router, (...call) => this.#enter(...call));
     this.policies.route(router, (...call) => this.#enter(...call));
+    this.access.route(router, (...call) => this.#enter(...call));
     this.audit.route(router, (...call) => this.#enter(...call));
     this.events.route(router, (...call) => this.#enter(...call));
   }
@@ -219,89 +209,11 @@ export class FakeControlPlane {
     });
   }
 
-  #admin(router: ConnectRouter): void {
-    const change =
-      (name: string, apply: (node: Node) => void) =>
-      (request: FakeRequest, context: HandlerContext) => {
-        const { selector, reason, requestId, validateOnly } = request;
-        const target = selector === undefined ? request.node : `[${selector.nodes}]`;
-        const dry = validateOnly ? " dry" : "";
-        this.#enter(name, `${target} ${reason} ${requestId}`.trimEnd() + dry, context);
-        if (selector !== undefined) return { outcomes: this.#outcomes(request, selector, apply) };
-        const node = this.#find(request.node);
-        apply(node);
-        return { node };
-      };
-    router.service(AdminService, {
-      approveNode: change("ApproveNode", (node) => {
-        if (node.membership?.state === MembershipState.APPROVED) {
-          throw refusal(`node ${node.id} already approved`, "NODE_ALREADY_APPROVED");
-        }
-        if (node.membership) node.membership.state = MembershipState.APPROVED;
-      }),
-      rejectNode: change("RejectNode", (node) => {
-        if (node.membership) node.membership.state = MembershipState.REJECTED;
-      }),
-      deleteNode: change("DeleteNode", (node) => this.nodes.delete(node.id)),
-      cordonNode: change("CordonNode", (node) => {
-        if (node.scheduling) node.scheduling.state = SchedulingState.INELIGIBLE;
-      }),
-      uncordonNode: change("UncordonNode", (node) => {
-        if (node.scheduling) node.scheduling.state = SchedulingState.ELIGIBLE;
-      }),
-      markNodeUnhealthy: change("MarkNodeUnhealthy", () => {}),
-      clearNodeMark: change("ClearNodeMark", () => {}),
-      requireKeyRotation: change("RequireKeyRotation", () => {}),
-      banNode: (request, context) => {
-        const isKnown = request.selector !== undefined || this.nodes.has(request.node);
-        const ban = change("BanNode", (node) => {
-          if (node.membership) node.membership.state = MembershipState.REJECTED;
-        });
-        return isKnown ? ban(request, context) : {};
-      },
-      unbanNode: change("UnbanNode", () => {}),
-      listBans: (_request, context) => {
-        this.#enter("ListBans", "", context);
-        return { bans: [...this.bans] };
-      },
-      setNodeLabels: (request, context) => {
-        const labels = JSON.stringify([request.set, request.remove]);
-        return change(`SetNodeLabels ${labels}`, () => {})(request, context);
-      },
-    });
-  }
-
-  /** Names, memberships and "all" are understood; a page is whole. */
-  #outcomes(
-    { validateOnly }: FakeRequest,
-    { nodes, memberships }: NodeSelector,
-    apply: (node: Node) => void,
-  ): NodeOutcome[] {
-    const chosen = nodes.length === 0 ? [...this.nodes.keys()].sort() : nodes;
-    return chosen.flatMap((name) => {
-      try {
-        const node = this.#find(name);
-        if (!matches(memberships, node.membership?.state)) return [];
-        const before = clone(NodeSchema, node);
-        apply(node);
-        if (validateOnly) this.nodes.set(node.id, before);
-        const value = validateOnly ? before : node;
-        return [create(NodeOutcomeSchema, { nodeId: node.id, result: { case: "node", value } })];
-      } catch (error) {
-        const { rawMessage: message } = ConnectError.from(error);
-        const isUnknown = message.endsWith("not found");
-        const reason = isUnknown ? ErrorReason.NODE_NOT_FOUND : ErrorReason.NODE_ALREADY_APPROVED;
-        const result = { case: "refusal", value: { reason, message } } as const;
-        return [create(NodeOutcomeSchema, { nodeId: name, result })];
-      }
-    });
-  }
-
   #enter(method: string, detail: string, context: HandlerContext): void {
     this.calls.push(`${method} ${detail}`.trimEnd());
     const given = context.requestHeader.get("authorization");
     if (given === null) throw unauthenticated("the call carries no access token", "TOKEN_MISSING");
-    if (given !== `Bearer ${TOKEN}`) {
+    if (!this.tokens.has(given.replace(/^Bearer /, ""))) {
       throw unauthenticated("the access token is unknown", "TOKEN_INVALID");
     }
   }
@@ -327,13 +239,4 @@ export class FakeControlPlane {
 
 function matches<T>(wanted: readonly T[], value: T | undefined): boolean {
   return wanted.length === 0 || (value !== undefined && wanted.includes(value));
-}
-
-function refusal(message: string, reason: string, code = Code.FailedPrecondition): ConnectError {
-  const info = { desc: ErrorInfoSchema, value: { reason, domain: "rollcall.io" } };
-  return new ConnectError(message, code, undefined, [info]);
-}
-
-function unauthenticated(message: string, reason: string): ConnectError {
-  return refusal(message, reason, Code.Unauthenticated);
 }

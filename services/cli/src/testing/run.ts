@@ -23,6 +23,8 @@ export interface Surroundings {
   readonly interrupted?: AbortSignal;
   /** Answers questions; without it there is nobody at a terminal. */
   readonly ask?: Shell["ask"];
+  /** What comes on standard input. */
+  readonly input?: string;
   readonly parts?: Partial<Parts>;
   /** Called after each write to standard output, with all that was written so far. */
   readonly onOutput?: (all: string) => void;
@@ -48,6 +50,7 @@ export async function run(
     out: out.sink,
     err: err.sink,
     ask: surroundings.ask ?? null,
+    readInput: async () => surroundings.input ?? "",
     wallMs: () => NOW_MS,
     interrupted: surroundings.interrupted ?? new AbortController().signal,
   };

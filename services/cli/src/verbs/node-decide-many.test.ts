@@ -141,7 +141,7 @@ describe("node ban, unban and bans", () => {
   });
 
   it("should list the bans", async () => {
-    server.bans = [
+    server.admin.bans = [
       { nodeId: "n1", fingerprint: "SHA256:abc", reason: "stolen", actor: "token:t1" },
       { nodeId: "ghost", actor: "token:t1", createTime: { seconds: 0n } },
     ];

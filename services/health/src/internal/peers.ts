@@ -33,7 +33,7 @@ interface Known {
 }
 
 /** The longest a unary call to a peer may take. */
-export const PEER_TIMEOUT_MS = 1_500;
+const PEER_TIMEOUT_MS = 1_500;
 /** How old the list of replicas may be. */
 const LIST_AGE_MS = 2_000;
 /** A replica whose lease has run out may still live, and is asked before its nodes are judged. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { connectPeer, reasonOf, type sendBearer, signReplicaCall } from "@rollcall/runtime";
-import { createTestDatabase, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, FakeAgents, ManualClock, type TestDatabase } from "@rollcall/testkit";
 import { type QueryClient, serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
@@ -96,6 +96,29 @@ describe("HealthQueryService of one of two replicas", () => {
     });
     expect(health.hottestAverage).toMatchObject({ nodeId: "b-right", celsius: 61.5 });
     expect(health.hottestSensor).toMatchObject({ nodeId: "c-left", celsius: 80 });
+  });
+});
+
+describe("a replica whose wall clock differs", () => {
+  it("should be believed, and believe, all the same", async () => {
+    const { clock } = right;
+    if (!(clock instanceof ManualClock)) throw new Error("the test's clock is a manual one");
+    clock.jumpWall(86_400_000);
+    const far = await serveQueries(right);
+    try {
+      for (const [asked, node] of [
+        [reader, "b-right"],
+        [far, "a-left"],
+      ] as const) {
+        const { nodeHealth } = await asked.client.getNodeHealth({ node });
+        expect(nodeHealth).toMatchObject({ nodeId: node, telemetryUnavailable: "" });
+      }
+    } finally {
+      clock.jumpWall(-86_400_000);
+      await far.close();
+    }
+    const { nodeHealth } = await reader.client.getNodeHealth({ node: "b-right" });
+    expect(nodeHealth?.telemetryUnavailable).toBe("");
   });
 });
 

@@ -1,13 +1,5 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import {
-  type Connection,
-  connectionAfter,
-  type Due,
-  healthAfter,
-  isBanned,
-  type Membership,
-} from "@rollcall/domain";
-import { keyFingerprint } from "@rollcall/runtime";
+import { type Connection, connectionAfter, type Due, healthAfter } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, SessionOpening, StoredEvent } from "@rollcall/store";
 import {
   NodePolicies,
@@ -15,14 +7,12 @@ import {
   type TrustedLabels,
 } from "../policy/node-policies.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
+import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { effectOf } from "./event-effect.ts";
 import {
-  deleted,
   type Farewell,
-  keyRetired,
   movedOn,
   type Random,
-  rejected,
   shuttingDown,
   stale,
   superseded,
@@ -47,8 +37,6 @@ export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions
 }
 
 const NO_LABELS: TrustedLabels = new Map();
-/** Nothing is a proof by it. */
-const NO_KEY = new Uint8Array();
 
 /**
  * The nodes that this process answers for: their sessions, when each was last heard, and what follows from silence.
@@ -63,6 +51,7 @@ export class Replica {
   /** How it signs what it observes: "replica:<instance>". */
   readonly #actor: string;
   readonly #options: ReplicaOptions;
+  readonly #hooks: EffectHooks;
   readonly #pages = new SamplePages();
   #isLeaseHeld = false;
   #isClosing = false;
@@ -74,6 +63,12 @@ export class Replica {
     this.#actor = `replica:${options.instance}`;
     this.silence = new Silence(options);
     this.policies = new NodePolicies({ ...options, silence: this.silence });
+    this.#hooks = {
+      random: options.random,
+      lose: (node, farewell) => this.#lose(node, farewell),
+      cut: (node, why, farewell) => this.#cut(node, why, farewell),
+      onLabelsChanged: options.onLabelsChanged,
+    };
   }
 
   /** Heartbeats that took effect so far. */
@@ -115,7 +110,7 @@ export class Replica {
     hello: {
       readonly wishedHeartbeatMs: number | null;
       readonly publicKey: Uint8Array;
-      readonly clockSkewMs: number | null;
+      readonly clockSkewMs?: number | null;
       readonly labels?: TrustedLabels;
     },
   ): HeldNode {
@@ -128,7 +123,7 @@ export class Replica {
     node.membership = opening.membership;
     node.infoDigest = opening.infoDigest;
     node.publicKey = hello.publicKey;
-    node.clockSkewMs = hello.clockSkewMs;
+    node.clockSkewMs = hello.clockSkewMs ?? null;
     node.connection = connection;
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
@@ -213,7 +208,8 @@ export class Replica {
   apply(events: readonly StoredEvent[]): void {
     for (const event of events) {
       const node = this.nodes.find(event.subject);
-      if (node !== undefined && event.revision > node.asOfRevision) this.#applyTo(node, event);
+      if (node === undefined || event.revision <= node.asOfRevision) continue;
+      applyEffect(node, effectOf(event, this.#actor), this.#hooks);
     }
   }
 
@@ -259,70 +255,19 @@ export class Replica {
     const node = watch.subject;
     node.health = healthAfter({ kind: "silence", to, silentMs }, this.#now());
     this.#options.onChanged(node);
-    const stream = this.nodes.takeStream(node);
-    if (stream === null) return;
-    this.#disconnect(node, { reason: "STREAM_STALE", message: "its stream fell silent" });
-    stream.leave(stale(node.id, silentMs));
+    const why = { reason: "STREAM_STALE", message: "its stream fell silent" };
+    this.#cut(node, why, stale(node.id, silentMs));
   }
 
-  #applyTo(node: HeldNode, event: StoredEvent): void {
-    const effect = effectOf(event, this.#actor);
-    switch (effect.kind) {
-      case "membership":
-        node.membership = effect.membership;
-        this.#tellMembership(node, effect.membership);
-        break;
-      case "removed":
-        this.#lose(node, deleted(node.id, effect.by));
-        break;
-      case "moved":
-        this.notOurs(node);
-        break;
-      case "info":
-        node.infoDigest = effect.digest;
-        break;
-      case "key":
-        this.#dropRetiredKey(node, effect.fingerprint);
-        break;
-      case "labels":
-        this.#options.onLabelsChanged(node);
-        break;
-      case "none":
-        break;
-    }
-  }
-
-  /** A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts. */
-  #dropRetiredKey(node: HeldNode, fingerprint: string | null): void {
-    if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
-    node.publicKey = NO_KEY;
+  #cut(node: HeldNode, why: CutReason, farewell: Farewell): void {
     const stream = this.nodes.takeStream(node);
     if (stream === null) return;
-    this.#disconnect(node, {
-      reason: "KEY_RETIRED",
-      message: "the key of its stream was replaced",
-    });
-    stream.leave(keyRetired(node.id));
-  }
-
-  #tellMembership(node: HeldNode, membership: Membership): void {
-    if (membership.state !== "REJECTED") {
-      node.stream?.sendMembership(membership);
-      return;
-    }
-    const stream = this.nodes.takeStream(node);
-    if (stream === null) return;
-    this.#disconnect(
-      node,
-      isBanned(membership)
-        ? { reason: "NODE_BANNED", message: "the node was banned" }
-        : { reason: "NODE_REJECTED", message: "the node was rejected" },
-    );
-    stream.leave(rejected(node.id, membership, this.#options.random));
+    this.#disconnect(node, why);
+    stream.leave(farewell);
   }
 
   /** @param why absent for a stream whose end nobody explained. */
-  #disconnect(node: HeldNode, why?: { readonly reason: string; readonly message: string }): void {
+  #disconnect(node: HeldNode, why?: CutReason): void {
     node.connection = { ...connectionAfter("broken", this.#now()), ...why };
     this.#options.onChanged(node);
   }

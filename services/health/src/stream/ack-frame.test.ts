@@ -4,11 +4,13 @@ import { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health
 import fc from "fast-check";
 import { encodeAck } from "./ack-frame.ts";
 
-const generated = (sequence: number) =>
+const generated = (sequence: number, nextIntervalMs = 0) =>
   Buffer.from(
     toBinary(
       HeartbeatResponseSchema,
-      create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence } } }),
+      create(HeartbeatResponseSchema, {
+        frame: { case: "ack", value: { sequence, nextIntervalMs } },
+      }),
     ),
   );
 
@@ -26,6 +28,15 @@ describe("encodeAck()", () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 32 - 1 }), (sequence) =>
         encodeAck(sequence).equals(generated(sequence)),
+      ),
+    );
+  });
+
+  it("should encode any sequence with any interval as the generated code does", () => {
+    const uint32 = fc.integer({ min: 0, max: 2 ** 32 - 1 });
+    fc.assert(
+      fc.property(uint32, uint32, (sequence, nextIntervalMs) =>
+        encodeAck(sequence, nextIntervalMs).equals(generated(sequence, nextIntervalMs)),
       ),
     );
   });

@@ -10,7 +10,6 @@ import {
   AWAITING_HELLO,
   closeSession,
   decideFrame,
-  type FrameKind,
   type Membership,
   NO_SEQUENCE,
   onBeat,
@@ -23,6 +22,7 @@ import { type Farewell, reconnect, stale, tooSlow } from "../replica/farewell.ts
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { encodeAck } from "./ack-frame.ts";
+import { kindOf } from "./frame-kind.ts";
 import {
   challengeFrame,
   goAwayFrame,
@@ -33,14 +33,12 @@ import {
 } from "./frames.ts";
 import { clockSkewMs, toText } from "./hello-fields.ts";
 import { Outgoing } from "./outgoing.ts";
-import { OVERSIZED } from "./oversized.ts";
+import { MOST_GPUS, OVERSIZED, tooLarge, tooManyGpus } from "./oversized.ts";
 import type { GreetedStream, HeartbeatCall, StreamHost } from "./stream-host.ts";
 
 /** The method that a Hello's proof names. */
 const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
 const NONCE_BYTES = 32;
-/** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
-const MOST_GPUS = 256;
 
 /** One heartbeat stream of an agent: from its Challenge to its end. */
 export class AgentStream implements GreetedStream, QuietStream {
@@ -278,29 +276,4 @@ export class AgentStream implements GreetedStream, QuietStream {
     this.#outgoing.send(frame);
     if (this.#outgoing.isTooSlow) this.#end(tooSlow(this.#node?.id ?? this.peer));
   }
-}
-
-function kindOf(frame: HeartbeatRequest["frame"]): FrameKind | null {
-  switch (frame.case) {
-    case "hello":
-    case "beat":
-    case "goodbye":
-      return frame.case;
-    case "nodeInfo":
-      return "node-info";
-    case undefined:
-      return null;
-  }
-}
-
-function tooLarge() {
-  const message = "a frame may have 64 KiB, and what a node says about its machine 1 MiB";
-  return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: "65536" } });
-}
-
-function tooManyGpus() {
-  const description = `at most ${MOST_GPUS} GPUs fit one sample`;
-  return refuse("INVALID_REQUEST", `invalid request: usage.gpus: ${description}`, {
-    violations: [{ field: "beat.usage.gpus", description }],
-  });
 }

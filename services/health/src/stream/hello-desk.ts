@@ -1,97 +1,52 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { isNodeId, proofText } from "@rollcall/domain";
-import {
-  Batcher,
-  type Clock,
-  describeError,
-  type FailedAttempts,
-  isStoreUnavailable,
-  type Logger,
-  mapError,
-  type RequestValidator,
-  refuse,
-  verifyProof,
-} from "@rollcall/runtime";
+import { isNodeId } from "@rollcall/domain";
+import { Batcher, describeError, isStoreUnavailable, mapError } from "@rollcall/runtime";
 import {
   collectedAmong,
   keyOf,
-  keysInForce,
-  type LabelsOfNode,
   labelSetsOf,
   NO_LABELS,
   type NodeKeys,
-  type PublicKey,
   type SessionOpening,
-  type Store,
   type StoredEvent,
 } from "@rollcall/store";
-import type { HealthMetrics } from "../metrics.ts";
-import { openBatch, type VerifiedHello } from "../record/open-batch.ts";
+import { openBatch } from "../record/open-batch.ts";
 import {
   deleted,
   type Farewell,
   notRegistered,
   overloaded,
   proofInvalid,
-  type Random,
   reconnect,
   rejected,
   shuttingDown,
   storeAway,
   superseded,
 } from "../replica/farewell.ts";
-import type { OpenedSession, Replica } from "../replica/replica.ts";
+import type { OpenedSession } from "../replica/replica.ts";
 import { rotationSpreadMs, withRotation } from "./frames.ts";
+import {
+  type Arrival,
+  type Candidate,
+  idsOf,
+  invalidNodeId,
+  isInForce,
+  isSignedBy,
+  type Known,
+  signerOf,
+  toVerifiedHello,
+  unknownIn,
+} from "./hello-arrival.ts";
+import type { HelloDeskOptions } from "./hello-desk-options.ts";
 import { type Greeting, HelloDoor } from "./hello-door.ts";
 import { clockSkewMs, wishedHeartbeatMs } from "./hello-fields.ts";
 import type { GreetedStream } from "./stream-host.ts";
-
-export interface HelloDeskOptions {
-  readonly store: Store;
-  readonly replica: Replica;
-  readonly validator: RequestValidator;
-  readonly metrics: HealthMetrics;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** Most hellos that wait; more are told to come back. Default 2,000. */
-  readonly maxQueued?: number;
-  /** Who fails too often to prove who they are; not limited when absent. */
-  readonly failures?: FailedAttempts | undefined;
-  /** Called when sessions may have been opened in the record of which this process knows nothing. */
-  readonly onUncertain: () => void;
-  /** Resolves once it is known which policy each node has. */
-  readonly policiesKnown: () => Promise<void>;
-}
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
 /** A signature takes a tenth of a millisecond, and heartbeats must not wait for two hundred of them. */
 const PROOFS_A_TURN = 32;
-
-/** A Hello on its way to the record. */
-interface Arrival {
-  readonly stream: GreetedStream;
-  readonly hello: Hello;
-  readonly nonce: Uint8Array;
-  /** See HeldNode. */
-  readonly clockSkewMs: number | null;
-}
-
-/** One whose proof holds. While the record is asked, what happens to its node meanwhile is kept. */
-interface Candidate extends Arrival {
-  /** The one that signed the Hello. */
-  readonly key: PublicKey;
-  readonly events: StoredEvent[];
-}
-
-/** What the record says of a node once its session is open. */
-interface Known {
-  readonly labels: LabelsOfNode;
-  /** Within which time its key is to be rotated, if it is. */
-  readonly rotateWithinMs: number;
-}
 
 /** Takes agents in: many hellos at a time, so that a storm costs few round trips. */
 export class HelloDesk {
@@ -187,7 +142,7 @@ export class HelloDesk {
       if (index % PROOFS_A_TURN === PROOFS_A_TURN - 1) await nextTurn();
       const { nodeId } = arrival.hello;
       const known = keys.get(nodeId);
-      const key = known && this.#keyOf(arrival, known);
+      const key = known && signerOf(arrival, known, store.clusterId());
       if (known === undefined) {
         this.#refuse(arrival, notRegistered(nodeId, random));
       } else if (key === undefined) {
@@ -200,18 +155,6 @@ export class HelloDesk {
       }
     }
     return [...candidates.values()];
-  }
-
-  /** Which of the keys that count signed a Hello. */
-  #keyOf(arrival: Arrival, keys: NodeKeys): PublicKey | undefined {
-    return keysInForce(keys).find(({ publicKey }) => this.#isProven(arrival, publicKey));
-  }
-
-  #isProven({ stream, hello, nonce }: Arrival, publicKey: Uint8Array): boolean {
-    const clusterId = this.#options.store.clusterId();
-    const { nodeId, signature } = hello;
-    const text = proofText({ method: stream.proofMethod, clusterId, nodeId, nonce });
-    return verifyProof(publicKey, text, signature);
   }
 
   async #open(candidates: readonly Candidate[]): Promise<void> {
@@ -323,11 +266,12 @@ export class HelloDesk {
     because: Farewell,
     outcome: "overloaded" | "store_unavailable",
   ): void {
-    const { replica, metrics, random } = this.#options;
+    const { replica, metrics, random, store } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(this.queued, random) : because;
     metrics.hello(outcome);
     const node = replica.nodes.find(arrival.hello.nodeId);
-    const isItself = node?.publicKey != null && this.#isProven(arrival, node.publicKey);
+    const isItself =
+      node?.publicKey != null && isSignedBy(arrival, node.publicKey, store.clusterId());
     const { retryAfterMs = 0 } = describeError(farewell.error);
     replica.silence.turnedAway(isItself ? node : undefined, retryAfterMs);
     arrival.stream.leave(farewell);
@@ -336,29 +280,4 @@ export class HelloDesk {
 
 function greetingOf({ hello, stream }: Arrival): Greeting {
   return { nodeId: hello.nodeId, peer: stream.peer };
-}
-
-function isInForce(keys: NodeKeys, key: PublicKey): boolean {
-  return keysInForce(keys).some(({ fingerprint }) => fingerprint === key.fingerprint);
-}
-
-function unknownIn(openings: readonly SessionOpening[]): readonly string[] {
-  return openings.filter(({ outcome }) => outcome === "UNKNOWN_NODE").map(({ nodeId }) => nodeId);
-}
-
-function toVerifiedHello({ hello, key, stream }: Candidate): VerifiedHello {
-  return { hello, keyFingerprint: key.fingerprint, address: stream.peer };
-}
-
-function idsOf(arrivals: readonly Arrival[]): readonly string[] {
-  return [...new Set(arrivals.map(({ hello }) => hello.nodeId))];
-}
-
-function invalidNodeId(nodeId: string) {
-  const description =
-    "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
-  return refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
-    metadata: { node: nodeId },
-    violations: [{ field: "hello.node_id", description }],
-  });
 }

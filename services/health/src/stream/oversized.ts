@@ -3,6 +3,24 @@ import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { refuse } from "@rollcall/runtime";
 
 /** Stands for any frame but a NodeInfo that has more than 64 KiB: what it said is not looked at. */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
+
+/** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
+export const MOST_GPUS = 256;
+
+/** The refusal of such a frame. */
+export function tooLarge() {
+  const message = "a frame may have 64 KiB, and what a node says about its machine 1 MiB";
+  return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: "65536" } });
+}
+
+/** The refusal of a sample with more GPUs than that. */
+export function tooManyGpus() {
+  const description = `at most ${MOST_GPUS} GPUs fit one sample`;
+  return refuse("INVALID_REQUEST", `invalid request: usage.gpus: ${description}`, {
+    violations: [{ field: "beat.usage.gpus", description }],
+  });
+}

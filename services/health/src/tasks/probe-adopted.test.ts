@@ -36,7 +36,9 @@ describe("AdoptedProber", () => {
     const heir = await replicas.start({ store });
     // To answer it the heir has to find out where the old replica is.
     const reader = await serveQueries(heir);
-    expect((await reader.client.getNodeHealth({ node: agent.nodeId })).nodeHealth?.latest).toBeUndefined();
+    expect(
+      (await reader.client.getNodeHealth({ node: agent.nodeId })).nodeHealth?.latest,
+    ).toBeUndefined();
     await reader.close();
     await old.cutOff();
     await releaseLease(store.db, old.instance, old.instance);

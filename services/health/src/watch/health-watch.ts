@@ -16,7 +16,7 @@ import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
 
 /** Most nodes of one watch. */
-export const MOST_NODES = 200;
+const MOST_NODES = 200;
 /** How often the record is asked who holds the nodes when nothing says that it has changed. */
 const ROUTE_EVERY_MS = 5_000;
 /** Between two questions to the record, however much happens. */

@@ -47,7 +47,7 @@ function count(words: readonly string[], word: string): number {
 describe("registerNode(), races for join tokens", () => {
   it("should let one of many in by a token of one use, on whichever replica", async () => {
     const { store } = replica(0);
-    for (let round = 0; round < 20; round += 1) {
+    for (let round = 0; round < 12; round += 1) {
       const { id, text } = await makeToken(store);
       const nodes = testNodes(`single-${round}`, 9);
       const words = await Promise.all(nodes.map((node, turn) => register(turn, node, text)));
@@ -60,7 +60,7 @@ describe("registerNode(), races for join tokens", () => {
 
   it("should take the same node everywhere at once for one use", async () => {
     const { store } = replica(0);
-    for (let round = 0; round < 10; round += 1) {
+    for (let round = 0; round < 6; round += 1) {
       const { id, text } = await makeToken(store);
       const node = new TestNode(`same-${round}`);
       const words = await Promise.all([0, 1, 2, 0, 1, 2].map((turn) => register(turn, node, text)));
@@ -81,7 +81,7 @@ describe("registerNode(), races for join tokens", () => {
     );
     // Each replica meets the tokens in another order: locked in the order of a batch, they would wait in a circle.
     const words = await Promise.all(
-      testNodes("mixed", 150).map(async (node, turn) => {
+      testNodes("mixed", 100).map(async (node, turn) => {
         const token = tokens[Math.floor(random() * tokens.length)];
         if (token === undefined) throw new Error("there are no tokens");
         return [token.id, await register(turn, node, token.text)] as const;
@@ -104,7 +104,7 @@ describe("registerNode(), races for join tokens", () => {
     "should let nobody in by a %s token that was revoked, on any replica",
     async (name, maxUses) => {
       const { store } = replica(0);
-      for (let round = 0; round < 10; round += 1) {
+      for (let round = 0; round < 6; round += 1) {
         const { id, text } = await makeToken(store, { maxUses });
         const before = testNodes(`${name}-before-${round}`, 6);
         const racing = before.map((node, turn) => register(turn, node, text));

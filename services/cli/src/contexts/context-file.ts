@@ -1,0 +1,166 @@
+import { randomBytes } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { Failure, systemCodeOf } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+import {
+  type Context,
+  type Contexts,
+  isContextName,
+  newContext,
+  type OidcLogin,
+} from "./context.ts";
+
+/** What the place of the file follows from. */
+export type Surroundings = Pick<Shell, "env" | "home">;
+
+const NONE: Contexts = { current: null, contexts: [] };
+
+/** Where contexts are kept: rollcall/config.yaml in XDG_CONFIG_HOME, else in ~/.config. */
+export function contextFilePath({ env, home }: Surroundings): string {
+  // The standard says that a path that is not absolute is to be ignored.
+  const named = env.XDG_CONFIG_HOME?.startsWith("/") ? env.XDG_CONFIG_HOME : undefined;
+  return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
+}
+
+/** Whether this user has contexts at all: asked first, so that nobody else waits for a YAML library. */
+export function hasContextFile(shell: Surroundings): boolean {
+  return existsSync(contextFilePath(shell));
+}
+
+/** Read the contexts; none when there is no file. Throws Failure when it cannot be read or understood. */
+export async function readContexts(shell: Surroundings): Promise<Contexts> {
+  const path = contextFilePath(shell);
+  const text = await readFile(path, "utf8").catch((cause: unknown) => {
+    if (systemCodeOf(cause) === "ENOENT") return null;
+    throw new Failure(`cannot read ${path}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+  });
+  if (text === null) return NONE;
+  const { parse } = await import("yaml");
+  try {
+    return toContexts(parse(text));
+  } catch (cause) {
+    const why = String(Object(cause).message).split("\n", 1)[0];
+    throw new Failure(
+      `cannot understand ${path}: ${why}\nhint: mend it, or remove it and log in again with \`rollcall login\``,
+      { cause },
+    );
+  }
+}
+
+/** Change the contexts: read, changed and written whole, readable by their user alone. Answers them as they are then. */
+export async function changeContexts(
+  shell: Surroundings,
+  change: (contexts: Contexts) => Contexts,
+): Promise<Contexts> {
+  const path = contextFilePath(shell);
+  const changed = change(await readContexts(shell));
+  const { stringify } = await import("yaml");
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    const handle = await open(draft, "wx", 0o600);
+    try {
+      await handle.writeFile(`${PREFACE}${stringify(toPlain(changed))}`);
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+    // Whoever reads meanwhile sees the old file or the new one, never half of it.
+    await rename(draft, path);
+  } catch (cause) {
+    await rm(draft, { force: true });
+    throw new Failure(`cannot write ${path}: ${systemCodeOf(cause) ?? String(cause)}`, { cause });
+  }
+  return changed;
+}
+
+const PREFACE =
+  "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it to yourself.\n";
+
+function toContexts(value: unknown): Contexts {
+  const file = mapIn(value ?? {}, "the file");
+  const contexts = Object.entries(mapIn(file.contexts ?? {}, "contexts"));
+  return {
+    current: textIn(file, "current_context"),
+    contexts: contexts.map(([name, it]) => toContext(name, mapIn(it ?? {}, `context ${name}`))),
+  };
+}
+
+type Plain = Readonly<Record<string, unknown>>;
+
+function toContext(name: string, it: Plain): Context {
+  if (!isContextName(name)) throw new Error(`'${name}' is no name of a context`);
+  return newContext({
+    name,
+    server: textIn(it, "server"),
+    registry: textIn(it, "registry"),
+    health: textIn(it, "health"),
+    admin: textIn(it, "admin"),
+    token: textIn(it, "token"),
+    tokenFile: textIn(it, "token_file"),
+    caFile: textIn(it, "ca_file"),
+    insecure: it.insecure === true,
+    oidc: it.oidc == null ? null : toLogin(name, mapIn(it.oidc, `oidc of context ${name}`)),
+  });
+}
+
+function toLogin(name: string, it: Plain): OidcLogin {
+  const [issuer, clientId] = [textIn(it, "issuer"), textIn(it, "client_id")];
+  if (issuer === null || clientId === null) {
+    throw new Error(`oidc of context ${name} lacks issuer or client_id`);
+  }
+  return {
+    issuer,
+    clientId,
+    audience: textIn(it, "audience") ?? "",
+    refreshToken: textIn(it, "refresh_token"),
+    // What cannot be read has run out: then it is renewed.
+    expiresAtMs: Date.parse(textIn(it, "expires_at") ?? "") || 0,
+  };
+}
+
+function toPlain({ current, contexts }: Contexts): unknown {
+  const entries = contexts.map((it): [string, unknown] => [
+    it.name,
+    withoutNull({
+      server: it.server,
+      registry: it.registry,
+      health: it.health,
+      admin: it.admin,
+      token: it.token,
+      token_file: it.tokenFile,
+      ca_file: it.caFile,
+      insecure: it.insecure || null,
+      oidc: it.oidc === null ? null : loginToPlain(it.oidc),
+    }),
+  ]);
+  return withoutNull({ current_context: current, contexts: Object.fromEntries(entries) });
+}
+
+function loginToPlain(login: OidcLogin): unknown {
+  return withoutNull({
+    issuer: login.issuer,
+    client_id: login.clientId,
+    audience: login.audience,
+    refresh_token: login.refreshToken,
+    expires_at: new Date(login.expiresAtMs).toISOString(),
+  });
+}
+
+function withoutNull(fields: Plain): Plain {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+}
+
+function mapIn(value: unknown, what: string): Plain {
+  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Plain;
+  throw new Error(`${what} is no map`);
+}
+
+function textIn(map: Plain, key: string): string | null {
+  const value = map[key];
+  if (value == null || value === "") return null;
+  if (typeof value === "string") return value;
+  throw new Error(`${key} is no text`);
+}

@@ -1,0 +1,41 @@
+import { Failure } from "../failure.ts";
+import type { Shell } from "../shell.ts";
+import type { ChosenContext, OidcLogin } from "./context.ts";
+
+/** A token that is renewed before it runs out. */
+export type RenewedToken = () => Promise<string>;
+
+/** A token that runs out sooner is renewed: the call is still under way. */
+const MARGIN_MS = 30_000;
+
+/** The token of a context that logged in by an issuer, renewed and kept when it has run out. Rejects with Failure when the login is over. */
+export function renewedToken(
+  chosen: ChosenContext,
+  { token, login }: { readonly token: string | null; readonly login: OidcLogin },
+  shell: Pick<Shell, "wallMs" | "interrupted">,
+): RenewedToken {
+  let renewing: Promise<string> | null = null;
+  const isGood = token !== null && login.expiresAtMs - MARGIN_MS > shell.wallMs();
+  return () => {
+    if (isGood) return Promise.resolve(token);
+    renewing ??= renew(chosen, login, shell);
+    return renewing;
+  };
+}
+
+async function renew(
+  { context, save }: ChosenContext,
+  login: OidcLogin,
+  shell: Pick<Shell, "wallMs" | "interrupted">,
+): Promise<string> {
+  const { name } = context;
+  const over = `the login of context ${name} is over: log in again with \`rollcall login --oidc --context ${name}\``;
+  if (login.refreshToken === null) throw new Failure(over);
+  const { renewLogin } = await import("../oidc/issuer-client.ts");
+  const options = { signal: shell.interrupted, wallMs: shell.wallMs };
+  const renewed = await renewLogin(login, login.refreshToken, options);
+  if (renewed === null) throw new Failure(over);
+  const { token, refreshToken, expiresAtMs } = renewed;
+  await save({ ...context, token, oidc: { ...login, refreshToken, expiresAtMs } });
+  return token;
+}

@@ -1,0 +1,71 @@
+import { isBanned, type Membership } from "@rollcall/domain";
+import { keyFingerprint } from "@rollcall/runtime";
+import type { EventEffect } from "./event-effect.ts";
+import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
+import type { HeldNode } from "./held-node.ts";
+
+/** What an effect has a replica do. */
+export interface EffectHooks {
+  readonly random: Random;
+  /** Hold the node no more, and end its stream if it has one. */
+  lose(node: HeldNode, farewell: Farewell): void;
+  /** End the node's stream if it has one; the node stays. */
+  cut(node: HeldNode, why: CutReason, farewell: Farewell): void;
+  /** See ReplicaOptions. */
+  onLabelsChanged(node: HeldNode): void;
+}
+
+/** What the node's connection says from then on. */
+export interface CutReason {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/** Nothing is a proof by it. */
+const NO_KEY = new Uint8Array();
+
+/** Let an event take effect on the node that it is about. */
+export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHooks): void {
+  switch (effect.kind) {
+    case "membership":
+      node.membership = effect.membership;
+      tellMembership(node, effect.membership, hooks);
+      break;
+    case "removed":
+      hooks.lose(node, deleted(node.id, effect.by));
+      break;
+    case "moved":
+      hooks.lose(node, movedOn(node.id, hooks.random));
+      break;
+    case "info":
+      node.infoDigest = effect.digest;
+      break;
+    case "key":
+      dropRetiredKey(node, effect.fingerprint, hooks);
+      break;
+    case "labels":
+      hooks.onLabelsChanged(node);
+      break;
+    case "none":
+      break;
+  }
+}
+
+/** A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts. */
+function dropRetiredKey(node: HeldNode, fingerprint: string | null, hooks: EffectHooks): void {
+  if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
+  node.publicKey = NO_KEY;
+  const why = { reason: "KEY_RETIRED", message: "the key of its stream was replaced" };
+  hooks.cut(node, why, keyRetired(node.id));
+}
+
+function tellMembership(node: HeldNode, membership: Membership, hooks: EffectHooks): void {
+  if (membership.state !== "REJECTED") {
+    node.stream?.sendMembership(membership);
+    return;
+  }
+  const why = isBanned(membership)
+    ? { reason: "NODE_BANNED", message: "the node was banned" }
+    : { reason: "NODE_REJECTED", message: "the node was rejected" };
+  hooks.cut(node, why, rejected(node.id, membership, hooks.random));
+}

@@ -1,0 +1,86 @@
+import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { proofText } from "@rollcall/domain";
+import { refuse, verifyProof } from "@rollcall/runtime";
+import {
+  keysInForce,
+  type LabelsOfNode,
+  type NodeKeys,
+  type PublicKey,
+  type SessionOpening,
+  type StoredEvent,
+} from "@rollcall/store";
+import type { VerifiedHello } from "../record/open-batch.ts";
+import type { GreetedStream } from "./stream-host.ts";
+
+/** A Hello on its way to the record. */
+export interface Arrival {
+  readonly stream: GreetedStream;
+  readonly hello: Hello;
+  readonly nonce: Uint8Array;
+  /** See HeldNode. */
+  readonly clockSkewMs: number | null;
+}
+
+/** One whose proof holds. While the record is asked, what happens to its node meanwhile is kept. */
+export interface Candidate extends Arrival {
+  /** The one that signed the Hello. */
+  readonly key: PublicKey;
+  readonly events: StoredEvent[];
+}
+
+/** What the record says of a node once its session is open. */
+export interface Known {
+  readonly labels: LabelsOfNode;
+  /** Within which time its key is to be rotated, if it is. */
+  readonly rotateWithinMs: number;
+}
+
+/** Which of the keys that count signed a Hello. */
+export function signerOf(
+  arrival: Arrival,
+  keys: NodeKeys,
+  clusterId: string,
+): PublicKey | undefined {
+  return keysInForce(keys).find(({ publicKey }) => isSignedBy(arrival, publicKey, clusterId));
+}
+
+/** Whether a Hello is signed by this key. */
+export function isSignedBy(
+  { stream, hello, nonce }: Arrival,
+  publicKey: Uint8Array,
+  clusterId: string,
+): boolean {
+  const { nodeId, signature } = hello;
+  const text = proofText({ method: stream.proofMethod, clusterId, nodeId, nonce });
+  return verifyProof(publicKey, text, signature);
+}
+
+/** Whether a key counts still. */
+export function isInForce(keys: NodeKeys, key: PublicKey): boolean {
+  return keysInForce(keys).some(({ fingerprint }) => fingerprint === key.fingerprint);
+}
+
+/** The nodes that turned out not to be there. */
+export function unknownIn(openings: readonly SessionOpening[]): readonly string[] {
+  return openings.filter(({ outcome }) => outcome === "UNKNOWN_NODE").map(({ nodeId }) => nodeId);
+}
+
+/** What is recorded of a Hello whose proof holds. */
+export function toVerifiedHello({ hello, key, stream }: Candidate): VerifiedHello {
+  return { hello, keyFingerprint: key.fingerprint, address: stream.peer };
+}
+
+/** The nodes that say hello, each once. */
+export function idsOf(arrivals: readonly Arrival[]): readonly string[] {
+  return [...new Set(arrivals.map(({ hello }) => hello.nodeId))];
+}
+
+/** The error of a Hello of what can be no node. */
+export function invalidNodeId(nodeId: string) {
+  const description =
+    "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
+  return refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
+    metadata: { node: nodeId },
+    violations: [{ field: "hello.node_id", description }],
+  });
+}

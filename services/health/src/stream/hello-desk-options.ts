@@ -1,0 +1,24 @@
+import type { Clock, FailedAttempts, Logger, RequestValidator } from "@rollcall/runtime";
+import type { Store } from "@rollcall/store";
+import type { HealthMetrics } from "../metrics.ts";
+import type { Random } from "../replica/farewell.ts";
+import type { Replica } from "../replica/replica.ts";
+
+/** What hellos are taken in with. */
+export interface HelloDeskOptions {
+  readonly store: Store;
+  readonly replica: Replica;
+  readonly validator: RequestValidator;
+  readonly metrics: HealthMetrics;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Most hellos that wait; more are told to come back. Default 2,000. */
+  readonly maxQueued?: number;
+  /** Who fails too often to prove who they are; not limited when absent. */
+  readonly failures?: FailedAttempts | undefined;
+  /** Called when sessions may have been opened in the record of which this process knows nothing. */
+  readonly onUncertain: () => void;
+  /** Resolves once it is known which policy each node has. */
+  readonly policiesKnown: () => Promise<void>;
+}

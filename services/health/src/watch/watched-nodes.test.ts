@@ -1,0 +1,71 @@
+import { describe, expect, it } from "@jest/globals";
+import type { HeldNode } from "../replica/held-node.ts";
+import { MOST_PACED, type NodeWatcher, WatchedNodes } from "./watched-nodes.ts";
+
+interface Fleet {
+  readonly watched: WatchedNodes;
+  readonly paces: Map<string, number>;
+  node(id: string): HeldNode;
+}
+
+/** Nodes that remember the last interval they were told. */
+function fleet(ids: readonly string[], intervals = { heartbeatMs: 15_000, usageMs: 2_000 }): Fleet {
+  const paces = new Map<string, number>();
+  const nodes = new Map(
+    ids.map((id) => {
+      const stream = { sendPace: (ms: number) => paces.set(id, ms) };
+      return [id, { id, intervals, stream } as unknown as HeldNode];
+    }),
+  );
+  const node = (id: string) => nodes.get(id) as HeldNode;
+  return { watched: new WatchedNodes((id) => nodes.get(id)), paces, node };
+}
+
+const nobody: NodeWatcher = { touched: () => {}, released: () => {} };
+
+describe("WatchedNodes", () => {
+  it("should have a node beat faster from its first watcher to its last", () => {
+    const { watched, paces, node } = fleet(["a"]);
+    const other = { ...nobody };
+    expect(watched.paceMs(node("a"))).toBe(0);
+    watched.watch("a", nobody);
+    expect([paces.get("a"), watched.paceMs(node("a"))]).toEqual([2_000, 2_000]);
+    watched.watch("a", other);
+    watched.unwatch("a", nobody);
+    watched.unwatch("a", nobody);
+    expect(watched.paceMs(node("a"))).toBe(2_000);
+    watched.unwatch("a", other);
+    expect([paces.get("a"), watched.paceMs(node("a")), watched.size]).toEqual([15_000, 0, 0]);
+  });
+
+  it("should leave a node alone that beats as often anyway", () => {
+    const { watched, paces, node } = fleet(["a"], { heartbeatMs: 1_000, usageMs: 2_000 });
+    watched.watch("a", nobody);
+    expect([paces.size, watched.paceMs(node("a"))]).toEqual([0, 0]);
+  });
+
+  it("should ask no more than 200 nodes at a time, and the next one when one is let go", () => {
+    const ids = Array.from({ length: MOST_PACED + 1 }, (_, index) => `n${index}`);
+    const { watched, paces, node } = fleet(ids);
+    for (const id of ids) watched.watch(id, nobody);
+    const last = ids.at(-1) ?? "";
+    expect([paces.size, paces.has(last), watched.paceMs(node(last))]).toEqual([200, false, 0]);
+    watched.unwatch("n7", nobody);
+    expect([paces.get("n7"), paces.get(last)]).toEqual([15_000, 2_000]);
+  });
+
+  it("should tell the watchers of a node alone", () => {
+    const { watched, node } = fleet(["a", "b"]);
+    const seen: string[] = [];
+    const watcher = {
+      touched: ({ id }: HeldNode) => seen.push(`touched ${id}`),
+      released: (id: string) => seen.push(`released ${id}`),
+    };
+    watched.watch("a", watcher);
+    watched.touched(node("a"));
+    watched.touched(node("b"));
+    watched.released("a");
+    watched.released("b");
+    expect(seen).toEqual(["touched a", "released a"]);
+  });
+});
