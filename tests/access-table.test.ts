@@ -8,6 +8,7 @@ import { createTestDatabase, eventually, type TestDatabase } from "../libs/testk
 import { TestIssuer } from "../libs/testkit/src/test-issuer.ts";
 import { formatAccessTable, withAccessTable } from "./support/access-page.ts";
 import { type AccessRig, type ServedMethod, startAccessRig } from "./support/access-rig.ts";
+import { endGrpcCalls, grpcCall } from "./support/grpc-call.ts";
 import { rawCall } from "./support/raw-call.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
@@ -36,6 +37,7 @@ beforeAll(async () => {
   await addCallers();
 });
 afterAll(async () => {
+  endGrpcCalls();
   await rig.close();
   await issuer.stop();
   await database.drop();
@@ -116,13 +118,17 @@ describe("the door", () => {
   it("should give each kind of caller the right answer from every method", async () => {
     expect(rig.methods.length).toBeGreaterThan(30);
     const calls = rig.methods.flatMap((served) =>
-      [...callers].map(([name, caller]) => ({ served, name, caller })),
+      [...callers].flatMap(([name, caller]) =>
+        // Plain gRPC takes another way through the server than Connect does.
+        [rawCall, grpcCall].map((ask) => ({ served, name, caller, ask })),
+      ),
     );
     const wrong: string[] = [];
-    const call = async ({ served, name, caller }: (typeof calls)[number]) => {
-      const outcome = await rawCall(served.baseUrl, served.method, caller.authorization);
+    const call = async ({ served, name, caller, ask }: (typeof calls)[number]) => {
+      const outcome = await ask(served.baseUrl, served.method, caller.authorization);
       const verdict = judge(served, caller, outcome);
-      if (verdict !== "as expected") wrong.push(`${served.name} by ${name}: ${verdict}`);
+      if (verdict !== "as expected")
+        wrong.push(`${ask.name} of ${served.name} by ${name}: ${verdict}`);
     };
     const isUnary = ({ served }: (typeof calls)[number]) => served.method.methodKind === "unary";
     // All at once: where nothing happens, the first message of a stream is its bookmark.

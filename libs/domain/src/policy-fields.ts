@@ -4,8 +4,8 @@ import type { HealthPolicy } from "./policy.ts";
 export interface PolicyField {
   /** Its name in the API, as a generated stub has it. */
   readonly name: string;
-  /** Durations are in milliseconds here. A count of 0 in the API is null here. */
-  readonly kind: "duration" | "count";
+  /** Durations are in milliseconds here, and a hold is one that may be 0. A count or temperature of 0 in the API is null here. */
+  readonly kind: "duration" | "hold" | "count" | "celsius" | "switch";
   /** What it says, for help texts and headings. */
   readonly doc: string;
 }
@@ -49,6 +49,26 @@ export const POLICY_FIELDS = {
     name: "usageInterval",
     kind: "duration",
     doc: "time between reports of usage while somebody watches",
+  },
+  flappingHoldMs: {
+    name: "flappingHold",
+    kind: "hold",
+    doc: "for how long a node that flaps takes no new work after its last change of health; 0s for never held",
+  },
+  hardwareHold: {
+    name: "hardwareHold",
+    kind: "switch",
+    doc: "whether a node with less hardware than was approved, or with a GPU gone or too hot, takes no new work: on or off",
+  },
+  rebootHoldMs: {
+    name: "rebootHold",
+    kind: "hold",
+    doc: "for how long a node that rebooted unexpectedly takes no new work; 0s for not at all",
+  },
+  gpuMaxCelsius: {
+    name: "gpuMaxCelsius",
+    kind: "celsius",
+    doc: "temperature in degrees Celsius beyond which a GPU is too hot; 0 for none",
   },
 } as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
 

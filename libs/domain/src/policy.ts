@@ -1,4 +1,4 @@
-import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
+import { POLICY_FIELD_NAMES, POLICY_FIELDS } from "./policy-fields.ts";
 
 /** When a silent node is declared unwell, and how often it reports. All times in milliseconds, more than 0. */
 export interface HealthPolicy {
@@ -16,9 +16,17 @@ export interface HealthPolicy {
   readonly infoIntervalMs: number;
   /** How often it reports usage while somebody watches. */
   readonly usageIntervalMs: number;
+  /** For how long a node that flaps takes no new work, counted from its last change; 0: it is never held. */
+  readonly flappingHoldMs: number;
+  /** Whether a node whose hardware is less than was approved, or not well, takes no new work. */
+  readonly hardwareHold: boolean;
+  /** For how long a node that rebooted unexpectedly takes no new work; 0: not at all. */
+  readonly rebootHoldMs: number;
+  /** Degrees beyond which a GPU is too hot. Null: none is. */
+  readonly gpuMaxCelsius: number | null;
 }
 
-/** 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute. */
+/** 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute; holds for flapping and for hardware. */
 export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   unhealthyAfterMs: 60_000,
   unhealthyAfterMissed: null,
@@ -27,6 +35,10 @@ export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   heartbeatIntervalMs: 15_000,
   infoIntervalMs: 60_000,
   usageIntervalMs: 2_000,
+  flappingHoldMs: 600_000,
+  hardwareHold: true,
+  rebootHoldMs: 0,
+  gpuMaxCelsius: null,
 };
 
 /** What one value of a policy can be. */
@@ -54,8 +66,11 @@ export function checkPolicy(policy: HealthPolicy): string[] {
   const problems: string[] = [];
   for (const field of POLICY_FIELD_NAMES) {
     const value = policy[field];
-    if (value !== null && !(Number.isSafeInteger(value) && value > 0)) {
-      problems.push(`${field} is ${value}: it must be a whole number greater than 0`);
+    if (value === null || typeof value === "boolean") continue;
+    const leastMs = POLICY_FIELDS[field].kind === "hold" ? 0 : 1;
+    if (!(Number.isSafeInteger(value) && value >= leastMs)) {
+      const least = leastMs === 0 ? "0 or more" : "greater than 0";
+      problems.push(`${field} is ${value}: it must be a whole number ${least}`);
     }
   }
   // What follows compares amounts, which says nothing about ones that make no sense.

@@ -31,7 +31,7 @@ export type Connection = Stated<ConnectionState>;
 export type Health = Stated<HealthState>;
 
 /** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
-export type HoldKind = "OPERATOR";
+export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE";
 
 /** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
 export interface Hold {
@@ -54,7 +54,11 @@ export interface Mark {
   readonly actor: string;
 }
 
-const HOLD_REASONS: Readonly<Record<HoldKind, string>> = { OPERATOR: "OPERATOR_CORDONED" };
+const HOLD_REASONS: Readonly<Record<HoldKind, string>> = {
+  OPERATOR: "OPERATOR_CORDONED",
+  FLAPPING: "NODE_FLAPPING",
+  HARDWARE: "HARDWARE_IN_DOUBT",
+};
 
 /**
  * Tell whether a node is eligible, from its holds alone. An ineligible node carries the reason, message and actor of

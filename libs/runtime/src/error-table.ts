@@ -74,6 +74,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   HEALTH_POLICY_NOT_FOUND: Code.NotFound,
   HEALTH_POLICY_CONTRADICTION: Code.InvalidArgument,
   TOO_MANY_HEALTH_POLICIES: Code.FailedPrecondition,
+  NODE_HARDWARE_UNCHANGED: Code.FailedPrecondition,
+  NODE_HARDWARE_UNKNOWN: Code.FailedPrecondition,
   TLS_REQUIRED: Code.FailedPrecondition,
   CLIENT_CERTIFICATE_REQUIRED: Code.Unauthenticated,
   SERVER_SHUTTING_DOWN: Code.Unavailable,

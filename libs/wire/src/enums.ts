@@ -46,6 +46,8 @@ const SCHEDULING_STATES = {
 
 const HOLD_KINDS = {
   OPERATOR: ProtoHoldKind.OPERATOR,
+  FLAPPING: ProtoHoldKind.FLAPPING,
+  HARDWARE: ProtoHoldKind.HARDWARE,
 } as const satisfies Record<HoldKind, ProtoHoldKind>;
 
 const LABEL_TIERS = {

@@ -67,12 +67,22 @@ export function valuesToProto(override: PolicyOverride): HealthPolicyValues {
   for (const field of POLICY_FIELD_NAMES) {
     const value = override[field];
     if (value === undefined) continue;
-    const { name, kind } = POLICY_FIELDS[field];
-    const shown = kind === "duration" ? durationFromMs(Number(value)) : (value ?? 0);
     // The table names a field of this kind.
-    Object.assign(values, { [name]: shown });
+    Object.assign(values, { [POLICY_FIELDS[field].name]: valueToProto(field, value) });
   }
   return values;
+}
+
+function valueToProto(field: keyof PolicyOverride, value: PolicyValue) {
+  switch (POLICY_FIELDS[field].kind) {
+    case "duration":
+    case "hold":
+      return durationFromMs(Number(value));
+    case "count":
+    case "celsius":
+    case "switch":
+      return value ?? 0;
+  }
 }
 
 /** The values that a request sets; those that it leaves out are left out. */
@@ -86,7 +96,8 @@ export function valuesFromProto(values: HealthPolicyValues | undefined): PolicyO
   return override as PolicyOverride;
 }
 
-function valueFromProto(value: Duration | number): PolicyValue {
+function valueFromProto(value: Duration | number | boolean): PolicyValue {
+  if (typeof value === "boolean") return value;
   if (typeof value === "number") return value === 0 ? null : value;
   return Math.round(durationMs(value));
 }

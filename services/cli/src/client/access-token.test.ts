@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { newContext } from "../contexts/context.ts";
 import { createTokenSource } from "./access-token.ts";
 
 const HERE = "http://127.0.0.1:7700";
@@ -27,9 +28,12 @@ function tokenFor(
   baseUrl = HERE,
   dataDirectory = directory,
 ) {
-  return createTokenSource(flags, { env, cwd: directory }, dataDirectory, RUN_FILE).tokenFor(
-    baseUrl,
-  );
+  return createTokenSource(flags, shellOf(env), dataDirectory, RUN_FILE).tokenFor(baseUrl);
+}
+
+function shellOf(env: Record<string, string>) {
+  const interrupted = new AbortController().signal;
+  return { env, cwd: directory, wallMs: () => 0, interrupted };
 }
 
 describe("createTokenSource()", () => {
@@ -46,6 +50,22 @@ describe("createTokenSource()", () => {
     expect(tokenFor({}, {}, "http://10.0.0.5:7700")).toBe("of-up");
     expect(tokenFor({}, {}, "http://10.0.0.6:7700")).toBeNull();
     expect(tokenFor({ token: "of-flag" }, {}, "http://10.0.0.6:7700")).toBe("of-flag");
+  });
+
+  it("should send a context's token to the context's addresses alone, before the environment's when it was named", () => {
+    const context = newContext({ name: "prod", server: "10.0.0.7:7700", token: "of-context" });
+    const there = "http://10.0.0.7:7700";
+    const find = (isNamed: boolean, env: Record<string, string>, baseUrl = there) => {
+      const chosen = { context, isNamed, save: async () => {} };
+      const from = { chosen, addresses: [there] };
+      return createTokenSource({}, shellOf(env), directory, RUN_FILE, from).tokenFor(baseUrl);
+    };
+    const env = { ROLLCALL_TOKEN: "of-env" };
+    expect(find(false, {})).toBe("of-context");
+    expect(find(false, env)).toBe("of-env");
+    expect(find(true, env)).toBe("of-context");
+    expect(find(true, {}, "http://10.0.0.8:7700")).toBeNull();
+    expect(find(true, {}, HERE)).toBe("of-up");
   });
 
   it("should find none where up never ran", () => {

@@ -78,7 +78,7 @@ describe("describeFailure()", () => {
     expect(
       describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated)),
     ).toMatch(
-      /^the call carries no access token\nhint: name an access token with --token-file, ROLLCALL_TOKEN /,
+      /^the call carries no access token\nhint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN /,
     );
   });
 

@@ -38,6 +38,11 @@ describe("completion", () => {
       "audit",
       "status",
       "config",
+      "login",
+      "logout",
+      "whoami",
+      "access",
+      "context",
       "version",
       "completion",
     ]);

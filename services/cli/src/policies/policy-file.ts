@@ -51,9 +51,10 @@ function plainValues(file: string, values: JsonObject): JsonObject {
   for (const field of POLICY_FIELD_NAMES) {
     const { name, kind } = POLICY_FIELDS[field];
     const value = values[name];
-    if (kind !== "duration" || typeof value !== "string") continue;
+    const isDuration = kind === "duration" || kind === "hold";
+    if (!isDuration || typeof value !== "string") continue;
     const duration = parsePolicyValue(POLICY_FIELDS[field], value);
-    if (typeof duration === "number") throw new Error(`${file}: ${name} is no duration`);
+    if (typeof duration !== "object") throw new Error(`${file}: ${name} is no duration`);
     plain[name] = `${Number(duration.seconds) + duration.nanos / 1e9}s`;
   }
   return plain;

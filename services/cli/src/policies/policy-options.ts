@@ -93,9 +93,22 @@ export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag"
 
 /** Read one value as a flag or a file has it. Throws UsageError. */
 export function parsePolicyValue({ name, kind }: PolicyField, text: string) {
-  return kind === "duration"
-    ? durationFromMs(parseDurationMs(dashed(name), text))
-    : parseCount(dashed(name), text, 0);
+  switch (kind) {
+    case "duration":
+    case "hold":
+      return durationFromMs(parseDurationMs(dashed(name), text));
+    case "count":
+    case "celsius":
+      return parseCount(dashed(name), text, 0);
+    case "switch":
+      return parseSwitch(dashed(name), text);
+  }
+}
+
+function parseSwitch(flag: string, text: string): boolean {
+  if (text === "on" || text === "true") return true;
+  if (text === "off" || text === "false") return false;
+  throw new UsageError(`cannot use '${text}' as ${flag} value, should be on or off`);
 }
 
 function parseValues(

@@ -20,6 +20,7 @@ export function scopeWords(scope: HealthPolicyScope | undefined): string {
 export function valueWord(values: HealthPolicyValues | undefined, name: PolicyValueName): string {
   const value = values?.[name];
   if (value === undefined) return "-";
+  if (typeof value === "boolean") return value ? "on" : "off";
   if (typeof value === "number") return value === 0 ? "off" : `${value}`;
   return durationWord(durationMs(value));
 }

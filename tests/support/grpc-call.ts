@@ -1,0 +1,63 @@
+import { type ClientHttp2Session, connect, type IncomingHttpHeaders } from "node:http2";
+import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
+import { ErrorInfoSchema } from "../../libs/api/src/gen/google/rpc/error_details_pb.ts";
+import { StatusSchema } from "../../libs/api/src/gen/google/rpc/status_pb.ts";
+import type { CallOutcome } from "./raw-call.ts";
+
+/** An empty message: not compressed, no bytes. */
+const EMPTY = Buffer.alloc(5);
+const OK = "0";
+const PERMISSION_DENIED = 7;
+const UNAUTHENTICATED = 16;
+
+/** Sessions by base URL. */
+const sessions = new Map<string, ClientHttp2Session>();
+
+/** Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or its end. */
+export function grpcCall(
+  baseUrl: string,
+  method: DescMethod,
+  authorization: string | null,
+): Promise<CallOutcome> {
+  const session = sessions.get(baseUrl) ?? connect(baseUrl);
+  sessions.set(baseUrl, session);
+  return new Promise((resolve, reject) => {
+    const stream = session.request({
+      ":method": "POST",
+      ":path": `/${method.parent.typeName}/${method.name}`,
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...(authorization === null ? {} : { authorization }),
+    });
+    const onEnd = (headers: IncomingHttpHeaders) => {
+      if (headers["grpc-status"] !== undefined) resolve(outcomeOf(headers));
+    };
+    // A call that is refused at once has its status among the headers.
+    stream.on("response", onEnd).on("trailers", onEnd).on("error", reject);
+    stream.on("data", () => {
+      if (method.methodKind === "unary") return;
+      resolve("ok");
+      stream.close();
+    });
+    stream.on("close", () => reject(new Error(`${method.name} ended without a status`)));
+    stream.end(EMPTY);
+  });
+}
+
+/** Close what calls have opened. */
+export function endGrpcCalls(): void {
+  for (const session of sessions.values()) session.destroy();
+  sessions.clear();
+}
+
+function outcomeOf(headers: IncomingHttpHeaders): CallOutcome {
+  if (headers["grpc-status"] === OK) return "ok";
+  const written = String(headers["grpc-status-details-bin"] ?? "");
+  const { code, details } = fromBinary(StatusSchema, Buffer.from(written, "base64"));
+  const info = details.find(({ typeUrl }) => typeUrl.endsWith(ErrorInfoSchema.typeName));
+  const name = { [PERMISSION_DENIED]: "permission_denied", [UNAUTHENTICATED]: "unauthenticated" }[
+    code
+  ];
+  if (info === undefined) return `${name ?? code} without a reason`;
+  return `${name ?? code} ${fromBinary(ErrorInfoSchema, info.value).reason}`;
+}
