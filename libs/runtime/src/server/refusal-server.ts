@@ -6,6 +6,15 @@ import { answerConnectError, answerGrpcError, isGrpc } from "./answer-error.ts";
 import { finishRequest } from "./finish-request.ts";
 import type { HttpHandler } from "./server-options.ts";
 
+/**
+ * What a client still sends on its own account, such as its settings, must find somebody who reads it: a socket that was closed answers it
+ * with a reset, which takes the refusal along that the client has not read yet.
+ */
+const LINGER_MS = 500;
+
+/** How long the rest of a request is waited for. */
+const REQUEST_MS = 250;
+
 /** A client that was told has no more to say here. */
 const LAST_WORDS_MS = 5_000;
 
@@ -20,15 +29,17 @@ export class RefusalServer {
   constructor(error: () => ConnectError) {
     const refuseCall: HttpHandler = (request, response) => {
       finishRequest(request, response);
-      if (isGrpc(request)) answerGrpcError(request, response, error());
-      else answerConnectError(request, response, error());
+      afterRequest(request, () => {
+        if (isGrpc(request)) answerGrpcError(request, response, error());
+        else answerConnectError(request, response, error());
+      });
     };
     this.#http1 = http.createServer((request, response) => {
       response.setHeader("connection", "close");
       refuseCall(request, response);
     });
     this.#http2 = http2.createServer((request, response) => {
-      response.once("close", () => request.stream.session?.close());
+      response.once("close", () => closeLater(request.stream.session));
       refuseCall(request, response);
     });
     this.#http2.on("session", (session) => session.on("error", () => session.destroy()));
@@ -45,4 +56,25 @@ export class RefusalServer {
     this.#http1.emit("connection", socket);
     socket.resume();
   }
+}
+
+/** A client that is answered while it still writes may take its broken write for the answer. One that never ends is answered all the same. */
+function afterRequest(request: Parameters<HttpHandler>[0], answer: () => void): void {
+  const settle = () => {
+    forget();
+    answer();
+  };
+  const timer = setTimeout(settle, REQUEST_MS);
+  const forget = () => {
+    clearTimeout(timer);
+    request.off("end", settle).off("close", forget);
+  };
+  request.on("end", settle).on("close", forget);
+  request.resume();
+}
+
+function closeLater(session: http2.Http2Session | undefined): void {
+  if (session === undefined) return;
+  const timer = setTimeout(() => session.close(), LINGER_MS);
+  session.once("close", () => clearTimeout(timer));
 }
