@@ -1,3 +1,4 @@
+import { setTimeout as pause } from "node:timers/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import {
   CreateChallengeResponseSchema,
@@ -11,13 +12,16 @@ import { UnaryClient } from "./unary-client.ts";
 
 /** What the benchmark orders from this process: register so many new nodes, over so many connections at once. */
 export interface RegistrationOrder {
-  readonly port: number;
+  /** Of the registries, which share the nodes evenly. */
+  readonly ports: readonly number[];
   /** Index of the first node; no index may be used twice. */
   readonly from: number;
   readonly count: number;
   readonly connections: number;
   /** The text of the join token that every node gives; empty for none. */
   readonly joinToken: string;
+  /** Registrations begun a second; absent: as many as get through. */
+  readonly perSecond?: number;
 }
 
 /** What became of an order. */
@@ -27,59 +31,69 @@ export interface RegistrationOutcome {
   readonly lastFailure: string;
   /** From the first challenge asked for to the last answer. Keys were made before. */
   readonly elapsedMs: number;
-  /** How long each RegisterNode took, its challenge not included. */
+  /** How long each RegisterNode took; at a given rate from when it was due, its challenge included. */
   readonly latenciesMs: readonly number[];
 }
 
 const SERVICE = "/rollcall.registry.v1.RegistryService";
 const REGISTER_PATH = `${SERVICE}/RegisterNode`;
 
-/** A node of the load. */
-interface NewNode {
-  readonly index: number;
+/** A node that is ready to register: its request is encoded but for the proof, so that little is left to do while time is taken. */
+interface Candidate {
+  readonly nodeId: string;
   readonly key: NodeKeyPair;
-  readonly joinToken: string;
+  readonly request: Uint8Array;
 }
 
-async function register(client: UnaryClient, { index, key, joinToken }: NewNode): Promise<number> {
-  const challenge = fromBinary(
+function candidate(index: number, joinToken: string): Candidate {
+  const nodeId = benchNodeId(index);
+  const key = benchNodeKey(index);
+  const { publicKey } = key;
+  const info = benchNodeInfo(index);
+  const request = create(RegisterNodeRequestSchema, { nodeId, publicKey, info, joinToken });
+  return { nodeId, key, request: toBinary(RegisterNodeRequestSchema, request) };
+}
+
+async function register(
+  client: UnaryClient,
+  { nodeId, key, request }: Candidate,
+): Promise<{ readonly sentAtMs: number }> {
+  const { nonce, clusterId } = fromBinary(
     CreateChallengeResponseSchema,
     await client.call(`${SERVICE}/CreateChallenge`, new Uint8Array()),
   );
-  const nodeId = benchNodeId(index);
-  const { nonce, clusterId } = challenge;
   const text = proofText({ method: REGISTER_PATH, clusterId, nodeId, nonce });
-  const request = create(RegisterNodeRequestSchema, {
-    nodeId,
-    publicKey: key.publicKey,
-    proof: { nonce, signature: signProof(key.privateKey, text) },
-    info: benchNodeInfo(index),
-    joinToken,
-  });
-  const start = performance.now();
-  await client.call(REGISTER_PATH, toBinary(RegisterNodeRequestSchema, request));
-  return performance.now() - start;
+  const proof = { nonce, signature: signProof(key.privateKey, text) };
+  // Fields may come in any order: what is encoded already is completed by appending to it.
+  const rest = toBinary(RegisterNodeRequestSchema, create(RegisterNodeRequestSchema, { proof }));
+  const sentAtMs = performance.now();
+  await client.call(REGISTER_PATH, Buffer.concat([request, rest]));
+  return { sentAtMs };
 }
 
 answerOrders<RegistrationOrder, RegistrationOutcome>(async (order) => {
-  const { port, from, count, connections, joinToken } = order;
-  const keys = Array.from({ length: count }, (_, offset) => benchNodeKey(from + offset));
-  const clients = Array.from(
-    { length: connections },
-    (_, index) => new UnaryClient({ port, localAddress: `127.0.0.${2 + (index % 8)}` }),
+  const { ports, from, count, connections, joinToken, perSecond } = order;
+  const candidates = Array.from({ length: count }, (_, offset) =>
+    candidate(from + offset, joinToken),
   );
+  const clients = Array.from({ length: connections }, (_, index) => {
+    const port = ports[index % ports.length] ?? 0;
+    return new UnaryClient({ port, localAddress: `127.0.0.${2 + (index % 8)}` });
+  });
   await Promise.all(clients.map((client) => client.ready));
 
   const latenciesMs: number[] = [];
   let failed = 0;
   let lastFailure = "";
   const start = performance.now();
-  const queue = keys.entries();
+  const queue = candidates.entries();
   await Promise.all(
     clients.map(async (client) => {
-      for (const [offset, key] of queue) {
-        await register(client, { index: from + offset, key, joinToken }).then(
-          (latencyMs) => latenciesMs.push(latencyMs),
+      for (const [turn, one] of queue) {
+        const dueMs = perSecond === undefined ? null : start + (turn * 1_000) / perSecond;
+        if (dueMs !== null) await pause(Math.max(0, dueMs - performance.now()));
+        await register(client, one).then(
+          ({ sentAtMs }) => latenciesMs.push(performance.now() - (dueMs ?? sentAtMs)),
           (error: unknown) => {
             failed += 1;
             lastFailure = String(error);

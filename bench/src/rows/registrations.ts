@@ -5,73 +5,91 @@ import { insertJoinToken, joinTokenHash, openStore } from "@rollcall/store";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { RegistrationOrder, RegistrationOutcome } from "../load/registration-load.ts";
-import { percentile } from "../report.ts";
+import { type Figure, percentile } from "../report.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
 import { startService } from "../servers/rollcall.ts";
 
 const CONNECTIONS = 64;
+const REGISTRIES = 2;
 const WARM_UP_NODES = 2_000;
-const AIM_PER_SECOND = 500;
+const AIM_PER_SECOND = 1_000;
+const HALF_RATE = AIM_PER_SECOND / 2;
+const AIM_P99_MS = 250;
 const COMMITTERS = 16;
 
 /** New nodes that register, each with a challenge, a signature, a preauthorized join token and a durable commit. */
 export const registrations: Bench = {
   name: "registrations",
-  title: `new nodes, challenge and join token included, ${CONNECTIONS} at once, every one of them durable`,
+  title: `new nodes, challenge and join token included, ${CONNECTIONS} at once to ${REGISTRIES} registries, every one of them durable`,
   async run(context) {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);
-    const { port } = await startService(context, "registry", url);
+    const ports: number[] = [];
+    for (let count = 0; count < REGISTRIES; count += 1) {
+      ports.push((await startService(context, "registry", url)).port);
+    }
     const load = new LoadProcess<RegistrationOrder, RegistrationOutcome>("registration-load");
     context.atEnd(() => load.stop());
 
     const joinToken = await makeJoinToken(url);
-    const shared = { port, connections: CONNECTIONS, joinToken };
+    const shared = { ports, connections: CONNECTIONS, joinToken };
     await load.order({ ...shared, from: 0, count: WARM_UP_NODES });
     const count = Math.round((context.size.durationMs / 1_000) * AIM_PER_SECOND);
     context.progress(`registering ${count} nodes`);
-    const run = await load.order({ ...shared, from: WARM_UP_NODES, count });
-    if (run.failed > 0) context.progress(`${run.failed} were refused: ${run.lastFailure}`);
-
-    const latenciesMs = Float64Array.from(run.latenciesMs);
-    const perSecond = (run.registered / run.elapsedMs) * 1_000;
-    const rate = { figure: "registrations a second", measured: perSecond, unit: "/s" };
-    const latency = { unit: "ms", against: `${CONNECTIONS} at once, on average` };
-    // Little's law: what is in flight, divided by the rate.
-    const averageMs = (CONNECTIONS / perSecond) * 1_000;
-    return [
-      {
-        figure: "registered",
-        measured: run.registered,
-        unit: "",
-        against: "asked for",
-        beside: count,
-        target: "1",
-      },
-      { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
-      {
-        ...rate,
-        against: `bare commits, ${COMMITTERS} at once`,
-        beside: commitsPerSecond,
-        target: "",
-      },
-      {
-        figure: "RegisterNode, p50",
-        measured: percentile(latenciesMs, 0.5),
-        ...latency,
-        beside: averageMs,
-        target: "",
-      },
-      {
-        figure: "RegisterNode, p99",
-        measured: percentile(latenciesMs, 0.99),
-        ...latency,
-        beside: averageMs,
-        target: "",
-      },
-    ];
+    const full = await load.order({ ...shared, from: WARM_UP_NODES, count });
+    const from = WARM_UP_NODES + count;
+    context.progress(`registering ${HALF_RATE} nodes a second`);
+    const half = await load.order({ ...shared, from, count: count / 2, perSecond: HALF_RATE });
+    for (const { failed, lastFailure } of [full, half]) {
+      if (failed > 0) context.progress(`${failed} were refused: ${lastFailure}`);
+    }
+    return figuresOf(full, half, commitsPerSecond);
   },
 };
+
+function figuresOf(
+  full: RegistrationOutcome,
+  half: RegistrationOutcome,
+  commitsPerSecond: number,
+): readonly Figure[] {
+  const perSecond = (full.registered / full.elapsedMs) * 1_000;
+  const rate = { figure: "registrations a second", measured: perSecond, unit: "/s" };
+  const latency = {
+    unit: "ms",
+    against: `aim for p99 at ${HALF_RATE}/s`,
+    beside: AIM_P99_MS,
+  };
+  const latenciesMs = Float64Array.from(half.latenciesMs);
+  return [
+    {
+      figure: "registered",
+      measured: full.registered + half.registered,
+      unit: "",
+      against: "asked for",
+      beside: full.registered + full.failed + half.registered + half.failed,
+      target: "1",
+    },
+    { ...rate, against: "aim", beside: AIM_PER_SECOND, target: "1 or more" },
+    {
+      ...rate,
+      against: `bare commits, ${COMMITTERS} at once`,
+      beside: commitsPerSecond,
+      target: "",
+    },
+    {
+      figure: "challenge and RegisterNode, p50",
+      measured: percentile(latenciesMs, 0.5),
+      ...latency,
+      target: "",
+    },
+    {
+      figure: "challenge and RegisterNode, p99",
+      measured: percentile(latenciesMs, 0.99),
+      ...latency,
+      target: "1 or less",
+    },
+  ];
+}
 
 /** Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables. */
 async function makeJoinToken(url: string): Promise<string> {
