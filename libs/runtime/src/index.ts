@@ -79,7 +79,7 @@ export {
 } from "./metrics.ts";
 export { Outbox } from "./outbox.ts";
 export { createPageTokens, type PageTokens } from "./page-token.ts";
-export { connectPeer, type PeerConnection } from "./peer-connection.ts";
+export { connectPeer, type PeerConnection, type PeerTls } from "./peer-connection.ts";
 export {
   definePolicies,
   type MethodCaller,

@@ -1,12 +1,5 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  type Message,
-  type MessageInitShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
 import type {
   ConnectError,
   ContextValues,
@@ -116,15 +109,17 @@ async function serveStream(
   const message = readLazily(() => readMessage(call));
   const next = intercepted(call, async (request) => {
     const given = request.stream ? await only(request.message) : request.message;
-    const told = complete(method.output, impl(given, contextOf(context, request)));
-    return { ...answeredOf(context), method, stream: true, message: told };
+    const told = impl(given, contextOf(context, request));
+    // Completed below, where they are encoded: nobody in between looks into them.
+    const message = told as AsyncIterable<Message>;
+    return { ...answeredOf(context), method, stream: true, message };
   });
   const told = await next({ ...askedOf(context), method, stream: true, message });
   answer.begin(context.responseHeader);
   if (!told.stream) return;
   for await (const one of told.message) {
     if (answer.isLeft) return;
-    await answer.send(toBinary(method.output, one));
+    await answer.send(toBinary(method.output, create(method.output, one)));
   }
 }
 
@@ -194,13 +189,6 @@ async function* readLazily(read: () => Promise<Message>) {
 async function only(messages: AsyncIterable<Message>): Promise<Message> {
   for await (const message of messages) return message;
   throw refuse("MALFORMED_MESSAGE", "the request has no message");
-}
-
-async function* complete(
-  desc: DescMessage,
-  messages: AsyncIterable<MessageInitShape<DescMessage>>,
-) {
-  for await (const message of messages) yield create(desc, message);
 }
 
 /** The error of a call that never reached the interceptors, and so was neither logged nor measured. */

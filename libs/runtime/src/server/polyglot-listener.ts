@@ -14,6 +14,8 @@ import { TlsAcceptor } from "./tls-acceptor.ts";
 export interface PolyglotOptions {
   readonly host: string;
   readonly port: number;
+  /** See RpcServerOptions. */
+  readonly exclusive?: boolean;
   readonly handler: HttpHandler;
   /** How long a new connection may take to show which protocol it speaks. */
   readonly firstByteMs: number;
@@ -23,6 +25,8 @@ export interface PolyglotOptions {
   /** Speak TLS, and nothing else. In clear text when absent. */
   readonly tls?: {
     readonly source: TlsSource;
+    /** See TlsAcceptorOptions. */
+    readonly asksClients?: boolean;
     readonly log: Logger;
     readonly metrics: MetricsRegistry;
   };
@@ -82,7 +86,8 @@ export class PolyglotListener {
   /** Listen. Rejects when the address is taken or not this machine's. */
   static async listen(options: PolyglotOptions): Promise<PolyglotListener> {
     const listener = new PolyglotListener(options);
-    listener.#net.listen(options.port, options.host);
+    const { host, port, exclusive = false } = options;
+    listener.#net.listen({ host, port, exclusive });
     try {
       await once(listener.#net, "listening");
     } catch (error) {

@@ -16,6 +16,8 @@ export interface ProbeServerOptions {
   readonly port: number;
   readonly ready: ReadyCheck;
   readonly metrics: MetricsRegistry;
+  /** What `/metrics` shows, where that is more than the registry's content. */
+  readonly render?: (metrics: MetricsRegistry) => Promise<string>;
   readonly log: Logger;
   /** How long all checks together may take before they count as failed. Default 2 s. */
   readonly checkTimeoutMs?: number;
@@ -98,7 +100,7 @@ async function answerTo(
       return { status: ready ? 200 : 503, contentType: "application/json", body };
     }
     case "/metrics": {
-      const body = await renderMetrics(options.metrics);
+      const body = await (options.render ?? renderMetrics)(options.metrics);
       return { status: 200, contentType: options.metrics.contentType, body };
     }
     default:

@@ -51,6 +51,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
+    exclusive: options.exclusive ?? false,
     handler,
     firstByteMs: options.firstByteMs ?? 10_000,
     maxConnections: options.maxConnections ?? 8_192,
@@ -64,8 +65,11 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
   };
 }
 
-function tlsOf({ tls, log, metrics }: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
-  return tls === undefined ? {} : { tls: { source: tls, log, metrics } };
+function tlsOf(options: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
+  const { tls, log, metrics, asksClients } = options;
+  if (tls === undefined) return {};
+  const asking = asksClients === undefined ? {} : { asksClients };
+  return { tls: { source: tls, log, metrics, ...asking } };
 }
 
 /** How long the answers of calls that were cut may take to be written. */

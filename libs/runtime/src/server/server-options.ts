@@ -27,6 +27,8 @@ export interface RpcServerOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
+  /** Whether a worker of node:cluster takes the port for itself. Without it workers share it, 0 included. Default false. */
+  readonly exclusive?: boolean;
   /** Register the implementations, as for connectNodeAdapter. */
   routes(router: ConnectRouter): void;
   /** What `routes` registers. Each method needs a policy row, and reflection lists them. */
@@ -55,6 +57,8 @@ export interface RpcServerOptions {
   readonly maxConnections?: number;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
+  /** Whether clients must show a certificate. Default: as the source says. */
+  readonly asksClients?: boolean;
   readonly clock?: Clock;
 }
 

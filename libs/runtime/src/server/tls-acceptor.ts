@@ -11,6 +11,8 @@ import { RefusalServer } from "./refusal-server.ts";
 
 export interface TlsAcceptorOptions {
   readonly source: TlsSource;
+  /** Whether clients must show a certificate. Default: as the source says. */
+  readonly asksClients?: boolean;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
@@ -27,6 +29,7 @@ export interface TlsAcceptorOptions {
  */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
+  readonly #asksClients: boolean;
   readonly #server: tls.Server;
   readonly #toPlaintext = new RefusalServer(tlsRequired);
   readonly #toStranger = new RefusalServer(certificateRequired);
@@ -38,9 +41,10 @@ export class TlsAcceptor {
   constructor(options: TlsAcceptorOptions) {
     const { source, limitMs, protocols } = options;
     this.#options = options;
+    this.#asksClients = options.asksClients ?? source.asksClients;
     this.#server = tls.createServer({
       ...source.context,
-      requestCert: source.asksClients,
+      requestCert: this.#asksClients,
       // Judged in #onSecure(), which can say why: Node would cut the connection without a word.
       rejectUnauthorized: false,
       ALPNProtocols: [...protocols],
@@ -79,7 +83,7 @@ export class TlsAcceptor {
   #onSecure(socket: tls.TLSSocket): void {
     // Whoever takes over listens for errors too; until then, and between, an unheard one would end the process.
     socket.on("error", () => socket.destroy());
-    if (this.#options.source.asksClients && !hasShownCertificate(socket)) {
+    if (this.#asksClients && !hasShownCertificate(socket)) {
       const problem = String(socket.authorizationError ?? "none was sent");
       const message = "client without a certificate of the authority for clients, refused";
       this.#note(socket.remoteAddress, "client_certificate", message, { problem });

@@ -1,3 +1,4 @@
+import { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
@@ -58,6 +59,13 @@ export class TlsSource {
   /** Whether clients must show a certificate. It does not change. */
   get asksClients(): boolean {
     return this.#options.files.clientCaFile !== undefined;
+  }
+
+  /** The host names and addresses that the certificate is for; of a wildcard one name below it. */
+  get names(): readonly string[] {
+    const { subjectAltName = "" } = new X509Certificate(this.#material.cert);
+    const names = [...subjectAltName.matchAll(/(?:DNS|IP Address):([^,\s]+)/g)];
+    return names.map(([, name = ""]) => name.replace(/^\*/, "rollcall"));
   }
 
   /** When the certificate ends, in milliseconds since 1970. */

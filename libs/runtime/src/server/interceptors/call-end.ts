@@ -2,6 +2,7 @@ import type { Interceptor, StreamResponse, UnaryResponse } from "@connectrpc/con
 
 type Next = Parameters<Interceptor>[0];
 type Request = Parameters<Next>[0];
+type OnEnd = (error: unknown) => void;
 
 /**
  * Run a call and tell its end exactly once, with the error it ended with, or undefined. A stream ends with its last
@@ -10,41 +11,83 @@ type Request = Parameters<Next>[0];
 export async function runToEnd(
   next: Next,
   request: Request,
-  onEnd: (error: unknown) => void,
+  onEnd: OnEnd,
 ): Promise<UnaryResponse | StreamResponse> {
-  let ended = false;
-  const end = (error: unknown) => {
-    if (ended) return;
-    ended = true;
-    request.signal.removeEventListener("abort", onAbort);
-    onEnd(error);
-  };
-  const onAbort = () => end(request.signal.reason);
+  let response: UnaryResponse | StreamResponse;
   try {
-    const response = await next(request);
-    if (!response.stream) {
-      end(undefined);
-      return response;
-    }
-    request.signal.addEventListener("abort", onAbort, { once: true });
-    if (request.signal.aborted) onAbort();
-    return { ...response, message: untilEnd(response.message, end) };
+    response = await next(request);
   } catch (error) {
-    end(error);
+    onEnd(error);
     throw error;
   }
+  if (!response.stream) {
+    onEnd(undefined);
+    return response;
+  }
+  const { message: messages } = response;
+  // Interceptors next to each other share one look-out: each message passes it once.
+  if (messages instanceof UntilEnd && messages.signal === request.signal) {
+    messages.add(onEnd);
+    return response;
+  }
+  return { ...response, message: new UntilEnd(messages, request.signal, onEnd) };
 }
 
-async function* untilEnd<T>(messages: AsyncIterable<T>, end: (error: unknown) => void) {
-  try {
-    yield* messages;
-    end(undefined);
-  } catch (error) {
-    end(error);
+/** Messages that pass on, until their end is told. A class, since a generator would cost each held stream more, and each message. */
+class UntilEnd<T> implements AsyncIterable<T>, AsyncIterator<T> {
+  readonly signal: AbortSignal;
+  readonly #inner: AsyncIterator<T>;
+  readonly #onEnd: OnEnd[];
+  #ended: { readonly error: unknown } | null = null;
+
+  constructor(messages: AsyncIterable<T>, signal: AbortSignal, onEnd: OnEnd) {
+    this.signal = signal;
+    this.#inner = messages[Symbol.asyncIterator]();
+    this.#onEnd = [onEnd];
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+    if (signal.aborted) this.#onAbort();
+  }
+
+  /** Tell somebody else as well; at once when it has ended. */
+  add(onEnd: OnEnd): void {
+    if (this.#ended === null) this.#onEnd.push(onEnd);
+    else onEnd(this.#ended.error);
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<T> {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    return this.#inner.next().then(this.#onResult, this.#onError);
+  }
+
+  /** The reader stops early: that is how a caller that went away looks from here. */
+  async return(value?: unknown): Promise<IteratorResult<T>> {
+    try {
+      return (await this.#inner.return?.(value)) ?? { done: true, value };
+    } finally {
+      this.#end(CALLER_LEFT);
+    }
+  }
+
+  readonly #onResult = (result: IteratorResult<T>): IteratorResult<T> => {
+    if (result.done) this.#end(undefined);
+    return result;
+  };
+
+  readonly #onError = (error: unknown): never => {
+    this.#end(error);
     throw error;
-  } finally {
-    // Reached without the lines above when the reader stops early: that is how a caller that went away looks from here.
-    end(CALLER_LEFT);
+  };
+
+  readonly #onAbort = (): void => this.#end(this.signal.reason);
+
+  #end(error: unknown): void {
+    if (this.#ended !== null) return;
+    this.#ended = { error };
+    this.signal.removeEventListener("abort", this.#onAbort);
+    for (const onEnd of this.#onEnd.splice(0)) onEnd(error);
   }
 }
 

@@ -11,12 +11,16 @@ export const mapErrors: Interceptor = (next) => async (request) => {
   }
 };
 
-async function* mapped<T>(messages: AsyncIterable<T>) {
-  try {
-    yield* messages;
-  } catch (error) {
+function mapped<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
+  const inner = messages[Symbol.asyncIterator]();
+  const fail = (error: unknown): never => {
     throw ownError(error);
-  }
+  };
+  const iterator: AsyncIterator<T> = {
+    next: () => inner.next().catch(fail),
+    return: async (value) => (await inner.return?.(value)) ?? { done: true, value },
+  };
+  return { [Symbol.asyncIterator]: () => iterator };
 }
 
 /** Each call gets an error of its own: one error may end several calls, of a batch for example, and headers are added to it. */
