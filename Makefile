@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := NODE_OPTIONS="$$NODE_OPTIONS --experimental-vm-modules --disable-warning=ExperimentalWarning" $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test check-stubs lint gen fmt bench baseline clean require-node
+.PHONY: help install run build test check-stubs lint gen fmt bench drill baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -45,6 +45,10 @@ fmt: $(INSTALLED) ## Format sources and schema, and mend what the linter can men
 bench: $(INSTALLED) ## Measure, beside a rival or bound of the same run (NAME: one row, for example heartbeats)
 	$(BIN)/tsc -b services/rollcall bench
 	@node bench/dist/main.js $(NAME)
+
+drill: $(INSTALLED) ## Break something on purpose and see that nobody is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
+	$(BIN)/tsc -b services/rollcall bench
+	@node bench/dist/drills/main.js $(NAME) $(if $(SHORT),--short)
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
 	rm -rf libs/*/dist services/*/dist bench/dist coverage

@@ -12,6 +12,10 @@ export interface BenchSize {
   readonly nodes: number;
   /** Events in the log when watching is measured. */
   readonly events: number;
+  /** Simulated time. */
+  readonly hours: number;
+  /** Of everything that is drawn at random. */
+  readonly seed: number;
   /** How long a rate is measured. */
   readonly durationMs: number;
 }

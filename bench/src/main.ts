@@ -1,18 +1,35 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
 import { formatTable } from "./report.ts";
+import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
+import { failover } from "./rows/failover.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
+import { scale } from "./rows/scale.ts";
+import { simulation } from "./rows/simulation.ts";
 import { start } from "./rows/start.ts";
 
-const BENCHES: readonly Bench[] = [heartbeats, registrations, listNodes, events, relay, start];
+const BENCHES: readonly Bench[] = [
+  heartbeats,
+  registrations,
+  listNodes,
+  events,
+  relay,
+  start,
+  simulation,
+  detection,
+  failover,
+  scale,
+];
 
 const size: BenchSize = {
   agents: positive("AGENTS", 10_000),
   nodes: positive("NODES", 50_000),
   events: positive("EVENTS", 1_000_000),
+  hours: positive("HOURS", 48),
+  seed: positive("SEED", 1 + Math.floor(Math.random() * 2 ** 31)),
   durationMs: positive("DURATION", 10) * 1_000,
 };
 

@@ -18,7 +18,7 @@ const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
     ...["api", "domain", "events", "runtime", "store", "wire"],
     ...["registry", "health", "admin", "agent", "cli"],
   ],
-  bench: ["api", "domain", "events", "runtime", "store", "wire"],
+  bench: ["api", "domain", "events", "runtime", "store", "testkit", "wire"],
 };
 
 const MAX_LINES = 300;

@@ -1,5 +1,6 @@
 import type { KeyObject } from "node:crypto";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import {
   HeartbeatRequestSchema,
   type HeartbeatResponse,
@@ -55,6 +56,8 @@ export class HeldAgent {
   #welcomed: () => void = () => {};
   #turnedAway: (reason: Error) => void = () => {};
   #refusal = "";
+  #isChallenged = false;
+  #retryAfterMs = 0;
   /** Settles when the server has taken the agent in; rejects when it would not. */
   readonly welcome: Promise<void>;
 
@@ -86,6 +89,16 @@ export class HeldAgent {
     this.#connection.openStream(HEARTBEAT_PATH);
   }
 
+  /** Whether the server has sent its Challenge. */
+  get isChallenged(): boolean {
+    return this.#isChallenged;
+  }
+
+  /** What the server asked for before it ended the stream, in milliseconds. */
+  get retryAfterMs(): number {
+    return this.#retryAfterMs;
+  }
+
   /** Beats sent so far. */
   get beats(): number {
     return this.#sequence;
@@ -115,10 +128,15 @@ export class HeldAgent {
     const { frame } = fromBinary(HeartbeatResponseSchema, message);
     if (frame.case === "challenge") this.#hello(frame.value);
     else if (frame.case === "welcome") this.#welcomed();
-    else if (frame.case === "goAway") this.#refusal = frame.value.message;
+    else if (frame.case === "goAway") {
+      const { message: refusal, retryAfter } = frame.value;
+      this.#refusal = refusal;
+      if (retryAfter !== undefined) this.#retryAfterMs = durationMs(retryAfter);
+    }
   }
 
   #hello(challenge: Extract<HeartbeatResponse["frame"], { case: "challenge" }>["value"]): void {
+    this.#isChallenged = true;
     const { nodeId, privateKey, nodeInfoDigest: digest } = this.identity;
     const text = proofText({
       method: HEARTBEAT_PATH,

@@ -4,19 +4,35 @@ import { silentLogger } from "@rollcall/runtime";
 import { migrate, startEmbeddedPostgres } from "@rollcall/store";
 import { Client } from "pg";
 import type { BenchContext } from "../bench-context.ts";
+import { cpuSecondsOfTree } from "./process-cpu.ts";
 
 /** A migrated, empty record on a Postgres of its own, as durable as the one that `rollcall up` runs. */
 export interface BenchDatabase {
   readonly url: string;
+  /** CPU seconds that its processes have used so far, those that have ended included. */
+  cpuSeconds(): number;
+  /** Stop its server, and wait until it has ended. */
+  stop(): Promise<void>;
+  /** Start it again, at the same port. */
+  start(): Promise<void>;
 }
 
 /** Starts a record for one benchmark; it ends with it. */
 export async function startDatabase(context: BenchContext): Promise<BenchDatabase> {
   const log = silentLogger;
-  const postgres = await startEmbeddedPostgres({ dir: join(context.directory, "postgres"), log });
+  const dir = join(context.directory, "postgres");
+  let postgres = await startEmbeddedPostgres({ dir, log });
+  const { url, port } = postgres;
   context.atEnd(() => postgres.stop());
-  await migrate(postgres.url, log);
-  return { url: postgres.url };
+  await migrate(url, log);
+  return {
+    url,
+    cpuSeconds: () => cpuSecondsOfTree(postgres.pid ?? 0),
+    stop: () => postgres.stop(),
+    start: async () => {
+      postgres = await startEmbeddedPostgres({ dir, log, port });
+    },
+  };
 }
 
 /** Runs statements on a connection of its own. */

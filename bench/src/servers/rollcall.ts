@@ -12,6 +12,14 @@ export interface RunningService {
   readonly server: ServerProcess;
   /** Of the registry's API, or of the agents' streams. */
   readonly port: number;
+  readonly ports: ProcessPorts;
+}
+
+/** Where a service is to run; anywhere by default. */
+export interface ServicePlace {
+  /** Those that it had before, so that its agents find it again. */
+  readonly ports?: ProcessPorts;
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts `rollcall serve` for one service, on free ports of the loopback interface. It ends with the benchmark. */
@@ -20,18 +28,19 @@ export async function startService(
   service: "registry" | "health",
   databaseUrl: string,
   flags: readonly string[] = [],
+  more: ServicePlace = {},
 ): Promise<RunningService> {
-  const ports = await freePorts();
+  const ports = more.ports ?? (await freePorts());
   const port = service === "health" ? ports.agents : ports.api;
   const server = await ServerProcess.start({
     program: ROLLCALL_PROGRAM,
     args: ["serve", service, ...portFlags(ports, service === "health"), ...flags],
-    env: { DATABASE_URL: databaseUrl },
+    env: { DATABASE_URL: databaseUrl, ...more.env },
     port,
-    logFile: join(context.directory, `${service}.log`),
+    logFile: join(context.directory, `${service}-${port}.log`),
   });
   context.atEnd(() => server.stop());
-  return { server, port };
+  return { server, port, ports };
 }
 
 /** The ports of one process of the control plane. */

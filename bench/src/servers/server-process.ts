@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { cpuSecondsOf } from "./process-cpu.ts";
 
 /** What a server holds after its garbage is collected. */
 export interface MemoryProbeAnswer {
@@ -26,7 +27,6 @@ export interface ServerCommand {
 
 const START_LIMIT_MS = 60_000;
 const STOP_LIMIT_MS = 20_000;
-const CLOCK_TICKS_PER_SECOND = 100; // USER_HZ, the same on every Linux that Node.js runs on.
 
 /** A server under measurement, in a process of its own. */
 export class ServerProcess {
@@ -63,12 +63,18 @@ export class ServerProcess {
     return server;
   }
 
+  /** Sends a signal: SIGSTOP and SIGCONT for what comes between, SIGKILL for an end without a word. */
+  signal(name: NodeJS.Signals): void {
+    this.#child.kill(name);
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
   /** CPU seconds that the process has used since it began, from the kernel's own books. Linux only. */
   cpuSeconds(): number {
-    const stat = readFileSync(`/proc/${this.#child.pid}/stat`, "utf8");
-    // After the command's name, which may hold anything, in parentheses: state, ppid, ... utime (12th), stime (13th).
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+    return cpuSecondsOf(this.#child.pid ?? 0);
   }
 
   /** Collects the server's garbage and answers what is left. */

@@ -12,6 +12,11 @@ export function isBanned(membership: Pick<Membership, "state" | "reason">): bool
   return membership.state === "REJECTED" && membership.reason === MEMBERSHIP_BANNED;
 }
 
+/** Whether a text is the fingerprint of a key: "SHA256:" and 32 bytes as base64url. */
+export function isKeyFingerprint(text: string): boolean {
+  return /^SHA256:[A-Za-z0-9_-]{43}$/.test(text);
+}
+
 /**
  * What a banned node is told, whether its id or its key is banned.
  *

@@ -1,10 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  EVENT_CATALOGUE,
-  EVENT_TYPES,
-  formatEventCatalogue,
-  isEventType,
-} from "./event-catalogue.ts";
+import { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./event-catalogue.ts";
+import { formatEventCatalogue } from "./event-page.ts";
 
 describe("EVENT_TYPES", () => {
   it("should have every row of the catalogue", () => {

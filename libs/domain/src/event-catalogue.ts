@@ -144,26 +144,83 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     ],
   },
   "node.health.changed": {
-    when: "A node's effective health changed, an operator's mark included.",
+    when: "A node's effective health changed, an operator's mark included. Of a node that is held for flapping there is none until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: ["health"],
-    after: ["health"],
+    after: ["health", "evidence"],
     reasons: [
       "HEARTBEAT_RECEIVED",
       "HEARTBEATS_MISSED",
       "AGENT_SHUTDOWN",
+      "FLAPPING",
       "OPERATOR_MARKED",
       "OPERATOR_MARK_CLEARED",
     ],
   },
+  "node.reactions.allowed": {
+    when: "Others may now react to the loss of a node: once for each time that an approved compute node stops being HEALTHY, and only after every brake that holds it has let it go. A node that comes back before has none. React to this, never to node.health.changed. group is the node's group of the brake, absent for a node of none; brake is the state that let it go; lostSinceMs is when it was lost, in milliseconds since 1970.",
+    subject: NODE,
+    actors: ["replica:<id>", ...OPERATORS],
+    before: null,
+    after: ["group", "brake", "lostSinceMs"],
+    reasons: ["NO_STORM", "BRAKE_PACED", "OPERATOR_RELEASED", "AGENT_SHUTDOWN", "OPERATOR_MARKED"],
+  },
   "node.scheduling.changed": {
     when: "A hold on new work was placed on a node or lifted.",
     subject: NODE,
-    actors: OPERATORS,
+    actors: [...OPERATORS, "replica:<id>"],
     before: ["scheduling", "holds"],
     after: ["scheduling", "holds"],
-    reasons: ["OPERATOR_CORDONED", "NO_HOLD"],
+    reasons: ["OPERATOR_CORDONED", "NODE_FLAPPING", "HARDWARE_IN_DOUBT", "NO_HOLD"],
+  },
+  "node.flapping.started": {
+    when: "A node changed health more than five times in ten minutes. One event for as long as it flaps; unless its policy never holds it, it is shown UNHEALTHY and held until the end.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: null,
+    after: ["changes", "withinMs"],
+    reasons: ["FLAPPING"],
+  },
+  "node.flapping.ended": {
+    when: "A node that flapped has been steady for as long as its policy says.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: ["flappingMs"],
+    after: ["steadyMs"],
+    reasons: ["STEADY_AGAIN"],
+  },
+  "node.hardware.degraded": {
+    when: "A node reported less hardware than was approved, or a GPU of it is gone from its samples or too hot. The reason is that of the gravest new trouble; before and after list those of one source, as 'KIND part'.",
+    subject: NODE,
+    actors: ["node:<id>", "replica:<id>"],
+    before: ["troubles"],
+    after: ["troubles"],
+    reasons: ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_TOO_HOT"],
+  },
+  "node.hardware.restored": {
+    when: "Troubles with a node's hardware are over, and none is new.",
+    subject: NODE,
+    actors: ["node:<id>", "replica:<id>"],
+    before: ["troubles"],
+    after: ["troubles"],
+    reasons: ["HARDWARE_RESTORED"],
+  },
+  "node.hardware.accepted": {
+    when: "An operator accepted a node's hardware as it is: what it reports later is compared with that.",
+    subject: NODE,
+    actors: OPERATORS,
+    before: ["hardware"],
+    after: ["hardware"],
+    reasons: ["OPERATOR_ACCEPTED"],
+  },
+  "node.rebooted": {
+    when: "A node came back from another boot of the same machine, and its agent had not said goodbye.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: ["bootId"],
+    after: ["bootId"],
+    reasons: ["UNEXPECTED_REBOOT"],
   },
   "join.token.created": {
     when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
@@ -213,6 +270,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     after: null,
     reasons: ["OPERATOR_DELETED"],
   },
+  "brake.changed": {
+    when: "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was decided from, absent where an operator decided.",
+    subject: "the group, as <label>=<value>, or cluster",
+    actors: ["replica:<id>", ...OPERATORS],
+    before: ["brake"],
+    after: ["brake", "size", "silent", "lost"],
+    reasons: ["MASS_LOSS", "RECOVERED", "OPERATOR_FROZEN", "OPERATOR_RELEASED"],
+  },
 };
 
 /** Every type, in the order of the catalogue. */
@@ -221,39 +286,4 @@ export const EVENT_TYPES: readonly EventType[] = Object.keys(EVENT_CATALOGUE).fi
 /** Whether a text is a type of event. */
 export function isEventType(text: string): text is EventType {
   return Object.hasOwn(EVENT_CATALOGUE, text);
-}
-
-/** The catalogue as a page in Markdown. */
-export function formatEventCatalogue(): string {
-  const sections = EVENT_TYPES.map((type) => {
-    const row = EVENT_CATALOGUE[type];
-    return [
-      `## ${type}`,
-      "",
-      row.when,
-      "",
-      "| | |",
-      "|---|---|",
-      `| subject | ${row.subject} |`,
-      `| actor | ${codes(row.actors)} |`,
-      `| before | ${codes(row.before)} |`,
-      `| after | ${codes(row.after)} |`,
-      `| reason | ${codes(row.reasons)} |`,
-      "",
-    ].join("\n");
-  });
-  return `${PREFACE}\n${sections.join("\n")}`;
-}
-
-const PREFACE = `# Events
-
-Generated from \`libs/domain/src/event-catalogue.ts\` by \`make gen\`; do not edit.
-
-Each change is one event, written in the transaction that makes the change. Read them with \`rollcall events\`, with
-\`rollcall.events.v1.EventService\` (ListEvents, WatchEvents), or from NATS. Types and reasons are stable names. \`before\` and \`after\` are
-small objects that name what changed, and are absent where there was nothing, or nothing is left. A field that a newer release adds may be ignored.
-`;
-
-function codes(words: readonly string[] | null): string {
-  return words === null ? "absent" : words.map((word) => `\`${word}\``).join(", ");
 }

@@ -31,13 +31,21 @@ export type EventType =
   | "node.labels.changed"
   | "node.connection.changed"
   | "node.health.changed"
+  | "node.reactions.allowed"
   | "node.scheduling.changed"
+  | "node.flapping.started"
+  | "node.flapping.ended"
+  | "node.hardware.degraded"
+  | "node.hardware.restored"
+  | "node.hardware.accepted"
+  | "node.rebooted"
   | "join.token.created"
   | "join.token.revoked"
   | "access.token.created"
   | "access.token.revoked"
   | "policy.health.set"
-  | "policy.health.deleted";
+  | "policy.health.deleted"
+  | "brake.changed";
 
 /** An event before the record gives it an id, a revision and a time. */
 export interface NewEvent {
@@ -136,8 +144,10 @@ export function healthEvent(change: {
   readonly subject: string;
   readonly before: Health;
   readonly after: Health;
+  /** What it was concluded from; left out where the reason says all. */
+  readonly evidence?: Json;
 }): NewEvent {
-  const { subject, before, after } = change;
+  const { subject, before, after, evidence } = change;
   return {
     type: "node.health.changed",
     subject,
@@ -145,7 +155,7 @@ export function healthEvent(change: {
     reason: after.reason,
     message: after.message,
     before: { health: before.state },
-    after: { health: after.state },
+    after: { health: after.state, ...(evidence === undefined ? {} : { evidence }) },
   };
 }
 

@@ -21,7 +21,14 @@ export {
 } from "./agent-keys.ts";
 export { ArrivalLimiter, type ArrivalLimits, type ArrivalVerdict } from "./arrival-limiter.ts";
 export { fullJitter } from "./backoff.ts";
-export { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
+export {
+  BAN_LIFTED,
+  bannedRefusal,
+  isBanned,
+  isKeyFingerprint,
+  MEMBERSHIP_BANNED,
+} from "./ban.ts";
+export * from "./brake/index.ts";
 export { BucketTable } from "./bucket-table.ts";
 export {
   type CollectableNode,
@@ -46,9 +53,9 @@ export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
   type EventDescription,
-  formatEventCatalogue,
   isEventType,
 } from "./event-catalogue.ts";
+export { formatEventCatalogue } from "./event-page.ts";
 export {
   banEvent,
   connectionEvent,
@@ -85,6 +92,7 @@ export {
   withoutPolicy,
   withPolicy,
 } from "./health-policies.ts";
+export { HelloAdmission, type HelloVerdict } from "./hello-admission.ts";
 export {
   labelsEvent,
   type NewsOfNode,
@@ -191,6 +199,17 @@ export {
   type PolicyField,
 } from "./policy-fields.ts";
 export { proofText } from "./proof.ts";
+export {
+  chooseTarget,
+  DEFAULT_REBALANCE_LIMITS,
+  type MovePlan,
+  type MoveTarget,
+  planMoves,
+  type RebalanceLimits,
+  type RebalanceReason,
+  type RebalanceView,
+  type ReplicaLoad,
+} from "./rebalance.ts";
 export type { Refusal, RefusalReason } from "./refusal.ts";
 export {
   PolicyResolver,
@@ -239,6 +258,7 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export { DEFAULT_STREAM_LOSS_LIMITS, StreamLoss, type StreamLossLimits } from "./stream-loss.ts";
 export { explainTlsError, type TlsTrouble } from "./tls-trouble.ts";
 export {
   type BucketLimits,
@@ -248,3 +268,4 @@ export {
   type TokenBucket,
   takeOne,
 } from "./token-bucket.ts";
+export * from "./truth.ts";

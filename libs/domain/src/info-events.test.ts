@@ -1,4 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
+import { hardwareOf } from "./hardware.ts";
 import { nodeInfoEvents } from "./info-events.ts";
 
 const before = {
@@ -9,13 +10,15 @@ const before = {
     { key: "team", value: "x", tier: "operator" },
     { key: "rack", value: "7", tier: "agent" },
   ],
+  approvedHardware: hardwareOf({ cpu: { threads: 8 } }),
+  missingHardware: [],
 } as const;
 
 describe("nodeInfoEvents()", () => {
   it("should tell of the information alone while the labels in effect stay", () => {
     // The operator's value wins whatever the node says.
     const agentLabels = { zone: "a", rack: "7", team: "mine" };
-    expect(nodeInfoEvents(before, { digest: "new", agentLabels })).toEqual([
+    expect(nodeInfoEvents(before, { digest: "new", info: {}, agentLabels })).toEqual([
       {
         type: "node.info.changed",
         subject: "n1",
@@ -30,7 +33,7 @@ describe("nodeInfoEvents()", () => {
 
   it("should tell which labels changed, came and went", () => {
     const agentLabels = { zone: "b", disk: "ssd" };
-    const [, labels] = nodeInfoEvents(before, { digest: "new", agentLabels });
+    const [, labels] = nodeInfoEvents(before, { digest: "new", info: {}, agentLabels });
     expect(labels).toMatchObject({
       type: "node.labels.changed",
       before: { labels: { zone: "a", rack: "7" } },
@@ -38,10 +41,26 @@ describe("nodeInfoEvents()", () => {
     });
   });
 
+  it("should tell of hardware that is missing, and not again while the same is", () => {
+    const report = { digest: "new", info: { cpu: { threads: 4 } }, agentLabels: {} };
+    const unlabelled = { ...before, labels: [] };
+    const [, degraded] = nodeInfoEvents(unlabelled, report);
+    expect(degraded).toMatchObject({
+      type: "node.hardware.degraded",
+      actor: "node:n1",
+      reason: "HARDWARE_DEGRADED",
+      message: "4 of 8 cores",
+    });
+    const missingHardware = [
+      { kind: "HARDWARE_DEGRADED", part: "cores", message: "3 of 8 cores" },
+    ] as const;
+    expect(nodeInfoEvents({ ...unlabelled, missingHardware }, report)).toHaveLength(1);
+  });
+
   it("should have nothing before a first report", () => {
     const [info] = nodeInfoEvents(
-      { id: "n1", infoDigest: null, labels: [] },
-      { digest: "d", agentLabels: {} },
+      { ...before, infoDigest: null, labels: [], approvedHardware: null },
+      { digest: "d", info: {}, agentLabels: {} },
     );
     expect(info?.before).toBeNull();
   });

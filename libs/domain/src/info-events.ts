@@ -1,4 +1,6 @@
-import type { NewEvent } from "./events.ts";
+import type { Json, NewEvent } from "./events.ts";
+import { type Hardware, hardwareOf } from "./hardware.ts";
+import { hardwareEvent, missingHardware, type Trouble } from "./hardware-truth.ts";
 import { effectiveLabels, type Label } from "./labels.ts";
 
 /** What the record said of a node before a report. The store's NodeRecord is one. */
@@ -7,18 +9,24 @@ export interface NodeBeforeReport {
   readonly infoDigest: string | null;
   /** Labels of every tier. */
   readonly labels: readonly Label[];
+  /** The hardware that was approved; null as long as none was. */
+  readonly approvedHardware: Hardware | null;
+  /** What was missing of it. */
+  readonly missingHardware: readonly Trouble[];
 }
 
 /** What a node newly says about itself. The store's InfoReport is one. */
 export interface NewsOfNode {
   /** Equal digests mean equal reports. */
   readonly digest: string;
+  /** A NodeInfo as protobuf JSON. */
+  readonly info: Json;
   readonly agentLabels: Readonly<Record<string, string>>;
 }
 
 /**
- * The events of a report that says something new about a node: one of its information, and one of its labels if those in
- * effect change. Whoever saves a report appends them in the same transaction.
+ * The events of a report that says something new about a node: one of its information, one of its labels if those in
+ * effect change, and one of its hardware if something of what was approved is newly missing, or there again. Whoever saves a report appends them in the same transaction.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {
@@ -42,7 +50,16 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
     before: before.labels,
     after: [...others, ...own],
   });
-  return labels === null ? [infoChanged] : [infoChanged, labels];
+  const hardware = hardwareEvent({
+    ...circumstances,
+    before: before.missingHardware,
+    after: missingHardware(before.approvedHardware, hardwareOf(report.info)),
+  });
+  return [
+    infoChanged,
+    ...(labels === null ? [] : [labels]),
+    ...(hardware === null ? [] : [hardware]),
+  ];
 }
 
 /** The event of labels of any tier having changed; null when what is in effect, and who set it, is as it was. */

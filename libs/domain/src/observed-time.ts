@@ -15,6 +15,8 @@ export class ObservedTime {
   /** The highest value given out, below which none may fall. */
   #highestMs: number;
   #suspendedSinceMs: number | null = null;
+  /** Up to when it stands still by itself. */
+  #stillUntilMs = Number.NEGATIVE_INFINITY;
   #lostTotalMs = 0;
   /** When the clock stood still of late, in order, so that a suspension does not take back the same time again. */
   #losses: readonly Loss[] = [];
@@ -43,7 +45,8 @@ export class ObservedTime {
   /** The observed time at a real time: at most `maxGapMs` beyond the last advance. */
   at(realMs: number): number {
     if (this.#suspendedSinceMs === null) {
-      const elapsedMs = Math.min(realMs - this.#realMs, this.#maxGapMs);
+      const fromMs = Math.max(this.#realMs, Math.min(realMs, this.#stillUntilMs));
+      const elapsedMs = Math.min(realMs - fromMs, this.#maxGapMs);
       this.#highestMs = Math.max(this.#highestMs, this.#exactMs + elapsedMs);
     }
     return this.#highestMs;
@@ -52,18 +55,27 @@ export class ObservedTime {
   /**
    * Follow the real clock; the owner calls this at least every tick, after it has read its sockets.
    *
-   * @returns how much time was lost since the last call: what exceeds `maxGapMs`. Nothing while suspended.
+   * @returns how much time was lost since the last call: what exceeds `maxGapMs`, and what it stood still. Nothing while suspended.
    */
   advance(realMs: number): number {
     if (this.#suspendedSinceMs !== null || realMs <= this.#realMs) return 0;
     const elapsedMs = realMs - this.#realMs;
-    const lostMs = Math.max(0, elapsedMs - this.#maxGapMs);
-    if (lostMs > 0) this.#recordLoss({ fromMs: realMs - lostMs, toMs: realMs });
+    const stillMs = Math.max(0, Math.min(realMs, this.#stillUntilMs) - this.#realMs);
+    const gapMs = Math.max(0, elapsedMs - stillMs - this.#maxGapMs);
+    if (stillMs > 0) this.#recordLoss({ fromMs: this.#realMs, toMs: this.#realMs + stillMs });
+    if (gapMs > 0) this.#recordLoss({ fromMs: realMs - gapMs, toMs: realMs });
+    const lostMs = stillMs + gapMs;
     this.#exactMs += elapsedMs - lostMs;
     this.#realMs = realMs;
     this.#lostTotalMs += lostMs;
     this.#highestMs = Math.max(this.#highestMs, this.#exactMs);
     return lostMs;
+  }
+
+  /** Stand still from now on for a while, and then go on by itself: all that time is granted. A longer one that runs already stays. */
+  standStill(realMs: number, forMs: number): void {
+    this.advance(realMs);
+    this.#stillUntilMs = Math.max(this.#stillUntilMs, realMs + forMs);
   }
 
   /**

@@ -95,6 +95,10 @@ describe("thresholdsOf()", () => {
       heartbeatIntervalMs: fc.integer({ min: 10, max: 60_000 }),
       infoIntervalMs: amount,
       usageIntervalMs: amount,
+      flappingHoldMs: fc.nat(),
+      hardwareHold: fc.boolean(),
+      rebootHoldMs: fc.nat(),
+      gpuMaxCelsius: fc.option(fc.integer({ min: 1, max: 200 })),
     });
     const wish = fc.option(fc.integer({ min: 0, max: 1_000_000 }));
     fc.assert(

@@ -28,4 +28,5 @@ export {
   signProof,
   verifyProof,
 } from "./identity-proof.ts";
+export { makeDirectory } from "./make-directory.ts";
 export { type ClientTls, type ClientTlsFiles, readClientTls } from "./tls/client-tls.ts";

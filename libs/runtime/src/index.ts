@@ -59,6 +59,7 @@ export {
   signProof,
   verifyProof,
 } from "./identity-proof.ts";
+export { makeDirectory } from "./make-directory.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
 export {
   createLogger,

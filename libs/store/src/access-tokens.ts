@@ -159,6 +159,20 @@ export async function noteAccessTokenUses(
   `.execute(db);
 }
 
+/**
+ * Forget tokens that expired or were revoked longer ago than `olderThanMs`; how many went. Those that the configuration or the
+ * first start brought stay: whoever starts with the same file again would bring them back to life.
+ */
+export async function pruneAccessTokens(db: Db, olderThanMs: number): Promise<number> {
+  const since = sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`;
+  const { numDeletedRows } = await db
+    .deleteFrom("access_tokens")
+    .where("created_by", "<>", "system")
+    .where((where) => where.or([where("expires_at", "<", since), where("revoked_at", "<", since)]))
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}
+
 function columnsOf({ id, name, role, hash, createdBy = "system", ttlMs = null }: NewAccessToken) {
   return {
     id,

@@ -55,14 +55,15 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       select replica_id
       from holder
       where replica_id is not null
-        and not exists (select from leases where leases.instance = holder.replica_id)
+        -- The process's own lease: one that says who leads says nothing about its holder.
+        and not exists (select from leases where leases.name = holder.replica_id)
     ),
     before as (
       select s.*
       from node_sessions as s
       where s.replica_id in (select replica_id from lost)
         and s.node_type = 'COMPUTE'
-        and exists (select from leases where instance = ${replicaId})
+        and exists (select from leases where name = ${replicaId})
       order by s.node_id
       limit ${limit}
       for no key update of s skip locked
@@ -87,7 +88,7 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       before.connection, before.connection_since, before.connection_reason,
       before.connection_message, before.connection_actor,
       before.health, before.health_since, before.health_reason,
-      before.health_message, before.health_actor,
+      before.health_message, before.health_actor, before.detected,
       nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor
     from taken

@@ -1,6 +1,7 @@
 import { sql } from "kysely";
+import { identifyCluster } from "./cluster.ts";
 import type { LeaseClaim } from "./leases.ts";
-import type { Db } from "./store.ts";
+import type { Db, Store } from "./store.ts";
 
 /** The cursor of the relay, as one holder has it. */
 export interface RelayCursor {
@@ -48,17 +49,24 @@ export async function openRelay(
 }
 
 /**
- * Note that everything up to `revision` was acknowledged, or that less was than had been thought. False, and nothing
- * changes, when the generation is over, or the log is shorter than that: then it is another copy of it.
+ * Note that everything up to `revision` of a log was acknowledged, or that less was than had been thought. False, and nothing
+ * changes, when the generation is over, or the database holds another history of the log, whose revisions are other events.
  */
-export async function saveRelay(db: Db, { revision, generation }: RelayCursor): Promise<boolean> {
-  const { numUpdatedRows } = await db
-    .updateTable("event_relay")
-    .set({ revision, saved_at: sql<Date>`now()` })
-    .where("generation", "=", generation)
-    .where(sql<boolean>`${revision} <= (select coalesce(max(revision), 0) from events)`)
-    .executeTakeFirst();
-  return numUpdatedRows > 0n;
+export function saveRelay(
+  { db }: Pick<Store, "db">,
+  { revision, generation, logId }: RelayCursor & { readonly logId: string },
+): Promise<boolean> {
+  // One connection is one server: what is asked of it is true of where the cursor is written.
+  return db.connection().execute(async (connection) => {
+    if ((await identifyCluster(connection)).logId !== logId) return false;
+    const { numUpdatedRows } = await connection
+      .updateTable("event_relay")
+      .set({ revision, saved_at: sql<Date>`now()` })
+      .where("generation", "=", generation)
+      .where(sql<boolean>`${revision} <= (select coalesce(max(revision), 0) from events)`)
+      .executeTakeFirst();
+    return numUpdatedRows > 0n;
+  });
 }
 
 /** Have everything above `revision` relayed again; a cursor that is not that far stays where it is. The holder learns it by the generation. */

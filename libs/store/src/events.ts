@@ -71,6 +71,23 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
   return { events, through: events.length < limit && head > last ? head : last };
 }
 
+/** The newest events about a subject, the newest last: at most `limit` of these types at this wall time or later. */
+export async function readLatestEvents(
+  db: Db,
+  options: Pick<ReadEventsOptions, "limit" | "fromMs"> & {
+    readonly subject: string;
+    readonly types: readonly EventType[];
+  },
+): Promise<readonly StoredEvent[]> {
+  const { rows } = await sql<EventRow>`
+    select 0::bigint as head, revision, id, at, type, subject, actor, reason, message, before, after
+    from events
+    where ${sql.join(conditionsOf(options), sql` and `)}
+    order by revision desc
+    limit ${options.limit}`.execute(db);
+  return rows.map(toEvent).reverse();
+}
+
 /** The last revision that is committed; 0 when there is none. */
 export async function currentRevision(db: Db): Promise<bigint> {
   const { rows } = await sql<{ revision: bigint }>`
@@ -78,7 +95,9 @@ export async function currentRevision(db: Db): Promise<bigint> {
   return rows[0]?.revision ?? 0n;
 }
 
-function conditionsOf(options: ReadEventsOptions): readonly RawBuilder<SqlBool>[] {
+function conditionsOf(
+  options: Omit<ReadEventsOptions, "after" | "limit">,
+): readonly RawBuilder<SqlBool>[] {
   const { types, subject, actor, fromMs, untilMs } = options;
   return [
     sql<SqlBool>`true`,

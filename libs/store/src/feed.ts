@@ -44,6 +44,7 @@ export class EventFeed {
   readonly #listeners = new Set<FeedListener>();
   readonly #waiters = new Set<Waiter>();
   #position = 0n;
+  #logId: string;
   #isHistoryKnown = true;
   #loops: Promise<unknown> | null = null;
 
@@ -51,11 +52,17 @@ export class EventFeed {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
     this.#wakeUp = new WakeUp(this.#clock);
+    this.#logId = options.store.logId();
   }
 
   /** Everything up to here has been delivered. */
   get position(): bigint {
     return this.#position;
+  }
+
+  /** The history of the log to which `position` belongs. */
+  get logId(): string {
+    return this.#logId;
   }
 
   /** Receive what lies above the present position, as it is delivered; answers how to stop. */
@@ -129,12 +136,14 @@ export class EventFeed {
   /** After a restore or a promotion the log may be shorter than what was delivered: what it grows from there is new. */
   async #checkHistory(): Promise<void> {
     const { store, log } = this.#options;
-    const before = store.logId();
+    // Its own memory, not the store's: another reader of this process may have learned of it before.
+    const before = this.#logId;
     const after = await store.refreshLogId();
     if (after !== before) {
       const head = await currentRevision(store.db);
       log.error({ before, after, position: `${this.#position}`, head: `${head}` }, "log replaced");
       if (head < this.#position) this.#position = head;
+      this.#logId = after;
     }
     this.#isHistoryKnown = true;
   }

@@ -12,6 +12,12 @@ export interface HealthReplica {
   readonly queryEndpoint: string;
 }
 
+/** A replica that holds a lease. */
+export interface LiveReplica extends HealthReplica {
+  /** Agents' sessions that it held when it last renewed its lease; 0 before it has said so. */
+  readonly sessions: number;
+}
+
 /** Say where a replica can be reached, in place of what it said before. */
 export async function advertise(db: Db, replica: HealthReplica): Promise<void> {
   const endpoints = {
@@ -29,22 +35,21 @@ export async function advertise(db: Db, replica: HealthReplica): Promise<void> {
 }
 
 /** The replicas that hold a lease, by instance. */
-export async function listHealthReplicas(db: Db): Promise<readonly HealthReplica[]> {
+export async function listHealthReplicas(db: Db): Promise<readonly LiveReplica[]> {
   const rows = await db
     .selectFrom("health_replicas as r")
-    .selectAll()
-    .where((where) =>
-      where.exists(
-        where.selectFrom("leases as l").select("l.name").whereRef("l.instance", "=", "r.instance"),
-      ),
-    )
-    .orderBy("instance")
+    // A process's own lease has its name; it may hold others besides.
+    .innerJoin("leases as l", "l.name", "r.instance")
+    .select(["r.instance", "r.agent_endpoint", "r.internal_address", "r.query_endpoint"])
+    .select("l.sessions")
+    .orderBy("r.instance")
     .execute();
   return rows.map((row) => ({
     instance: row.instance,
     agentEndpoint: row.agent_endpoint,
     internalAddress: row.internal_address,
     queryEndpoint: row.query_endpoint,
+    sessions: row.sessions ?? 0,
   }));
 }
 

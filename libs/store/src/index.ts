@@ -11,6 +11,7 @@ export {
   listAccessTokens,
   lockAccessToken,
   type NewAccessToken,
+  pruneAccessTokens,
   revokeAccessToken,
 } from "./access-tokens.ts";
 export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
@@ -32,6 +33,18 @@ export {
   lockBans,
   type NewBan,
 } from "./bans.ts";
+export {
+  BRAKE_LEASE,
+  forgetBrakes,
+  holdBrakeLease,
+  listBrakes,
+  lockBrake,
+  readBrake,
+  saveBrake,
+  saveFollowed,
+  saveFreeze,
+  saveOrder,
+} from "./brakes.ts";
 export { pruneChallenges, useChallenge, useChallenges } from "./challenges.ts";
 export type { Change, CommittedChange } from "./change.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./collect-nodes.ts";
@@ -66,9 +79,11 @@ export {
   type EventBatch,
   type ReadEventsOptions,
   readEvents,
+  readLatestEvents,
   type StoredEvent,
 } from "./events.ts";
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
+export { acceptHardware, hardwareIn } from "./hardware.ts";
 export {
   configuredPolicy,
   deleteHealthPolicy,
@@ -84,6 +99,7 @@ export {
 export {
   advertise,
   type HealthReplica,
+  type LiveReplica,
   listHealthReplicas,
   withdraw,
 } from "./health-replicas.ts";
@@ -118,12 +134,14 @@ export {
   saveJoinTokenUses,
   saveRevocation,
 } from "./join-tokens.ts";
+export { joinedWithoutToken, saveJoining } from "./joining.ts";
 export { labelsOf, replaceLabels } from "./labels.ts";
 export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
 export {
   expireLease,
   type Lease,
   type LeaseClaim,
+  type LeaseReport,
   listLeases,
   readLease,
   releaseLease,
@@ -138,16 +156,23 @@ export {
   type NodeOrderColumn,
   type NodePage,
 } from "./list-nodes.ts";
+export { saveMark } from "./marks.ts";
 export { migrate } from "./migrate.ts";
 export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
 export type { InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./node-record.ts";
 export { findNode, lockNamedNode, type ResolvedRefs, resolveRefs } from "./node-reference.ts";
 export {
+  type OwnersView,
+  recordedTroubles,
+  settleTruth,
+  type TroubledNode,
+  troubledNodes,
+} from "./node-truth.ts";
+export {
   getNode,
   getNodes,
   type InfoReport,
   insertNode,
-  joinedWithoutToken,
   lockNode,
   lockNodes,
   lockWithSessions,
@@ -156,9 +181,7 @@ export {
   removeNode,
   saveHolds,
   saveInfo,
-  saveJoining,
   saveLabels,
-  saveMark,
   saveMembership,
 } from "./nodes.ts";
 export {
@@ -168,6 +191,8 @@ export {
   policySubject,
   policySubjects,
 } from "./policy-subjects.ts";
+export { endCrashedProcess } from "./process-end.ts";
+export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
 export {
   createRefusalRecorder,
   type RefusalRecorder,

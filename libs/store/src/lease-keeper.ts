@@ -1,6 +1,13 @@
 import { LeaseObserver } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/runtime";
-import { type Lease, type LeaseClaim, listLeases, renewLease, takeLease } from "./leases.ts";
+import {
+  type Lease,
+  type LeaseClaim,
+  type LeaseReport,
+  listLeases,
+  renewLease,
+  takeLease,
+} from "./leases.ts";
 import { endLostProcess, endOwnProcess } from "./process-end.ts";
 import { openStore, type Store } from "./store.ts";
 
@@ -18,6 +25,8 @@ export interface LeaseKeeperOptions {
    * several times, or one slow answer looks like a failure.
    */
   readonly expiryMs?: number;
+  /** Asked at each renewal for what is told with it. */
+  readonly report?: () => LeaseReport;
   /**
    * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and addresses:
    * whoever shows them shows them again.
@@ -121,11 +130,11 @@ class Keeper implements LeaseKeeper {
   }
 
   async #turn(own: Store, startMs: number): Promise<void> {
-    const { clock, claim } = this.#options;
+    const { clock, claim, report } = this.#options;
     // A process that was stopped may come here before its other timer: the gap must not go unnoticed.
     this.#checkDoubt();
     const { instance } = claim;
-    const renewed = await renewLease(own.db, instance, instance);
+    const renewed = await renewLease(own.db, instance, instance, report?.());
     if (renewed === null) {
       // Never taken, or ended by another: what the process was may be somebody else's by now.
       this.#doubt();

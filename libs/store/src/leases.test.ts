@@ -66,7 +66,11 @@ describe("health replicas", () => {
     await advertise(db, replica);
     expect(await listHealthReplicas(db)).toEqual([]);
     await takeLease(db, claimOf("r1", "r1"));
-    expect(await listHealthReplicas(db)).toEqual([replica]);
+    expect(await listHealthReplicas(db)).toEqual([{ ...replica, sessions: 0 }]);
+    await renewLease(db, "r1", "r1", { sessions: 7 });
+    // What else it leads is no further replica.
+    await takeLease(db, claimOf("upkeep", "r1"));
+    expect(await listHealthReplicas(db)).toEqual([{ ...replica, sessions: 7 }]);
     await withdraw(db, "r1");
     expect(await listHealthReplicas(db)).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { type BrakeSums, brakeSumsToJson } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "./store.ts";
 
@@ -16,6 +17,16 @@ export interface LeaseClaim {
 export interface Lease extends LeaseClaim {
   readonly counter: number;
 }
+
+/** What a holder tells with each renewal. It is no sign of life by itself. */
+export interface LeaseReport {
+  /** Agents' sessions that it holds; null for what holds none. */
+  readonly sessions: number | null;
+  /** What it counts for the brake; null, or left out, for what counts nothing. */
+  readonly brake?: BrakeSums | null;
+}
+
+const NOTHING: LeaseReport = { sessions: null };
 
 /** Take a free lease, or again one's own. The counter, or null while another instance holds it. */
 export async function takeLease(db: Db, claim: LeaseClaim): Promise<number | null> {
@@ -39,10 +50,15 @@ export async function takeLease(db: Db, claim: LeaseClaim): Promise<number | nul
 }
 
 /** Raise the counter of a lease one holds. The new counter, or null when it is lost. */
-export async function renewLease(db: Db, name: string, instance: string): Promise<number | null> {
+export async function renewLease(
+  db: Db,
+  name: string,
+  instance: string,
+  report: LeaseReport = NOTHING,
+): Promise<number | null> {
   const row = await db
     .updateTable("leases")
-    .set({ counter: sql<number>`counter + 1`, renewed_at: sql<Date>`now()` })
+    .set({ counter: sql<number>`counter + 1`, renewed_at: sql<Date>`now()`, ...toColumns(report) })
     .where("name", "=", name)
     .where("instance", "=", instance)
     .returning("counter")
@@ -86,4 +102,11 @@ export async function expireLease(
 /** Give up a lease one holds. */
 export async function releaseLease(db: Db, name: string, instance: string): Promise<void> {
   await db.deleteFrom("leases").where("name", "=", name).where("instance", "=", instance).execute();
+}
+
+function toColumns({ sessions, brake = null }: LeaseReport) {
+  return {
+    sessions,
+    brake_sums: brake === null ? null : JSON.stringify(brakeSumsToJson(brake)),
+  };
 }

@@ -15,8 +15,9 @@ import {
   type NodeFilter,
   type NodeOrderColumn,
 } from "./list-nodes.ts";
+import { saveMark } from "./marks.ts";
 import type { NodeRecord } from "./node-record.ts";
-import { getNode, removeNode, saveHolds, saveMark } from "./nodes.ts";
+import { getNode, removeNode, saveHolds } from "./nodes.ts";
 import type { Store } from "./store.ts";
 
 let database: TestDatabase;

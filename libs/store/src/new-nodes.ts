@@ -1,4 +1,5 @@
 import { effectiveLabels, type Label, type Membership } from "@rollcall/domain";
+import { hardwareIn } from "./hardware.ts";
 import type { NodeKey } from "./identities.ts";
 import type { NodeJoining } from "./node-record.ts";
 import type { InfoReport } from "./nodes.ts";
@@ -47,6 +48,8 @@ async function insertNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<vo
     memory_bytes: BigInt(report.summary.memoryBytes),
     disk_bytes: BigInt(report.summary.diskBytes),
     gpus: report.summary.gpus,
+    approved_hardware:
+      membership.state === "APPROVED" ? JSON.stringify(hardwareIn(report.info)) : null,
     join_token_id: joining.tokenId,
     ephemeral: joining.ephemeral,
     joined_without_token: joining.withoutToken,

@@ -3,16 +3,23 @@ import {
   deriveScheduling,
   duplicatedHealth,
   effectiveHealth,
+  type Hardware,
   type Health,
+  type HealthHistory,
   type Hold,
+  hardwareOf,
   type Json,
   type Label,
   type MachineSighting,
   type Mark,
   type Membership,
   type NodeType,
+  rebootedHealth,
   type Scheduling,
+  type Trouble,
+  troubledHealth,
 } from "@rollcall/domain";
+import { approvedHardwareIn } from "./hardware.ts";
 
 /** What a node says about itself, opaque to the store. */
 export type JsonInfo = { readonly [key: string]: Json };
@@ -41,9 +48,15 @@ export interface NodeRecord {
   readonly type: NodeType;
   readonly membership: Membership;
   readonly connection: Connection;
-  /** What counts: the operator's mark if there is one, else what was detected; with the reason that two machines are this node, while they are. */
+  /**
+   * What counts: the operator's mark if there is one, else what was detected, or that the node flaps; with the reason that two machines are
+   * this node while they are, or what is wrong with its hardware.
+   */
   readonly health: Health;
+  /** Without the mark, and whether it flaps or not. */
   readonly detectedHealth: Health;
+  /** Without the mark; that it flaps, if it does. */
+  readonly recordedHealth: Health;
   readonly mark: Mark | null;
   readonly holds: readonly Hold[];
   readonly scheduling: Scheduling;
@@ -65,6 +78,16 @@ export interface NodeRecord {
   readonly etag: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+  /** The hardware that was approved, or accepted later; null as long as the node had said nothing of it. */
+  readonly approvedHardware: Hardware | null;
+  /** What is missing of it. */
+  readonly missingHardware: readonly Trouble[];
+  /** What is wrong with its GPUs, as its samples have it. */
+  readonly gpuTroubles: readonly Trouble[];
+  /** How often its health changed of late. */
+  readonly history: HealthHistory;
+  /** When it rebooted unexpectedly, if that was of late. */
+  readonly rebootedAtMs: number | null;
   readonly session: {
     readonly epoch: number;
     /** Who holds the session; null for a node that never connected. */
@@ -120,20 +143,27 @@ export interface NodeRow {
   readonly duplicated_since: Date | null;
   readonly machines: readonly MachineSighting[];
   readonly labels: readonly Label[] | null;
+  readonly approved_hardware: unknown;
+  readonly missing_hardware: readonly Trouble[];
+  readonly gpu_troubles: readonly Trouble[];
+  readonly health_changes: readonly number[];
+  readonly flapping_since: Date | null;
+  readonly detected: Health | null;
+  readonly rebooted_at: Date | null;
 }
 
 /** What the columns of a row say. */
 export function toNodeRecord(row: NodeRow): NodeRecord {
   const mark = toMark(row);
-  const detectedHealth = toHealth(row);
   const createdAtMs = row.created_at.getTime();
   return {
     id: row.id,
     type: row.type,
     membership: toMembership(row),
     connection: toConnection(row),
-    health: shownHealth(effectiveHealth(detectedHealth, mark), row),
-    detectedHealth,
+    health: shownHealth(effectiveHealth(toHealth(row), mark), row),
+    detectedHealth: toDetectedHealth(row),
+    recordedHealth: toHealth(row),
     mark,
     holds: row.holds,
     scheduling: deriveScheduling(row.holds, row.eligible_since.getTime()),
@@ -158,6 +188,11 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
     etag: `${createdAtMs.toString(36)}-${row.version}`,
     createdAtMs,
     updatedAtMs: row.updated_at.getTime(),
+    approvedHardware: hardwareOf(approvedHardwareIn(row) ?? undefined),
+    missingHardware: row.missing_hardware,
+    gpuTroubles: row.gpu_troubles,
+    history: toHistory(row),
+    rebootedAtMs: row.rebooted_at?.getTime() ?? null,
     session: { epoch: row.epoch, replicaId: row.replica_id, address: row.address },
   };
 }
@@ -202,7 +237,22 @@ export function toConnection(
   };
 }
 
-/** The columns of a detected health as one value. */
+/** What was detected of a node, whether it flaps or not. */
+export function toDetectedHealth(
+  row: Parameters<typeof toHealth>[0] & Pick<NodeRow, "detected">,
+): Health {
+  return row.detected ?? toHealth(row);
+}
+
+/** The columns of a node's changes of health as one value. */
+export function toHistory(row: Pick<NodeRow, "health_changes" | "flapping_since">): HealthHistory {
+  return {
+    changes: row.health_changes,
+    flappingSinceMs: row.flapping_since?.getTime() ?? null,
+  };
+}
+
+/** The columns of a health as one value: as it was detected, or that the node flaps. */
 export function toHealth(
   row: Pick<
     NodeRow,
@@ -220,9 +270,13 @@ export function toHealth(
 
 /** An operator's word comes before ours; else it matters more who a node is than how it was heard. */
 function shownHealth(health: Health, row: NodeRow): Health {
+  if (row.mark_since !== null) return health;
   const [before, latest] = row.machines.slice(-2);
-  if (row.duplicated_since === null || before === undefined || latest === undefined) return health;
-  return row.mark_since === null ? duplicatedHealth(health, [before, latest]) : health;
+  if (row.duplicated_since !== null && before !== undefined && latest !== undefined) {
+    return duplicatedHealth(health, [before, latest]);
+  }
+  const troubled = troubledHealth(health, [...row.missing_hardware, ...row.gpu_troubles]);
+  return row.rebooted_at === null ? troubled : rebootedHealth(troubled);
 }
 
 function toMark(row: NodeRow): Mark | null {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { saveMark } from "./marks.ts";
 import {
   findNodeIds,
   getNode,
@@ -7,7 +8,6 @@ import {
   lockNode,
   saveHolds,
   saveInfo,
-  saveMark,
   saveMembership,
 } from "./nodes.ts";
 import type { Store } from "./store.ts";

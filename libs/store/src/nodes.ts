@@ -1,14 +1,10 @@
-import type { Hold, Label, LabelTier, Mark, Membership, NodeType } from "@rollcall/domain";
+import type { Hold, Label, LabelTier, Membership, NodeType } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
+import { HARDWARE_OF_ROW, hardwareColumns } from "./hardware.ts";
 import { replaceLabels } from "./labels.ts";
-import {
-  type InfoSummary,
-  type JsonInfo,
-  type NodeJoining,
-  type NodeRecord,
-  toNodeRecord,
-} from "./node-record.ts";
+import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
 import { selectNodes } from "./node-rows.ts";
+import { dropReaction } from "./reactions.ts";
 import type { Db, Tx } from "./store.ts";
 import { buryNode } from "./tombstones.ts";
 
@@ -155,7 +151,7 @@ export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   return true;
 }
 
-/** Write a membership decision. Since when it holds is the database's. */
+/** Write a membership decision. Since when it holds is the database's. An approval is one of the hardware that the node has now. */
 export async function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
   await tx
     .updateTable("nodes")
@@ -165,37 +161,14 @@ export async function saveMembership(tx: Tx, id: string, membership: Membership)
       membership_reason: membership.reason,
       membership_message: membership.message,
       membership_actor: membership.actor,
+      ...(membership.state === "APPROVED"
+        ? { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" }
+        : {}),
       ...TOUCHED,
     })
     .where("id", "=", id)
     .execute();
-}
-
-/** Write by which join token a node was let in that was there before. */
-export async function saveJoining(tx: Tx, id: string, joining: NodeJoining): Promise<void> {
-  await tx
-    .updateTable("nodes")
-    .set({
-      join_token_id: joining.tokenId,
-      ephemeral: joining.ephemeral,
-      joined_without_token: joining.withoutToken,
-      ...TOUCHED,
-    })
-    .where("id", "=", id)
-    .execute();
-}
-
-/** Nodes that joined without a token while that was warned of: how many, and the first of them in order of id. */
-export async function joinedWithoutToken(
-  db: Db,
-  limit: number,
-): Promise<{ readonly count: number; readonly ids: readonly string[] }> {
-  const marked = db.selectFrom("nodes").where("joined_without_token", "=", true);
-  const counted = await marked
-    .select(({ fn }) => fn.countAll<bigint>().as("count"))
-    .executeTakeFirst();
-  const rows = await marked.select("id").orderBy("id").limit(limit).execute();
-  return { count: Number(counted?.count ?? 0n), ids: rows.map(({ id }) => id) };
+  if (membership.state !== "APPROVED") await dropReaction(tx, id);
 }
 
 /** Write the causes for which a node may take no work. */
@@ -212,32 +185,13 @@ export async function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Pro
     .execute();
 }
 
-/** Set or clear the operator's mark. Since when it stands is the database's. */
-export async function saveMark(tx: Tx, id: string, mark: Mark | null): Promise<void> {
-  await tx
-    .updateTable("nodes")
-    .set({
-      mark_since: mark === null ? null : sql<Date>`coalesce(mark_since, now())`,
-      mark_message: mark === null ? null : mark.message,
-      mark_actor: mark === null ? null : mark.actor,
-      ...TOUCHED,
-    })
-    .where("id", "=", id)
-    .execute();
-  // On the session too, so that a transition learns of the mark from the very row that it locks.
-  await tx
-    .updateTable("node_sessions")
-    .set({ marked: mark !== null })
-    .where("node_id", "=", id)
-    .execute();
-}
-
 /**
  * Write what a node says about itself if it says something new; whether it did. The caller compares labels, which it has
  * locked, to tell what changed.
  */
 export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<boolean> {
   const { info, digest, summary, agentLabels } = report;
+  const hardware = await hardwareColumns(tx, id, info);
   const changed = await tx
     .updateTable("nodes")
     .set({
@@ -247,6 +201,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
       memory_bytes: BigInt(summary.memoryBytes),
       disk_bytes: BigInt(summary.diskBytes),
       gpus: summary.gpus,
+      ...hardware,
       ...TOUCHED,
     })
     .where("id", "=", id)

@@ -114,7 +114,7 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
       before.connection, before.connection_since, before.connection_reason,
       before.connection_message, before.connection_actor,
       before.health, before.health_since, before.health_reason,
-      before.health_message, before.health_actor
+      before.health_message, before.health_actor, before.detected
     from hello
     left join nodes on nodes.id = hello."nodeId" and nodes.type = 'COMPUTE'
     left join key on key.node_id = nodes.id

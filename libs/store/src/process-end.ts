@@ -26,6 +26,21 @@ export async function endOwnProcess(store: Store, instance: string): Promise<voi
   });
 }
 
+/**
+ * End all that a process was which is known to be gone, not by its silence: whoever started it has seen its exit. Its instance is
+ * nobody else's, so a process that took its place is not touched.
+ */
+export async function endCrashedProcess(
+  store: Store,
+  instance: string,
+  actor: string,
+): Promise<void> {
+  await store.change(async (tx) => {
+    const events = await clear(tx, instance, "lease-expired", actor);
+    return { result: null, events };
+  });
+}
+
 async function clear(
   tx: Tx,
   instance: string,

@@ -1,6 +1,7 @@
 import type {
   ConnectionState,
   EventType,
+  Health,
   HealthState,
   Hold,
   Json,
@@ -8,9 +9,13 @@ import type {
   MachineSighting,
   MembershipState,
   NodeType,
+  Reaction,
   SchedulingState,
+  Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { AccessTokensTable, AuditHeadTable, AuditLogTable } from "./access-tables.ts";
+import type { BrakesTable } from "./brake-tables.ts";
 import type { JoinTokensTable, JoinTokenUsesTable } from "./join-token-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
@@ -18,7 +23,7 @@ export type Timestamp = ColumnType<Date, Date | undefined, Date>;
 /** JSON that Postgres hands back parsed and takes as text. */
 export type JsonColumn<T> = ColumnType<T, string, string>;
 /** A column that Postgres computes. */
-type Computed<T> = ColumnType<T, never, never>;
+export type Computed<T> = ColumnType<T, never, never>;
 
 /** One row: what this cluster is. */
 export interface ClusterTable {
@@ -55,6 +60,9 @@ export interface NodesTable {
   readonly join_token_id: string | null;
   readonly ephemeral: Generated<boolean>;
   readonly joined_without_token: Generated<boolean>;
+  /** What of a NodeInfo tells of hardware, as it was when the node was approved or accepted. */
+  readonly approved_hardware: ColumnType<unknown, string | null | undefined, string | null>;
+  readonly missing_hardware: ColumnType<readonly Trouble[], string | undefined, string>;
   readonly version: Generated<number>;
   readonly created_at: Timestamp;
   readonly updated_at: Timestamp;
@@ -128,6 +136,14 @@ export interface NodeSessionsTable {
   readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
   /** Since when two machines have used the node's identity in turns, or null. */
   readonly duplicated_since: Date | null;
+  /** When health changed of late, in milliseconds since 1970, oldest first. */
+  readonly health_changes: ColumnType<readonly number[], string | undefined, string>;
+  readonly flapping_since: Date | null;
+  /** What was detected of a node that flaps; null for all others. */
+  readonly detected: ColumnType<Health | null, string | null | undefined, string | null>;
+  readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
+  /** When the machine rebooted unexpectedly, if that was of late. */
+  readonly rebooted_at: Date | null;
   readonly connection: ConnectionState;
   readonly connection_since: Timestamp;
   readonly connection_reason: string;
@@ -139,6 +155,13 @@ export interface NodeSessionsTable {
   readonly health_message: string;
   readonly health_actor: string;
   readonly marked: Generated<boolean>;
+  /** Whether others may react to the node's not being HEALTHY; null while it is. */
+  readonly reaction: Reaction | null;
+  /** Numbers the loss of a node that fell silent; null for one that did not. */
+  readonly loss: bigint | null;
+  /** The group of the brake in which it was lost; empty for none. */
+  readonly loss_group: string | null;
+  readonly lost_since: Date | null;
   readonly status: Computed<HealthState | ConnectionState>;
 }
 
@@ -177,44 +200,6 @@ export interface EventsTable {
   readonly after: unknown;
 }
 
-/** Who did what: one row for each mutation by somebody authenticated, chained by hashes. */
-export interface AuditLogTable {
-  readonly sequence: bigint;
-  readonly at: Timestamp;
-  readonly actor: string;
-  readonly method: string;
-  readonly target: string;
-  readonly reason: string;
-  readonly outcome: string;
-  readonly address: string;
-  readonly request_id: string;
-  readonly previous_hash: Buffer;
-  readonly hash: Buffer;
-}
-
-/** One row: the number of audit rows, and the hash of the last. */
-export interface AuditHeadTable {
-  readonly singleton: Generated<boolean>;
-  readonly sequence: Generated<bigint>;
-  readonly hash: Generated<Buffer>;
-}
-
-/** Bearer tokens of people and programs, stored as hashes. */
-export interface AccessTokensTable {
-  readonly id: string;
-  readonly name: string;
-  readonly role: string;
-  readonly hash: Buffer;
-  readonly created_at: Timestamp;
-  readonly revoked_at: Date | null;
-  readonly number: Computed<bigint>;
-  readonly created_by: Generated<string>;
-  readonly expires_at: Date | null;
-  readonly last_used_at: Date | null;
-  readonly revoked_by: string | null;
-  readonly revoke_reason: string | null;
-}
-
 /** Who is alive, and who leads: counters that their holders raise. */
 export interface LeasesTable {
   readonly name: string;
@@ -224,6 +209,9 @@ export interface LeasesTable {
   readonly counter: Generated<number>;
   readonly taken_at: Timestamp;
   readonly renewed_at: Timestamp;
+  /** How many nodes a health replica judges HEALTHY, and how many of those are nearly not, by group of the brake. */
+  readonly brake_sums: ColumnType<Json | null, string | null | undefined, string | null>;
+  readonly sessions: number | null;
 }
 
 /** Nonces of challenges that were answered, so that none is answered twice. */
@@ -280,6 +268,7 @@ export interface Database {
   readonly join_tokens: JoinTokensTable;
   readonly join_token_uses: JoinTokenUsesTable;
   readonly leases: LeasesTable;
+  readonly brakes: BrakesTable;
   readonly used_challenges: UsedChallengesTable;
   readonly request_ids: RequestIdsTable;
   readonly event_relay: EventRelayTable;

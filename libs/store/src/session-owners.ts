@@ -6,7 +6,7 @@ export interface SessionOwner {
   readonly nodeId: string;
   /** The instance of the replica, which may be gone by now. */
   readonly replicaId: string;
-  /** Whether an operator's mark is on the node. */
+  /** Whether the record says more of the node's health than its replica: an operator's mark, that it flaps, or that its machine is in doubt. */
   readonly marked: boolean;
 }
 
@@ -39,10 +39,15 @@ export async function coresOfHeld(db: Db, replicaId: string): Promise<ReadonlyMa
   return new Map(rows.map(({ id, cores }) => [id, cores]));
 }
 
+const SAYS_MORE = sql<boolean>`(
+  marked or flapping_since is not null or duplicated_since is not null or rebooted_at is not null
+  or gpu_troubles <> '[]' or node_id in (select id from nodes where missing_hardware <> '[]')
+)`;
+
 function heldSessions(db: Db) {
   return db
     .selectFrom("node_sessions")
-    .select(["node_id", "replica_id", "marked"])
+    .select(["node_id", "replica_id", SAYS_MORE.as("marked")])
     .where("node_type", "=", "COMPUTE")
     .where("replica_id", "is not", null)
     .orderBy("node_id");

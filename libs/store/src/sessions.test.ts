@@ -9,7 +9,8 @@ import {
 } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { appendEvents, currentRevision, readEvents } from "./events.ts";
-import { getNode, lockNode, saveMark, saveMembership } from "./nodes.ts";
+import { saveMark } from "./marks.ts";
+import { getNode, lockNode, saveMembership } from "./nodes.ts";
 import { heldBy, openSessions, type SessionHello, type SessionOpening } from "./sessions.ts";
 import type { Store } from "./store.ts";
 

@@ -6,13 +6,15 @@ import {
   findDuplicate,
   type Health,
   identityDuplicatedEvent,
+  isUnexpectedReboot,
   keyRotatedEvent,
   type Membership,
   type NewEvent,
+  rebootedEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Change } from "./change.ts";
-import { toConnection, toHealth, toMembership } from "./node-record.ts";
+import { toConnection, toDetectedHealth, toMembership } from "./node-record.ts";
 import { type OpeningRow, openRound } from "./open-round.ts";
 import { inRounds } from "./rounds.ts";
 import type { Db, Tx } from "./store.ts";
@@ -103,6 +105,12 @@ export async function openSessions(
         found.map(({ subject }) => subject),
       );
     events.push(...found);
+    const reboots = round.flatMap((hello) => rebootIn(byNode.get(hello.nodeId), hello));
+    await saveReboots(
+      tx,
+      reboots.map(({ subject }) => subject),
+    );
+    events.push(...reboots);
   }
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
@@ -133,7 +141,7 @@ export function toHeldNode(row: HeldRow): HeldNode {
     nodeId: row.node_id,
     epoch: row.epoch,
     connection: toConnection(row),
-    detectedHealth: toHealth(row),
+    detectedHealth: toDetectedHealth(row),
     marked: row.marked,
     membership: toMembership(row),
   };
@@ -163,6 +171,27 @@ function duplicateIn(
   return [identityDuplicatedEvent(row.node_id, machines, `replica:${replicaId}`)];
 }
 
+/** The event of a machine that was started anew without its agent having said goodbye. */
+function rebootIn(row: OpeningRow | undefined, hello: SessionHello): readonly NewEvent[] {
+  if (row === undefined || row.epoch === null) return [];
+  const { boot_id: bootId, machine_fingerprint: fingerprint } = row;
+  const before = { bootId, fingerprint, connectionReason: row.connection_reason };
+  const now = { bootId: hello.bootId, fingerprint: hello.machineFingerprint };
+  if (!isUnexpectedReboot(before, now)) return [];
+  const actor = `replica:${hello.replicaId}`;
+  const change = { subject: row.node_id, actor, before: bootId ?? "", after: hello.bootId };
+  return [rebootedEvent(change)];
+}
+
+async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx
+    .updateTable("node_sessions")
+    .set({ rebooted_at: sql<Date>`now()` })
+    .where("node_id", "in", ids)
+    .execute();
+}
+
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx
     .updateTable("node_sessions")
@@ -174,7 +203,7 @@ async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
 /** The columns of a node's membership. */
 export type MembershipColumns = Parameters<typeof toMembership>[0];
 type ConnectionColumns = Parameters<typeof toConnection>[0];
-type HealthColumns = Parameters<typeof toHealth>[0];
+type HealthColumns = Parameters<typeof toDetectedHealth>[0];
 
 /** The columns of a session with its node's membership. */
 export type HeldRow = MembershipColumns &
@@ -196,7 +225,7 @@ function toOpening(row: OpeningRow): SessionOpening {
         bootId: row.boot_id,
         machineFingerprint: row.machine_fingerprint,
       },
-      detectedHealth: toHealth(row),
+      detectedHealth: toDetectedHealth(row),
       infoDigest: row.info_digest,
       revision,
     };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { saveHolds, saveMark } from "./nodes.ts";
+import { saveMark } from "./marks.ts";
+import { saveHolds } from "./nodes.ts";
 import { clusterSummary } from "./summary.ts";
 
 let database: TestDatabase;

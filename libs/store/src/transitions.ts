@@ -1,14 +1,17 @@
 import {
   type ConnectionState,
-  connectionEvent,
   type HealthState,
-  healthEvent,
+  type Json,
   type NewEvent,
+  reactionStep,
+  reactionsAllowedEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
-import { toConnection, toHealth } from "./node-record.ts";
+import { toDetectedHealth } from "./node-record.ts";
+import { type ReactionItem, saveReactions } from "./reactions.ts";
 import { inRounds } from "./rounds.ts";
 import type { Store, Tx } from "./store.ts";
+import { planTransition, type SessionAfter, type SessionBefore } from "./transition-plan.ts";
 
 /** A state to move to. Since when it holds is the database's. */
 export interface StateChange<S extends string> {
@@ -16,6 +19,8 @@ export interface StateChange<S extends string> {
   readonly reason: string;
   readonly message: string;
   readonly actor: string;
+  /** What it was concluded from, for the event of the change. */
+  readonly evidence?: Json;
 }
 
 /** What a replica observed of a node that it holds. */
@@ -26,11 +31,16 @@ export interface Transition {
   readonly connection?: StateChange<ConnectionState>;
   /** Detected health, before any mark. */
   readonly health?: StateChange<HealthState>;
+  /** For how long its policy holds a node that flaps; that of the default policy when it is left out. */
+  readonly flappingHoldMs?: number;
+  /** The node's group of the brake, in case that it is lost; none when it is left out or "". */
+  readonly group?: string;
 }
 
 /**
  * Write what was observed, in one transaction: rows that still belong to (replica, epoch) change, all others do not.
- * One event for each change that counts: a health change under an operator's mark, or to the same state, has none.
+ * One event for each change that counts: a health change under an operator's mark, or to the same state, has none, nor has one of a
+ * node that is held for flapping.
  * Answers the ids of the nodes that still belonged to the replica; forget the others.
  */
 export async function writeTransitions(
@@ -43,24 +53,14 @@ export async function writeTransitions(
     const held = new Set<string>();
     const events: NewEvent[] = [];
     for (const round of inRounds(items, (item) => item.nodeId)) {
-      const byNode = new Map(round.map((item) => [item.nodeId, item]));
-      for (const before of await writeRound(tx, replicaId, round)) {
-        held.add(before.node_id);
-        const item = byNode.get(before.node_id);
-        if (item !== undefined) events.push(...eventsOf(before, item));
-      }
+      const written = await writeRound(tx, replicaId, round);
+      for (const nodeId of written.held) held.add(nodeId);
+      events.push(...written.events);
     }
     return { result: held, events };
   });
   return result;
 }
-
-type SessionBefore = Parameters<typeof toConnection>[0] &
-  Parameters<typeof toHealth>[0] & {
-    readonly node_id: string;
-    readonly marked: boolean;
-    readonly now: Date;
-  };
 
 /**
  * Lock the rows that still belong to the replica, in order of id, and write those that really change. Conditions are checked
@@ -70,12 +70,53 @@ async function writeRound(
   tx: Tx,
   replicaId: string,
   items: readonly Transition[],
+): Promise<{ readonly held: readonly string[]; readonly events: readonly NewEvent[] }> {
+  const byNode = new Map(items.map((item) => [item.nodeId, item]));
+  const rows = await lockRound(tx, replicaId, items);
+  const events: NewEvent[] = [];
+  const writes = new Map<string, SessionAfter>();
+  for (const row of rows) {
+    const item = byNode.get(row.node_id);
+    if (item === undefined) continue;
+    const planned = planTransition(row, item);
+    if (planned.after !== null) writes.set(row.node_id, planned.after);
+    events.push(...planned.events);
+  }
+  await saveSessionStates(tx, writes);
+  events.push(...(await saveSteps(tx, rows, byNode)));
+  return { held: rows.map(({ node_id }) => node_id), events };
+}
+
+/** Write what becomes of reactions; the events of those that are allowed at once. */
+async function saveSteps(
+  tx: Tx,
+  rows: readonly SessionBefore[],
+  byNode: ReadonlyMap<string, Transition>,
+): Promise<readonly NewEvent[]> {
+  const items = rows.flatMap((row): readonly ReactionItem[] => {
+    const { health, group = "" } = byNode.get(row.node_id) ?? {};
+    if (health === undefined) return [];
+    const before = { detected: toDetectedHealth(row).state, reaction: row.reaction };
+    const step = reactionStep(before, health);
+    return step === null ? [] : [{ nodeId: row.node_id, step, group }];
+  });
+  const allowed = await saveReactions(tx, items);
+  return allowed.map(({ nodeId: subject, group, lostSinceMs }) => {
+    const { actor = "", message = "" } = byNode.get(subject)?.health ?? {};
+    const why = { reason: "AGENT_SHUTDOWN", actor, message } as const;
+    return reactionsAllowedEvent({ subject, group, brake: "NORMAL", lostSinceMs, ...why });
+  });
+}
+
+async function lockRound(
+  tx: Tx,
+  replicaId: string,
+  items: readonly Transition[],
 ): Promise<readonly SessionBefore[]> {
+  const keys = items.map(({ nodeId, epoch }) => ({ nodeId, epoch }));
   const { rows } = await sql<SessionBefore>`
     with item as (
-      select * from jsonb_to_recordset(${JSON.stringify(items)}::jsonb) as i (
-        "nodeId" text, epoch integer, connection jsonb, health jsonb
-      )
+      select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as i ("nodeId" text, epoch integer)
     ),
     before as (
       select s.*
@@ -84,60 +125,58 @@ async function writeRound(
       where s.replica_id = ${replicaId}
       order by s.node_id
       for no key update of s
-    ),
-    wanted as (
-      select
-        before.node_id,
-        coalesce(item.connection ->> 'state', before.connection) as connection,
-        coalesce(item.connection ->> 'reason', before.connection_reason) as connection_reason,
-        coalesce(item.connection ->> 'message', before.connection_message) as connection_message,
-        coalesce(item.connection ->> 'actor', before.connection_actor) as connection_actor,
-        coalesce(item.health ->> 'state', before.health) as health,
-        coalesce(item.health ->> 'reason', before.health_reason) as health_reason,
-        coalesce(item.health ->> 'message', before.health_message) as health_message,
-        coalesce(item.health ->> 'actor', before.health_actor) as health_actor
-      from before
-      join item on item."nodeId" = before.node_id
-    ),
-    written as (
-      update node_sessions as s
-      set
-        connection_since =
-          case when s.connection = wanted.connection then s.connection_since else now() end,
-        connection = wanted.connection,
-        connection_reason = wanted.connection_reason,
-        connection_message = wanted.connection_message,
-        connection_actor = wanted.connection_actor,
-        health_since = case when s.health = wanted.health then s.health_since else now() end,
-        health = wanted.health,
-        health_reason = wanted.health_reason,
-        health_message = wanted.health_message,
-        health_actor = wanted.health_actor
-      from wanted
-      where s.node_id = wanted.node_id
-        and (s.connection, s.connection_reason, s.connection_message, s.health, s.health_reason, s.health_message)
-          is distinct from (
-            wanted.connection, wanted.connection_reason, wanted.connection_message,
-            wanted.health, wanted.health_reason, wanted.health_message
-          )
     )
     select before.*, now()::timestamptz(3) as now from before order by before.node_id`.execute(tx);
   return rows;
 }
 
-function eventsOf(row: SessionBefore, item: Transition): readonly NewEvent[] {
-  const subject = row.node_id;
-  const sinceMs = row.now.getTime();
-  const events: NewEvent[] = [];
-  const connection = toConnection(row);
-  if (item.connection !== undefined && item.connection.state !== connection.state) {
-    const after = { ...item.connection, sinceMs };
-    events.push(connectionEvent({ subject, before: connection, after }));
-  }
-  const health = toHealth(row);
-  // Under a mark the node counts as UNHEALTHY before and after.
-  if (item.health !== undefined && item.health.state !== health.state && !row.marked) {
-    events.push(healthEvent({ subject, before: health, after: { ...item.health, sinceMs } }));
-  }
-  return events;
+/** Write what sessions become, by node id. Their rows are locked. */
+export async function saveSessionStates(
+  tx: Tx,
+  states: ReadonlyMap<string, SessionAfter>,
+): Promise<void> {
+  if (states.size === 0) return;
+  const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));
+  await sql`
+    update node_sessions as s
+    set
+      connection = i.connection, connection_since = i.connection_since,
+      connection_reason = i.connection_reason, connection_message = i.connection_message,
+      connection_actor = i.connection_actor,
+      health = i.health, health_since = i.health_since, health_reason = i.health_reason,
+      health_message = i.health_message, health_actor = i.health_actor,
+      detected = i.detected, health_changes = i.health_changes, flapping_since = i.flapping_since,
+      -- A node that is HEALTHY for everybody has no reaction left.
+      reaction = case when i.health <> 'HEALTHY' or s.marked then s.reaction end,
+      loss = case when i.health <> 'HEALTHY' or s.marked then s.loss end,
+      loss_group = case when i.health <> 'HEALTHY' or s.marked then s.loss_group end,
+      lost_since = case when i.health <> 'HEALTHY' or s.marked then s.lost_since end
+    from jsonb_to_recordset(${JSON.stringify(items)}::jsonb) as i (
+      "nodeId" text,
+      connection text, connection_since timestamptz, connection_reason text,
+      connection_message text, connection_actor text,
+      health text, health_since timestamptz, health_reason text, health_message text,
+      health_actor text,
+      detected jsonb, health_changes jsonb, flapping_since timestamptz
+    )
+    where s.node_id = i."nodeId"`.execute(tx);
+}
+
+function toColumns({ connection, health, detected, changes, flappingSinceMs }: SessionAfter) {
+  return {
+    connection: connection.state,
+    connection_since: new Date(connection.sinceMs),
+    connection_reason: connection.reason,
+    connection_message: connection.message,
+    connection_actor: connection.actor,
+    health: health.state,
+    health_since: new Date(health.sinceMs),
+    health_reason: health.reason,
+    health_message: health.message,
+    health_actor: health.actor,
+    // Left out where it is null: a null in it would be one of JSON, which is not that of a column.
+    ...(detected === null ? {} : { detected }),
+    health_changes: changes,
+    ...(flappingSinceMs === null ? {} : { flapping_since: new Date(flappingSinceMs) }),
+  };
 }

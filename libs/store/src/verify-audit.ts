@@ -60,7 +60,7 @@ export async function verifyAudit(db: Db, options: VerifyAuditOptions): Promise<
 }
 
 /** Judge rows that were read after a point of the log; fewer than `limit` of them are its end. */
-export function judgeAuditPiece(
+function judgeAuditPiece(
   { entries, head }: AuditPiece,
   after: AuditHead,
   limit: number,

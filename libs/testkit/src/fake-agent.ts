@@ -11,6 +11,7 @@ import {
 import {
   type Challenge,
   type GoAway,
+  GoAwayAction,
   HealthService,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
@@ -62,6 +63,8 @@ export class FakeAgent {
   readonly nodeId: string;
   readonly publicKey: Uint8Array;
   readonly privateKey: KeyObject;
+  /** Of the machine that it plays; a Hello may say another. */
+  readonly bootId = randomUUID();
   readonly #streams = new Set<FakeStream>();
 
   constructor(options: FakeAgentOptions) {
@@ -152,6 +155,14 @@ export class FakeStream {
     return this.#received;
   }
 
+  /** Take all of them. What ends the stream stays for end(). */
+  take(): readonly HeartbeatResponse[] {
+    const all = this.#received.splice(0);
+    const last = all.filter(({ frame }) => isFarewell(frame));
+    this.#received.push(...last);
+    return all;
+  }
+
   send(frame: AgentFrame): void {
     this.sendBytes(toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame })));
   }
@@ -168,7 +179,7 @@ export class FakeStream {
       nodeId: this.#agent.nodeId,
       signature: this.#agent.sign(challenge),
       agentVersion: "0.1.0",
-      bootId: randomUUID(),
+      bootId: this.#agent.bootId,
       machineFingerprint: "fake",
       ...overrides,
     });
@@ -289,4 +300,9 @@ export class FakeAgents {
   close(): void {
     for (const agent of this.#agents.splice(0)) agent.close();
   }
+}
+
+/** A GoAway that asks to move does not end the stream. */
+function isFarewell(frame: HeartbeatResponse["frame"]): boolean {
+  return frame.case === "goAway" && frame.value.action !== GoAwayAction.MOVE;
 }

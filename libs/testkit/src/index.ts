@@ -11,6 +11,7 @@ export {
 export { createGate, type Gate } from "./gate.ts";
 export { refusalOf } from "./refusal-of.ts";
 export { seededRandom } from "./seeded-random.ts";
+export { SteadyAgent, type SteadyAgentOptions } from "./steady-agent.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";

@@ -54,9 +54,9 @@ export async function changeLockedNode(
   const audit = [auditOf(command, node.id, AUDIT_OK)];
   if (decision.effect === null) return { result: nodeToProto(node), events: [], audit };
   const { change, event } = decision.effect;
-  await saveChange(tx, node, change, by);
+  const further = await saveChange(tx, node, change, by);
   const result = nodeToProto(change.kind === "removal" ? node : await readAgain(tx, node.id));
-  return { result, events: [event], audit };
+  return { result, events: [event, ...further], audit };
 }
 
 async function readAgain(tx: Tx, id: string): Promise<NodeRecord> {

@@ -139,8 +139,8 @@ async function changeLockedNodes(
     if (verb.request.validateOnly) continue;
     audit.push(auditOf(command, node.id, decision.ok ? AUDIT_OK : decision.refusal.reason));
     if (!decision.ok || decision.effect === null) continue;
-    await saveChange(tx, node, decision.effect.change, by);
-    events.push(decision.effect.event);
+    const further = await saveChange(tx, node, decision.effect.change, by);
+    events.push(decision.effect.event, ...further);
     changed.push(node.id);
   }
   // One that was removed is told as it last was.

@@ -20,6 +20,8 @@ export type NodeChange =
   | { readonly kind: "mark"; readonly mark: Mark | null }
   /** It is to rotate its key. */
   | { readonly kind: "key-rotation" }
+  /** Its hardware counts as what it should be. */
+  | { readonly kind: "hardware" }
   /** All labels of the operator's tier. */
   | { readonly kind: "labels"; readonly labels: readonly Label[] }
   /** Its id and its key are banned. */

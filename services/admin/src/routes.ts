@@ -2,14 +2,17 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/runtime";
 import { ACCESS_POLICIES, routeAccess } from "./access/access-routes.ts";
 import { AUDIT_POLICIES, routeAudit } from "./audit/audit-routes.ts";
+import { BRAKE_POLICIES, routeBrake } from "./brake/brake-routes.ts";
 import type { AdminDeps } from "./deps.ts";
 import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./health-policy/policy-routes.ts";
 import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-routes.ts";
+import { acceptNodeHardware } from "./rpc/accept-node-hardware.ts";
 import { approveNode } from "./rpc/approve-node.ts";
 import { banNode } from "./rpc/ban-node.ts";
 import { clearNodeMark } from "./rpc/clear-node-mark.ts";
@@ -30,6 +33,7 @@ export const SERVICES = [
   JoinTokenService,
   AuditService,
   HealthPolicyService,
+  BrakeService,
 ];
 
 /** An operator's decision. To repeat one is refused, unless it carries a request id, so no client may do so by itself. */
@@ -45,6 +49,7 @@ export const POLICIES: PolicyTable = {
     cordonNode: DECISION,
     uncordonNode: DECISION,
     requireKeyRotation: DECISION,
+    acceptNodeHardware: DECISION,
     markNodeUnhealthy: DECISION,
     clearNodeMark: DECISION,
     banNode: DECISION,
@@ -54,6 +59,7 @@ export const POLICIES: PolicyTable = {
   }),
   ...ACCESS_POLICIES,
   ...HEALTH_POLICY_POLICIES,
+  ...BRAKE_POLICIES,
   ...AUDIT_POLICIES,
   ...JOIN_TOKEN_POLICIES,
 };
@@ -68,6 +74,7 @@ export function createRoutes(deps: AdminDeps): (router: ConnectRouter) => void {
       cordonNode: cordonNode(deps),
       uncordonNode: uncordonNode(deps),
       requireKeyRotation: requireKeyRotation(deps),
+      acceptNodeHardware: acceptNodeHardware(deps),
       markNodeUnhealthy: markNodeUnhealthy(deps),
       clearNodeMark: clearNodeMark(deps),
       banNode: banNode(deps),
@@ -77,6 +84,7 @@ export function createRoutes(deps: AdminDeps): (router: ConnectRouter) => void {
     });
     routeAccess(router, deps);
     routeHealthPolicies(router, deps);
+    routeBrake(router, deps);
     routeAudit(router, deps);
     routeJoinTokens(router, deps);
   };

@@ -1,5 +1,11 @@
-import type { CommandSource } from "@rollcall/domain";
 import {
+  type CommandSource,
+  type Mark,
+  type NewEvent,
+  reactionsAllowedEvent,
+} from "@rollcall/domain";
+import {
+  acceptHardware,
   type BannableNames,
   deleteBans,
   findBans,
@@ -16,11 +22,39 @@ import {
 } from "@rollcall/store";
 import type { NodeChange } from "./node-decision.ts";
 
-/** Write what was decided about a node whose row is locked; bans are locked too where one is placed. */
+/**
+ * Write what was decided about a node whose row is locked; bans are locked too where one is placed. Answers what there is to tell
+ * besides the change itself.
+ */
 export async function saveChange(
   tx: Tx,
   node: NodeRecord,
   change: NodeChange,
+  by: CommandSource,
+): Promise<readonly NewEvent[]> {
+  if (change.kind === "mark") return markNode(tx, node, change.mark, by);
+  await save(tx, node, change, by);
+  return [];
+}
+
+/** Nobody doubts an operator's word: the brake does not hold back what follows from a mark. */
+async function markNode(
+  tx: Tx,
+  { id }: NodeRecord,
+  mark: Mark | null,
+  { actor, message }: CommandSource,
+): Promise<readonly NewEvent[]> {
+  const allowed = await saveMark(tx, id, mark);
+  if (allowed === null) return [];
+  const { group, lostSinceMs } = allowed;
+  const why = { reason: "OPERATOR_MARKED", actor, message } as const;
+  return [reactionsAllowedEvent({ subject: id, group, brake: "NORMAL", lostSinceMs, ...why })];
+}
+
+async function save(
+  tx: Tx,
+  node: NodeRecord,
+  change: Exclude<NodeChange, { readonly kind: "mark" }>,
   by: CommandSource,
 ): Promise<void> {
   switch (change.kind) {
@@ -28,10 +62,10 @@ export async function saveChange(
       return saveMembership(tx, node.id, change.membership);
     case "holds":
       return saveHolds(tx, node.id, change.holds);
-    case "mark":
-      return saveMark(tx, node.id, change.mark);
     case "key-rotation":
       return requireRotation(tx, node.id);
+    case "hardware":
+      return acceptHardware(tx, node.id);
     case "labels":
       return saveLabels(tx, node.id, "operator", change.labels);
     case "ban":

@@ -112,6 +112,16 @@ describe("createAgent(): moving", () => {
     expect(old?.received.map((frame) => frame?.case)).not.toContain("goodbye");
   });
 
+  it("should move to where the server says, and elsewhere only when that fails", async () => {
+    const { plane, clock, agent } = await startRegistered((it) => {
+      it.endpoints = ["10.0.0.1:7701", "10.0.0.2:7701"];
+    });
+    plane.latest.goAway({ ...move, endpoints: ["10.0.0.9:7701"] });
+    await clock.pass(5_000);
+    expect(plane.attempts).toEqual(["10.0.0.1:7701", "10.0.0.9:7701"]);
+    expect(agent.status()).toMatchObject({ phase: "connected", endpoint: "10.0.0.9:7701" });
+  });
+
   it("should move to the same address when there is no other", async () => {
     const { plane, clock, agent } = await start();
     plane.latest.goAway({ ...move, retryAfter: toDuration(3_000) });

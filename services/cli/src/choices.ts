@@ -53,3 +53,36 @@ export const DEFAULT_GROUPS = [
 export const ROLE_WORDS = ["viewer", "operator", "admin"] as const;
 /** `completion`. */
 export const SHELL_WORDS = ["bash", "zsh", "fish"] as const;
+/** --type of `events`: what docs/events.md describes. */
+export const EVENT_TYPE_WORDS = [
+  "node.registered",
+  "node.approved",
+  "node.rejected",
+  "node.deleted",
+  "node.deregistered",
+  "node.banned",
+  "node.unbanned",
+  "node.key.rotation.required",
+  "node.key.rotated",
+  "node.identity.duplicated",
+  "node.identity.cleared",
+  "node.info.changed",
+  "node.labels.changed",
+  "node.connection.changed",
+  "node.health.changed",
+  "node.reactions.allowed",
+  "node.scheduling.changed",
+  "node.flapping.started",
+  "node.flapping.ended",
+  "node.hardware.degraded",
+  "node.hardware.restored",
+  "node.hardware.accepted",
+  "node.rebooted",
+  "join.token.created",
+  "join.token.revoked",
+  "access.token.created",
+  "access.token.revoked",
+  "policy.health.set",
+  "policy.health.deleted",
+  "brake.changed",
+] as const;

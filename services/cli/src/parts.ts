@@ -28,7 +28,11 @@ export interface ListedSetting {
 /** The configuration of all services together, which the executable alone knows. */
 export interface ConfigurationView {
   /** Every key with its value and where it comes from. Throws Failure with every problem of the file and the environment. */
-  list(file: string | undefined): Promise<readonly ListedSetting[]>;
+  list(file: string | undefined): Promise<{
+    readonly settings: readonly ListedSetting[];
+    /** A line for each contradiction between values that are right by themselves. */
+    readonly problems: readonly string[];
+  }>;
   /** A file with every key at its default, explained. */
   defaultYaml(): Promise<string>;
 }

@@ -1,6 +1,7 @@
 import { Command } from "commander";
 import { addAccessCommands } from "./commands/access-commands.ts";
 import { addAuditCommands } from "./commands/audit-commands.ts";
+import { addBrakeCommands } from "./commands/brake-commands.ts";
 import { addCompletionCommands } from "./commands/completion-commands.ts";
 import { addConfigCommands } from "./commands/config-commands.ts";
 import { addContextCommands } from "./commands/context-commands.ts";
@@ -59,6 +60,7 @@ export function createProgram(shell: Shell, parts: Parts): Command {
   addNodeCommands(program, shell);
   addTokenCommands(program, shell);
   addPolicyCommands(program, shell);
+  addBrakeCommands(program, shell);
   addEventCommands(program, shell);
   addAuditCommands(program, shell);
   addStatusCommand(program, shell);

@@ -46,7 +46,7 @@ describe("createApp()", () => {
     replica.app.advertise(endpoints);
     await eventually(async () => {
       expect(await listHealthReplicas(store.db)).toEqual([
-        { instance: replica.instance, ...endpoints },
+        { instance: replica.instance, ...endpoints, sessions: 0 },
       ]);
     });
     await store.db.deleteFrom("health_replicas").execute();

@@ -1,10 +1,11 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { GrpcRoute, PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
-import { withdraw } from "@rollcall/store";
+import { type LeaseReport, withdraw } from "@rollcall/store";
 import type { HealthDeps } from "./deps.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createParts } from "./parts.ts";
+import type { HeldNode } from "./replica/held-node.ts";
 import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
@@ -24,14 +25,23 @@ export interface HealthApp {
   readonly tasks: readonly Task[];
   /** What the nodes' states depend on, for tests and for looking into a running process. */
   readonly replica: Replica;
+  /** Look after a node now, as is done by itself every few seconds; for tests. */
+  keepTruth(node: HeldNode): void;
   /** Whether agents can be taken in. */
   ready(): ReadyReport;
+  /** What to tell with each renewal of the process's lease, see LeaseKeeperOptions. Each call counts anew. */
+  leaseReport(): LeaseReport;
   /** To be called by the process's lease keeper, see LeaseKeeperOptions. */
   onLeaseHeld(): void;
   /** Likewise: nobody is judged until the lease is held again. */
   onLeaseDoubt(doubt: { readonly sinceMs: number }): void;
   /** Say where this replica can be reached, once that is known. */
   advertise(endpoints: Endpoints): void;
+  /**
+   * Take no more agents, and hand those that are here on to other replicas while they are still served here; up to ten seconds. It resolves at
+   * once where there are none. The first step of an end in order.
+   */
+  drain(): Promise<void>;
   /**
    * End every stream, each with a time to come back, and write what is not written yet, within 5 s. Call it before the
    * agents' port is closed and before the lease is released.
@@ -43,7 +53,7 @@ const CLOSE_WITHIN_MS = 5_000;
 
 /** Create health: who is well. */
 export function createApp(deps: HealthDeps): HealthApp {
-  const { replica, desk, host, work, policies, methods } = createParts(deps);
+  const { replica, desk, host, work, policies, brake, moves, methods } = createParts(deps);
   const { store } = deps;
   const stopFollowing = deps.feed.subscribe((events) => {
     policies.observe(events);
@@ -61,18 +71,24 @@ export function createApp(deps: HealthDeps): HealthApp {
       policies: INTERNAL_POLICIES,
     },
     agentRoutes: createAgentRoutes(host),
-    tasks: work.tasks,
+    tasks: [...work.tasks, ...moves.tasks],
     replica,
+    keepTruth: (node) => work.keepTruth(node),
     ready: () => ({ agents: readiness(replica) }),
+    leaseReport: () => ({ sessions: replica.nodes.sessions, brake: brake.count() }),
     onLeaseHeld: () => {
       replica.leaseHeld();
       work.adopt();
       work.advertiseAgain();
     },
-    onLeaseDoubt: ({ sinceMs }) => replica.leaseDoubted(sinceMs),
+    onLeaseDoubt: ({ sinceMs }) => {
+      replica.leaseDoubted(sinceMs);
+      moves.doubted();
+    },
     advertise: (endpoints) => work.advertise(endpoints),
+    drain: () => moves.drain(() => work.hideFromAgents()),
     close: async () => {
-      replica.close();
+      replica.close(moves.reconnects.windowMs(replica.nodes.sessions));
       await within(deps, CLOSE_WITHIN_MS, async () => {
         await work.transitions.flush();
         await withdraw(store.db, deps.instance);

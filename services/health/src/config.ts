@@ -59,6 +59,11 @@ export const HEALTH_KEYS = defineKeys({
       "Compute.ControlPlaneSettings.InfoUpdateFrequency",
     ],
   },
+  "Orchestrator.Brake.GroupLabel": {
+    schema: text(),
+    default: "zone",
+    doc: "Label whose values are the groups of the brake, such as zones or racks: reactions are held back when most nodes of a group, or of the whole cluster, are lost at once. Only labels of operators and join tokens count. The same on every replica of health.",
+  },
   "Health.AdvertiseAddress": {
     schema: optional(text()),
     default: undefined,
@@ -68,6 +73,17 @@ export const HEALTH_KEYS = defineKeys({
     schema: int({ min: 1, max: 10_000_000 }),
     default: 20_000,
     doc: "Heartbeats of all agents together that one replica lets come in a second. With more agents each is told to beat less often, up to a third of the time after which it would be UNHEALTHY; beyond that further ones are told to come back later.",
+  },
+  "Health.HellosPerSecond": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: 1_000,
+    doc: "Agents that one replica takes in within a second, after a burst of as many. Further ones are told when to come back, spread over the time that it takes to welcome them; nobody is judged for having been sent away. Agents that a replica sends away at its end come back within the time that follows from this number and that of the replicas that are left.",
+  },
+  "Health.Workers": {
+    schema: int({ min: 1, max: 64 }),
+    default: 1,
+    flag: "workers",
+    doc: "Processes that share the ports of `serve health`, or of `up`, on this machine, each a health replica of its own with its own lease. A worker that crashes is started again, and the others take over its nodes at once. Each asks and answers the others at Listen.HealthInternalPort and the ports that follow it. Probes and metrics are those of all together.",
   },
   "Health.HelloQueue": {
     schema: int({ min: 1, max: 100_000 }),

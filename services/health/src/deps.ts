@@ -1,4 +1,4 @@
-import type { Clock, FailedAttempts, Logger, MetricsRegistry } from "@rollcall/runtime";
+import type { Clock, FailedAttempts, Logger, MetricsRegistry, PeerTls } from "@rollcall/runtime";
 import type { EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { Peers } from "./internal/peers.ts";
@@ -8,6 +8,15 @@ import type { Replica } from "./replica/replica.ts";
 import type { StreamLimits } from "./stream/stream-host.ts";
 import type { UnaryDesk } from "./unary/unary-desk.ts";
 import type { HealthWatches } from "./watch/health-watches.ts";
+
+/** Times of the brake, in milliseconds. */
+export interface BrakeTimes {
+  /** Another than that of the process. */
+  readonly clock?: Clock;
+  readonly everyMs?: number;
+  readonly renewEveryMs?: number;
+  readonly expiryMs?: number;
+}
 
 /** What health is made of. */
 export interface HealthDeps {
@@ -26,6 +35,10 @@ export interface HealthDeps {
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts;
+  /** How often the brake is decided about, and how soon another process takes that over, for tests. */
+  readonly brakeTimes?: BrakeTimes;
+  /** How other replicas are reached over TLS; in clear text when absent or null. */
+  readonly peerTls?: PeerTls | null;
   /** Bounds of agents' streams, for tests. */
   readonly limits?: Partial<StreamLimits>;
 }

@@ -1,3 +1,4 @@
+import { getHeapStatistics } from "node:v8";
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/runtime";
 
 /** What became of a Hello. */
@@ -23,6 +24,8 @@ export interface HealthFigures {
 /** What the health service tells of itself. */
 export interface HealthMetrics {
   hello(outcome: HelloOutcome): void;
+  /** So many agents were asked to move to another replica. */
+  movesAsked(count: number): void;
   /** A transition that was written. */
   transition(kind: "connection" | "health", state: string): void;
   /** How long after its deadline a silent node was declared. */
@@ -31,7 +34,14 @@ export interface HealthMetrics {
   loopLag(lagMs: number): void;
   /** Time in which nothing could be observed, granted to every node. */
   observationLost(lostMs: number): void;
+  /** A deadline was put off, or all of them together, through no fault of a node. */
+  deadlineExtended(cause: ExtensionCause, extendedMs: number): void;
+  /** A node that silence made UNHEALTHY beat again so soon that it may never have been gone. */
+  returnedAtOnce(): void;
 }
+
+/** Why a deadline was put off: the process stood still or was starved, its lease was in doubt, or it had sent an agent away. */
+export type ExtensionCause = "stall" | "lease" | "network" | "turned_away";
 
 const DELAY_BUCKETS_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
 const LAG_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
@@ -46,6 +56,10 @@ export function createHealthMetrics(
     name: "rollcall_health_hellos_total",
     help: "Hellos of agents, by what became of them.",
     labelNames: ["outcome"],
+  });
+  const moves = counter(registry, {
+    name: "rollcall_health_moves_asked_total",
+    help: "Agents that were asked to move to another replica, so that all have their share.",
   });
   const transitions = counter(registry, {
     name: "rollcall_health_transitions_total",
@@ -68,10 +82,38 @@ export function createHealthMetrics(
   });
   return {
     hello: (outcome) => hellos.inc({ outcome }),
+    movesAsked: (count) => moves.inc(count),
     transition: (kind, state) => transitions.inc({ kind, state }),
     detectionDelay: (delayMs) => delay.observe(delayMs / 1000),
     loopLag: (lagMs) => lag.observe(lagMs / 1000),
     observationLost: (lostMs) => lost.inc(lostMs / 1000),
+    ...createTruthMetrics(registry),
+  };
+}
+
+function createTruthMetrics(
+  registry: MetricsRegistry,
+): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
+  const extensions = counter(registry, {
+    name: "rollcall_health_deadline_extensions_total",
+    help: "How often deadlines were put off through no fault of a node: all together for stall and lease, one node's for turned_away.",
+    labelNames: ["cause"],
+  });
+  const extended = counter(registry, {
+    name: "rollcall_health_deadline_extension_seconds_total",
+    help: "By how much deadlines were put off.",
+    labelNames: ["cause"],
+  });
+  const returned = counter(registry, {
+    name: "rollcall_health_suspect_declarations_total",
+    help: "Nodes that silence made UNHEALTHY and that beat again within one threshold: perhaps they were never gone.",
+  });
+  return {
+    deadlineExtended: (cause, extendedMs) => {
+      extensions.inc({ cause });
+      extended.inc({ cause }, extendedMs / 1000);
+    },
+    returnedAtOnce: () => returned.inc(),
   };
 }
 
@@ -100,10 +142,16 @@ function exposeFigures(registry: MetricsRegistry, figures: () => HealthFigures):
     name: "rollcall_health_interval_stretch",
     help: "By how much heartbeat intervals are stretched to keep within the budget; 1 for not at all.",
   });
+  const heap = gauge(registry, {
+    name: "rollcall_health_heap_bytes_per_session",
+    help: "JavaScript heap of the whole process in use, divided by its sessions; 0 without any.",
+  });
   let beatsExposed = 0;
   onScrape(registry, () => {
     const now = figures();
     sessions.set(now.sessions);
+    const { used_heap_size: heapBytes } = getHeapStatistics();
+    heap.set(now.sessions === 0 ? 0 : Math.round(heapBytes / now.sessions));
     nodes.set(now.nodes);
     helloQueue.set(now.hellosQueued);
     transitionQueue.set(now.transitionsQueued);

@@ -1,8 +1,11 @@
+import { HelloAdmission } from "@rollcall/domain";
 import { createRequestValidator, type RequestValidator } from "@rollcall/runtime";
+import { BrakeCounter } from "./brake/brake-counter.ts";
 import { policyOf } from "./config.ts";
 import type { Deps, HealthDeps } from "./deps.ts";
 import { Peers } from "./internal/peers.ts";
 import { createHealthMetrics, type HealthMetrics } from "./metrics.ts";
+import { createMoves, type Moves } from "./moves/create-moves.ts";
 import { PolicyFollower } from "./policy/policy-follower.ts";
 import { ClusterTotals } from "./query/cluster-totals.ts";
 import { createRecordWork, type RecordWork } from "./record-work.ts";
@@ -19,6 +22,8 @@ export interface Parts {
   readonly host: StreamHost;
   readonly work: RecordWork;
   readonly policies: PolicyFollower;
+  readonly moves: Moves;
+  readonly brake: BrakeCounter;
   /** What the methods share. */
   readonly methods: Deps;
 }
@@ -42,6 +47,7 @@ export function createParts(deps: HealthDeps): Parts {
     policy: policyOf(config),
     heartbeatsPerSecond: config["Health.HeartbeatsPerSecond"],
     tickMs: config["Orchestrator.NodeManager.DetectorTick"],
+    doubtMs: policyOf(config).unhealthyAfterMs / 2,
     random,
     metrics,
     onChanged: (node) => {
@@ -49,6 +55,7 @@ export function createParts(deps: HealthDeps): Parts {
       work.write(node);
     },
     onLabelsChanged: (node) => work.pushSettings(node),
+    onTruthChanged: (node) => work.keepTruth(node),
   });
   const peers = new Peers(deps);
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
@@ -59,9 +66,11 @@ export function createParts(deps: HealthDeps): Parts {
     policies: replica.policies,
     onChanged: (nodeId) => work.settle(nodeId),
   });
-  const shared = { replica, validator, metrics, random, policies };
+  const brake = new BrakeCounter({ replica, label: config["Orchestrator.Brake.GroupLabel"] });
+  const shared = { replica, validator, metrics, random, policies, brake };
   const work = createRecordWork({ ...shared, deps, isOpening, peers });
-  const desk = createDesk(deps, { ...shared, work });
+  const moves = createMoves(deps, { replica, peers, random, metrics });
+  const desk = createDesk(deps, { ...shared, work, moves });
   const host = createHost(deps, replica, desk, work);
   return {
     replica,
@@ -69,6 +78,8 @@ export function createParts(deps: HealthDeps): Parts {
     host,
     work,
     policies,
+    brake,
+    moves,
     methods: createMethodDeps(deps, replica, peers, host),
   };
 }
@@ -98,9 +109,10 @@ function createDesk(
     readonly random: () => number;
     readonly work: RecordWork;
     readonly policies: PolicyFollower;
+    readonly moves: Moves;
   },
 ): HelloDesk {
-  const { replica, validator, metrics, random, work, policies } = parts;
+  const { replica, validator, metrics, random, work, policies, moves } = parts;
   return new HelloDesk({
     store,
     replica,
@@ -112,6 +124,8 @@ function createDesk(
     random,
     maxQueued: config["Health.HelloQueue"],
     failures,
+    admission: new HelloAdmission(config["Health.HellosPerSecond"], clock.nowMs()),
+    reconnects: moves.reconnects,
     onUncertain: () => work.doubt(),
   });
 }

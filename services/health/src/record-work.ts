@@ -1,5 +1,7 @@
 import type { RequestValidator, Task } from "@rollcall/runtime";
 import { currentRevision } from "@rollcall/store";
+import type { BrakeCounter } from "./brake/brake-counter.ts";
+import { BrakeDecider } from "./brake/brake-decider.ts";
 import type { HealthDeps } from "./deps.ts";
 import type { Peers } from "./internal/peers.ts";
 import type { HealthMetrics } from "./metrics.ts";
@@ -11,12 +13,15 @@ import type { Replica } from "./replica/replica.ts";
 import { adoptOrphansTask, OrphanAdopter } from "./tasks/adopt-orphans.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./tasks/advertise.ts";
 import { clearDuplicatesTask } from "./tasks/clear-duplicates.ts";
+import { decideBrakeTask } from "./tasks/decide-brake.ts";
 import { followPoliciesTask } from "./tasks/follow-policies.ts";
 import { judgeSilenceTask } from "./tasks/judge-silence.ts";
+import { keepTruthTask } from "./tasks/keep-truth.ts";
 import { AdoptedProber, probeAdoptedTask } from "./tasks/probe-adopted.ts";
 import { pushSettingsTask, SettingsPusher } from "./tasks/push-settings.ts";
 import { writeNodeInfoTask } from "./tasks/write-node-info.ts";
 import { writeTransitionsTask } from "./tasks/write-transitions.ts";
+import { TruthKeeper } from "./truth/truth-keeper.ts";
 
 export interface RecordWorkOptions {
   readonly deps: HealthDeps;
@@ -28,6 +33,7 @@ export interface RecordWorkOptions {
   readonly isOpening: (nodeId: string) => boolean;
   readonly peers: Peers;
   readonly policies: PolicyFollower;
+  readonly brake: BrakeCounter;
 }
 
 /** What goes on in the background, and how it learns that there is something to do. */
@@ -41,12 +47,16 @@ export interface RecordWork {
   pushSettings(node: HeldNode): void;
   /** Other policies hold for a node, or for any of them when it is null. */
   settle(nodeId: string | null): void;
+  /** A node flaps, or something is wrong with its hardware, or not any more. */
+  keepTruth(node: HeldNode): void;
   /** Look for orphans now. */
   adopt(): void;
   /** The record may say that this replica holds nodes of which it knows nothing. */
   doubt(): void;
   /** Say where this replica can be reached. */
   advertise(endpoints: Endpoints): void;
+  /** Send no more agents here. */
+  hideFromAgents(): Promise<void>;
   /** Say it again, if it was said. */
   advertiseAgain(): void;
 }
@@ -63,7 +73,15 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
     const revision = await currentRevision(store.db);
     await deps.feed.caughtUpTo(revision, AbortSignal.timeout(CATCH_UP_WITHIN_MS));
   };
-  const transitions = new TransitionWriter({ store, replica, metrics, isOpening, catchUp });
+  const groupOf = options.brake.groupOf.bind(options.brake);
+  const transitions = new TransitionWriter({
+    store,
+    replica,
+    metrics,
+    isOpening,
+    groupOf,
+    catchUp,
+  });
   const infos = new InfoWriter({ store, replica, validator, onQueued: () => informing.call() });
   const settings = new SettingsPusher({ store, replica, clock });
   const policiesKnown = () => options.policies.ready();
@@ -82,6 +100,8 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
       probing.call();
     },
   });
+  const keeper = new TruthKeeper({ store, replica, log });
+  const keeping = keepTruthTask(keeper, loops);
   const advertiser = new Advertiser(store, deps.instance);
   const writing = writeTransitionsTask(transitions, loops);
   const informing = writeNodeInfoTask(infos, loops);
@@ -90,6 +110,14 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
   const adoption = adoptOrphansTask(adopter, loops);
   const advertisement = advertiseTask(advertiser, loops);
   const clearing = clearDuplicatesTask({ store, instance: deps.instance, clock, log });
+  const decider = new BrakeDecider({ ...deps, ...deps.brakeTimes });
+  const deciding = decideBrakeTask(decider, {
+    store,
+    clock: deps.brakeTimes?.clock ?? clock,
+    log,
+    instance: deps.instance,
+    ...renewalTimes(deps),
+  });
   const judging = judgeSilenceTask({ replica, clock, tickMs });
   return {
     tasks: [
@@ -102,6 +130,8 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
       adoption,
       probing,
       advertisement,
+      deciding,
+      keeping,
     ],
     transitions,
     infos,
@@ -113,6 +143,10 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
       settings.add(node);
       pushing.call();
     },
+    keepTruth: (node) => {
+      keeper.add(node);
+      keeping.call();
+    },
     settle: (nodeId) => {
       settings.addUnsettled(nodeId);
       pushing.call();
@@ -123,9 +157,18 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
       advertiser.set(endpoints);
       advertisement.call();
     },
+    hideFromAgents: () => advertiser.hideFromAgents(),
     advertiseAgain: () => {
       advertiser.repeat();
       advertisement.call();
     },
+  };
+}
+
+function renewalTimes({ brakeTimes }: HealthDeps) {
+  const { renewEveryMs = null, expiryMs = null } = brakeTimes ?? {};
+  return {
+    ...(renewEveryMs === null ? {} : { renewEveryMs }),
+    ...(expiryMs === null ? {} : { expiryMs }),
   };
 }

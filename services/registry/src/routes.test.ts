@@ -15,6 +15,7 @@ describe("POLICIES", () => {
       "CreateChallenge",
       "DeregisterNode",
       "RegisterNode",
+      "RotateNodeKey",
       "UpdateNodeInfo",
     ]);
   });

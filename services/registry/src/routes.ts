@@ -5,6 +5,7 @@ import { definePolicies, type PolicyTable } from "@rollcall/runtime";
 import type { Deps } from "./deps.ts";
 import { createChallenge } from "./rpc/create-challenge.ts";
 import { deregisterNode } from "./rpc/deregister-node.ts";
+import { explainNode } from "./rpc/explain-node.ts";
 import { getClusterSummary } from "./rpc/get-cluster-summary.ts";
 import { getControlPlaneStatus } from "./rpc/get-control-plane-status.ts";
 import { getNode } from "./rpc/get-node.ts";
@@ -29,6 +30,7 @@ export const POLICIES: PolicyTable = {
     rotateNodeKey: { caller: "node", deadlineMs: 10_000, idempotent: true },
     updateNodeInfo: { caller: "node", deadlineMs: 10_000, idempotent: true },
     deregisterNode: { caller: "node", deadlineMs: 10_000, idempotent: false },
+    explainNode: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     getNode: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     listNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
     listDeletedNodes: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
@@ -52,6 +54,7 @@ export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
       rotateNodeKey: rotateNodeKey(deps),
       updateNodeInfo: updateNodeInfo(deps),
       deregisterNode: deregisterNode(deps),
+      explainNode: explainNode(deps),
       getNode: getNode(deps),
       listNodes: listNodes(deps),
       listDeletedNodes: listDeletedNodes(deps),

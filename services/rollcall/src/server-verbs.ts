@@ -1,5 +1,6 @@
 import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
 import { SERVICE_NAMES } from "./service-names.ts";
+import { isOfTheSystem } from "./system-error.ts";
 
 const KEEP_ALIVE_MS = 60_000;
 const FAILED = 1;
@@ -62,9 +63,4 @@ async function reported(shell: Shell, run: () => Promise<number>): Promise<numbe
   } finally {
     clearInterval(alive);
   }
-}
-
-/** Such as a directory that this user may not write: its text says it all, and a stack would bury it. */
-function isOfTheSystem(error: unknown): error is Error {
-  return error instanceof Error && "syscall" in error;
 }

@@ -4,7 +4,7 @@ const CONTEXT = 0x80;
 const CONSTRUCTED = 0x20;
 
 /** One element: its tag, its length, its content. */
-export function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
+function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   const body = Buffer.concat(content);
   return Buffer.concat([Buffer.from([tag]), lengthOf(body.length), body]);
 }

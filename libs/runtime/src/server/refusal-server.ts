@@ -12,8 +12,11 @@ import type { HttpHandler } from "./server-options.ts";
  */
 const LINGER_MS = 500;
 
-/** How long the rest of a request is waited for. */
+/** How long the rest of a request of HTTP/2 is waited for: a stream of frames never ends, and one that is answered early does no harm. */
 const REQUEST_MS = 250;
+
+/** Over HTTP/1.1 the answer ends the connection, and a program that has only just started may take its time to send the body. */
+const REQUEST_HTTP1_MS = 2_000;
 
 /** A client that was told has no more to say here. */
 const LAST_WORDS_MS = 5_000;
@@ -29,7 +32,8 @@ export class RefusalServer {
   constructor(error: () => ConnectError) {
     const refuseCall: HttpHandler = (request, response) => {
       finishRequest(request, response);
-      afterRequest(request, () => {
+      const limitMs = request.httpVersionMajor === 1 ? REQUEST_HTTP1_MS : REQUEST_MS;
+      afterRequest(request, limitMs, () => {
         if (isGrpc(request)) answerGrpcError(request, response, error());
         else answerConnectError(request, response, error());
       });
@@ -59,12 +63,16 @@ export class RefusalServer {
 }
 
 /** A client that is answered while it still writes may take its broken write for the answer. One that never ends is answered all the same. */
-function afterRequest(request: Parameters<HttpHandler>[0], answer: () => void): void {
+function afterRequest(
+  request: Parameters<HttpHandler>[0],
+  limitMs: number,
+  answer: () => void,
+): void {
   const settle = () => {
     forget();
     answer();
   };
-  const timer = setTimeout(settle, REQUEST_MS);
+  const timer = setTimeout(settle, limitMs);
   const forget = () => {
     clearTimeout(timer);
     request.off("end", settle).off("close", forget);

@@ -13,6 +13,7 @@ import {
 } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { makeDirectory } from "@rollcall/runtime";
 import type { Binaries } from "./binaries.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 import { createFileAtomically, isErrno } from "./files.ts";
@@ -26,7 +27,7 @@ const MAJOR_VERSION = "18";
 
 /** Make the directory (mode 0700) unless it is there; its real path. */
 export async function prepareDirectory(dir: string): Promise<string> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
+  await makeDirectory(dir, 0o700);
   return realpath(dir);
 }
 

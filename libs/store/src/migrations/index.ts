@@ -12,6 +12,9 @@ import { joinTokens } from "./0010-join-tokens.ts";
 import { bans } from "./0011-bans.ts";
 import { keyRotation } from "./0012-key-rotation.ts";
 import { healthPolicies } from "./0013-health-policies.ts";
+import { brake } from "./0014-brake.ts";
+import { nodeTruth } from "./0015-node-truth.ts";
+import { leaseSessions } from "./0017-lease-sessions.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -28,4 +31,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0011-bans": bans,
   "0012-key-rotation": keyRotation,
   "0013-health-policies": healthPolicies,
+  "0014-brake": brake,
+  "0015-node-truth": nodeTruth,
+  "0017-lease-sessions": leaseSessions,
 };

@@ -6,7 +6,7 @@ import {
   type BanNodeResponse,
   BanNodeResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { banEvent, isNodeId } from "@rollcall/domain";
+import { banEvent, isKeyFingerprint, isNodeId } from "@rollcall/domain";
 import { checkTexts, refusalError, refuse } from "@rollcall/runtime";
 import {
   AUDIT_OK,
@@ -98,6 +98,7 @@ async function banInAdvance(
   const id = fingerprint === "" ? nodeId || node : null;
   const subject = id ?? fingerprint;
   if (id !== null && !isNodeId(id)) throw invalidNodeId(id);
+  if (id === null && !isKeyFingerprint(fingerprint)) throw invalidFingerprint();
   if (etag !== "") {
     const message = `node ${subject} not found, so it has no etag; leave it out to ban the id in advance`;
     throw refuse("NODE_NOT_FOUND", message, { metadata: { node: subject } });
@@ -127,5 +128,13 @@ function invalidNodeId(id: string): Error {
   return refuse("INVALID_NODE_ID", `${JSON.stringify(id)} cannot be banned: ${description}`, {
     metadata: { node: id },
     violations: [{ field: "node", description }],
+  });
+}
+
+function invalidFingerprint(): Error {
+  const description =
+    "no node has such a key, and a fingerprint is SHA256: and 43 letters, digits, - and _, as `rollcall node describe` shows it";
+  return refuse("INVALID_REQUEST", `invalid request: fingerprint: ${description}`, {
+    violations: [{ field: "fingerprint", description }],
   });
 }

@@ -26,7 +26,7 @@ const decide: DecideNode = (node, { actor, message }) => {
   const change = healthEvent({
     subject: node.id,
     before: node.health,
-    after: node.detectedHealth,
+    after: node.recordedHealth,
   });
   // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
   const event = { ...change, actor, message, reason: "OPERATOR_MARK_CLEARED" };

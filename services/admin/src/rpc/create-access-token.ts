@@ -3,7 +3,6 @@ import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
 import {
   AccessService,
   AccessTokenSchema,
-  type CreateAccessTokenRequest,
   type CreateAccessTokenResponse,
   CreateAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
@@ -15,7 +14,6 @@ import {
   findAccessToken,
   firstAnswer,
   insertAccessToken,
-  type RequestKey,
   saveAnswer,
   type Tx,
 } from "@rollcall/store";
@@ -28,6 +26,7 @@ import {
   type TokenText,
 } from "../access/token-text.ts";
 import type { AdminDeps } from "../deps.ts";
+import { requestKey } from "../request-key.ts";
 
 /** Make an access token, and show its text this once. */
 export function createAccessToken({
@@ -39,7 +38,7 @@ export function createAccessToken({
     const call = auditedCall(context, method);
     const { actor } = call;
     const bearer = bearerIn(context);
-    const key = requestKeyOf(request, actor);
+    const key = requestKey(method, request.requestId, actor);
     const { result } = await store.change(async (tx) => {
       const first = key === null ? null : await firstAnswer(tx, key);
       if (first !== null) return { result: await repeated(tx, first, bearer), events: [] };
@@ -90,10 +89,4 @@ function bearerIn({ requestHeader }: Pick<HandlerContext, "requestHeader">): str
   const bearer = bearerOf(requestHeader.get("authorization"));
   if (bearer === null) throw new Error("a caller with a role came without a token");
   return bearer;
-}
-
-function requestKeyOf({ requestId }: CreateAccessTokenRequest, caller: string): RequestKey | null {
-  if (requestId === "") return null;
-  const { typeName, method } = AccessService;
-  return { requestId, caller, method: `/${typeName}/${method.createAccessToken.name}` };
 }

@@ -29,7 +29,7 @@ const decide: DecideNode = (node, { actor, message, atMs }) => {
   if (node.mark !== null)
     return refused("NODE_ALREADY_MARKED", node.id, "already marked unhealthy");
   const mark: Mark = { sinceMs: atMs, message, actor };
-  const after = effectiveHealth(node.detectedHealth, mark);
+  const after = effectiveHealth(node.recordedHealth, mark);
   const event = healthEvent({ subject: node.id, before: node.health, after });
   return { ok: true, effect: { change: { kind: "mark", mark }, event } };
 };

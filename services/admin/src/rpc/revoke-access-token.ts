@@ -2,7 +2,6 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   AccessService,
-  type RevokeAccessTokenRequest,
   type RevokeAccessTokenResponse,
   RevokeAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
@@ -19,13 +18,13 @@ import {
   countAccessTokens,
   firstAnswer,
   lockAccessToken,
-  type RequestKey,
   revokeAccessToken as revokeStored,
   saveAnswer,
   type Tx,
 } from "@rollcall/store";
 import { accessTokenToProto, knownCallerOf, revokerOf } from "../access/convert.ts";
 import type { AdminDeps } from "../deps.ts";
+import { requestKey } from "../request-key.ts";
 
 /** End an access token for good. */
 export function revokeAccessToken({
@@ -42,7 +41,7 @@ export function revokeAccessToken({
     if (strangers !== null) throw refusalError(strangers, id);
     const call = auditedCall(context, method);
     const { actor } = call;
-    const key = requestKeyOf(request, actor);
+    const key = requestKey(method, request.requestId, actor);
     const { result } = await store.change(async (tx) => {
       const first = key === null ? null : await firstAnswer(tx, key);
       if (first !== null) {
@@ -84,10 +83,4 @@ async function revoke(
     accessToken: accessTokenToProto(after ?? token),
     adminTokensLeft: await countAccessTokens(tx, "admin"),
   });
-}
-
-function requestKeyOf({ requestId }: RevokeAccessTokenRequest, caller: string): RequestKey | null {
-  if (requestId === "") return null;
-  const { typeName, method } = AccessService;
-  return { requestId, caller, method: `/${typeName}/${method.revokeAccessToken.name}` };
 }

@@ -2,11 +2,15 @@ import { askProgram } from "../machine/ask-program.ts";
 import type { Machine } from "../machine/machine.ts";
 import type { GpuFacts } from "./machine-facts.ts";
 import { NVIDIA_FACTS_ARGS, NVIDIA_PROGRAMS, parseNvidiaFacts } from "./nvidia.ts";
+import { firstAmdIndex } from "./pci.ts";
 import { parseRocmFacts, ROCM_FACTS_ARGS, ROCM_PROGRAMS } from "./rocm.ts";
 
 /** Reads the GPUs through the vendors' tools. */
 export interface GpuReader {
-  /** NVIDIA's GPUs, then AMD's, each by index. */
+  /**
+   * NVIDIA's GPUs, by the index that their tool gives them, then AMD's. In a machine with GPUs of both, AMD's follow on: their index is
+   * their tool's plus the number of NVIDIA's on the bus.
+   */
   read(): Promise<readonly GpuFacts[]>;
 }
 
@@ -18,12 +22,15 @@ export interface GpuReader {
  * answers with fewer GPUs, or is gone, is believed.
  */
 export function createGpuReader(machine: Machine): GpuReader {
-  const tools = [
-    vendorTool(machine, NVIDIA_PROGRAMS, NVIDIA_FACTS_ARGS, parseNvidiaFacts),
-    vendorTool(machine, ROCM_PROGRAMS, ROCM_FACTS_ARGS, parseRocmFacts),
-  ];
+  const askNvidia = vendorTool(machine, NVIDIA_PROGRAMS, NVIDIA_FACTS_ARGS, parseNvidiaFacts);
+  const askRocm = vendorTool(machine, ROCM_PROGRAMS, ROCM_FACTS_ARGS, parseRocmFacts);
   return {
-    read: async () => (await Promise.all(tools.map((ask) => ask()))).flat(),
+    read: async () => {
+      const [nvidia, amd] = await Promise.all([askNvidia(), askRocm()]);
+      if (amd.length === 0) return nvidia;
+      const first = await firstAmdIndex(machine);
+      return [...nvidia, ...amd.map((gpu) => ({ ...gpu, index: first + gpu.index }))];
+    },
   };
 }
 

@@ -3,6 +3,7 @@ import { parseCount } from "../machine/parse-text.ts";
 import type { VfioGpuFacts } from "./machine-facts.ts";
 
 const PCI_ROOT = "/sys/bus/pci/devices";
+const NVIDIA_VENDOR = "0x10de";
 
 /** A PCI address as in sysfs (`0000:1b:00.0`) from one of a vendor's tool (`00000000:1B:00.0`). */
 export function parsePciAddress(text: string | undefined): string | undefined {
@@ -17,6 +18,22 @@ export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFa
   const addresses = await machine.listNames(PCI_ROOT);
   const gpus = await Promise.all(addresses.map((address) => readVfioGpu(machine, address)));
   return gpus.filter((gpu) => gpu !== undefined);
+}
+
+/**
+ * How many indices are NVIDIA's in this machine; AMD's follow on, so that none is used twice where there are GPUs of both. It is asked of
+ * the bus, not of a driver: the indices stay what they are when one vendor's tool fails.
+ */
+export async function firstAmdIndex(machine: Machine): Promise<number> {
+  const addresses = await machine.listNames(PCI_ROOT);
+  const found = await Promise.all(
+    addresses.map(async (address) => {
+      const at = `${PCI_ROOT}/${address}`;
+      if ((await machine.readText(`${at}/vendor`))?.trim() !== NVIDIA_VENDOR) return false;
+      return (await machine.readText(`${at}/class`))?.startsWith("0x03") ?? false;
+    }),
+  );
+  return found.filter(Boolean).length;
 }
 
 async function readVfioGpu(

@@ -1,6 +1,11 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
-import { groupPaths, parseCpuMax, readContainerLimits } from "./container-limits.ts";
+import {
+  groupPaths,
+  olderGroupPaths,
+  parseCpuMax,
+  readContainerLimits,
+} from "./container-limits.ts";
 
 describe("groupPaths()", () => {
   it.each([
@@ -14,6 +19,28 @@ describe("groupPaths()", () => {
     ["", []],
   ])("should read %j", (text, paths) => {
     expect(groupPaths(text)).toEqual(paths);
+  });
+});
+
+/** Of a container on a host with version 1: the names are the host's, the mounts show the container's own groups as their roots. */
+const DOCKER_V1 = [
+  "12:cpuset:/docker/4f1c",
+  "11:memory:/docker/4f1c",
+  "5:cpu,cpuacct:/docker/4f1c",
+  "1:name=systemd:/docker/4f1c",
+  "0::/system.slice/containerd.service",
+  "",
+].join("\n");
+
+describe("olderGroupPaths()", () => {
+  it("should follow the hierarchy of each controller", () => {
+    expect(olderGroupPaths(DOCKER_V1, "cpu")).toEqual([
+      "/sys/fs/cgroup/cpu,cpuacct/docker/4f1c",
+      "/sys/fs/cgroup/cpu,cpuacct/docker",
+      "/sys/fs/cgroup/cpu,cpuacct",
+    ]);
+    expect(olderGroupPaths(DOCKER_V1, "memory")).toHaveLength(3);
+    expect(olderGroupPaths("0::/\n", "memory")).toEqual([]);
   });
 });
 
@@ -49,6 +76,40 @@ describe("readContainerLimits()", () => {
       cpuSet: [0, 1, 2, 8],
       memoryBytes: 1_073_741_824,
       memoryGroup: "/sys/fs/cgroup/pod",
+    });
+  });
+
+  it("should take the limits of version 1, in a container and in a group of the machine", async () => {
+    planted = await plantMachine({
+      files: {
+        "/proc/self/cgroup": DOCKER_V1,
+        "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us": "150000\n",
+        "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us": "100000\n",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes": "536870912\n",
+        "/sys/fs/cgroup/cpuset/cpuset.effective_cpus": "0-3\n",
+      },
+    });
+    expect(await readContainerLimits(planted.machine)).toEqual({
+      cpus: 1.5,
+      cpuGroup: "/sys/fs/cgroup/cpu,cpuacct",
+      cpuSet: [0, 1, 2, 3],
+      memoryBytes: 536_870_912,
+      memoryGroup: "/sys/fs/cgroup/memory",
+    });
+    await planted.remove();
+    planted = await plantMachine({
+      files: {
+        "/proc/self/cgroup": "8:memory:/user.slice\n4:cpu,cpuacct:/user.slice\n",
+        "/sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.cfs_quota_us": "-1\n",
+        "/sys/fs/cgroup/cpu,cpuacct/user.slice/cpu.cfs_period_us": "100000\n",
+        "/sys/fs/cgroup/memory/user.slice/memory.limit_in_bytes": "1073741824\n",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes": "9223372036854771712\n",
+      },
+    });
+    expect(await readContainerLimits(planted.machine)).toMatchObject({
+      cpus: undefined,
+      memoryBytes: 1_073_741_824,
+      memoryGroup: "/sys/fs/cgroup/memory/user.slice",
     });
   });
 

@@ -1,8 +1,9 @@
-import { chmod, mkdir, readFile, rename, rm, stat } from "node:fs/promises";
+import { chmod, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import {
   generateKeyPair,
   keyPairFromPem,
+  makeDirectory,
   type NodeKeyPair,
   privateKeyToPem,
 } from "@rollcall/runtime/client";
@@ -38,7 +39,7 @@ const SENTINEL_FILE = "sentinel.json";
  * their owner; permissions that are wider are narrowed. Rejects when the directory cannot be used.
  */
 export async function openStateDirectory(path: string): Promise<StateDirectory> {
-  await mkdir(path, { recursive: true, mode: DIRECTORY_MODE });
+  await makeDirectory(path, DIRECTORY_MODE);
   await narrow(path, DIRECTORY_MODE);
   const keyPath = join(path, KEY_FILE);
   const nextKeyPath = join(path, NEXT_KEY_FILE);

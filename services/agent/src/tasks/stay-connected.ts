@@ -14,7 +14,7 @@ import { toMs } from "../stream/hello.ts";
 import { DEFAULT_PACE, type Pace, silenceLimitMs } from "../stream/pace.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import { ConnectionLog } from "./connection-log.ts";
-import { endOfMove, isKeyRefused, stateOf } from "./session-outcome.ts";
+import { endOfMove, isKeyRefused, placesToMoveTo, stateOf } from "./session-outcome.ts";
 
 /** What keeps an agent connected. */
 export interface StayConnectedDeps extends EnrolmentDeps, Omit<SessionDeps, "events"> {
@@ -213,10 +213,9 @@ export class StayConnected {
       if (over !== undefined) return { ok: false, end: attempts > 0 ? endOfMove(over) : over };
       // When the agent closes, the present stream is the one that says goodbye.
       if (ending.aborted) return { ok: false, end: await session.ended };
-      const others = isOwnWish ? [endpoint] : this.#endpoints().filter((it) => it !== endpoint);
+      const named = attempts === 0 ? this.#deps.registrar.resolve(goAway.endpoints) : [];
       const outcome = await this.#open(
-        // One address may stand for many replicas.
-        others.length > 0 ? others : this.#endpoints(),
+        isOwnWish ? [endpoint] : placesToMoveTo(endpoint, named, this.#endpoints()),
         session.pace,
         ending,
       );

@@ -49,6 +49,11 @@ export function parseGroupCpuMicros(text: string): number | undefined {
   return parseCount(/^usage_usec (\d+)$/m.exec(text)?.[1]);
 }
 
+/** The same of version 1, whose cpuacct.usage is in nanoseconds and outgrows what a count may be. */
+function olderGroupCpuMicros(text: string): number | undefined {
+  return /^\d{1,19}$/.test(text.trim()) ? Math.floor(Number(text) / 1_000) : undefined;
+}
+
 async function readCpuTimes(machine: Machine, nowMs: () => number): Promise<CpuTimes | undefined> {
   if (machine.system.platform !== "linux") return nodeCpuTimes();
   const limits = await readContainerLimits(machine);
@@ -65,7 +70,9 @@ async function readGroupTimes(
   if (share === undefined || cpuGroup === undefined || share >= machine.system.parallelism()) {
     return undefined;
   }
-  const micros = parseGroupCpuMicros((await machine.readText(`${cpuGroup}/cpu.stat`)) ?? "");
+  const micros =
+    parseGroupCpuMicros((await machine.readText(`${cpuGroup}/cpu.stat`)) ?? "") ??
+    olderGroupCpuMicros((await machine.readText(`${cpuGroup}/cpuacct.usage`)) ?? "");
   return micros === undefined ? undefined : { busy: micros, total: nowMs() * 1000 * share };
 }
 

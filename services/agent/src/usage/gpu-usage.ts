@@ -1,4 +1,5 @@
 import { NVIDIA_PROGRAMS, parseNvidiaRows, queryArgs } from "../facts/nvidia.ts";
+import { firstAmdIndex } from "../facts/pci.ts";
 import { parseMebibytes, parseRocmAnswer, ROCM_PROGRAMS, type RocmCard } from "../facts/rocm.ts";
 import { askProgram } from "../machine/ask-program.ts";
 import type { Machine } from "../machine/machine.ts";
@@ -25,10 +26,14 @@ export async function readNvidiaUsage(
   return result.kind === "finished" ? parseNvidiaUsage(result.stdout) : undefined;
 }
 
-/** Read AMD's GPUs; `undefined` when rocm-smi gives no answer. */
+/** Read AMD's GPUs, by the indices of `createGpuReader`; `undefined` when rocm-smi gives no answer. */
 export async function readRocmUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, ROCM_PROGRAMS, ROCM_USAGE_ARGS);
-  return result.kind === "finished" ? parseRocmUsage(result.stdout) : undefined;
+  if (result.kind !== "finished") return undefined;
+  const readings = parseRocmUsage(result.stdout);
+  if (readings.length === 0) return readings;
+  const first = await firstAmdIndex(machine);
+  return readings.map((reading) => ({ ...reading, index: first + reading.index }));
 }
 
 /** Parse the answer to `NVIDIA_USAGE_ARGS`, by index. */

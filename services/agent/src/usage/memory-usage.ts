@@ -27,13 +27,16 @@ export async function readMemoryUsage(
 
 /** What a group uses without the file pages that the kernel would drop first: what an out-of-memory kill looks at. */
 async function readGroupMemory(machine: Machine, group: string): Promise<number | undefined> {
-  const [current, stat] = await Promise.all([
+  const [current, older, stat] = await Promise.all([
     machine.readText(`${group}/memory.current`),
+    machine.readText(`${group}/memory.usage_in_bytes`),
     machine.readText(`${group}/memory.stat`),
   ]);
-  const used = parseCount(current);
+  const used = parseCount(current ?? older);
   if (used === undefined) return undefined;
-  const inactive = parseCount(/^inactive_file (\d+)$/m.exec(stat ?? "")?.[1]) ?? 0;
+  // In version 1 only the total counts the groups below, as the usage does.
+  const line = /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
+  const inactive = parseCount(line?.[1]) ?? 0;
   return Math.max(0, used - inactive);
 }
 

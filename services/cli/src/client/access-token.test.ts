@@ -46,6 +46,12 @@ describe("createTokenSource()", () => {
     expect(tokenFor({}, {})).toBe("of-up");
   });
 
+  it("should not take another token in place of one that is empty", () => {
+    expect(() => tokenFor({ token: " " }, {})).toThrow("--token is empty");
+    expect(() => tokenFor({ tokenFile: "" }, {})).toThrow("--token-file is empty");
+    expect(tokenFor({}, { ROLLCALL_TOKEN: "" })).toBe("of-up");
+  });
+
   it("should send the token of up to this machine and to the server of the run file alone", () => {
     expect(tokenFor({}, {}, "http://10.0.0.5:7700")).toBe("of-up");
     expect(tokenFor({}, {}, "http://10.0.0.6:7700")).toBeNull();

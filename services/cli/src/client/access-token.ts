@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import type { ChosenContext } from "../contexts/context.ts";
 import { type RenewedToken, renewedToken } from "../contexts/context-token.ts";
-import { Failure, systemCodeOf } from "../failure.ts";
+import { Failure, systemCodeOf, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
 import { ADMIN_TOKEN_FILE, type RunFile, readIfThere } from "./data-directory.ts";
@@ -40,6 +40,8 @@ export function createTokenSource(
   context: ContextToken | null = null,
 ): TokenSource {
   const { env, cwd } = shell;
+  refuseEmpty("token", flags.token);
+  refuseEmpty("token-file", flags.tokenFile);
   const said = saidToken(flags.token, flags.tokenFile, cwd);
   const isNamed = context?.chosen.isNamed === true;
   return {
@@ -56,6 +58,11 @@ export function createTokenSource(
       return isOwn ? readToken(join(dataDirectory, ADMIN_TOKEN_FILE), false) : null;
     },
   };
+}
+
+/** A script's variable that was not set must not make way for a token that may do more. */
+function refuseEmpty(option: string, value: string | undefined): void {
+  if (value?.trim() === "") throw new UsageError(`--${option} is empty`);
 }
 
 function saidToken(token: string | undefined, file: string | undefined, cwd: string) {

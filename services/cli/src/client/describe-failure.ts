@@ -103,7 +103,10 @@ function retryHint(failure: ConnectError): string[] {
 }
 
 function tokenHint(failure: ConnectError, reason: string | undefined): string[] {
-  if (failure.code !== Code.Unauthenticated && reason !== "ROLE_TOO_LOW") return [];
+  if (reason === "ROLE_TOO_LOW") {
+    return ["hint: `rollcall whoami` shows who you are here; ask somebody whose role suffices"];
+  }
+  if (failure.code !== Code.Unauthenticated) return [];
   return [
     "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
   ];

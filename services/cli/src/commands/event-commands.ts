@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { EVENT_TYPE_WORDS } from "../choices.ts";
 import type { Shell } from "../shell.ts";
 import type { EventsOptions } from "../verbs/events.ts";
 import type { EventsRepublishOptions } from "../verbs/events-republish.ts";
@@ -19,7 +20,10 @@ export function addEventCommands(program: Command, shell: Shell): void {
       "only events of these types; several with commas: node.approved,node.rejected",
     )
     .option("--node <id>", "only events about this node, by its exact id; it may be gone")
-    .option("--actor <actor>", 'only events by this actor: "system", "node:<id>", "token:<id>"')
+    .option(
+      "--actor <actor>",
+      'only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", "replica:<id>"',
+    )
     .option("--limit <count>", "at most so many events, then end (default: all)")
     .option("--wide", "do not cut long values short")
     .option("--hide-header", "leave the headings out")
@@ -27,7 +31,14 @@ export function addEventCommands(program: Command, shell: Shell): void {
       "after",
       `
 A stream that breaks is resumed by itself, after the last event that was printed: none is missing and none comes twice.
-docs/events.md lists the types, with when they happen and the reasons that they have.
+The filters are the server's; with several, all of them must match. What was compacted is refused with the revision from which to begin.
+
+Types, of which docs/events.md says when they happen and the reasons that they have:
+${EVENT_TYPE_WORDS.map((type) => `  ${type}`).join("\n")}
+
+Examples:
+  rollcall events --follow --type node.health.changed,node.connection.changed
+  rollcall events --node n1 --since 0 --output csv
 
 --output json|yaml prints a rollcall.events.v1.ListEventsResponse in proto JSON: {"events": [...], "nextPageToken": "", "resumeToken": "..."};
 with --follow a rollcall.events.v1.Event in one line, or one YAML document, each. --output csv prints RFC 4180.`,

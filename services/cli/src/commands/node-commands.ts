@@ -7,6 +7,7 @@ import type { NodeListOptions } from "../verbs/node-list.ts";
 import type { NodeListDeletedOptions } from "../verbs/node-list-deleted.ts";
 import type { NodeWatchOptions } from "../verbs/node-watch.ts";
 import { lazily } from "./lazily.ts";
+import { addWhy } from "./node-why-command.ts";
 
 const NODE = [
   "<node>",
@@ -28,6 +29,8 @@ const DECISIONS: Readonly<Record<NodeDecision, string>> = {
   "clear-mark": "clear the mark of mark-unhealthy",
   "rotate-key":
     "have a node replace its key; describe shows since when that is wanted, until it is done",
+  "accept-hardware":
+    "take a node's hardware as it is now for what it should be; a hold for what was missing is lifted",
   ban: "keep a node out: as reject, and neither its id nor its key can come back until unban",
   unban: "lift the ban of a node, an id or a key; the node stays rejected until it is approved",
 };
@@ -41,6 +44,7 @@ export function addNodeCommands(program: Command, shell: Shell): void {
   addLabel(node, shell);
   addBans(node, shell);
   addStatus(node, shell);
+  addWhy(node, shell);
   addHealth(node, shell);
   addWatch(node, shell);
   addSummary(node, shell);

@@ -34,6 +34,7 @@ describe("completion", () => {
       "node",
       "token",
       "policy",
+      "brake",
       "events",
       "audit",
       "status",

@@ -2,6 +2,7 @@ import type { Command, Option } from "commander";
 import {
   APPROVAL_WORDS,
   COLUMN_GROUPS,
+  EVENT_TYPE_WORDS,
   ORDER_WORDS,
   OUTPUT_WORDS,
   ROLE_WORDS,
@@ -38,6 +39,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--order-by": ORDER_WORDS,
   "--role": ROLE_WORDS,
   "--show": COLUMN_GROUPS,
+  "--type": EVENT_TYPE_WORDS,
 };
 
 /** Find what the last of the words, which the user is still typing, may become. */

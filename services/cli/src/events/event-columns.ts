@@ -35,7 +35,10 @@ export function eventColumns(): readonly Column<Event>[] {
 
 /** A change in one line: "PENDING -> APPROVED"; the names of fields as well when there are several. */
 function describeChange(before: Fields, after: Fields): string {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(
+    // `node why` tells it in words.
+    (name) => name !== "evidence",
+  );
   const changes = names.map((name) => {
     const change = `${describeValue(before?.[name])} -> ${describeValue(after?.[name])}`;
     return names.length === 1 ? change : `${name} ${change}`;

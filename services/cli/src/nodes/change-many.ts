@@ -42,51 +42,74 @@ export interface ManyWork {
  * Throws UsageError when nobody is there to be asked, Failure when a node was refused.
  */
 export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
-  if (work.yes && !work.dryRun) return report(shell, work, await doAll(work, work.selector));
-  const preview = await readAll(work, { validateOnly: true, selector: work.selector });
+  if (work.yes && !work.dryRun) return doAndReport(shell, work, { names: null, refused: [] });
+  const preview: NodeOutcome[] = [];
+  await readAll(shell, work, { validateOnly: true, selector: work.selector }, preview);
   if (work.dryRun) return report(shell, work, preview);
   const existing = preview.filter((outcome) => !isNoNode(outcome));
   if (existing.length === 0) return report(shell, work, preview);
   if (preview.length > 1 && !(await isWanted(shell, work, preview))) {
     throw new Failure("nothing was done");
   }
-  const done = await doListed(
-    work,
-    existing.map(({ nodeId }) => nodeId),
-  );
-  return report(shell, work, [...preview.filter(isNoNode), ...done]);
+  const names = existing.map(({ nodeId }) => nodeId);
+  return doAndReport(shell, work, { names, refused: preview.filter(isNoNode) });
 }
 
-async function doAll(work: ManyWork, selector: Selector): Promise<readonly NodeOutcome[]> {
-  return readAll(work, { selector, validateOnly: false });
+/** Do it to the nodes of these names, or to all that are chosen. When it breaks off, what became of the nodes until then is reported first. */
+async function doAndReport(
+  shell: Shell,
+  work: ManyWork,
+  { names, refused }: { names: readonly string[] | null; refused: readonly NodeOutcome[] },
+): Promise<void> {
+  const done: NodeOutcome[] = [];
+  try {
+    if (names !== null) await doListed(shell, work, names, done);
+    else await readAll(shell, work, { selector: work.selector, validateOnly: false }, done);
+  } catch (error) {
+    if (done.length === 0) throw error;
+    await print(shell, work, [...refused, ...done]);
+    shell.err.write(`broken off after ${countOf(done.length)}; run it again for the rest\n`);
+    throw error;
+  }
+  return report(shell, work, [...refused, ...done]);
 }
 
 /** Do it to the nodes of a list, as far as they are still what was asked for. */
-async function doListed(work: ManyWork, ids: readonly string[]): Promise<readonly NodeOutcome[]> {
-  const outcomes: NodeOutcome[] = [];
+async function doListed(
+  shell: Shell,
+  work: ManyWork,
+  ids: readonly string[],
+  done: NodeOutcome[],
+): Promise<void> {
   for (let start = 0; start < ids.length; start += MOST_NAMES) {
     const nodes = ids.slice(start, start + MOST_NAMES);
     const selector = { ...work.selector, nodes, all: false };
     // Each part is a request of its own.
     const part = start === 0 || work.requestId === "" ? "" : `/${start}`;
     const named = { ...work, requestId: `${work.requestId}${part}` };
-    outcomes.push(...(await doAll(named, selector)));
+    await readAll(shell, named, { selector, validateOnly: false }, done);
   }
-  return outcomes;
 }
 
+/** Add the outcomes of all pages to `outcomes`; somebody at a terminal sees their number grow. */
 async function readAll(
+  shell: Shell,
   work: ManyWork,
   asked: Pick<ManyCommand, "selector" | "validateOnly">,
-): Promise<readonly NodeOutcome[]> {
-  const outcomes: NodeOutcome[] = [];
+  outcomes: NodeOutcome[],
+): Promise<void> {
   let pageToken = "";
+  const showCount = (text: string) => {
+    if (shell.err.isTerminal) shell.err.write(`\r\u001b[K${text}`);
+  };
   do {
-    const answer = await work.call({ ...asked, pageToken, requestId: work.requestId });
+    const answer = await work
+      .call({ ...asked, pageToken, requestId: work.requestId })
+      .finally(() => pageToken !== "" && showCount(""));
     outcomes.push(...answer.outcomes);
     pageToken = answer.nextPageToken;
+    if (pageToken !== "") showCount(`${countOf(outcomes.length)} ...`);
   } while (pageToken !== "");
-  return outcomes;
 }
 
 async function isWanted(
@@ -95,7 +118,7 @@ async function isWanted(
   preview: readonly NodeOutcome[],
 ): Promise<boolean> {
   const count = preview.filter(({ result }) => result.case === "node").length;
-  const question = `${work.verb} ${count === 1 ? "1 node" : `${count} nodes`}?`;
+  const question = `${work.verb} ${countOf(count)}?`;
   if (shell.ask === null) {
     throw new UsageError(
       `${question} There is no terminal to ask on: say --yes to do it, or --dry-run to see the nodes`,
@@ -106,7 +129,22 @@ async function isWanted(
   return /^y(es)?$/i.test(answer.trim());
 }
 
+function countOf(count: number): string {
+  return count === 1 ? "1 node" : `${count} nodes`;
+}
+
 async function report(
+  shell: Shell,
+  work: ManyWork,
+  outcomes: readonly NodeOutcome[],
+): Promise<void> {
+  await print(shell, work, outcomes);
+  const failed = outcomes.filter(({ result }) => result.case !== "node").length;
+  if (failed === 0) return;
+  throw new Failure(`failed to ${work.verb} ${failed} of ${outcomes.length} nodes`);
+}
+
+async function print(
   shell: Shell,
   work: ManyWork,
   outcomes: readonly NodeOutcome[],
@@ -119,9 +157,6 @@ async function report(
     const plain = outcomes.map((outcome) => toPlain(NodeOutcomeSchema, outcome));
     shell.out.write(await formatStructured(work.format, { outcomes: plain }));
   }
-  const failed = outcomes.filter(({ result }) => result.case !== "node").length;
-  if (failed === 0) return;
-  throw new Failure(`failed to ${work.verb} ${failed} of ${outcomes.length} nodes`);
 }
 
 /** Whether an outcome is of a name that means no node, or several. */

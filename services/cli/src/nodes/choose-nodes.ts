@@ -7,6 +7,7 @@ import {
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { APPROVAL_WORDS, SCHEDULING_WORDS, STATUS_WORDS, TYPE_WORDS } from "../choices.ts";
 import { pickWords, UsageError } from "../failure.ts";
+import { checkedSelector } from "./label-selector.ts";
 
 /** The options that choose the nodes that something is done to, as the user wrote them. */
 export interface ChoiceOptions {
@@ -68,6 +69,7 @@ const TYPES: Readonly<Record<(typeof TYPE_WORDS)[number], NodeType>> = {
 
 /** Understand which nodes are meant. Throws UsageError, also when nothing says which. */
 export function chooseNodes(names: readonly string[], options: ChoiceOptions): NodeChoice {
+  refuseEmpty(names, options);
   const approvals = pickWords("filter-approval", options.filterApproval ?? "", APPROVAL_WORDS);
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
   const schedulings = pickWords(
@@ -83,7 +85,7 @@ export function chooseNodes(names: readonly string[], options: ChoiceOptions): N
   }
   const selector: Selector = {
     nodes: [...new Set(names)],
-    labelSelector: options.labels ?? "",
+    labelSelector: checkedSelector("labels", options.labels ?? ""),
     memberships: approvals.map((word) => MEMBERSHIPS[word]),
     healths,
     connections,
@@ -92,6 +94,23 @@ export function chooseNodes(names: readonly string[], options: ChoiceOptions): N
     all: options.all ?? false,
   };
   return toChoice(selector);
+}
+
+/** A script's variable that was not set must not choose more nodes than were meant. */
+function refuseEmpty(names: readonly string[], options: ChoiceOptions): void {
+  const { labels, filterApproval, filterStatus, filterScheduling, filterType } = options;
+  const given = {
+    "--labels": labels,
+    "--filter-approval": filterApproval,
+    "--filter-status": filterStatus,
+    "--filter-scheduling": filterScheduling,
+    "--filter-type": filterType,
+  };
+  for (const [option, value] of Object.entries(given)) {
+    if (value?.trim() === "")
+      throw new UsageError(`${option} is empty: give a value, or leave it out`);
+  }
+  if (names.some((name) => name.trim() === "")) throw new UsageError("the name of a node is empty");
 }
 
 function toChoice(selector: Selector): NodeChoice {

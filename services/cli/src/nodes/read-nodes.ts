@@ -4,6 +4,7 @@ import { NodeStatus, type RegistryService } from "@rollcall/api/rollcall/registr
 import { APPROVAL_WORDS, ORDER_WORDS, STATUS_WORDS, TYPE_WORDS } from "../choices.ts";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { parseCount, pickWord, pickWords } from "../failure.ts";
+import { checkedSelector } from "./label-selector.ts";
 
 /** The options that choose nodes, as the user wrote them. */
 export interface SelectionOptions {
@@ -78,7 +79,7 @@ export function parseSelection(options: SelectionOptions): Selection {
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
   const types = pickWords("filter-type", options.filterType ?? "", TYPE_WORDS);
   return {
-    labelSelector: options.labels ?? "",
+    labelSelector: checkedSelector("labels", options.labels ?? ""),
     memberships: approvals.map((word) => MEMBERSHIPS[word]),
     statuses: statuses.map((word) => STATUSES[word]),
     types: types.map((word) => TYPES[word]),

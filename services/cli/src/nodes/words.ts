@@ -44,7 +44,7 @@ export function schedulingWord(state: SchedulingState | undefined): string {
   return word(SchedulingStateSchema, state);
 }
 
-/** OPERATOR. */
+/** OPERATOR, FLAPPING or HARDWARE. */
 export function holdWord(kind: HoldKind): string {
   return word(HoldKindSchema, kind);
 }

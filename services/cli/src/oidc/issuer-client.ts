@@ -138,7 +138,7 @@ export async function renewLogin(
 }
 
 /** The claims of a token, unchecked: it is for the server to check them. Null for what is no JWT. */
-export function claimsOf(token: string): Fields | null {
+function claimsOf(token: string): Fields | null {
   try {
     const body = token.split(".")[1] ?? "";
     const claims: unknown = JSON.parse(Buffer.from(body, "base64url").toString("utf8"));

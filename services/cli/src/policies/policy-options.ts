@@ -13,6 +13,7 @@ import {
   type PolicyField,
 } from "@rollcall/domain/policy-fields";
 import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { checkedSelector } from "../nodes/label-selector.ts";
 import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-flags.ts";
 
 /** The options that say for whom a policy is. */
@@ -73,7 +74,7 @@ export function parsePolicyEdit(
   }
   return {
     scope: parsePolicyScope(options),
-    selector: options.selector ?? "",
+    selector: checkedSelector("selector", options.selector ?? ""),
     priority: options.priority === undefined ? 0 : parsePriority(options.priority),
     values: parseValues(given, options),
     ...(options.replace === true ? {} : { updateMask: { paths } }),
@@ -95,8 +96,9 @@ export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag"
 export function parsePolicyValue({ name, kind }: PolicyField, text: string) {
   switch (kind) {
     case "duration":
-    case "hold":
       return durationFromMs(parseDurationMs(dashed(name), text));
+    case "hold":
+      return durationFromMs(/^0(ms|s|m|h)?$/.test(text) ? 0 : parseDurationMs(dashed(name), text));
     case "count":
     case "celsius":
       return parseCount(dashed(name), text, 0);

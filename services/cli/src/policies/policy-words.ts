@@ -16,13 +16,13 @@ export function scopeWords(scope: HealthPolicyScope | undefined): string {
   return "default";
 }
 
-/** A value for people: "1m30s", "4", "off" for heartbeats that are not counted, and "-" for what is inherited. */
+/** A value for people: "1m30s", "4", "off" for what is not counted or held, and "-" for what is inherited. */
 export function valueWord(values: HealthPolicyValues | undefined, name: PolicyValueName): string {
   const value = values?.[name];
   if (value === undefined) return "-";
   if (typeof value === "boolean") return value ? "on" : "off";
   if (typeof value === "number") return value === 0 ? "off" : `${value}`;
-  return durationWord(durationMs(value));
+  return durationMs(value) === 0 ? "off" : durationWord(durationMs(value));
 }
 
 /** Where a value comes from: "configuration", "default", "group gpus", "node". */

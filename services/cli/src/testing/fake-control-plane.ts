@@ -13,12 +13,14 @@ import {
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   type DeletedNodeSchema,
+  type ExplainNodeResponseSchema,
   GetControlPlaneStatusResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { FakeAccess } from "./fake-access.ts";
 import { FakeAdmin } from "./fake-admin.ts";
 import { FakeAudit } from "./fake-audit.ts";
+import { FakeBrake } from "./fake-brake.ts";
 import { FakeEvents } from "./fake-events.ts";
 import { FakeJoinTokens } from "./fake-join-tokens.ts";
 import { FakePolicies } from "./fake-policies.ts";
@@ -40,10 +42,13 @@ export class FakeControlPlane {
   readonly events = new FakeEvents();
   readonly joinTokens = new FakeJoinTokens();
   readonly policies = new FakePolicies();
+  readonly brake = new FakeBrake();
   /** What ListDeletedNodes answers. */
   deleted: readonly MessageInitShape<typeof DeletedNodeSchema>[] = [];
   /** What GetControlPlaneStatus answers. */
   status = create(GetControlPlaneStatusResponseSchema);
+  /** What ExplainNode answers besides the node. */
+  explanation: MessageInitShape<typeof ExplainNodeResponseSchema> = {};
   /** What GetClusterHealth answers. */
   clusterHealth = create(GetClusterHealthResponseSchema);
   /** What WatchNodeHealth sends, one after the other, before it breaks off. */
@@ -85,6 +90,7 @@ export class FakeControlPlane {
     this.events.clear();
     this.joinTokens.clear();
     this.policies.clear();
+    this.brake.clear();
     this.status = create(GetControlPlaneStatusResponseSchema);
     this.admin.bans = [];
     this.deleted = [];
@@ -126,6 +132,7 @@ export class FakeControlPlane {
     });
     this.joinTokens.route(router, (...call) => this.#enter(...call));
     this.policies.route(router, (...call) => this.#enter(...call));
+    this.brake.route(router, (...call) => this.#enter(...call));
     this.access.route(router, (...call) => this.#enter(...call));
     this.audit.route(router, (...call) => this.#enter(...call));
     this.events.route(router, (...call) => this.#enter(...call));
@@ -140,6 +147,10 @@ export class FakeControlPlane {
       getNode: (request, context) => {
         this.#enter("GetNode", request.node, context);
         return { node: this.#find(request.node) };
+      },
+      explainNode: (request, context) => {
+        this.#enter("ExplainNode", `${request.node} ${request.limit}`, context);
+        return { ...this.explanation, node: this.#find(request.node) };
       },
       listNodes: (request, context) => {
         const { $typeName, ...asked } = request;

@@ -1,3 +1,4 @@
+import { Failure } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";
 import { type Column, csvHeader, csvRows, TablePrinter } from "../output/table.ts";
@@ -52,11 +53,11 @@ const WIDE_COLUMNS: readonly Column<ListedSetting>[] = [
   },
 ];
 
-/** `config list`: every key of every service with its value, where it comes from, and what else it may be called. */
+/** `config list`: every key of every service with its value, where it comes from, and what else it may be called; and which of them contradict each other. */
 export function configList(configuration: ConfigurationView): Verb<ConfigListOptions> {
   return async ({ shell, options }) => {
     const format = outputFormat(options, ["table", "json", "yaml", "csv"]);
-    const settings = await configuration.list(options.config);
+    const { settings, problems } = await configuration.list(options.config);
     const hideHeader = options.hideHeader ?? false;
     if (format === "table") {
       const wide = options.wide ?? false;
@@ -76,6 +77,10 @@ export function configList(configuration: ConfigurationView): Verb<ConfigListOpt
         description: doc,
       }));
       shell.out.write(await formatStructured(format, plain));
+    }
+    if (problems.length > 0) {
+      const refused = "these values do not go together, and what needs them would not start:";
+      throw new Failure([refused, ...problems].join("\n"));
     }
   };
 }

@@ -18,8 +18,10 @@ const SETTING: ListedSetting = {
 function config(
   line: string,
   list = async (_file: string | undefined): Promise<readonly ListedSetting[]> => [SETTING],
+  problems: readonly string[] = [],
 ) {
-  const configuration = { list, defaultYaml: async () => "Log:\n  Level: info\n" };
+  const listed = async (file: string | undefined) => ({ settings: await list(file), problems });
+  const configuration = { list: listed, defaultYaml: async () => "Log:\n  Level: info\n" };
   return run(line.split(" "), { parts: { configuration } });
 }
 
@@ -57,6 +59,20 @@ describe("config list", () => {
       throw new Failure(`${file}:2: unknown key Foo`);
     });
     expect(answer).toEqual({ code: 1, out: "", err: "bad.yaml:2: unknown key Foo\n" });
+  });
+});
+
+describe("config list of values that contradict each other", () => {
+  it("should print them, say so, and fail", async () => {
+    const answer = await config("config list", undefined, ["rollcall.yaml:3: TLS.KeyFile: no"]);
+    expect(answer.code).toBe(1);
+    expect(answer.out).toContain("DisconnectTimeout  30s");
+    expect(answer.err).toBe(
+      lines(
+        "these values do not go together, and what needs them would not start:",
+        "rollcall.yaml:3: TLS.KeyFile: no",
+      ),
+    );
   });
 });
 

@@ -98,6 +98,7 @@ describe("node approve and the like, of many nodes", () => {
     ["node approve --filter-approval perhaps", "cannot use 'perhaps'"],
     ["node approve n1 n2 --etag x", "--etag is of one node"],
     ["node label n1", "which labels"],
+    ["node label n1 a=1 a=2", "a is set twice"],
     ["node ban n1 --key SHA256:x", "alone"],
   ])("should refuse %j as wrong usage", async (line, message) => {
     const answer = await runAgainst(server, line);

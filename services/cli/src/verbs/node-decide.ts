@@ -27,6 +27,7 @@ export type NodeDecision =
   | "mark-unhealthy"
   | "clear-mark"
   | "rotate-key"
+  | "accept-hardware"
   | "ban"
   | "unban";
 
@@ -57,6 +58,7 @@ const CALLS: Readonly<Record<NodeDecision, NodeCall>> = {
   "mark-unhealthy": (admin, command) => admin.markNodeUnhealthy(command),
   "clear-mark": (admin, command) => admin.clearNodeMark(command),
   "rotate-key": (admin, command) => admin.requireKeyRotation(command),
+  "accept-hardware": (admin, command) => admin.acceptNodeHardware(command),
   ban: (admin, command) => admin.banNode(command),
   unban: (admin, command) => admin.unbanNode(command),
 };

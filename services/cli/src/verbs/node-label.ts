@@ -26,8 +26,11 @@ function parseWords(words: readonly string[]): LabelWords {
   const remove: string[] = [];
   for (const word of words) {
     const equals = word.indexOf("=");
-    if (equals > 0) set.set(word.slice(0, equals), word.slice(equals + 1));
-    else if (word.length > 1 && word.endsWith("-")) remove.push(word.slice(0, -1));
+    if (equals > 0) {
+      const key = word.slice(0, equals);
+      if (set.has(key)) throw new UsageError(`label ${key} is set twice`);
+      set.set(key, word.slice(equals + 1));
+    } else if (word.length > 1 && word.endsWith("-")) remove.push(word.slice(0, -1));
     else names.push(word);
   }
   return { names, set: Object.fromEntries(set), remove };

@@ -73,6 +73,7 @@ describe("policy set", () => {
     ["policy set --default", "say what the policy sets"],
     ["policy set --default --unhealthy-after soon", "cannot use 'soon' as unhealthy-after value"],
     ["policy set --default --unhealthy-after-missed few", "cannot use 'few'"],
+    ["policy set --default --hardware-hold maybe", "should be on or off"],
     ["policy set --default --unset patience", "cannot use 'patience' as unset value"],
     ["policy set --group g --priority high", "cannot use 'high' as priority value"],
     ["policy set -f nowhere.yaml", "cannot read nowhere.yaml"],
@@ -85,16 +86,32 @@ describe("policy set", () => {
   });
 });
 
+describe("policy set of holds", () => {
+  it("should take 0s for never, on and off, and degrees", async () => {
+    const { code } = await runAgainst(
+      server,
+      "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85",
+    );
+    expect(code).toBe(0);
+    expect(asked().values).toEqual({
+      flappingHold: "0s",
+      rebootHold: "300s",
+      hardwareHold: false,
+      gpuMaxCelsius: 85,
+    });
+  });
+});
+
 describe("policy list", () => {
   it("should show what is configured and every policy, with - for what is inherited", async () => {
     server.policies.policies.push(gpus(), ofNode());
     const { out } = await runAgainst(server, "policy list");
     expect(out).toBe(
       lines(
-        "SCOPE          SELECTOR  PRIORITY  UNHEALTHY AFTER  UNHEALTHY AFTER MISSED  UNKNOWN AFTER  UNKNOWN AFTER MISSED  HEARTBEAT INTERVAL  INFO INTERVAL  USAGE INTERVAL  REASON",
-        "configuration  -         -         1m               off                     5m             -                     15s                 -              -               -",
-        "group gpus     gpu       3         1m30s            4                       -              -                     -                   -              -               slow switches",
-        "node n1        -         -         -                -                       -              -                     1500ms              -              -               -",
+        "SCOPE          SELECTOR  PRIORITY  UNHEALTHY AFTER  UNHEALTHY AFTER MISSED  UNKNOWN AFTER  UNKNOWN AFTER MISSED  HEARTBEAT INTERVAL  INFO INTERVAL  USAGE INTERVAL  FLAPPING HOLD  HARDWARE HOLD  REBOOT HOLD  GPU MAX CELSIUS  REASON",
+        "configuration  -         -         1m               off                     5m             -                     15s                 -              -               -              -              -            -                -",
+        "group gpus     gpu       3         1m30s            4                       -              -                     -                   -              -               -              -              -            -                slow switches",
+        "node n1        -         -         -                -                       -              -                     1500ms              -              -               -              -              -            -                -",
       ),
     );
   });

@@ -1,4 +1,9 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  BrakeService,
+  type GetBrakeResponse,
+  GetBrakeResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { type Node, NodeSchema, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   GetClusterSummaryResponseSchema,
@@ -13,6 +18,7 @@ import {
   UpkeepOutcomeSchema,
   type UpkeepRun,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { brakeWarnings } from "../brake/brake-words.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
 import { readNodes } from "../nodes/read-nodes.ts";
@@ -28,18 +34,20 @@ export const status: Verb = async ({ shell, options }) => {
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const control = reachControlPlane(shell, options);
   const registry = control.client("registry", RegistryService);
-  const [summary, work, processes] = await Promise.all([
+  const [summary, work, processes, brake] = await Promise.all([
     control.attempt("registry", "summarise nodes", () => registry.getClusterSummary({})),
     control.attempt("registry", "read the control plane's status", () =>
       registry.getControlPlaneStatus({}),
     ),
     readProcesses(control),
+    readBrake(control),
   ]);
   if (format === "table") {
     const paint = choosePaint(shell, options);
     const nowMs = shell.wallMs();
     shell.out.write(formatSummary(summary, paint));
-    shell.out.write(`\n${formatWork(work)}`);
+    const warnings = brakeWarnings(brake?.brakes ?? []).map((text) => `Brake:         ${text}\n`);
+    shell.out.write(`\n${formatWork(work)}${warnings.join("")}`);
     shell.out.write(`\n${table(processColumns(nowMs), processes, paint)}`);
     if (work.upkeep.length > 0)
       shell.out.write(`\n${table(upkeepColumns(nowMs), work.upkeep, paint)}`);
@@ -50,9 +58,19 @@ export const status: Verb = async ({ shell, options }) => {
     summary: toPlain(GetClusterSummaryResponseSchema, summary),
     processes: processes.map((node) => toPlain(NodeSchema, node)),
     status: toPlain(GetControlPlaneStatusResponseSchema, work),
+    ...(brake === null ? {} : { brake: toPlain(GetBrakeResponseSchema, brake) }),
   };
   shell.out.write(await formatStructured(format, plain));
 };
+
+/** Null when admin is away, or one that knows of no brake: all else is worth seeing without it. */
+async function readBrake(control: ControlPlane): Promise<GetBrakeResponse | null> {
+  try {
+    return await control.client("admin", BrakeService).getBrake({});
+  } catch {
+    return null;
+  }
+}
 
 async function readProcesses(control: ControlPlane): Promise<readonly Node[]> {
   const registry = control.client("registry", RegistryService);

@@ -49,10 +49,13 @@ export const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) 
     return;
   }
   if (answer.text !== "") shell.out.write(`${answer.text}\n`);
-  shell.err.write(hint(answer, displayAddress(control.addresses.registry)));
+  const server = displayAddress(control.addresses.registry);
+  // Where nobody sits at the terminal, standard error is often a log.
+  const shown = shell.out.isTerminal ? answer.text : "TOKEN";
+  shell.err.write(hint(answer, `--server ${server} --join-token ${shown}`));
 };
 
-function hint({ text, token }: CreateJoinTokenResponse, server: string): string {
+function hint({ text, token }: CreateJoinTokenResponse, flags: string): string {
   const id = token?.id ?? "";
   if (text === "") {
     return `Join token ${id} was made by the first request of this id, and its text cannot be shown again; \`rollcall token revoke ${id}\` and make another.\n`;
@@ -65,7 +68,7 @@ function hint({ text, token }: CreateJoinTokenResponse, server: string): string 
   return `
 Join token ${id} lets in ${machines} ${until}. It is shown this once. On the machine:
 
-  rollcall agent --server ${server} --join-token ${text}
+  rollcall agent ${flags}
 
 or put it into a file, and name that with --join-token-file or ROLLCALL_JOIN_TOKEN_FILE: others see no file in the list of processes.
 `;

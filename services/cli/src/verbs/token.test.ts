@@ -11,10 +11,18 @@ const TEXT = `rcj_00000000_${ID}_secret`;
 
 describe("token create", () => {
   it("should print the token alone, and beside it how to use it", async () => {
-    const { code, out, err } = await runAgainst(server, "token create");
+    const terminal = { columns: 200, rows: 50 };
+    const { code, out, err } = await runAgainst(server, "token create", { terminal });
     expect([code, out]).toEqual([0, `${TEXT}\n`]);
     expect(err).toContain(`Join token ${ID} lets in one machine until 2026-08-07 12:00:00Z.`);
     expect(err).toContain(`rollcall agent --server ${server.address} --join-token ${TEXT}\n`);
+  });
+
+  it("should keep the token out of standard error where a script reads it", async () => {
+    const { out, err } = await runAgainst(server, "token create");
+    expect(out).toBe(`${TEXT}\n`);
+    expect(err).toContain(`rollcall agent --server ${server.address} --join-token TOKEN\n`);
+    expect(err).not.toContain(TEXT);
   });
 
   it("should ask for what it was told to", async () => {

@@ -7,9 +7,10 @@ import {
   isStoreUnavailable,
   type Logger,
   type PeerConnection,
+  type PeerTls,
   signReplicaCall,
 } from "@rollcall/runtime";
-import { listHealthReplicas, type Store } from "@rollcall/store";
+import { type LiveReplica, listHealthReplicas, type Store } from "@rollcall/store";
 
 export interface PeersOptions {
   readonly store: Pick<Store, "db" | "clusterSecret">;
@@ -17,6 +18,8 @@ export interface PeersOptions {
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** See HealthDeps. */
+  readonly peerTls?: PeerTls | null;
 }
 
 /** Another replica that can be asked. */
@@ -44,6 +47,7 @@ export class Peers {
   readonly #options: PeersOptions;
   readonly #known = new Map<string, Known>();
   #listed: ReadonlySet<string> = new Set();
+  #replicas: readonly LiveReplica[] = [];
   #listedAtMs = Number.NEGATIVE_INFINITY;
   #listing: Promise<void> | null = null;
   #isClosed = false;
@@ -63,7 +67,23 @@ export class Peers {
   /** Every other replica that holds its lease. */
   async all(): Promise<readonly Peer[]> {
     await this.refresh();
+    return this.known();
+  }
+
+  /** Those that were listed when the record was last read, however long ago. */
+  known(): readonly Peer[] {
     return [...this.#listed].flatMap((instance) => this.remembered(instance) ?? []);
+  }
+
+  /** Every replica that takes agents, this one among them, as they were last listed. */
+  get replicas(): readonly LiveReplica[] {
+    return this.#replicas;
+  }
+
+  /** The addresses of all others that take agents, each once, as they were last listed. */
+  get otherEndpoints(): readonly string[] {
+    const others = this.#replicas.filter(({ instance }) => instance !== this.#options.instance);
+    return [...new Set(others.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
   /** A replica as it was last listed, even when its lease has run out since; null when it was not, for ten minutes. */
@@ -99,6 +119,7 @@ export class Peers {
       for (const { instance, internalAddress } of others) {
         this.#learn(instance, internalAddress, nowMs);
       }
+      this.#replicas = replicas.filter(({ agentEndpoint }) => agentEndpoint !== "");
       this.#listed = new Set(others.map(({ instance }) => instance));
       this.#listedAtMs = nowMs;
       this.#forget(nowMs - REMEMBERED_MS);
@@ -116,6 +137,7 @@ export class Peers {
     known?.connection.close();
     const connection = connectPeer({
       address,
+      tls: this.#options.peerTls ?? null,
       interceptors: [this.#signed(instance)],
       timeoutMs: PEER_TIMEOUT_MS,
     });

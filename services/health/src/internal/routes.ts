@@ -5,6 +5,7 @@ import type { Deps } from "../deps.ts";
 import { forwardHeartbeat } from "./rpc/forward-heartbeat.ts";
 import { getHeldNodes } from "./rpc/get-held-nodes.ts";
 import { getHeldTotals } from "./rpc/get-held-totals.ts";
+import { getReplicaState } from "./rpc/get-replica-state.ts";
 import { probeNodes } from "./rpc/probe-nodes.ts";
 import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
 
@@ -17,6 +18,7 @@ export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalServi
   watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },
   getHeldTotals: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   probeNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  getReplicaState: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   forwardHeartbeat: { caller: "replica", deadlineMs: 2_000, idempotent: false },
 });
 
@@ -29,6 +31,7 @@ export function createInternalRoutes(deps: Deps): (router: ConnectRouter) => voi
       getHeldTotals: getHeldTotals(deps),
       probeNodes: probeNodes(deps),
       forwardHeartbeat: forwardHeartbeat(deps),
+      getReplicaState: getReplicaState(deps),
     });
   };
 }

@@ -216,7 +216,7 @@ describe("a node", () => {
     agents.close();
     await lost.kill();
     const leases = await listLeases(database.store.db);
-    const lease = leases.find(({ instance }) => instance === lost.instance);
+    const lease = leases.find(({ name }) => name === lost.instance);
     if (lease !== undefined) await expireLease(database.store.db, lease);
     const heir = await startReplica();
     await eventually(() => expect(thresholdsOf(heir, "orphan")).toEqual([6_000, 9_000]));

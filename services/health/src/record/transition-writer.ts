@@ -10,6 +10,8 @@ export interface TransitionWriterOptions {
   readonly metrics: HealthMetrics;
   /** Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's. */
   readonly isOpening: (nodeId: string) => boolean;
+  /** The node's group of the brake; "" for none. */
+  readonly groupOf: (node: HeldNode) => string;
   /** Resolves once all that the record says by now has been applied to the replica. */
   readonly catchUp: () => Promise<void>;
 }
@@ -76,7 +78,9 @@ export class TransitionWriter {
       this.#changed.delete(node);
       const transition = this.#isHeld(node) ? unwrittenOf(node) : null;
       if (transition === null) continue;
-      batch.push({ node, transition, connection: node.connection, health: node.health });
+      const group = this.#options.groupOf(node);
+      const { connection, health } = node;
+      batch.push({ node, transition: { ...transition, group }, connection, health });
     }
     return batch;
   }

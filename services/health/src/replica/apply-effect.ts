@@ -1,5 +1,6 @@
 import { isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/runtime";
+import { isInTrouble } from "../truth/gpu-watch.ts";
 import type { EventEffect } from "./event-effect.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
@@ -13,6 +14,8 @@ export interface EffectHooks {
   cut(node: HeldNode, why: CutReason, farewell: Farewell): void;
   /** See ReplicaOptions. */
   onLabelsChanged(node: HeldNode): void;
+  /** See ReplicaOptions. */
+  onTruthChanged(node: HeldNode): void;
 }
 
 /** What the node's connection says from then on. */
@@ -39,9 +42,14 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
       break;
     case "info":
       node.infoDigest = effect.digest;
+      // Whether a GPU is missed depends on whether the node still lists it.
+      if (isInTrouble(node)) hooks.onTruthChanged(node);
       break;
     case "key":
       dropRetiredKey(node, effect.fingerprint, hooks);
+      break;
+    case "hardware":
+      hooks.onTruthChanged(node);
       break;
     case "labels":
       hooks.onLabelsChanged(node);

@@ -15,6 +15,8 @@ export type EventEffect =
   | { readonly kind: "labels" }
   /** The node has another key now, of this fingerprint; null when the event does not tell it. */
   | { readonly kind: "key"; readonly fingerprint: string | null }
+  /** The node flaps, has rebooted, or what is thought of its hardware has changed: a hold may have to follow. */
+  | { readonly kind: "hardware" }
   | { readonly kind: "none" };
 
 const NONE: EventEffect = { kind: "none" };
@@ -46,17 +48,26 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
       return { kind: "labels" };
     case "node.key.rotated":
       return { kind: "key", fingerprint: fingerprintIn(event) };
+    case "node.flapping.started":
+    case "node.rebooted":
+    case "node.hardware.degraded":
+    case "node.hardware.restored":
+    case "node.hardware.accepted":
+      return { kind: "hardware" };
     case "node.identity.duplicated":
     case "node.identity.cleared":
     case "node.registered":
     case "node.health.changed":
+    case "node.reactions.allowed":
     case "node.scheduling.changed":
+    case "node.flapping.ended":
     case "access.token.created":
     case "access.token.revoked":
     case "join.token.created":
     case "join.token.revoked":
     case "policy.health.set":
     case "policy.health.deleted":
+    case "brake.changed":
       return NONE;
   }
 }

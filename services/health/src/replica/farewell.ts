@@ -3,13 +3,15 @@ import { bannedRefusal, isBanned, type Membership } from "@rollcall/domain";
 import { type RefusalDetails, refuse } from "@rollcall/runtime";
 
 /** What the agent is to do once its stream has ended. */
-export type FarewellAction = "RECONNECT" | "REGISTER" | "STOP";
+export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";
 
 /** Why a stream is ended: the content of the GoAway and of the status that follows it. */
 export interface Farewell {
   /** Reason, text, and the least time before the agent comes back, if there is one. */
   readonly error: ConnectError;
   readonly action: FarewellAction;
+  /** With MOVE: where to, the best first; nowhere in particular when absent. */
+  readonly endpoints?: readonly string[];
 }
 
 /** Numbers in [0, 1). */
@@ -88,11 +90,19 @@ export function keyRetired(nodeId: string): Farewell {
   return reconnect(refuse("NODE_KEY_RETIRED", message, about(nodeId)));
 }
 
-/** More agents say hello than can be taken in at once. */
-export function overloaded(random: Random): Farewell {
+/**
+ * More agents say hello than can be taken in at once.
+ *
+ * @param windowMs the time after which it is this one's turn, see HelloAdmission.
+ */
+export function overloaded(windowMs: number, random: Random): Farewell {
   const message = "too many agents are connecting at once; come back later";
-  return reconnect(refuse("OVERLOADED", message, { retryAfterMs: jittered(1_000, 5_000, random) }));
+  const retryAfterMs = jittered(windowMs, windowMs + OVERLOADED_SPREAD_MS, random);
+  return reconnect(refuse("OVERLOADED", message, { retryAfterMs }));
 }
+
+/** So that those whose turn is the same do not come as one. */
+const OVERLOADED_SPREAD_MS = 1_000;
 
 /** The record cannot be reached, so nobody can be taken in. */
 export function storeAway(random: Random): Farewell {
@@ -101,16 +111,43 @@ export function storeAway(random: Random): Farewell {
   return reconnect(refuse("STORE_UNAVAILABLE", message, { retryAfterMs }));
 }
 
-/** The server ends. The agents come back spread over as long as their number takes to be welcomed elsewhere. */
-export function shuttingDown(streams: number, random: Random): Farewell {
-  const retryAfterMs = jittered(0, shutdownSpreadMs(streams), random);
+/**
+ * The server ends. Its agents come back, there or elsewhere, spread over as long as it takes to welcome them.
+ *
+ * @param windowMs see reconnectWindow().
+ */
+export function shuttingDown(windowMs: number, random: Random): Farewell {
+  const retryAfterMs = jittered(0, windowMs, random);
   const message = "the server is ending; open a new stream, there or elsewhere";
   return reconnect(refuse("SERVER_SHUTTING_DOWN", message, { retryAfterMs }));
 }
 
-/** 500 agents a second, and one second at least. */
-function shutdownSpreadMs(streams: number): number {
-  return Math.max(1_000, streams * 2);
+/** The server is about to end, and another one can take the agent in before it does. */
+export function moveBeforeEnd(
+  windowMs: number,
+  endpoints: readonly string[],
+  random: Random,
+): Farewell {
+  return { ...shuttingDown(windowMs, random), action: "MOVE", endpoints };
+}
+
+/** Another replica has more room. */
+export function moveForBalance(endpoint: string | null): Farewell {
+  const message = "this replica holds more agents than its share; open a new stream elsewhere";
+  const error = refuse("REPLICA_REBALANCING", message);
+  return { error, action: "MOVE", endpoints: endpoint === null ? [] : [endpoint] };
+}
+
+/** Only this replica is cut off from the record. */
+export function moveFromCutOff(
+  windowMs: number,
+  endpoints: readonly string[],
+  random: Random,
+): Farewell {
+  const message = "this replica cannot reach the record, and others can; open a new stream there";
+  const retryAfterMs = jittered(0, windowMs, random);
+  const error = refuse("REPLICA_CUT_OFF", message, { retryAfterMs });
+  return { error, action: "MOVE", endpoints };
 }
 
 /** The agent does not read what it is sent. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import type { Connection, Health, Watch } from "@rollcall/domain";
+import { type Connection, DEFAULT_HEALTH_POLICY, type Health, type Watch } from "@rollcall/domain";
 import type { NodeTerms } from "../policy/node-policies.ts";
 import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
 
@@ -17,7 +17,7 @@ const silent: Health = stated("UNHEALTHY", "HEARTBEATS_MISSED");
 
 const node = (changes: Partial<HeldNode> = {}): HeldNode => {
   const row = { nodeId: "n1", detectedHealth: healthy, connection: connected };
-  const terms = {} as unknown as NodeTerms;
+  const terms = { resolved: { policy: DEFAULT_HEALTH_POLICY } } as unknown as NodeTerms;
   const held = createHeldNode(row, terms, (it) => ({ subject: it }) as unknown as Watch<HeldNode>);
   return Object.assign(held, { epoch: 3 }, changes);
 };
@@ -28,9 +28,11 @@ describe("unwrittenOf()", () => {
   });
 
   it("should write what differs alone", () => {
+    const { flappingHoldMs } = DEFAULT_HEALTH_POLICY;
     expect(unwrittenOf(node({ connection: broken }))).toEqual({
       nodeId: "n1",
       epoch: 3,
+      flappingHoldMs,
       connection: {
         state: "DISCONNECTED",
         reason: "STREAM_BROKEN",
@@ -41,6 +43,7 @@ describe("unwrittenOf()", () => {
     expect(unwrittenOf(node({ health: silent }))).toEqual({
       nodeId: "n1",
       epoch: 3,
+      flappingHoldMs,
       health: { state: "UNHEALTHY", reason: "HEARTBEATS_MISSED", message: "m", actor: "replica:r" },
     });
   });

@@ -2,10 +2,13 @@ import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type Connection,
   connectionAfter,
+  evidenceFacts,
+  type GpuState,
   type Health,
   healthAfter,
   type Intervals,
   type Membership,
+  type SilenceEvidence,
   type Stated,
   type Watch,
 } from "@rollcall/domain";
@@ -24,6 +27,8 @@ export interface NodeStream {
   sendSettings(settings: Settings): void;
   /** Tell the agent to beat at this interval from now on, in milliseconds. */
   sendPace(intervalMs: number): void;
+  /** Ask the agent to open a stream elsewhere and to leave this one then. False where that is not possible: by calls, or not open. */
+  askMove(farewell: Farewell): boolean;
   /** Say why, and end. The stream does not report its end back. */
   leave(farewell: Farewell): void;
 }
@@ -59,7 +64,27 @@ export interface HeldNode {
   /** By how much the agent's clock is ahead of this process's, in milliseconds; null when it was not told. For display. */
   clockSkewMs: number | null;
   samples: SampleRing | null;
+  /** What samples say of its GPUs; empty for a node that has none. */
+  gpus: readonly GpuState[];
+  /** How far these can be judged. */
+  gpuKnowledge: GpuKnowledge;
+  /** What its present health was concluded from; null where the reason says all. */
+  evidence: SilenceEvidence | null;
+  /** When silence last made it UNHEALTHY or UNKNOWN, by the real monotonic clock; null when it never did here. */
+  declaredAtMs: number | null;
 }
+
+/** Samples received since this replica holds the node, as far as they count, and whether what was recorded before was taken in. */
+export interface GpuKnowledge {
+  readonly samples: number;
+  readonly isSeeded: boolean;
+}
+
+/** What is known of the GPUs of a node that begins to be held. */
+const NO_GPU_KNOWLEDGE: GpuKnowledge = { samples: 0, isSeeded: false };
+
+/** One for all nodes that have none. */
+const NO_GPUS: readonly GpuState[] = [];
 
 /** What is remembered of a node to begin with. `watch` has the detector watch it. */
 export function createHeldNode(
@@ -85,6 +110,10 @@ export function createHeldNode(
     lastFrameAtMs: null,
     clockSkewMs: null,
     samples: null,
+    gpus: NO_GPUS,
+    gpuKnowledge: NO_GPU_KNOWLEDGE,
+    evidence: null,
+    declaredAtMs: null,
   };
   // Node and watch name each other; nobody sees the node before it is whole.
   const held = node as HeldNode;
@@ -96,13 +125,14 @@ export function createHeldNode(
 export function statesAfterGoodbye(
   by: { readonly actor: string; readonly atMs: number },
   reason: string,
-): Pick<HeldNode, "connection" | "health"> {
+): Pick<HeldNode, "connection" | "health" | "evidence"> {
   const connection = connectionAfter("goodbye", by);
   const health = healthAfter({ kind: "goodbye" }, by);
   const said = reason === "" ? "" : `: ${reason}`;
   return {
     connection: { ...connection, message: `${connection.message}${said}` },
     health: { ...health, message: `${health.message}${said}` },
+    evidence: null,
   };
 }
 
@@ -115,8 +145,13 @@ export function unwrittenOf(node: HeldNode): Transition | null {
     nodeId: node.id,
     epoch: node.epoch,
     ...(connectionDiffers ? { connection: toChange(node.connection) } : {}),
-    ...(healthDiffers ? { health: toChange(node.health) } : {}),
+    ...(healthDiffers ? { health: { ...toChange(node.health), ...evidenceOf(node) } } : {}),
+    flappingHoldMs: node.terms.resolved.policy.flappingHoldMs,
   };
+}
+
+function evidenceOf({ evidence }: HeldNode) {
+  return evidence === null ? {} : { evidence: evidenceFacts(evidence) };
 }
 
 /** Times and texts are not compared: a state that was left and entered again meanwhile is no change. */

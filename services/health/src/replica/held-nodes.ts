@@ -21,6 +21,16 @@ export class HeldNodes {
     return this.#sessions;
   }
 
+  /** How many of those with a stream have been silent beyond half of their time, at an observed time. Looks at each. */
+  countSilent(observedMs: number): number {
+    let silent = 0;
+    for (const { stream, watch } of this.#nodes.values()) {
+      const silentMs = observedMs - watch.lastReceivedMs;
+      if (stream !== null && silentMs > watch.thresholds.unhealthyAfterMs / 2) silent += 1;
+    }
+    return silent;
+  }
+
   find(nodeId: string): HeldNode | undefined {
     return this.#nodes.get(nodeId);
   }

@@ -35,6 +35,9 @@ class Stream implements NodeStream {
 
   sendSettings(): void {}
   sendPace(): void {}
+  askMove(): boolean {
+    return false;
+  }
 
   leave({ error }: Farewell): void {
     this.farewell ??= describeError(error).reason;
@@ -54,10 +57,13 @@ function setUp() {
     random: () => 0,
     metrics: {
       hello: nothing,
+      movesAsked: nothing,
       transition: nothing,
       detectionDelay: nothing,
       loopLag: nothing,
       observationLost: nothing,
+      deadlineExtended: nothing,
+      returnedAtOnce: nothing,
     },
     onChanged: ({ id }) => changed.push(id),
     onLabelsChanged: nothing,
@@ -183,7 +189,7 @@ describe("Replica.close()", () => {
     const stream = new Stream();
     replica.take(stream, opening(1), HELLO);
     const before = changed.length;
-    replica.close();
+    replica.close(1_000);
     replica.leaseHeld();
     pass(120_000);
     expect(stream.farewell).toBe("SERVER_SHUTTING_DOWN");

@@ -1,40 +1,21 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { type Connection, connectionAfter, type Due, healthAfter } from "@rollcall/domain";
-import type { HeldNode as RecordedNode, SessionOpening, StoredEvent } from "@rollcall/store";
-import {
-  NodePolicies,
-  type NodePoliciesOptions,
-  type TrustedLabels,
-} from "../policy/node-policies.ts";
+import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
+import { NodePolicies, type TrustedLabels } from "../policy/node-policies.ts";
+import { watchGpus } from "../truth/gpu-watch.ts";
+import { SilenceVerdicts } from "../truth/silence-verdicts.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { effectOf } from "./event-effect.ts";
-import {
-  type Farewell,
-  movedOn,
-  type Random,
-  shuttingDown,
-  stale,
-  superseded,
-} from "./farewell.ts";
+import { type Farewell, movedOn, shuttingDown, stale, superseded } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { HeldNodes } from "./held-nodes.ts";
+import type { OpenedSession, ReplicaOptions } from "./replica-options.ts";
 import { SamplePages } from "./sample-pages.ts";
 import { SampleRing } from "./sample-ring.ts";
-import { Silence, type SilenceOptions } from "./silence.ts";
+import { Silence } from "./silence.ts";
 
-/** A session that the record has opened for a Hello. */
-export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }>;
-
-export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
-  /** The instance of this process's lease, under which the record knows its sessions. */
-  readonly instance: string;
-  readonly random: Random;
-  /** Called when a node's state may differ from the record's. */
-  readonly onChanged: (node: HeldNode) => void;
-  /** Called when the labels of a node that has a stream have changed in the record. */
-  readonly onLabelsChanged: (node: HeldNode) => void;
-}
+export type { OpenedSession, ReplicaOptions };
 
 const NO_LABELS: TrustedLabels = new Map();
 
@@ -53,6 +34,7 @@ export class Replica {
   readonly #options: ReplicaOptions;
   readonly #hooks: EffectHooks;
   readonly #pages = new SamplePages();
+  readonly #verdicts: SilenceVerdicts;
   #isLeaseHeld = false;
   #isClosing = false;
   #beats = 0;
@@ -62,12 +44,14 @@ export class Replica {
     this.instance = options.instance;
     this.#actor = `replica:${options.instance}`;
     this.silence = new Silence(options);
+    this.#verdicts = new SilenceVerdicts(options);
     this.policies = new NodePolicies({ ...options, silence: this.silence });
     this.#hooks = {
       random: options.random,
       lose: (node, farewell) => this.#lose(node, farewell),
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
       onLabelsChanged: options.onLabelsChanged,
+      onTruthChanged: (node) => options.onTruthChanged?.(node),
     };
   }
 
@@ -79,6 +63,11 @@ export class Replica {
   /** Whether a Hello can be taken: the lease is held for certain, and the end has not begun. */
   get mayOpen(): boolean {
     return this.#isLeaseHeld && !this.#isClosing;
+  }
+
+  /** Whether a lease that was held may have run out. */
+  get isInDoubt(): boolean {
+    return !this.#isLeaseHeld && this.silence.isSuspended && !this.#isClosing;
   }
 
   /** Whether the end has begun. */
@@ -170,7 +159,9 @@ export class Replica {
     this.#beats += 1;
     if (node.terms.awaited !== null) this.policies.onBeat(node, isFirst);
     if (isFirst && node.watch.health !== "HEALTHY") {
+      this.#verdicts.onReturn(node, this.#options.clock.nowMs());
       node.health = healthAfter({ kind: "beat" }, this.#now());
+      node.evidence = null;
       this.silence.declare(node, node.health.state);
       this.#options.onChanged(node);
     } else {
@@ -179,6 +170,7 @@ export class Replica {
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
       node.samples.add(usage, nowMs);
+      if (watchGpus(node, usage.gpus)) this.#options.onTruthChanged?.(node);
     }
     this.watched.touched(node);
   }
@@ -196,6 +188,7 @@ export class Replica {
   broken(node: HeldNode, stream: NodeStream): void {
     if (node.stream !== stream) return;
     this.nodes.takeStream(node);
+    this.silence.broken(this.nodes.sessions);
     this.#disconnect(node);
   }
 
@@ -216,17 +209,21 @@ export class Replica {
   /** Declare who fell silent. Call it each tick, after the sockets have been read: what waited there counts as heard. */
   judge(): void {
     this.policies.pacer.adjust();
-    for (const due of this.silence.judge()) this.#declare(due);
+    for (const due of this.silence.judge(this.nodes)) this.#declare(due);
+  }
+
+  /** The end has begun: take no more hellos. Whoever is here is served and judged as before. */
+  drain(): void {
+    this.#isClosing = true;
   }
 
   /** End every stream, spread over the time that it takes to welcome them elsewhere. It says nothing about their nodes. */
-  close(): void {
+  close(windowMs: number): void {
     this.#isClosing = true;
     // From here on nobody can be heard, so nobody is judged.
     this.silence.suspend(this.#options.clock.nowMs());
-    const streams = this.nodes.sessions;
     for (const node of this.nodes.all()) {
-      this.nodes.takeStream(node)?.leave(shuttingDown(streams, this.#options.random));
+      this.nodes.takeStream(node)?.leave(shuttingDown(windowMs, this.#options.random));
     }
   }
 
@@ -251,9 +248,12 @@ export class Replica {
     return node;
   }
 
-  #declare({ watch, to, silentMs }: Due<HeldNode>): void {
+  #declare(due: Due<HeldNode>): void {
+    const { watch, to, silentMs } = due;
     const node = watch.subject;
     node.health = healthAfter({ kind: "silence", to, silentMs }, this.#now());
+    node.declaredAtMs = this.#options.clock.nowMs();
+    node.evidence = this.#verdicts.evidenceOf(due, node.declaredAtMs);
     this.#options.onChanged(node);
     const why = { reason: "STREAM_STALE", message: "its stream fell silent" };
     this.#cut(node, why, stale(node.id, silentMs));

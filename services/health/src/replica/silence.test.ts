@@ -90,9 +90,9 @@ describe("silence", () => {
     await again.beatAcknowledged();
     await expectRecorded(nodeId, ["CONNECTED STREAM_OPENED", "HEALTHY HEARTBEAT_RECEIVED"]);
     const changes = await eventsOf(database.store, nodeId, ["node.health.changed"]);
-    expect(changes.map(({ after }) => after)).toEqual([
+    expect(changes.map(({ after }) => after)).toMatchObject([
       { health: "HEALTHY" },
-      { health: "UNHEALTHY" },
+      { health: "UNHEALTHY", evidence: { silentMs: UNHEALTHY_AFTER_MS } },
       { health: "HEALTHY" },
     ]);
   });

@@ -1,14 +1,17 @@
 import {
+  DEFAULT_STREAM_LOSS_LIMITS,
   Detector,
   type Due,
   type HealthState,
   ObservedTime,
+  StreamLoss,
   type Thresholds,
   type Watch,
 } from "@rollcall/domain";
 import type { Clock } from "@rollcall/runtime";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HeldNode } from "./held-node.ts";
+import type { HeldNodes } from "./held-nodes.ts";
 import { QuietStreams } from "./quiet-streams.ts";
 
 export interface SilenceOptions {
@@ -16,7 +19,11 @@ export interface SilenceOptions {
   /** Between two calls of judge(). */
   readonly tickMs: number;
   readonly metrics: HealthMetrics;
+  /** For how long nobody is judged after so many streams were lost at once that this process's own network is in doubt. Default 30 s. */
+  readonly doubtMs?: number;
 }
+
+const DEFAULT_DOUBT_MS = 30_000;
 
 /** How many ticks may pass between two judgements before time counts as lost. */
 const TICKS_IN_GAP = 2;
@@ -29,6 +36,8 @@ export class Silence {
   readonly #observed: ObservedTime;
   readonly #detector: Detector<HeldNode>;
   #lastTickMs: number;
+  readonly #loss = new StreamLoss(DEFAULT_STREAM_LOSS_LIMITS);
+  #doubtUntilMs = Number.NEGATIVE_INFINITY;
   #turnedAwayUntilMs = Number.NEGATIVE_INFINITY;
 
   constructor(options: SilenceOptions) {
@@ -80,9 +89,18 @@ export class Silence {
 
   /** A Hello was sent away through no fault of its node: it has until then, and its full grace, to come back. */
   turnedAway(node: HeldNode | undefined, retryAfterMs: number): void {
+    if (node !== undefined) {
+      this.#options.metrics.deadlineExtended("turned_away", retryAfterMs);
+    }
     const untilMs = this.#options.clock.nowMs() + retryAfterMs;
     this.#turnedAwayUntilMs = Math.max(this.#turnedAwayUntilMs, untilMs);
     if (node !== undefined) this.#detector.touch(node.watch, this.nowMs() + retryAfterMs);
+  }
+
+  /** A stream has broken that this side did not end. `streams` are open without it. */
+  broken(streams: number): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (this.#loss.onBroken(nowMs, streams)) this.#doubtOwnNetwork(nowMs);
   }
 
   /** Stand still. What passed since `sinceMs` of the real clock will be granted to every node. */
@@ -93,25 +111,37 @@ export class Silence {
   /** Go on, and grant every node the time that was lost. */
   resume(): void {
     if (!this.#observed.suspended) return;
-    this.#options.metrics.observationLost(this.#observed.resume(this.#options.clock.nowMs()));
+    const { metrics, clock } = this.#options;
+    const lostMs = this.#observed.resume(clock.nowMs());
+    metrics.observationLost(lostMs);
+    if (lostMs > 0) metrics.deadlineExtended("lease", lostMs);
   }
 
   /**
    * Find the nodes and tell the streams that have been silent for too long. A tick that comes late was no time to observe
    * anything, so what exceeds two ticks is granted to every node.
    */
-  judge(): readonly Due<HeldNode>[] {
+  judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
     const { clock, tickMs, metrics } = this.#options;
     const nowMs = clock.nowMs();
     metrics.loopLag(Math.max(0, nowMs - this.#lastTickMs - tickMs));
     this.#lastTickMs = nowMs;
     const lostMs = this.#observed.advance(nowMs);
-    if (lostMs > 0) metrics.observationLost(lostMs);
+    if (lostMs > 0) {
+      metrics.observationLost(lostMs);
+      const isOwnNetwork = nowMs - tickMs < this.#doubtUntilMs;
+      metrics.deadlineExtended(isOwnNetwork ? "network" : "stall", lostMs);
+    }
     if (this.#observed.suspended) return [];
     const observedMs = this.#observed.at(nowMs);
     this.streams.advance(observedMs);
     const isTurningAway = nowMs < this.#turnedAwayUntilMs;
-    return this.#detector.advance(observedMs).filter((due) => {
+    const dues = this.#detector.advance(observedMs);
+    if (this.#isOwnTrouble(dues, nodes, observedMs)) {
+      for (const due of dues) this.#putOff(due, observedMs);
+      return [];
+    }
+    return dues.filter((due) => {
       if (isTurningAway && isAdopted(due.watch.subject)) {
         // Perhaps it is among those that were sent away unheard: its grace begins anew.
         this.#detector.declare(due.watch, due.from, observedMs);
@@ -120,6 +150,30 @@ export class Silence {
       metrics.detectionDelay(observedMs - due.deadlineMs);
       return true;
     });
+  }
+
+  /** Whether so many of the streams are silent that a doubt begins now. Counted only when somebody is about to be declared. */
+  #isOwnTrouble(dues: readonly Due<HeldNode>[], nodes: HeldNodes, observedMs: number): boolean {
+    const nowMs = this.#options.clock.nowMs();
+    const isAboutStreams = dues.some(({ watch }) => watch.subject.stream !== null);
+    if (!isAboutStreams || !this.#loss.mayDoubt(nowMs)) return false;
+    if (!this.#loss.onSilent(nowMs, nodes.countSilent(observedMs), nodes.sessions)) return false;
+    this.#doubtOwnNetwork(nowMs);
+    return true;
+  }
+
+  /** Judge nobody for a while, and grant every node that time. */
+  #doubtOwnNetwork(nowMs: number): void {
+    const { doubtMs = DEFAULT_DOUBT_MS } = this.#options;
+    this.#observed.standStill(nowMs, doubtMs);
+    this.#doubtUntilMs = nowMs + doubtMs;
+  }
+
+  /** Let a node be due again as soon as time goes on. */
+  #putOff({ watch, from, to }: Due<HeldNode>, observedMs: number): void {
+    const { unhealthyAfterMs, unknownAfterMs } = watch.thresholds;
+    const afterMs = to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs;
+    this.#detector.declare(watch, from, observedMs - afterMs + this.#options.tickMs);
   }
 }
 

@@ -113,6 +113,12 @@ export class AgentStream implements GreetedStream, QuietStream {
     this.#send(encodeAck(this.#lastSequence, intervalMs));
   }
 
+  askMove(farewell: Farewell): boolean {
+    if (this.#state.kind !== "open") return false;
+    this.#send(goAwayFrame(farewell));
+    return true;
+  }
+
   leave(farewell: Farewell): void {
     if (this.#state.kind === "closed") return;
     const { reason = "INTERNAL", message } = describeError(farewell.error);

@@ -82,7 +82,7 @@ export function rotationSpreadMs(agents: number): number {
 
 const ROTATION_GAP_MS = 10;
 
-export function goAwayFrame({ error, action }: Farewell): Buffer {
+export function goAwayFrame({ error, action, endpoints = [] }: Farewell): Buffer {
   const { message, retryAfterMs } = describeError(error);
   const reason = reasonOf(error) ?? "INTERNAL";
   return encode({
@@ -91,6 +91,7 @@ export function goAwayFrame({ error, action }: Farewell): Buffer {
       reason: ErrorReason[reason],
       message,
       action: GoAwayAction[action],
+      endpoints: [...endpoints],
       ...(retryAfterMs === undefined ? {} : { retryAfter: durationFromMs(retryAfterMs) }),
     },
   });

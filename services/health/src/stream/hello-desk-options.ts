@@ -1,6 +1,8 @@
+import type { HelloAdmission } from "@rollcall/domain";
 import type { Clock, FailedAttempts, Logger, RequestValidator } from "@rollcall/runtime";
 import type { Store } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
+import type { Reconnects } from "../moves/reconnects.ts";
 import type { Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -17,6 +19,10 @@ export interface HelloDeskOptions {
   readonly maxQueued?: number;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts | undefined;
+  /** How many hellos are taken in within a second. */
+  readonly admission: HelloAdmission;
+  /** Where agents go that are sent away. */
+  readonly reconnects: Reconnects;
   /** Called when sessions may have been opened in the record of which this process knows nothing. */
   readonly onUncertain: () => void;
   /** Resolves once it is known which policy each node has. */

@@ -82,7 +82,7 @@ export class HelloDesk {
 
   /** Take a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; everything else is told to the stream. */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
-    const { validator, replica, random, clock } = this.#options;
+    const { validator, replica, random, clock, admission, reconnects } = this.#options;
     validator.check(HelloSchema, hello);
     if (!isNodeId(hello.nodeId)) throw invalidNodeId(hello.nodeId);
     const arrival = { stream, hello, nonce, clockSkewMs: clockSkewMs(hello, clock.wallMs()) };
@@ -91,7 +91,12 @@ export class HelloDesk {
       return;
     }
     if (!replica.policies.mayAdmit(replica.nodes.find(hello.nodeId))) {
-      this.#turnAway(arrival, overloaded(random), "overloaded");
+      this.#turnAwayUnheard(arrival);
+      return;
+    }
+    const verdict = admission.ask(clock.nowMs(), reconnects.others + 1);
+    if (!verdict.ok) {
+      this.#turnAway(arrival, overloaded(verdict.retryAfterMs, random), "overloaded");
       return;
     }
     const greeting = greetingOf(arrival);
@@ -100,7 +105,7 @@ export class HelloDesk {
       .submit(arrival)
       .catch(() => {
         // The queue is full, which is the only error that a batch leaves to its caller.
-        this.#turnAway(arrival, overloaded(random), "overloaded");
+        this.#turnAwayUnheard(arrival);
       })
       .finally(() => this.#door.leave(greeting));
   }
@@ -246,7 +251,7 @@ export class HelloDesk {
       ),
       clusterId: store.clusterId(),
       nodeInfoWanted: Buffer.from(hello.nodeInfoDigest).toString("hex") !== opening.infoDigest,
-      healthEndpoints: [],
+      healthEndpoints: this.#options.reconnects.all,
     });
   }
 
@@ -260,14 +265,23 @@ export class HelloDesk {
     arrival.stream.leave(farewell);
   }
 
+  /** There is no room, in the queue or in the budget of heartbeats. */
+  #turnAwayUnheard(arrival: Arrival): void {
+    const { admission, reconnects, clock, random } = this.#options;
+    const retryAfterMs = admission.turnAway(clock.nowMs(), reconnects.others + 1);
+    this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
+  }
+
   /** Send away an agent that has done nothing wrong. If it is who it says it is, its node gets the time to come back. */
   #turnAway(
     arrival: Arrival,
     because: Farewell,
     outcome: "overloaded" | "store_unavailable",
   ): void {
-    const { replica, metrics, random, store } = this.#options;
-    const farewell = replica.isClosing ? shuttingDown(this.queued, random) : because;
+    const { replica, metrics, random, store, reconnects } = this.#options;
+    const farewell = replica.isClosing
+      ? shuttingDown(reconnects.windowMs(this.queued), random)
+      : because;
     metrics.hello(outcome);
     const node = replica.nodes.find(arrival.hello.nodeId);
     const isItself =

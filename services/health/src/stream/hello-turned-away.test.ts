@@ -76,4 +76,32 @@ describe("Hello, turned away", () => {
       expect(error?.retryAfterMs).toBeGreaterThanOrEqual(1_000);
     }
   });
+
+  it("should turn away what exceeds its rate, and count the wait to the node's deadline", async () => {
+    const store = await database.openStore();
+    const config = { "Health.HellosPerSecond": 2 };
+    const slow = await replicas.start({ store, config, random: () => 0 });
+    const crowd = ["rate0", "rate1", "rate2"].map((nodeId) => agents.create(nodeId));
+    await register(store, crowd);
+    const [first, second, third] = crowd as [FakeAgent, FakeAgent, FakeAgent];
+    await (await first.join(slow.address)).beatAcknowledged();
+    const stream = await second.join(slow.address);
+    await stream.beatAcknowledged();
+    // Its stream breaks, and when it comes back there is no room: two were taken in already.
+    stream.breakConnection();
+    await eventually(() => expect(slow.app.replica.nodes.sessions).toBe(1));
+    const again = second.open(slow.address);
+    await again.hello();
+    const { error } = await again.end();
+    expect(error).toMatchObject({ reason: "OVERLOADED", retryAfterMs: 1_000 });
+    const stranger = third.open(slow.address);
+    await stranger.hello();
+    expect((await stranger.end()).error?.reason).toBe("OVERLOADED");
+    // 3 s from the time at which it may come back, not from its last Beat.
+    await slow.pass(3_900);
+    expect(slow.app.replica.nodes.find("rate1")?.health.state).toBe("HEALTHY");
+    await slow.pass(200);
+    expect(slow.app.replica.nodes.find("rate1")?.health.state).toBe("UNHEALTHY");
+    await second.join(slow.address);
+  });
 });

@@ -27,6 +27,13 @@ export class Advertiser {
     this.#isDue = true;
   }
 
+  /** Leave the agents' address out: registration answers it no more, and no replica moves agents there. */
+  async hideFromAgents(): Promise<void> {
+    if (this.#endpoints === null) return;
+    this.set({ ...this.#endpoints, agentEndpoint: "" });
+    await this.turn();
+  }
+
   async turn(): Promise<void> {
     if (this.#endpoints === null || !this.#isDue) return;
     await advertise(this.#store.db, { instance: this.#instance, ...this.#endpoints });

@@ -17,6 +17,7 @@ import {
   EventFeed,
   listHealthReplicas,
   releaseLease,
+  renewLease,
   type Store,
   takeLease,
 } from "@rollcall/store";
@@ -25,7 +26,8 @@ import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import type { HealthDeps } from "../deps.ts";
 
-export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random">> {
+export interface TestReplicaOptions
+  extends Partial<Pick<HealthDeps, "limits" | "random" | "brakeTimes">> {
   readonly store: Store;
   readonly config?: Partial<HealthConfig>;
   /** A manual one by default. With another, the replica judges by itself. */
@@ -91,6 +93,7 @@ export class TestReplica {
       metrics,
       ...(limits === undefined ? {} : { limits }),
       ...(random === undefined ? {} : { random }),
+      ...(options.brakeTimes === undefined ? {} : { brakeTimes: options.brakeTimes }),
     });
     await feed.start(await currentRevision(store.db));
     const server = await createGrpcServer({
@@ -176,6 +179,11 @@ export class TestReplica {
     const { instance } = this;
     await takeLease(this.store.db, { name: instance, instance, service: "health", address: "" });
     this.app.onLeaseHeld();
+  }
+
+  /** Renew the lease, as the process's lease keeper would, with what there is to tell. */
+  async renew(): Promise<void> {
+    await renewLease(this.store.db, this.instance, this.instance, this.app.leaseReport());
   }
 
   /** Wait until all that the record says by now has been applied. */

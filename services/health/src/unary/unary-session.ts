@@ -74,6 +74,11 @@ export class UnarySession implements GreetedStream, QuietStream {
   /** An agent that calls is not asked for more: it does not listen. */
   sendPace(): void {}
 
+  /** It calls whichever replica it likes. */
+  askMove(): boolean {
+    return false;
+  }
+
   leave(farewell: Farewell): void {
     if (this.#state === "closed") return;
     const node = this.#node;

@@ -136,7 +136,11 @@ async function registerInTransaction(
   const written = [...new Set([...reports.ids, ...joined, ...rotated])];
   const nodes = new Map(knownById);
   for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
-  const endpoints = (await listHealthReplicas(tx)).map((replica) => replica.agentEndpoint);
+  const replicas = await listHealthReplicas(tx);
+  // Workers share an address, and a replica that is ending has none.
+  const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(
+    Boolean,
+  );
   return {
     result: plan.results.map((result) => toAnswer(result, nodes, endpoints)),
     events: [...plan.events, ...labelEvents, ...reports.events],

@@ -31,6 +31,7 @@ export interface LogPublisherOptions {
 /** What is under way: one session of publishing under one generation of the cursor. */
 interface Journey {
   readonly session: PublishSession;
+  readonly logId: string;
   readonly generation: number;
   readonly isFirst: boolean;
 }
@@ -55,12 +56,15 @@ export class LogPublisher {
     this.#options = options;
   }
 
-  /** Tell what the record says of the cursor: one of another generation ends what is under way, which begins again from there. */
-  observe({ generation }: Pick<RelayCursor, "generation">): void {
+  /**
+   * Tell what the record says: a cursor of another generation, or another history of the log, ends what is under way, which
+   * begins again from the record's cursor.
+   */
+  observe({ generation }: Pick<RelayCursor, "generation">, logId: string): void {
     const journey = this.#journey;
-    if (journey !== null && generation > journey.generation) {
+    if (journey !== null && (generation > journey.generation || logId !== journey.logId)) {
       this.#isMoved = true;
-      journey.session.end(new Error("the cursor was set back"));
+      journey.session.end(new Error("the cursor was set back, or the log replaced"));
     }
     this.#waiter.wake();
   }
@@ -103,13 +107,14 @@ export class LogPublisher {
     const session = await this.#begin(logId, cursor.revision, signal);
     const { generation } = cursor;
     this.#isMoved = false;
-    this.#journey = { session, generation, isFirst: cursor.revision === 0n };
+    const journey = { session, logId, generation, isFirst: cursor.revision === 0n };
+    this.#journey = journey;
     session.ended.addEventListener("abort", this.#waiter.wake, { once: true });
     log.info({ after: `${session.after}` }, "relaying events");
     try {
       const isKept =
-        session.after === cursor.revision || (await this.#save(session.after, generation));
-      if (isKept) await this.#publish(this.#journey, signal, onProgress);
+        session.after === cursor.revision || (await this.#save(session.after, journey));
+      if (isKept) await this.#publish(journey, signal, onProgress);
     } finally {
       this.#journey = null;
       session.end(new Error("the relay has turned away"));
@@ -126,9 +131,9 @@ export class LogPublisher {
 
   async #publish(journey: Journey, signal: AbortSignal, onProgress: () => void): Promise<void> {
     const { reader } = this.#options;
-    const { session, generation, isFirst } = journey;
+    const { session, logId } = journey;
     const read = (after: bigint) => {
-      const reading = reader.read(after, isFirst && after === 0n);
+      const reading = reader.read({ after, logId, isFirst: journey.isFirst && after === 0n });
       // Surfaced by whoever awaits it; when nobody does any more, it does not matter.
       reading.catch(() => {});
       return reading;
@@ -137,6 +142,8 @@ export class LogPublisher {
     let next = read(position);
     while (!signal.aborted) {
       const batch = await next;
+      // The record may be another copy: its cursor says how far that one was relayed.
+      if (batch === null) return this.#noteReplaced(logId);
       if (session.ended.aborted) return this.#endOf(session);
       if (batch.events.length === 0) {
         await this.#rest(session);
@@ -147,10 +154,10 @@ export class LogPublisher {
       // Read on while this batch is on its way.
       const isFull = reader.isFull(batch);
       if (isFull) next = read(batch.through);
-      const { through, failure } = await session.publish(this.#outward(batch), signal);
+      const { through, failure } = await session.publish(this.#outward(batch, logId), signal);
       if (through !== null) {
         position = through;
-        if (!(await this.#save(position, generation))) return;
+        if (!(await this.#save(position, journey))) return;
         onProgress();
       }
       if (failure !== null) return this.#endOf(session);
@@ -177,14 +184,17 @@ export class LogPublisher {
     throw new Error("publishing was interrupted", { cause: session.ended.reason });
   }
 
-  #save(revision: bigint, generation: number): Promise<boolean> {
-    return saveRelay(this.#options.store.db, { revision, generation });
+  #save(revision: bigint, { generation, logId }: Journey): Promise<boolean> {
+    return saveRelay(this.#options.store, { revision, generation, logId });
   }
 
-  #outward({ events }: EventBatch): readonly OutwardEvent[] {
-    const { store } = this.#options;
-    const logId = this.#publisher?.logId ?? store.logId();
-    const clusterId = store.clusterId();
+  #noteReplaced(before: string): void {
+    const { store, log } = this.#options;
+    log.error({ before, after: store.logId() }, "log replaced, relay goes on from its cursor");
+  }
+
+  #outward({ events }: EventBatch, logId: string): readonly OutwardEvent[] {
+    const clusterId = this.#options.store.clusterId();
     return events.map((event) => toOutward(event, logId, clusterId));
   }
 

@@ -3,6 +3,16 @@ import { compactedRevision, type EventBatch, readEvents, type Store } from "@rol
 
 const BATCH_EVENTS = 1_000;
 
+/** What to read. */
+export interface LogReading {
+  /** Only what lies above this revision. */
+  readonly after: bigint;
+  /** The history of the log that is meant. */
+  readonly logId: string;
+  /** Nothing was ever relayed: what was forgotten by then is no loss. */
+  readonly isFirst: boolean;
+}
+
 /** Reads the log in batches for the relay, and tells what of it was forgotten before it was read. */
 export class LogReader {
   readonly #store: Store;
@@ -20,14 +30,12 @@ export class LogReader {
     return batch.events.length >= BATCH_EVENTS;
   }
 
-  /**
-   * The next events above a revision.
-   *
-   * @param isFirst nothing was ever relayed: what was forgotten by then is no loss.
-   */
-  async read(after: bigint, isFirst: boolean): Promise<EventBatch> {
+  /** The next events above a revision; null when the database holds another history of the log by now. */
+  async read({ after, logId, isFirst }: LogReading): Promise<EventBatch | null> {
     const batch = await readEvents(this.#store.db, { after, limit: BATCH_EVENTS });
     const first = batch.events[0]?.revision;
+    // Asked after the read: whatever database that was of, it was this one or an earlier one.
+    if (first !== undefined && (await this.#store.refreshLogId()) !== logId) return null;
     // Without a gap nothing is missing. Asked after the read: what was deleted before it is known by now.
     if (first === undefined || first === after + 1n) return batch;
     const compacted = await compactedRevision(this.#store.db);

@@ -26,7 +26,7 @@ describe("GetControlPlaneStatus", () => {
     const lease = { name: RELAY_LEASE, instance: "i1", service: "registry", address: "" };
     await takeLease(db, lease);
     const generation = (await openRelay(db, lease))?.generation ?? 0;
-    await saveRelay(db, { revision: 17n, generation });
+    await saveRelay(rig.store, { revision: 17n, generation, logId: rig.store.logId() });
     await db
       .insertInto("upkeep_runs")
       .values({ name: "sweep", instance: "i1", outcome: "FAILED", message: "why", row_count: 3n })

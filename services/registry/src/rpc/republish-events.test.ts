@@ -24,11 +24,12 @@ afterAll(() => rig.close());
 /** Have everything relayed, as far as the record knows. */
 async function relayAll(): Promise<bigint> {
   const { db } = rig.store;
+  const logId = rig.store.logId();
   const lease = { name: RELAY_LEASE, instance: "i1", service: "registry", address: "" };
   await takeLease(db, lease);
   const { head } = await readRelay(db);
   const opened = await openRelay(db, lease);
-  await saveRelay(db, { revision: head, generation: opened?.generation ?? 0 });
+  await saveRelay(rig.store, { revision: head, generation: opened?.generation ?? 0, logId });
   return head;
 }
 

@@ -23,12 +23,12 @@ export function watchNodes({
     const start = parseNodeWatchStart(request.start, store.logId());
     const { events, nodes: hub, snapshots, limits } = watches;
     const options = { store, events, hub, snapshots, clock, limits, filter, start, signal };
-    for await (const { updates, isComplete, resume } of watch(options)) {
+    for await (const { updates, isComplete, resume, revision } of watch(options)) {
       yield create(WatchNodesResponseSchema, {
         changes: updates.map(changeToProto),
         snapshotComplete: isComplete,
         resumeToken: formatResumeToken(resume),
-        revision: resume.revision,
+        revision,
       });
     }
   };

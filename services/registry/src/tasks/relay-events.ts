@@ -50,7 +50,7 @@ export function relayEvents({ timing, outward, hub, ...deps }: RelayDeps): Event
     clock,
     turn: async () => {
       seen = await readRelay(store.db);
-      publisher.observe(seen);
+      publisher.observe(seen, await store.refreshLogId());
     },
   });
   outward.exposeLag(() => lagOf(seen));

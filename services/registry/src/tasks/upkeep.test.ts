@@ -1,4 +1,4 @@
-import { randomBytes } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import {
   createMetrics,
@@ -117,7 +117,7 @@ describe("registryChores()", () => {
     return id;
   };
 
-  it("should forget events after 72 hours, nonces and request ids after a day, tombstones and ended join tokens after 30, and no sooner", async () => {
+  it("should forget events after 72 hours, nonces and request ids after a day, tombstones and ended tokens after 30, and no sooner", async () => {
     const { db } = store;
     const ages = (days: number) => [ago(days * DAY_MS + HOUR_MS), ago(days * DAY_MS - HOUR_MS)];
     const challenges = ages(1).map((used_at) => ({ nonce: randomBytes(40), used_at }));
@@ -147,6 +147,16 @@ describe("registryChores()", () => {
       ]),
     );
     const lasting = await makeToken(store, { ttlMs: null });
+    const access = ["old", "recent", "configured"].flatMap((name) => {
+      const at = ago(name === "recent" ? 30 * DAY_MS - HOUR_MS : 30 * DAY_MS + HOUR_MS);
+      const shared = { role: "viewer", created_by: name === "configured" ? "system" : "token:x" };
+      const token = () => ({ ...shared, id: randomUUID(), name, hash: randomBytes(32) });
+      return [
+        { ...token(), expires_at: at },
+        { ...token(), revoked_at: at, revoked_by: "token:x", revoke_reason: "" },
+      ];
+    });
+    await Promise.all(access.map((token) => db.insertInto("access_tokens").values(token).execute()));
     await makeHistory(store, 4);
     const { events } = await readEvents(db, { after: 0n, limit: 10 });
     const [old, kept] = ages(3);
@@ -165,6 +175,7 @@ describe("registryChores()", () => {
       "compact-events": 2,
       "prune-tombstones": 1,
       "prune-join-tokens": 2,
+      "prune-access-tokens": 2,
       "prune-request-ids": 1,
       "prune-challenges": 1,
       "collect-nodes": 0,
@@ -179,6 +190,11 @@ describe("registryChores()", () => {
       { node_id: "n1" },
     ]);
     const tokens = await db.selectFrom("join_tokens").select("id").execute();
+    const kept30 = await db.selectFrom("access_tokens").select("name").orderBy("number").execute();
+    expect(kept30.map(({ name }) => name).sort()).toEqual(
+      // One that the configuration brings may not become good again by having been forgotten.
+      ["configured", "configured", "recent", "recent"],
+    );
     expect(tokens.map(({ id }) => id).sort()).toEqual([...ended.slice(2), lasting.id].sort());
     expect((await readEvents(db, { after: 0n, limit: 10 })).events).toHaveLength(2);
   });

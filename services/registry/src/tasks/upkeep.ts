@@ -6,6 +6,7 @@ import {
   type LeasedTask,
   leasedTask,
   listUpkeepRuns,
+  pruneAccessTokens,
   pruneChallenges,
   pruneJoinTokens,
   pruneRequestIds,
@@ -42,10 +43,10 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 const CHALLENGES_KEPT_MS = DAY_MS;
 const REQUEST_IDS_KEPT_MS = DAY_MS;
 const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
-const ENDED_JOIN_TOKENS_KEPT_MS = 30 * DAY_MS;
+const ENDED_TOKENS_KEPT_MS = 30 * DAY_MS;
 const EVERY_TEN_MINUTES = "*/10 * * * *";
 
-/** What there is to be done, the oldest first of all: events beyond their time, tombstones, request ids, used nonces; and nodes that are gone. */
+/** What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended, request ids, used nonces; and nodes that are gone. */
 export function registryChores(
   deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
 ): readonly Chore[] {
@@ -63,7 +64,12 @@ export function registryChores(
     {
       name: "prune-join-tokens",
       ...hourly,
-      run: () => pruneJoinTokens(db, ENDED_JOIN_TOKENS_KEPT_MS),
+      run: () => pruneJoinTokens(db, ENDED_TOKENS_KEPT_MS),
+    },
+    {
+      name: "prune-access-tokens",
+      ...hourly,
+      run: () => pruneAccessTokens(db, ENDED_TOKENS_KEPT_MS),
     },
     { name: "prune-request-ids", ...often, run: () => pruneRequestIds(db, REQUEST_IDS_KEPT_MS) },
     { name: "prune-challenges", ...often, run: () => pruneChallenges(db, CHALLENGES_KEPT_MS) },

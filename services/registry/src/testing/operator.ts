@@ -1,11 +1,18 @@
-import type { HealthState } from "@rollcall/domain";
-import { decideMembership, type MembershipCommand, membershipEvent } from "@rollcall/domain";
+import {
+  changeOperatorLabels,
+  decideMembership,
+  type HealthState,
+  labelsEvent,
+  type MembershipCommand,
+  membershipEvent,
+} from "@rollcall/domain";
 import {
   keyOf,
   lockNode,
   openSessions,
   removeNode,
   type Store,
+  saveLabels,
   saveMembership,
   writeTransitions,
 } from "@rollcall/store";
@@ -35,6 +42,29 @@ export async function operate(
     return { result: true, events: [membershipEvent(change)] };
   });
   return result;
+}
+
+/** Set an operator's label of a node, or remove it, as admin would do. */
+export async function label(
+  store: Store,
+  id: string,
+  key: string,
+  value: string | null,
+): Promise<void> {
+  await store.change(async (tx) => {
+    const node = await lockNode(tx, id);
+    if (node === null) return { result: null, events: [] };
+    const change =
+      value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
+    const labels = changeOperatorLabels(node.labels, change);
+    await saveLabels(tx, id, "operator", labels);
+    const event = labelsEvent({
+      ...{ subject: id, actor: OPERATOR, reason: "OPERATOR_LABELED", message: "" },
+      before: node.labels,
+      after: [...node.labels.filter(({ tier }) => tier !== "operator"), ...labels],
+    });
+    return { result: null, events: event === null ? [] : [event] };
+  });
 }
 
 /** Do to nodes what a health replica would do: hold their streams, and find them so. */

@@ -60,7 +60,12 @@ export class EventHub {
 
   /** Everything up to here is in memory, or was; 0 before it has begun. */
   get position(): bigint {
-    return this.#live?.window.position ?? 0n;
+    return this.#current()?.window.position ?? 0n;
+  }
+
+  /** The history of the log to which `position` belongs. */
+  get logId(): string {
+    return this.#current()?.feed.logId ?? this.#logId;
   }
 
   /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
@@ -91,8 +96,11 @@ export class EventHub {
 
   /** What lies above a revision as far as it is in memory; null when some of it has left the window. */
   readWindow(after: bigint): WindowPiece<StoredEvent> | null {
-    const { limits } = this.#options;
-    return this.#live?.window.readAfter(after, limits.batchEvents) ?? null;
+    const { store, limits } = this.#options;
+    const live = this.#current();
+    // The log was replaced, which the feed has not learned of yet.
+    if (live === null || live.feed.logId !== store.logId()) return null;
+    return live.window.readAfter(after, limits.batchEvents);
   }
 
   /** The next batch from the table, for a watcher that is behind the window. Throws REVISION_COMPACTED. */
@@ -157,10 +165,10 @@ export class EventHub {
     const floor = recent > compacted ? recent : compacted;
     const window = new LogWindow<StoredEvent>(limits.windowEvents, floor);
     const feed = new EventFeed({ store, clock, log });
-    this.#logId = store.logId();
+    this.#logId = feed.logId;
     feed.subscribe((events) => {
-      if (store.logId() !== this.#logId) {
-        this.#logId = store.logId();
+      if (feed.logId !== this.#logId) {
+        this.#logId = feed.logId;
         window.reset((events[0]?.revision ?? feed.position + 1n) - 1n);
       }
       window.push(events, feed.position);
@@ -172,6 +180,16 @@ export class EventHub {
     await feed.start(floor);
     void this.#tick();
     return this.#live;
+  }
+
+  /** What is live, with nothing in the window that belongs to another history of the log than the feed's. */
+  #current(): Live | null {
+    const live = this.#live;
+    if (live !== null && live.feed.logId !== this.#logId) {
+      this.#logId = live.feed.logId;
+      live.window.reset(live.feed.position);
+    }
+    return live;
   }
 
   /** Wakes everybody now and then: for bookmarks, and to see whether the log was replaced. */

@@ -47,6 +47,13 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
     case "node.identity.cleared":
     case "node.info.changed":
     case "node.scheduling.changed":
+    case "node.flapping.started":
+    case "node.flapping.ended":
+    case "node.hardware.degraded":
+    case "node.hardware.restored":
+    case "node.hardware.accepted":
+    case "node.rebooted":
+    case "node.reactions.allowed":
       return false;
     case "node.approved":
     case "node.rejected":
@@ -63,6 +70,7 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
     case "join.token.revoked":
     case "policy.health.set":
     case "policy.health.deleted":
+    case "brake.changed":
     case "access.token.created":
     case "access.token.revoked":
       return false;

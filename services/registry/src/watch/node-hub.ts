@@ -47,10 +47,13 @@ export class NodeHub {
   readonly #options: NodeHubOptions;
   readonly #waiters = new Set<Waiter>();
   #window: LogWindow<NodeChange> | null = null;
+  /** The history of the log to which the window belongs. */
+  #logId: string;
   #running: { readonly ending: AbortController; readonly done: Promise<void> } | null = null;
 
   constructor(options: NodeHubOptions) {
     this.#options = options;
+    this.#logId = options.store.logId();
   }
 
   /** Watchers at this moment. */
@@ -80,6 +83,7 @@ export class NodeHub {
 
   /** Changes above a revision; null when some have left the window. */
   readAfter(revision: bigint): WindowPiece<NodeChange> | null {
+    if (this.#logId !== this.#options.store.logId()) return null;
     return this.#window?.readAfter(revision, Number.MAX_SAFE_INTEGER) ?? null;
   }
 
@@ -98,7 +102,8 @@ export class NodeHub {
 
   #run() {
     const { events, limits } = this.#options;
-    const position = events.position;
+    const { position, logId } = events;
+    this.#logId = logId;
     const window = new LogWindow<NodeChange>(limits.windowNodes, position);
     this.#window = window;
     const ending = new AbortController();
@@ -106,15 +111,14 @@ export class NodeHub {
   }
 
   async #follow(window: LogWindow<NodeChange>, signal: AbortSignal): Promise<void> {
-    const { store, events, clock, log } = this.#options;
+    const { events, clock, log } = this.#options;
     const waiter = new Waiter();
     const leave = events.join(waiter);
     signal.addEventListener("abort", waiter.wake, { once: true });
-    let logId = store.logId();
     while (!signal.aborted) {
       try {
-        if (store.logId() !== logId) {
-          logId = store.logId();
+        if (events.logId !== this.#logId) {
+          this.#logId = events.logId;
           window.reset(events.position);
         }
         if (events.position > window.position) await this.#round(window);

@@ -55,10 +55,13 @@ const behaviours = (steady: () => number): readonly Behaviour[] => [
   { name: "steady" },
   { name: "one actor", filter: { actor: "w1" } },
   { name: "one subject and type", filter: { subject: "s3", types: ["node.approved"] } },
-  { name: "leaves", onMessage: (it, messages) => (messages % 7 === 0 ? it.leave() : undefined) },
+  {
+    name: "leaves",
+    onMessage: (it, messages) => (messages % 7 === 0 ? it.stream.leave() : undefined),
+  },
   {
     name: "loses its connection",
-    onMessage: (it, messages) => (messages % 11 === 0 ? it.breakConnection() : undefined),
+    onMessage: (it, messages) => (messages % 11 === 0 ? it.stream.breakConnection() : undefined),
   },
   {
     name: "slow",
@@ -108,11 +111,11 @@ describe("watches under faults", () => {
     const [reading, writing] = await Promise.all([open("registry"), open("writers")]);
     let rig: Rig = await startRig({ store: reading }, { watchLimits: WINDOW });
     const steady = (): number => watchers[0]?.events.length ?? 0;
+    const isLast = ({ message }: Event) => message === "end:0:0/1";
     const watchers: readonly ResumingWatcher[] = behaviours(steady).map(
-      (behaviour) => new ResumingWatcher(() => rig, behaviour),
+      (behaviour) => new ResumingWatcher(() => rig, behaviour, isLast),
     );
-    const last = ({ message }: Event) => message === "end:0:0/1";
-    const watching = watchers.map((watcher) => watcher.run(last));
+    const watching = watchers.map(({ stream }) => stream.run());
     const ending = new AbortController();
     const writers = Array.from({ length: WRITERS }, (_, index) =>
       write(writing, `w${index}`, ending.signal),

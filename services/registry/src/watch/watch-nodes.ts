@@ -31,6 +31,8 @@ export interface NodeMessage {
   readonly updates: readonly NodeUpdate[];
   readonly isComplete: boolean;
   readonly resume: ResumePoint;
+  /** The client's nodes are now those of this revision; 0 when more belongs to it. */
+  readonly revision: bigint;
 }
 
 /** What a watch of nodes needs. */
@@ -74,12 +76,13 @@ export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage,
       for (const part of parts(updates, limits.batchNodes)) {
         const isLast = part.end === updates.length;
         // Only the last part makes the client's nodes those of this revision.
-        const reached = isLast ? { ...resume, revision: cursor } : resume;
-        yield { updates: part.items, isComplete: false, resume: reached };
+        yield isLast
+          ? { updates: part.items, ...reached(logId, cursor) }
+          : { updates: part.items, isComplete: false, resume, revision: 0n };
         sentAtMs = clock.nowMs();
       }
       if (updates.length === 0 && isDue) {
-        yield { updates: [], isComplete: false, resume: { ...resume, revision: cursor } };
+        yield { updates: [], ...reached(logId, cursor) };
         sentAtMs = clock.nowMs();
       }
       if (isIdle) await waiter.rest();
@@ -111,14 +114,18 @@ async function* sendSnapshot(
     for await (const updates of pages) {
       signal.throwIfAborted();
       if (updates === null) throw watcherTooSlow(resume);
-      if (updates.length > 0) yield { updates, isComplete: false, resume };
+      if (updates.length > 0) yield { updates, isComplete: false, resume, revision: 0n };
     }
   } finally {
     await snapshot.close();
   }
   const { revision } = snapshot;
-  yield { updates: [], isComplete: true, resume: { kind: "position", logId, revision } };
+  yield { updates: [], ...reached(logId, revision), isComplete: true };
   return revision;
+}
+
+function reached(logId: string, revision: bigint): Omit<NodeMessage, "updates"> {
+  return { isComplete: false, resume: { kind: "position", logId, revision }, revision };
 }
 
 /** Pages of a snapshot; null when it was taken back. */

@@ -3,7 +3,7 @@ import { agentKeys } from "@rollcall/agent";
 import { EVENTS_KEYS } from "@rollcall/events/config";
 import { HEALTH_KEYS } from "@rollcall/health";
 import { REGISTRY_KEYS } from "@rollcall/registry";
-import type { KeyDeclaration } from "@rollcall/runtime/config";
+import type { ConfigValues, KeyDeclaration } from "@rollcall/runtime/config";
 import { OIDC_KEYS } from "@rollcall/runtime/oidc";
 import { PROCESS_KEYS } from "./process-keys.ts";
 
@@ -36,3 +36,6 @@ export const ALL_KEYS = {
     agentKeys["Compute.Heartbeat.InfoUpdateInterval"],
   ),
 };
+
+/** Their values. */
+export type AllValues = ConfigValues<typeof ALL_KEYS>;

@@ -34,12 +34,13 @@ export function loadControlPlaneConfig(
   sources: ConfigurationSources,
 ): Promise<Config<ControlPlaneConfig>> {
   return loadConfiguration<ControlPlaneConfig>(
-    { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check },
+    { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check: checkControlPlaneConfig },
     sources,
   );
 }
 
-function check(values: ControlPlaneConfig) {
+/** What is wrong with values that are each right. */
+export function checkControlPlaneConfig(values: ControlPlaneConfig) {
   return [
     ...checkTlsConfig(values),
     ...checkHealthConfig(values),

@@ -151,7 +151,9 @@ describe("createConfigurationView()", () => {
   it("should list every key with its value and where it comes from, and no secret", async () => {
     writeFileSync(join(cwd, "c.yaml"), "HEARTBEAT_TIMEOUT: 30\n");
     const env = { DATABASE_URL: "postgres://me:secret@db/x" };
-    const settings = await createConfigurationView(createTestShell({ cwd, env })).list("c.yaml");
+    const view = createConfigurationView(createTestShell({ cwd, env }));
+    const { settings, problems } = await view.list("c.yaml");
+    expect(problems).toEqual([]);
     expect(settings.map(({ path }) => path)).toEqual(Object.keys(ALL_KEYS));
     const byPath = new Map(settings.map((setting) => [setting.path, setting]));
     expect(byPath.get("Orchestrator.NodeManager.DisconnectTimeout")).toMatchObject({

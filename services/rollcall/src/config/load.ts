@@ -1,5 +1,5 @@
 import { resolve } from "node:path";
-import { CLIENT_VARIABLES, Failure, type Shell } from "@rollcall/cli";
+import { CLIENT_VARIABLES, Failure, type Shell, UsageError } from "@rollcall/cli";
 import {
   type Config,
   type ConfigFile,
@@ -25,7 +25,7 @@ export type WantedConfiguration<T> = Pick<LoadOptions<T>, "keys" | "check"> & {
   readonly alsoKnown?: ConfigKeys<unknown>;
 };
 
-/** Load a configuration from its file, the environment and flags. Throws Failure that tells every problem. */
+/** Load a configuration from its file, the environment and flags. Throws Failure that tells every problem, or UsageError when all of them are flags'. */
 export async function loadConfiguration<T>(
   wanted: WantedConfiguration<T>,
   { shell, file, flags }: ConfigurationSources,
@@ -39,7 +39,10 @@ export async function loadConfiguration<T>(
     ...(read === undefined ? {} : { file: read }),
   });
   if (result.ok) return result.config;
-  throw new Failure(`the configuration is not right:\n${formatProblems(result.problems)}`);
+  const text = `the configuration is not right:\n${formatProblems(result.problems)}`;
+  // What stands on the command line is known to be wrong before anything was read or asked.
+  const isUsage = result.problems.every(({ where }) => where?.startsWith("flag "));
+  throw isUsage ? new UsageError(text) : new Failure(text);
 }
 
 /** The file that counts: --config, else ROLLCALL_CONFIG; undefined for none. */

@@ -100,7 +100,7 @@ export const PROCESS_KEYS = defineKeys({
     schema: port(),
     default: 7720,
     flag: "internal-port",
-    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; nobody else is answered. 0 takes a free one: they find it in the record.",
+    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; nobody else is answered. With TLS.CertFile it speaks TLS as well, asks nobody for a certificate, and expects of the others one of TLS.CAFile for their address or for a name that its own certificate has. 0 takes a free one: they find it in the record.",
   },
   "Listen.ProbePort": {
     schema: port(),

@@ -9,6 +9,7 @@ import type {
   FailedAttempts,
   Logger,
   MetricsRegistry,
+  PeerTls,
   PolicyTable,
   ReadyReport,
   Task,
@@ -28,6 +29,8 @@ export interface SharedDeps {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  /** How other processes are reached over TLS; null in clear text. */
+  readonly peerTls?: PeerTls | null;
   /** Who fails too often to prove who they are. */
   readonly failures: FailedAttempts;
 }

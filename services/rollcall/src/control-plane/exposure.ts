@@ -36,9 +36,10 @@ function openDoor({ host, manualApproval, joinTokens }: ExposureFacts): readonly
   ];
 }
 
-function openTransport({ host, plaintext }: ExposureFacts): readonly string[] {
-  if (!plaintext) return [];
+/** What can be read on the way; nothing over TLS, or when only this machine can be reached. */
+export function openTransport({ host, plaintext }: ExposureFacts): readonly string[] {
+  if (!plaintext || !isBeyondLoopback(host)) return [];
   return [
-    `Everything listens on ${host} in clear text: whoever is on the way can read access tokens and use them. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
+    `Everything listens on ${host} in clear text: whoever is on the way can read access tokens and use them, and what replicas of health tell each other. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
   ];
 }

@@ -5,6 +5,7 @@ import {
   type Logger,
   type MetricsRegistry,
   type ReadyCheck,
+  renderMetrics,
   type TlsSource,
 } from "@rollcall/runtime";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -14,8 +15,8 @@ export interface Probes {
   readonly port: number;
   /** What `/metrics` shows. */
   readonly metrics: MetricsRegistry;
-  /** Until this is called, `/readyz` says that the process is starting. */
-  answerWith(check: ReadyCheck): void;
+  /** Until this is called, `/readyz` says that the process is starting. `render` is for metrics that are more than this process's own. */
+  answerWith(check: ReadyCheck, render?: (own: MetricsRegistry) => Promise<string>): void;
   close(): Promise<void>;
 }
 
@@ -32,13 +33,16 @@ export async function openProbes(options: {
   let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
   const { host, probePort: port } = plan;
   const ready = () => check();
+  let render = renderMetrics;
+  const answers = { ready, render: (own: MetricsRegistry) => render(own) };
   const tls = options.tls ? { tls: options.tls } : {};
-  const server = await createProbeServer({ host, port, metrics, clock, log, ready, ...tls });
+  const server = await createProbeServer({ host, port, metrics, clock, log, ...answers, ...tls });
   return {
     port: server.port,
     metrics,
-    answerWith: (next) => {
+    answerWith: (next, nextRender = renderMetrics) => {
       check = next;
+      render = nextRender;
     },
     close: () => server.close(),
   };

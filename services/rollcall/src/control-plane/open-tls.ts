@@ -15,6 +15,12 @@ export function configuredTlsFiles(config: ProcessConfig, { cwd }: Pick<Shell, "
   };
 }
 
+/** Where the authority of the configured certificate is; null for one that the system trusts. */
+export function trustedCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">): string | null {
+  const file = config["TLS.CAFile"];
+  return file === undefined ? null : resolve(cwd, file);
+}
+
 /** Where the authorities of clients are; undefined when none is wanted. */
 export function clientCaFile(
   config: ProcessConfig,

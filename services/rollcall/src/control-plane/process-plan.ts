@@ -10,6 +10,8 @@ export interface ProcessPlan {
   /** The API's port; 0 takes a free one. */
   readonly port: number;
   readonly probePort: number;
+  /** The worker's number when several processes share the ports; absent when the process has them to itself. */
+  readonly worker?: number;
 }
 
 /** Everything in one process. */
@@ -42,6 +44,22 @@ export function planServe(service: ServiceName, config: ProcessConfig): ProcessP
     port: config[PORT_KEYS[service].port],
     probePort: config[PORT_KEYS[service].probePort],
   };
+}
+
+/** The same for one of several workers. */
+export function planWorker(plan: ProcessPlan, worker: number): ProcessPlan {
+  return { ...plan, worker };
+}
+
+/** How a process is called in its instance and in its node's id. */
+export function shownName({ name, worker }: ProcessPlan): string {
+  return worker === undefined ? name : `${name}-w${worker}`;
+}
+
+/** The port at which other replicas of health ask this process: each worker has one of its own. 0 takes a free one. */
+export function internalPort({ worker = 1 }: ProcessPlan, config: ProcessConfig): number {
+  const first = config["Listen.HealthInternalPort"];
+  return first === 0 ? 0 : first + worker - 1;
 }
 
 /** Whether an address can be reached from other machines. */

@@ -19,10 +19,11 @@ import { agentEndpoint, createServices, reachableHost, type Services } from "./c
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type Door, openDoor } from "./open-door.ts";
 import { openNats } from "./open-nats.ts";
+import { openPeerTls } from "./open-peer-tls.ts";
 import type { Probes } from "./open-probes.ts";
 import { orchestratorId } from "./orchestrator-id.ts";
 import { OrchestratorNode } from "./orchestrator-node.ts";
-import type { ProcessPlan } from "./process-plan.ts";
+import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
 
 /** What a process of the control plane is started with. */
 export interface ControlPlaneOptions {
@@ -34,8 +35,12 @@ export interface ControlPlaneOptions {
   readonly probes: Probes;
   /** The certificate of the API and of the agents' port; clear text when absent or null. */
   readonly tls?: TlsSource | null;
+  /** The authority that other processes' certificates are of; null or absent for those that the system trusts. */
+  readonly caFile?: string | null;
   /** Background work besides that of the services. */
   readonly tasks?: readonly Task[];
+  /** Told the instance of the process before it takes its lease. */
+  readonly onInstance?: (instance: string) => void;
   readonly version: string;
   readonly clock: Clock;
   readonly log: Logger;
@@ -80,10 +85,13 @@ async function start(
   const { metrics } = probes;
   tls?.measure(metrics);
   const serving = new ServingStatus();
-  const instance = `${orchestratorId(plan.name, hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
+  const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
+  options.onInstance?.(instance);
   const door = openDoor({ store, clock, log, metrics });
   started.push(() => door.refusals.close());
-  const shared = { store, config, instance, clock, log, metrics, failures: door.failures };
+  const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
+  const common = { store, config, instance, clock, log, metrics, peerTls };
+  const shared = { ...common, failures: door.failures };
   const nats = await openNats(plan, shared);
   if (nats !== null) started.push(nats.close);
   const services = createServices(plan, shared, nats);
@@ -93,7 +101,7 @@ async function start(
   const authentication = await openAuthentication({ store, config, clock, log });
   const servers = await listen(options, { services, authentication, door, serving, started });
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
-  const shown = { service: plan.name, instance, address, port: servers.api.port, version };
+  const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store, shown, log);
   const firstHeld = new AbortController();
   const keeper = createLeaseKeeper({
@@ -101,6 +109,7 @@ async function start(
     clock,
     log,
     claim: { instance, service: plan.name, address },
+    report: () => services.health?.leaseReport() ?? { sessions: null },
     onHeld: () => {
       firstHeld.abort();
       node.show();
@@ -133,6 +142,10 @@ async function start(
     close: async () => {
       // Balancers first; then no new work; then what is under way; the lease last, since with it others take over.
       serving.drain();
+      await services.health?.drain().catch((err: unknown) => {
+        // They are told to come back elsewhere instead.
+        log.warn({ err }, "agents were not handed on");
+      });
       await servers.api.close();
       await services.close();
       await door.refusals.close();
@@ -187,7 +200,12 @@ async function listen(
           ...common,
           // Nobody outside has to reach a control plane that is one process.
           host: plan.name === "up" ? LOOPBACK : plan.host,
-          port: config["Listen.HealthInternalPort"],
+          port: internalPort(plan, config),
+          // Workers share the other ports. This one leads to this process alone.
+          exclusive: true,
+          ...secure,
+          // Its callers are replicas, which prove themselves by the cluster's secret.
+          asksClients: false,
           ...services.health.internal,
           // No access token opens it: its methods check that a replica calls.
           authenticate: async () => null,

@@ -13,6 +13,10 @@ export interface ServeFixture {
   readonly client: ControlPlaneClient;
   /** HOST:PORT of each service. */
   readonly addresses: Readonly<Record<ServiceName, string>>;
+  /** Where agents' streams are taken. */
+  readonly agentsAddress: string;
+  /** Where the probes of health are. */
+  readonly healthProbes: string;
   readonly tokenFile: string;
   /** Start a service, and wait until it serves. */
   serve(service: ServiceName, ...more: readonly string[]): Promise<RollcallProcess>;
@@ -25,9 +29,9 @@ export interface ServeFixture {
 /** Prepare a port for everything that listens. The database is the test's. */
 export async function createServeFixture(databaseUrl: string): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
-  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(8);
+  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
   const ports = { registry, health, admin };
-  const listening = ["--agent-port", agents, "--internal-port", probes[3] ?? 0].map(String);
+  const listening = ["--agent-port", agents, "--internal-port", 0].map(String);
   const probePorts = { registry: probes[0], health: probes[1], admin: probes[2] };
   const addresses = {
     registry: `127.0.0.1:${registry}`,
@@ -37,6 +41,8 @@ export async function createServeFixture(databaseUrl: string): Promise<ServeFixt
   const tokenFile = join(root, "admin-token");
   return {
     addresses,
+    agentsAddress: `127.0.0.1:${agents}`,
+    healthProbes: `127.0.0.1:${probePorts.health}`,
     tokenFile,
     client: new ControlPlaneClient({ ...addresses, tokenFile }),
     serve: async (service, ...more) => {

@@ -1,7 +1,8 @@
 import { execFile } from "node:child_process";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { makeDirectory } from "@rollcall/runtime";
 
 /** Another agent works with the same state directory. */
 export class AgentRunningError extends Error {
@@ -32,7 +33,7 @@ export async function lockStateDirectory(
   stateDirectory: string,
   pid: number,
 ): Promise<() => Promise<void>> {
-  await mkdir(stateDirectory, { recursive: true, mode: 0o700 });
+  await makeDirectory(stateDirectory, 0o700);
   const running = await runningAgent(stateDirectory);
   if (running !== null && running !== pid) throw new AgentRunningError(stateDirectory, running);
   const file = join(stateDirectory, LOCK_FILE);

@@ -14,6 +14,7 @@ import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
+import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
 
 /** The keys that `rollcall agent` reads. */
@@ -81,6 +82,10 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
   } catch (error) {
     if (error instanceof AgentRunningError) {
       throw new Failure(`${error.message}: stop it first, or choose another --state-dir`);
+    }
+    if (isOfTheSystem(error)) {
+      const why = `the state directory ${stateDirectory} cannot be used: ${error.message}`;
+      throw new Failure(`${why}; choose another --state-dir`, { cause: error });
     }
     throw error;
   }

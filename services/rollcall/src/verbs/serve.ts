@@ -6,23 +6,30 @@ import {
   type Shell,
   UsageError,
 } from "@rollcall/cli";
-import { type Running, runProcess, systemClock } from "@rollcall/runtime";
+import { type Logger, type Running, runProcess, systemClock } from "@rollcall/runtime";
 import type { Flags } from "@rollcall/runtime/config";
 import { refusePlaintext } from "../config/check-tls-config.ts";
-import { CONTROL_PLANE_KEYS, loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import {
+  CONTROL_PLANE_KEYS,
+  type ControlPlaneConfig,
+  loadControlPlaneConfig,
+} from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
-import { exposure, exposureFacts } from "../control-plane/exposure.ts";
+import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
-import { configuredTlsFiles, openTls } from "../control-plane/open-tls.ts";
+import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
+import { runWorker } from "../workers/run-worker.ts";
+import { serveWorkers } from "../workers/serve-workers.ts";
+import { workerRole } from "../workers/worker-role.ts";
 
 // The local agent and development certificates belong to `up` alone.
 const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
@@ -40,6 +47,9 @@ const HELP = {
     "registry 7710 and 7791, health 7711 and 7792 (agents' streams on 7701), admin 7712 and 7793.",
   ],
 };
+
+/** Within what Kubernetes waits by default. Health hands its agents on before anything else. */
+const SHUTDOWN_DEADLINE_MS = 28_000;
 
 /** `rollcall serve SERVICE`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
 export async function runServe(
@@ -63,8 +73,13 @@ export async function runServe(
   }
   const plan = planServe(service, values);
   const log = openLog(values, shell, service);
-  logConfiguration(config, log);
+  const role = workerRole(shell.env);
+  if (role === null) logConfiguration(config, log);
   const tls = await openTls(configuredTlsFiles(values, shell), { clock: systemClock, log });
+  const caFile = trustedCaFile(values, shell);
+  const several = { plan, config: values, databaseUrl: url, tls, caFile, process, log };
+  if (role !== null) return runWorker({ ...several, role });
+  if (service === "health" && values["Health.Workers"] > 1) return serveWorkers(several);
   if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const startWith = async (probes: Probes, signal: AbortSignal): Promise<Running> => {
     const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
@@ -75,7 +90,7 @@ export async function runServe(
     }
     const version = cliVersion();
     const running = await startControlPlane(
-      { plan, config: values, store, probes, tls, version, clock: systemClock, log },
+      { plan, config: values, store, probes, tls, caFile, version, clock: systemClock, log },
       signal,
     );
     const { port, agentPort } = running;
@@ -86,6 +101,7 @@ export async function runServe(
     if (service === "registry") {
       for (const warning of exposure(exposureFacts(plan.host, values))) log.warn({}, warning);
     }
+    if (service === "health") warnOfPlaintext(plan.host, values, log);
     return {
       close: async () => {
         await running.close();
@@ -102,7 +118,12 @@ export async function runServe(
       throw error;
     });
   };
-  return runProcess({ process, log, start });
+  return runProcess({ process, log, start, shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS });
+}
+
+/** What replicas of health tell each other crosses the network too. */
+function warnOfPlaintext(host: string, config: ControlPlaneConfig, log: Logger): void {
+  for (const warning of openTransport(exposureFacts(host, config))) log.warn({}, warning);
 }
 
 function serviceOf(words: readonly string[]): ServiceName {

@@ -1,4 +1,3 @@
-import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import {
   ADMIN_TOKEN_FILE,
@@ -7,7 +6,7 @@ import {
   type Shell,
   UsageError,
 } from "@rollcall/cli";
-import { type Logger, type Running, runProcess, systemClock } from "@rollcall/runtime";
+import { type Logger, makeDirectory, type Running, runProcess, systemClock } from "@rollcall/runtime";
 import { type EmbeddedPostgres, type Store, startEmbeddedPostgres } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import {
@@ -23,7 +22,7 @@ import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
-import { type ControlPlane, startControlPlane } from "../control-plane/start-control-plane.ts";
+import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { formatBanner } from "../up/banner.ts";
@@ -32,6 +31,8 @@ import { localAgentOptions, programName } from "../up/local-agent-options.ts";
 import { localJoinToken } from "../up/local-join-token.ts";
 import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
+import { runUpWorker, type UpServices, upWorkers } from "../up/up-workers.ts";
+import { workerRole } from "../workers/worker-role.ts";
 
 /** The flags of `up`, for completion. */
 export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
@@ -45,7 +46,7 @@ const HELP = {
 };
 
 /** Everything that ends in turn: the agent's goodbye, the calls under way, the streams, Postgres. */
-const SHUTDOWN_DEADLINE_MS = 25_000;
+const SHUTDOWN_DEADLINE_MS = 40_000;
 
 /** What the parts of `up` share. */
 interface Up {
@@ -75,10 +76,21 @@ export async function runUp(
   const { values } = config;
   refusePlaintext(values);
   const log = openLog(values, shell, "up");
-  logConfiguration(config, log);
+  const role = workerRole(shell.env);
+  if (role === null) logConfiguration(config, log);
   const dataDirectory = resolve(shell.cwd, values["Data.Dir"] ?? findDataDirectory(shell));
   const tls = await openUpTls(values, { shell, dataDirectory }, log);
   const up: Up = { shell, process, config: values, args, dataDirectory, tls, log };
+  const source = tls?.source ?? null;
+  if (role !== null)
+    return runUpWorker({
+      role,
+      config: values,
+      tls: source,
+      caFile: tls?.trust.caFile ?? null,
+      process,
+      log,
+    });
   return runProcess({
     process,
     log,
@@ -89,7 +101,7 @@ export async function runUp(
 
 async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
   const { config, dataDirectory, log, tls } = up;
-  await mkdir(dataDirectory, { recursive: true, mode: 0o700 });
+  await makeDirectory(dataDirectory, 0o700);
   const probesTls = config["TLS.Probes"] ? (tls?.source ?? null) : null;
   const plan = planUp(config);
   const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls });
@@ -139,11 +151,15 @@ async function startOnRecord(
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
   const plan = planUp(config);
   const version = cliVersion();
-  const common = { plan, config, store, probes, clock: systemClock, log };
-  const running = await startControlPlane(
-    { ...common, tls: tls?.source ?? null, tasks: tls?.tasks ?? [], version },
-    signal,
-  );
+  const common = { plan, config, store, probes, log, tls: tls?.source ?? null };
+  const tasks = tls?.tasks ?? [];
+  const running: UpServices =
+    config["Health.Workers"] > 1
+      ? await upWorkers({ ...common, tasks, isOwnRecord: postgres !== null }, signal)
+      : await startControlPlane(
+          { ...common, caFile: tls?.trust.caFile ?? null, tasks, clock: systemClock, version },
+          signal,
+        );
   const addresses = addressesOf(plan.host, running, probes);
   const trust = tls === null ? {} : { tls: tls.trust };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
@@ -163,7 +179,7 @@ async function startOnRecord(
   };
 }
 
-function addressesOf(host: string, running: ControlPlane, probes: Probes) {
+function addressesOf(host: string, running: UpServices, probes: Probes) {
   return {
     server: localAddress(host, running.port),
     agents: localAddress(host, running.agentPort ?? 0),

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/admin/v1/admin.proto.
  */
 export const file_rollcall_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiwgMKDE5vZGVTZWxlY3RvchIhCgVub2RlcxgBIAMoCUISukgPkgEMEPQDIgdyBRABGIACEiAKDmxhYmVsX3NlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgDIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJBCgdoZWFsdGhzGAQgAygOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASSQoLc2NoZWR1bGluZ3MYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYBiADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgABJJCgtjb25uZWN0aW9ucxgHIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABILCgNhbGwYCCABKAgigwEKC05vZGVPdXRjb21lEg8KB25vZGVfaWQYASABKAkSJgoEbm9kZRgCIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZUgAEjEKB3JlZnVzYWwYAyABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlUmVmdXNhbEgAQggKBnJlc3VsdCK+AQoLTm9kZVJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuTm9kZVJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi/QEKEkFwcHJvdmVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoYBChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEVJlamVjdE5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFEZWxldGVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKEAgoZUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIo0BChpSZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFDb3Jkb25Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJDb3Jkb25Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSL+AQoTVW5jb3Jkb25Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIocBChRVbmNvcmRvbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoMCChhNYXJrTm9kZVVuaGVhbHRoeVJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKMAQoZTWFya05vZGVVbmhlYWx0aHlSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv8BChRDbGVhck5vZGVNYXJrUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIogBChVDbGVhck5vZGVNYXJrUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSLJAgoOQmFuTm9kZVJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEhkKB25vZGVfaWQYCCABKAlCCLpIBXIDGIACEh0KC2ZpbmdlcnByaW50GAkgASgJQgi6SAVyAxiAAjotukgqIigKBG5vZGUKCHNlbGVjdG9yCgdub2RlX2lkCgtmaW5nZXJwcmludBABIqcBCg9CYW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIjCgNiYW4YBCABKAsyFi5yb2xsY2FsbC5hZG1pbi52MS5CYW4iewoDQmFuEg8KB25vZGVfaWQYASABKAkSEwoLZmluZ2VycHJpbnQYAiABKAkSDgoGcmVhc29uGAMgASgJEg0KBWFjdG9yGAQgASgJEi8KC2NyZWF0ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKnAgoQVW5iYW5Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAgSHQoLZmluZ2VycHJpbnQYCCABKAlCCLpIBXIDGIACOiS6SCEiHwoEbm9kZQoIc2VsZWN0b3IKC2ZpbmdlcnByaW50EAEiqgEKEVVuYmFuTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkSJAoEYmFucxgEIAMoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbiJOCg9MaXN0QmFuc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIIlEKEExpc3RCYW5zUmVzcG9uc2USJAoEYmFucxgBIAMoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkilQMKFFNldE5vZGVMYWJlbHNSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBJHCgNzZXQYCCADKAsyMC5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdC5TZXRFbnRyeUIIukgFmgECEEASHwoGcmVtb3ZlGAkgAygJQg+6SAySAQkQQCIFcgMYgAQaKgoIU2V0RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AToXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEiiAEKFVNldE5vZGVMYWJlbHNSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJMo0JCgxBZG1pblNlcnZpY2USXAoLQXBwcm92ZU5vZGUSJS5yb2xsY2FsbC5hZG1pbi52MS5BcHByb3ZlTm9kZVJlcXVlc3QaJi5yb2xsY2FsbC5hZG1pbi52MS5BcHByb3ZlTm9kZVJlc3BvbnNlElkKClJlamVjdE5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5SZWplY3ROb2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLlJlamVjdE5vZGVSZXNwb25zZRJZCgpEZWxldGVOb2RlEiQucm9sbGNhbGwuYWRtaW4udjEuRGVsZXRlTm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5EZWxldGVOb2RlUmVzcG9uc2USWQoKQ29yZG9uTm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLkNvcmRvbk5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuQ29yZG9uTm9kZVJlc3BvbnNlEl8KDFVuY29yZG9uTm9kZRImLnJvbGxjYWxsLmFkbWluLnYxLlVuY29yZG9uTm9kZVJlcXVlc3QaJy5yb2xsY2FsbC5hZG1pbi52MS5VbmNvcmRvbk5vZGVSZXNwb25zZRJuChFNYXJrTm9kZVVuaGVhbHRoeRIrLnJvbGxjYWxsLmFkbWluLnYxLk1hcmtOb2RlVW5oZWFsdGh5UmVxdWVzdBosLnJvbGxjYWxsLmFkbWluLnYxLk1hcmtOb2RlVW5oZWFsdGh5UmVzcG9uc2USYgoNQ2xlYXJOb2RlTWFyaxInLnJvbGxjYWxsLmFkbWluLnYxLkNsZWFyTm9kZU1hcmtSZXF1ZXN0Gigucm9sbGNhbGwuYWRtaW4udjEuQ2xlYXJOb2RlTWFya1Jlc3BvbnNlEnEKElJlcXVpcmVLZXlSb3RhdGlvbhIsLnJvbGxjYWxsLmFkbWluLnYxLlJlcXVpcmVLZXlSb3RhdGlvblJlcXVlc3QaLS5yb2xsY2FsbC5hZG1pbi52MS5SZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRJQCgdCYW5Ob2RlEiEucm9sbGNhbGwuYWRtaW4udjEuQmFuTm9kZVJlcXVlc3QaIi5yb2xsY2FsbC5hZG1pbi52MS5CYW5Ob2RlUmVzcG9uc2USVgoJVW5iYW5Ob2RlEiMucm9sbGNhbGwuYWRtaW4udjEuVW5iYW5Ob2RlUmVxdWVzdBokLnJvbGxjYWxsLmFkbWluLnYxLlVuYmFuTm9kZVJlc3BvbnNlElgKCExpc3RCYW5zEiIucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXF1ZXN0GiMucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXNwb25zZSIDkAIBEmIKDVNldE5vZGVMYWJlbHMSJy5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node]);
+  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiwgMKDE5vZGVTZWxlY3RvchIhCgVub2RlcxgBIAMoCUISukgPkgEMEPQDIgdyBRABGIACEiAKDmxhYmVsX3NlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgDIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJBCgdoZWFsdGhzGAQgAygOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASSQoLc2NoZWR1bGluZ3MYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYBiADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgABJJCgtjb25uZWN0aW9ucxgHIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABILCgNhbGwYCCABKAgigwEKC05vZGVPdXRjb21lEg8KB25vZGVfaWQYASABKAkSJgoEbm9kZRgCIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZUgAEjEKB3JlZnVzYWwYAyABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlUmVmdXNhbEgAQggKBnJlc3VsdCK+AQoLTm9kZVJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuTm9kZVJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi/QEKEkFwcHJvdmVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoYBChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEVJlamVjdE5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFEZWxldGVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKEAgoZUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIo0BChpSZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoQCChlBY2NlcHROb2RlSGFyZHdhcmVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEijQEKGkFjY2VwdE5vZGVIYXJkd2FyZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEUNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKEkNvcmRvbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv4BChNVbmNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihwEKFFVuY29yZG9uTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkigwIKGE1hcmtOb2RlVW5oZWFsdGh5UmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIowBChlNYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/wEKFENsZWFyTm9kZU1hcmtSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEiiAEKFUNsZWFyTm9kZU1hcmtSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIskCCg5CYW5Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAgSGQoHbm9kZV9pZBgIIAEoCUIIukgFcgMYgAISHQoLZmluZ2VycHJpbnQYCSABKAlCCLpIBXIDGIACOi26SCoiKAoEbm9kZQoIc2VsZWN0b3IKB25vZGVfaWQKC2ZpbmdlcnByaW50EAEipwEKD0Jhbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEiMKA2JhbhgEIAEoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbiJ7CgNCYW4SDwoHbm9kZV9pZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDQoFYWN0b3IYBCABKAkSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCChBVbmJhbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBIdCgtmaW5nZXJwcmludBgIIAEoCUIIukgFcgMYgAI6JLpIISIfCgRub2RlCghzZWxlY3RvcgoLZmluZ2VycHJpbnQQASKqAQoRVW5iYW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIkCgRiYW5zGAQgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuIk4KD0xpc3RCYW5zUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiUQoQTGlzdEJhbnNSZXNwb25zZRIkCgRiYW5zGAEgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKVAwoUU2V0Tm9kZUxhYmVsc1JlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEkcKA3NldBgIIAMoCzIwLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXF1ZXN0LlNldEVudHJ5Qgi6SAWaAQIQQBIfCgZyZW1vdmUYCSADKAlCD7pIDJIBCRBAIgVyAxiABBoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKIAQoVU2V0Tm9kZUxhYmVsc1Jlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkygAoKDEFkbWluU2VydmljZRJcCgtBcHByb3ZlTm9kZRIlLnJvbGxjYWxsLmFkbWluLnYxLkFwcHJvdmVOb2RlUmVxdWVzdBomLnJvbGxjYWxsLmFkbWluLnYxLkFwcHJvdmVOb2RlUmVzcG9uc2USWQoKUmVqZWN0Tm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLlJlamVjdE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuUmVqZWN0Tm9kZVJlc3BvbnNlElkKCkRlbGV0ZU5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5EZWxldGVOb2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkRlbGV0ZU5vZGVSZXNwb25zZRJZCgpDb3Jkb25Ob2RlEiQucm9sbGNhbGwuYWRtaW4udjEuQ29yZG9uTm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5Db3Jkb25Ob2RlUmVzcG9uc2USXwoMVW5jb3Jkb25Ob2RlEiYucm9sbGNhbGwuYWRtaW4udjEuVW5jb3Jkb25Ob2RlUmVxdWVzdBonLnJvbGxjYWxsLmFkbWluLnYxLlVuY29yZG9uTm9kZVJlc3BvbnNlEm4KEU1hcmtOb2RlVW5oZWFsdGh5Eisucm9sbGNhbGwuYWRtaW4udjEuTWFya05vZGVVbmhlYWx0aHlSZXF1ZXN0Giwucm9sbGNhbGwuYWRtaW4udjEuTWFya05vZGVVbmhlYWx0aHlSZXNwb25zZRJiCg1DbGVhck5vZGVNYXJrEicucm9sbGNhbGwuYWRtaW4udjEuQ2xlYXJOb2RlTWFya1JlcXVlc3QaKC5yb2xsY2FsbC5hZG1pbi52MS5DbGVhck5vZGVNYXJrUmVzcG9uc2UScQoSUmVxdWlyZUtleVJvdGF0aW9uEiwucm9sbGNhbGwuYWRtaW4udjEuUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBotLnJvbGxjYWxsLmFkbWluLnYxLlJlcXVpcmVLZXlSb3RhdGlvblJlc3BvbnNlEnEKEkFjY2VwdE5vZGVIYXJkd2FyZRIsLnJvbGxjYWxsLmFkbWluLnYxLkFjY2VwdE5vZGVIYXJkd2FyZVJlcXVlc3QaLS5yb2xsY2FsbC5hZG1pbi52MS5BY2NlcHROb2RlSGFyZHdhcmVSZXNwb25zZRJQCgdCYW5Ob2RlEiEucm9sbGNhbGwuYWRtaW4udjEuQmFuTm9kZVJlcXVlc3QaIi5yb2xsY2FsbC5hZG1pbi52MS5CYW5Ob2RlUmVzcG9uc2USVgoJVW5iYW5Ob2RlEiMucm9sbGNhbGwuYWRtaW4udjEuVW5iYW5Ob2RlUmVxdWVzdBokLnJvbGxjYWxsLmFkbWluLnYxLlVuYmFuTm9kZVJlc3BvbnNlElgKCExpc3RCYW5zEiIucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXF1ZXN0GiMucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXNwb25zZSIDkAIBEmIKDVNldE5vZGVMYWJlbHMSJy5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node]);
 
 /**
  * NodeSelector chooses nodes: those that meet every given condition; values of one condition are alternatives. One without any condition is
@@ -564,6 +564,104 @@ export const RequireKeyRotationResponseSchema: GenMessage<RequireKeyRotationResp
   messageDesc(file_rollcall_admin_v1_admin, 10);
 
 /**
+ * AcceptNodeHardwareRequest names the node, or nodes, and says why.
+ *
+ * @generated from message rollcall.admin.v1.AcceptNodeHardwareRequest
+ */
+export type AcceptNodeHardwareRequest = Message<"rollcall.admin.v1.AcceptNodeHardwareRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.AcceptNodeHardwareRequest.
+ * Use `create(AcceptNodeHardwareRequestSchema)` to create a new message.
+ */
+export const AcceptNodeHardwareRequestSchema: GenMessage<AcceptNodeHardwareRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 11);
+
+/**
+ * AcceptNodeHardwareResponse is the node as it is now.
+ *
+ * @generated from message rollcall.admin.v1.AcceptNodeHardwareResponse
+ */
+export type AcceptNodeHardwareResponse = Message<"rollcall.admin.v1.AcceptNodeHardwareResponse"> & {
+  /**
+   * The node. Absent with a selector.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.AcceptNodeHardwareResponse.
+ * Use `create(AcceptNodeHardwareResponseSchema)` to create a new message.
+ */
+export const AcceptNodeHardwareResponseSchema: GenMessage<AcceptNodeHardwareResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 12);
+
+/**
  * CordonNodeRequest names the node, or nodes, and says why.
  *
  * @generated from message rollcall.admin.v1.CordonNodeRequest
@@ -624,7 +722,7 @@ export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> &
  * Use `create(CordonNodeRequestSchema)` to create a new message.
  */
 export const CordonNodeRequestSchema: GenMessage<CordonNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 11);
+  messageDesc(file_rollcall_admin_v1_admin, 13);
 
 /**
  * CordonNodeResponse is the node as it is now.
@@ -659,7 +757,7 @@ export type CordonNodeResponse = Message<"rollcall.admin.v1.CordonNodeResponse">
  * Use `create(CordonNodeResponseSchema)` to create a new message.
  */
 export const CordonNodeResponseSchema: GenMessage<CordonNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 12);
+  messageDesc(file_rollcall_admin_v1_admin, 14);
 
 /**
  * UncordonNodeRequest names the node, or nodes, and says why.
@@ -722,7 +820,7 @@ export type UncordonNodeRequest = Message<"rollcall.admin.v1.UncordonNodeRequest
  * Use `create(UncordonNodeRequestSchema)` to create a new message.
  */
 export const UncordonNodeRequestSchema: GenMessage<UncordonNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 13);
+  messageDesc(file_rollcall_admin_v1_admin, 15);
 
 /**
  * UncordonNodeResponse is the node as it is now.
@@ -757,7 +855,7 @@ export type UncordonNodeResponse = Message<"rollcall.admin.v1.UncordonNodeRespon
  * Use `create(UncordonNodeResponseSchema)` to create a new message.
  */
 export const UncordonNodeResponseSchema: GenMessage<UncordonNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 14);
+  messageDesc(file_rollcall_admin_v1_admin, 16);
 
 /**
  * MarkNodeUnhealthyRequest names the node, or nodes, and says why.
@@ -820,7 +918,7 @@ export type MarkNodeUnhealthyRequest = Message<"rollcall.admin.v1.MarkNodeUnheal
  * Use `create(MarkNodeUnhealthyRequestSchema)` to create a new message.
  */
 export const MarkNodeUnhealthyRequestSchema: GenMessage<MarkNodeUnhealthyRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 15);
+  messageDesc(file_rollcall_admin_v1_admin, 17);
 
 /**
  * MarkNodeUnhealthyResponse is the node as it is now.
@@ -855,7 +953,7 @@ export type MarkNodeUnhealthyResponse = Message<"rollcall.admin.v1.MarkNodeUnhea
  * Use `create(MarkNodeUnhealthyResponseSchema)` to create a new message.
  */
 export const MarkNodeUnhealthyResponseSchema: GenMessage<MarkNodeUnhealthyResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 16);
+  messageDesc(file_rollcall_admin_v1_admin, 18);
 
 /**
  * ClearNodeMarkRequest names the node, or nodes, and says why.
@@ -918,7 +1016,7 @@ export type ClearNodeMarkRequest = Message<"rollcall.admin.v1.ClearNodeMarkReque
  * Use `create(ClearNodeMarkRequestSchema)` to create a new message.
  */
 export const ClearNodeMarkRequestSchema: GenMessage<ClearNodeMarkRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 17);
+  messageDesc(file_rollcall_admin_v1_admin, 19);
 
 /**
  * ClearNodeMarkResponse is the node as it is now.
@@ -953,7 +1051,7 @@ export type ClearNodeMarkResponse = Message<"rollcall.admin.v1.ClearNodeMarkResp
  * Use `create(ClearNodeMarkResponseSchema)` to create a new message.
  */
 export const ClearNodeMarkResponseSchema: GenMessage<ClearNodeMarkResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 18);
+  messageDesc(file_rollcall_admin_v1_admin, 20);
 
 /**
  * BanNodeRequest names the node, nodes or the key, and says why.
@@ -1031,7 +1129,7 @@ export type BanNodeRequest = Message<"rollcall.admin.v1.BanNodeRequest"> & {
  * Use `create(BanNodeRequestSchema)` to create a new message.
  */
 export const BanNodeRequestSchema: GenMessage<BanNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 19);
+  messageDesc(file_rollcall_admin_v1_admin, 21);
 
 /**
  * BanNodeResponse is what is banned now.
@@ -1073,7 +1171,7 @@ export type BanNodeResponse = Message<"rollcall.admin.v1.BanNodeResponse"> & {
  * Use `create(BanNodeResponseSchema)` to create a new message.
  */
 export const BanNodeResponseSchema: GenMessage<BanNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 20);
+  messageDesc(file_rollcall_admin_v1_admin, 22);
 
 /**
  * Ban keeps an id, a key, or both, from joining until it is lifted.
@@ -1122,7 +1220,7 @@ export type Ban = Message<"rollcall.admin.v1.Ban"> & {
  * Use `create(BanSchema)` to create a new message.
  */
 export const BanSchema: GenMessage<Ban> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 21);
+  messageDesc(file_rollcall_admin_v1_admin, 23);
 
 /**
  * UnbanNodeRequest names the node, nodes or the key, and says why.
@@ -1192,7 +1290,7 @@ export type UnbanNodeRequest = Message<"rollcall.admin.v1.UnbanNodeRequest"> & {
  * Use `create(UnbanNodeRequestSchema)` to create a new message.
  */
 export const UnbanNodeRequestSchema: GenMessage<UnbanNodeRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 22);
+  messageDesc(file_rollcall_admin_v1_admin, 24);
 
 /**
  * UnbanNodeResponse is what is no longer banned.
@@ -1234,7 +1332,7 @@ export type UnbanNodeResponse = Message<"rollcall.admin.v1.UnbanNodeResponse"> &
  * Use `create(UnbanNodeResponseSchema)` to create a new message.
  */
 export const UnbanNodeResponseSchema: GenMessage<UnbanNodeResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 23);
+  messageDesc(file_rollcall_admin_v1_admin, 25);
 
 /**
  * ListBansRequest asks for a page.
@@ -1262,7 +1360,7 @@ export type ListBansRequest = Message<"rollcall.admin.v1.ListBansRequest"> & {
  * Use `create(ListBansRequestSchema)` to create a new message.
  */
 export const ListBansRequestSchema: GenMessage<ListBansRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 24);
+  messageDesc(file_rollcall_admin_v1_admin, 26);
 
 /**
  * ListBansResponse is one page.
@@ -1290,7 +1388,7 @@ export type ListBansResponse = Message<"rollcall.admin.v1.ListBansResponse"> & {
  * Use `create(ListBansResponseSchema)` to create a new message.
  */
 export const ListBansResponseSchema: GenMessage<ListBansResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 25);
+  messageDesc(file_rollcall_admin_v1_admin, 27);
 
 /**
  * SetNodeLabelsRequest names the node, or nodes, and what to set and remove. At least one label is named, and none twice.
@@ -1367,7 +1465,7 @@ export type SetNodeLabelsRequest = Message<"rollcall.admin.v1.SetNodeLabelsReque
  * Use `create(SetNodeLabelsRequestSchema)` to create a new message.
  */
 export const SetNodeLabelsRequestSchema: GenMessage<SetNodeLabelsRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 26);
+  messageDesc(file_rollcall_admin_v1_admin, 28);
 
 /**
  * SetNodeLabelsResponse is the node as it is now.
@@ -1402,7 +1500,7 @@ export type SetNodeLabelsResponse = Message<"rollcall.admin.v1.SetNodeLabelsResp
  * Use `create(SetNodeLabelsResponseSchema)` to create a new message.
  */
 export const SetNodeLabelsResponseSchema: GenMessage<SetNodeLabelsResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_admin_v1_admin, 27);
+  messageDesc(file_rollcall_admin_v1_admin, 29);
 
 /**
  * AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
@@ -1505,6 +1603,17 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof RequireKeyRotationRequestSchema;
     output: typeof RequireKeyRotationResponseSchema;
+  },
+  /**
+   * AcceptNodeHardware takes a node's hardware as it says that it is now for what it should be: what it reports later is compared with that, and a hold for what
+   * was missing is lifted. Refused with NODE_HARDWARE_UNCHANGED, NODE_HARDWARE_UNKNOWN or NODE_IS_ORCHESTRATOR.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.AcceptNodeHardware
+   */
+  acceptNodeHardware: {
+    methodKind: "unary";
+    input: typeof AcceptNodeHardwareRequestSchema;
+    output: typeof AcceptNodeHardwareResponseSchema;
   },
   /**
    * BanNode keeps a node out for good: it is REJECTED, its stream is closed at once with NODE_BANNED, and neither its id nor its key can

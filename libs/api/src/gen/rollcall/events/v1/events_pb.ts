@@ -51,23 +51,31 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.rejected: an operator refused a node. Before and after: membership.
    * node.deleted: a node was removed from the record, by an operator or because it is gone for good. Before: membership. After: absent.
    * node.deregistered: a node left for good by itself. Before: membership. After: absent.
+   * node.banned: an operator banned a node, or in advance an id or a key of none. Before: membership, absent in advance. After: membership, banned.
+   * node.unbanned: an operator lifted every ban on it; a node that is there stays rejected. Before: membership, banned. After: membership.
    * node.key.rotation.required: an operator wants a node to rotate its key. Before and after: keyFingerprint, still the same.
    * node.key.rotated: a node used its next key for the first time; the one before is refused. Before and after: keyFingerprint.
    * node.identity.duplicated: two machines use one node's identity in turns. After: machines, each with fingerprint, bootId and address.
    * node.identity.cleared: one machine has had a duplicated identity to itself for ten minutes.
-   * node.banned: an operator banned a node, or in advance an id or a key of none. Before: membership, absent in advance. After: membership, banned.
-   * node.unbanned: an operator lifted every ban on it; a node that is there stays rejected. Before: membership, banned. After: membership.
    * node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
    * node.labels.changed: labels in effect changed, or who set them. Before and after: labels, those that differ alone.
    * node.connection.changed: a node's connection was made or lost. Before and after: connection.
-   * node.health.changed: a node's effective health changed, an operator's mark included. Before and after: health.
+   * node.health.changed: a node's effective health changed, an operator's mark included. Before and after: health; after: evidence, where silence decided.
+   * node.reactions.allowed: others may now react to the loss of a node; nothing else says so. Before: absent. After: group, brake, lostSinceMs.
    * node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
+   * node.flapping.started: a node changed health more than five times in ten minutes. After: changes, withinMs.
+   * node.flapping.ended: a node that flapped has been steady for long enough. Before: flappingMs. After: steadyMs.
+   * node.hardware.degraded: less hardware than was approved, or a GPU gone or too hot. Before and after: troubles.
+   * node.hardware.restored: troubles with a node's hardware are over. Before and after: troubles.
+   * node.hardware.accepted: an operator accepted a node's hardware as it is. Before (absent for none) and after: hardware.
+   * node.rebooted: a node came back from another boot without having said goodbye. Before and after: bootId.
    * join.token.created: an operator made a join token. Before: absent. After: what it grants.
    * join.token.revoked: an operator revoked a join token. Before and after: state.
    * access.token.created: an admin made an access token. Before: absent. After: name, role, ttlMs.
    * access.token.revoked: an access token was revoked, by an admin or by its own holder. Before and after: state.
    * policy.health.set: an operator made or changed a health policy. Before (absent for a new one) and after: selector, priority, values.
    * policy.health.deleted: an operator deleted a health policy. Before: selector, priority, values. After: absent.
+   * brake.changed: a group's brake, or the cluster's, was set, lifted, frozen or released. Before: brake. After: brake, size, silent, lost.
    *
    * @generated from field: string type = 4;
    */

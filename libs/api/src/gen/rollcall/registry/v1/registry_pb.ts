@@ -9,6 +9,8 @@ import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Event } from "../../events/v1/events_pb.ts";
+import { file_rollcall_events_v1_events } from "../../events/v1/events_pb.ts";
 import type { Connection, Health, HealthState, Label, Membership, MembershipState, Node, NodeInfo, NodeType, Scheduling, SchedulingState } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
@@ -17,7 +19,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/registry/v1/registry.proto.
  */
 export const file_rollcall_registry_v1_registry: GenFile = /*@__PURE__*/
-  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAItkBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBARIfCgpqb2luX3Rva2VuGAUgASgJQguAAQG6SAVyAxiABCKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIq0BChRSb3RhdGVOb2RlS2V5UmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEiEKD25leHRfcHVibGljX2tleRgDIAEoDEIIukgFegMYgAISHwoObmV4dF9zaWduYXR1cmUYBCABKAxCB7pIBHoCaEAiTgoVUm90YXRlTm9kZUtleVJlc3BvbnNlEhcKD2tleV9maW5nZXJwcmludBgBIAEoCRIcChRuZXh0X2tleV9maW5nZXJwcmludBgCIAEoCSKcAQoVVXBkYXRlTm9kZUluZm9SZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgDIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASIpChZVcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEg8KB2NoYW5nZWQYASABKAgihAEKFURlcmVnaXN0ZXJOb2RlUmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEhgKBnJlYXNvbhgDIAEoCUIIukgFcgMYgAgiGAoWRGVyZWdpc3Rlck5vZGVSZXNwb25zZSIqCg5HZXROb2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACIjcKD0dldE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlItwCChBMaXN0Tm9kZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIZCghvcmRlcl9ieRgDIAEoCUIHukgEcgIYQBIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAIlMKEUxpc3ROb2Rlc1Jlc3BvbnNlEiUKBW5vZGVzGAEgAygLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJxChdMaXN0RGVsZXRlZE5vZGVzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSGQoHbm9kZV9pZBgDIAEoCUIIukgFcgMYgAIibQoYTGlzdERlbGV0ZWROb2Rlc1Jlc3BvbnNlEjgKDWRlbGV0ZWRfbm9kZXMYASADKAsyIS5yb2xsY2FsbC5yZWdpc3RyeS52MS5EZWxldGVkTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiqwMKC0RlbGV0ZWROb2RlEg8KB25vZGVfaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSLwoLZGVsZXRlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg0KBWFjdG9yGAQgASgJEg4KBnJlYXNvbhgFIAEoCRIPCgdtZXNzYWdlGAYgASgJEjAKCm1lbWJlcnNoaXAYByABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASMAoKY29ubmVjdGlvbhgIIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvbhIoCgZoZWFsdGgYCSABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIwCgpzY2hlZHVsaW5nGAogASgLMhwucm9sbGNhbGwubm9kZS52MS5TY2hlZHVsaW5nEicKBmxhYmVscxgLIAMoCzIXLnJvbGxjYWxsLm5vZGUudjEuTGFiZWwSFwoPa2V5X2ZpbmdlcnByaW50GAwgASgJIsoCChFXYXRjaE5vZGVzUmVxdWVzdBIgCgxyZXN1bWVfdG9rZW4YASABKAlCCLpIBXIDGIACSAASGAoOYWZ0ZXJfcmV2aXNpb24YAiABKARIABIgCg5sYWJlbF9zZWxlY3RvchgEIAEoCUIIukgFcgMYgCASSQoLbWVtYmVyc2hpcHMYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASRQoIc3RhdHVzZXMYBiADKA4yIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlU3RhdHVzQhG6SA6SAQsQCCIHggEEEAEgABI8CgV0eXBlcxgHIAMoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGVCEbpIDpIBCxAIIgeCAQQQASAAQgcKBXN0YXJ0IlgKCk5vZGVDaGFuZ2USKgoIdXBzZXJ0ZWQYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVIABIUCgpyZW1vdmVkX2lkGAIgASgJSABCCAoGY2hhbmdlIooBChJXYXRjaE5vZGVzUmVzcG9uc2USMQoHY2hhbmdlcxgBIAMoCzIgLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDaGFuZ2USGQoRc25hcHNob3RfY29tcGxldGUYAiABKAgSFAoMcmVzdW1lX3Rva2VuGAMgASgJEhAKCHJldmlzaW9uGAQgASgEIhoKGEdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdCLEAgoZR2V0Q2x1c3RlclN1bW1hcnlSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEjYKDW9yY2hlc3RyYXRvcnMYAiABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoHY29tcHV0ZRgDIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVDb3VudBIwCgZzdGF0ZXMYBCADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5TdGF0ZUNvdW50EhUKDW1heV90YWtlX3dvcmsYBSABKA0SLQoFdG90YWwYBiABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eRIxCglhdmFpbGFibGUYByABKAsyHi5yb2xsY2FsbC5yZWdpc3RyeS52MS5DYXBhY2l0eSItCglOb2RlQ291bnQSDQoFdG90YWwYASABKA0SEQoJY29ubmVjdGVkGAIgASgNIrgBCgpTdGF0ZUNvdW50EjUKCm1lbWJlcnNoaXAYASABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBTdGF0ZRItCgZoZWFsdGgYAiABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEjUKCnNjaGVkdWxpbmcYAyABKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZRINCgVjb3VudBgEIAEoDSJRCghDYXBhY2l0eRINCgVjb3JlcxgBIAEoBBIUCgxtZW1vcnlfYnl0ZXMYAiABKAQSEgoKZGlza19ieXRlcxgDIAEoBBIMCgRncHVzGAQgASgNIh4KHEdldENvbnRyb2xQbGFuZVN0YXR1c1JlcXVlc3Qi+gEKHUdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlEhIKCmNsdXN0ZXJfaWQYASABKAkSLAoDbG9nGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTG9nU3RhdHVzEjAKBXJlbGF5GAMgASgLMiEucm9sbGNhbGwucmVnaXN0cnkudjEuUmVsYXlTdGF0dXMSLwoGdXBrZWVwGAQgAygLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuVXBrZWVwUnVuEjQKB2pvaW5pbmcYBSABKAsyIy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Kb2luaW5nU3RhdHVzIrsBCg1Kb2luaW5nU3RhdHVzEhcKD21hbnVhbF9hcHByb3ZhbBgBIAEoCBI/CgtlbmZvcmNlbWVudBgCIAEoDjIqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkpvaW5Ub2tlbkVuZm9yY2VtZW50EhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGAMgASgNEiAKGGpvaW5lZF93aXRob3V0X3Rva2VuX2lkcxgEIAMoCRIQCgh3YXJuaW5ncxgFIAMoCSJOCglMb2dTdGF0dXMSDgoGbG9nX2lkGAEgASgJEhUKDWhlYWRfcmV2aXNpb24YAiABKAQSGgoSY29tcGFjdGVkX3JldmlzaW9uGAMgASgEIoEBCgtSZWxheVN0YXR1cxISCgpjb25maWd1cmVkGAEgASgIEhAKCGluc3RhbmNlGAIgASgJEhAKCHJldmlzaW9uGAMgASgEEgsKA2xhZxgEIAEoBBItCglzYXZlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuwBCglVcGtlZXBSdW4SDAoEbmFtZRgBIAEoCRIQCghpbnN0YW5jZRgCIAEoCRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghlbmRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoHb3V0Y29tZRgFIAEoDjIjLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlVwa2VlcE91dGNvbWUSDAoEcm93cxgGIAEoBBIPCgdtZXNzYWdlGAcgASgJEgwKBHJ1bnMYCCABKAQqrwEKCk5vZGVTdGF0dXMSGwoXTk9ERV9TVEFUVVNfVU5TUEVDSUZJRUQQABIXChNOT0RFX1NUQVRVU19IRUFMVEhZEAESGQoVTk9ERV9TVEFUVVNfVU5IRUFMVEhZEAISFwoTTk9ERV9TVEFUVVNfVU5LTk9XThADEhkKFU5PREVfU1RBVFVTX0NPTk5FQ1RFRBAEEhwKGE5PREVfU1RBVFVTX0RJU0NPTk5FQ1RFRBAFKqMBChRKb2luVG9rZW5FbmZvcmNlbWVudBImCiJKT0lOX1RPS0VOX0VORk9SQ0VNRU5UX1VOU1BFQ0lGSUVEEAASHwobSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9OT05FEAESHwobSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9XQVJOEAISIQodSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9TVFJJQ1QQAyqEAQoNVXBrZWVwT3V0Y29tZRIeChpVUEtFRVBfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhoKFlVQS0VFUF9PVVRDT01FX1JVTk5JTkcQARIcChhVUEtFRVBfT1VUQ09NRV9TVUNDRUVERUQQAhIZChVVUEtFRVBfT1VUQ09NRV9GQUlMRUQQAzLPCQoPUmVnaXN0cnlTZXJ2aWNlEm4KD0NyZWF0ZUNoYWxsZW5nZRIsLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkNyZWF0ZUNoYWxsZW5nZVJlcXVlc3QaLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRJlCgxSZWdpc3Rlck5vZGUSKS5yb2xsY2FsbC5yZWdpc3RyeS52MS5SZWdpc3Rlck5vZGVSZXF1ZXN0Gioucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVzcG9uc2USaAoNUm90YXRlTm9kZUtleRIqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJvdGF0ZU5vZGVLZXlSZXF1ZXN0Gisucm9sbGNhbGwucmVnaXN0cnkudjEuUm90YXRlTm9kZUtleVJlc3BvbnNlEmsKDlVwZGF0ZU5vZGVJbmZvEisucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXF1ZXN0Giwucm9sbGNhbGwucmVnaXN0cnkudjEuVXBkYXRlTm9kZUluZm9SZXNwb25zZRJrCg5EZXJlZ2lzdGVyTm9kZRIrLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVxdWVzdBosLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkRlcmVnaXN0ZXJOb2RlUmVzcG9uc2USWwoHR2V0Tm9kZRIkLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Tm9kZVJlc3BvbnNlIgOQAgESYQoJTGlzdE5vZGVzEiYucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdE5vZGVzUmVxdWVzdBonLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3ROb2Rlc1Jlc3BvbnNlIgOQAgESdgoQTGlzdERlbGV0ZWROb2RlcxItLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3REZWxldGVkTm9kZXNSZXF1ZXN0Gi4ucm9sbGNhbGwucmVnaXN0cnkudjEuTGlzdERlbGV0ZWROb2Rlc1Jlc3BvbnNlIgOQAgESZgoKV2F0Y2hOb2RlcxInLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLldhdGNoTm9kZXNSZXF1ZXN0Gigucm9sbGNhbGwucmVnaXN0cnkudjEuV2F0Y2hOb2Rlc1Jlc3BvbnNlIgOQAgEwARJ5ChFHZXRDbHVzdGVyU3VtbWFyeRIuLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVxdWVzdBovLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2UiA5ACARKFAQoVR2V0Q29udHJvbFBsYW5lU3RhdHVzEjIucm9sbGNhbGwucmVnaXN0cnkudjEuR2V0Q29udHJvbFBsYW5lU3RhdHVzUmVxdWVzdBozLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENvbnRyb2xQbGFuZVN0YXR1c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_node]);
+  fileDesc("CiNyb2xsY2FsbC9yZWdpc3RyeS92MS9yZWdpc3RyeS5wcm90bxIUcm9sbGNhbGwucmVnaXN0cnkudjEiGAoWQ3JlYXRlQ2hhbGxlbmdlUmVxdWVzdCJtChdDcmVhdGVDaGFsbGVuZ2VSZXNwb25zZRINCgVub25jZRgBIAEoDBIvCgtleHBpcmVfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY2x1c3Rlcl9pZBgDIAEoCSJCCglOb2RlUHJvb2YSGQoFbm9uY2UYASABKAxCCrpIB3oFEBAYgAESGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAItkBChNSZWdpc3Rlck5vZGVSZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhwKCnB1YmxpY19rZXkYAiABKAxCCLpIBXoDGIACEjYKBXByb29mGAMgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgEIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBARIfCgpqb2luX3Rva2VuGAUgASgJQguAAQG6SAVyAxiABCKMAQoUUmVnaXN0ZXJOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIPCgdjcmVhdGVkGAIgASgIEg8KB21lc3NhZ2UYAyABKAkSGAoQaGVhbHRoX2VuZHBvaW50cxgEIAMoCRISCgpjbHVzdGVyX2lkGAUgASgJIq0BChRSb3RhdGVOb2RlS2V5UmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEiEKD25leHRfcHVibGljX2tleRgDIAEoDEIIukgFegMYgAISHwoObmV4dF9zaWduYXR1cmUYBCABKAxCB7pIBHoCaEAiTgoVUm90YXRlTm9kZUtleVJlc3BvbnNlEhcKD2tleV9maW5nZXJwcmludBgBIAEoCRIcChRuZXh0X2tleV9maW5nZXJwcmludBgCIAEoCSKcAQoVVXBkYXRlTm9kZUluZm9SZXF1ZXN0EhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEjYKBXByb29mGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVByb29mQga6SAPIAQESMAoEaW5mbxgDIAEoCzIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZUluZm9CBrpIA8gBASIpChZVcGRhdGVOb2RlSW5mb1Jlc3BvbnNlEg8KB2NoYW5nZWQYASABKAgihAEKFURlcmVnaXN0ZXJOb2RlUmVxdWVzdBIZCgdub2RlX2lkGAEgASgJQgi6SAVyAxiAAhI2CgVwcm9vZhgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVQcm9vZkIGukgDyAEBEhgKBnJlYXNvbhgDIAEoCUIIukgFcgMYgAgiGAoWRGVyZWdpc3Rlck5vZGVSZXNwb25zZSIqCg5HZXROb2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACIjcKD0dldE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlIngKEkV4cGxhaW5Ob2RlUmVxdWVzdBIYCgRub2RlGAEgASgJQgq6SAdyBRABGIACEhkKBWxpbWl0GAIgASgFQgq6SAcaBRjoBygAEi0KCWZyb21fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAizgEKE0V4cGxhaW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRI0CgdlbnRyaWVzGAIgAygLMiMucm9sbGNhbGwucmVnaXN0cnkudjEuVGltZWxpbmVFbnRyeRITCgtoYXNfZWFybGllchgDIAEoCBIPCgdzdW1tYXJ5GAQgASgJEjUKCW9ic3RhY2xlcxgFIAMoCzIiLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLk5vZGVPYnN0YWNsZSJHCg1UaW1lbGluZUVudHJ5EigKBWV2ZW50GAEgASgLMhkucm9sbGNhbGwuZXZlbnRzLnYxLkV2ZW50EgwKBHRleHQYAiABKAkiSwoMTm9kZU9ic3RhY2xlEg0KBXN0YXRlGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIMCgR0ZXh0GAMgASgJEg4KBnJlbWVkeRgEIAEoCSLcAgoQTGlzdE5vZGVzUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgSGQoIb3JkZXJfYnkYAyABKAlCB7pIBHICGEASIAoObGFiZWxfc2VsZWN0b3IYBCABKAlCCLpIBXIDGIAgEkkKC21lbWJlcnNoaXBzGAUgAygOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGVCEbpIDpIBCxAIIgeCAQQQASAAEkUKCHN0YXR1c2VzGAYgAygOMiAucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVN0YXR1c0IRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYByADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgACJTChFMaXN0Tm9kZXNSZXNwb25zZRIlCgVub2RlcxgBIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkicQoXTGlzdERlbGV0ZWROb2Rlc1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhkKB25vZGVfaWQYAyABKAlCCLpIBXIDGIACIm0KGExpc3REZWxldGVkTm9kZXNSZXNwb25zZRI4Cg1kZWxldGVkX25vZGVzGAEgAygLMiEucm9sbGNhbGwucmVnaXN0cnkudjEuRGVsZXRlZE5vZGUSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIqsDCgtEZWxldGVkTm9kZRIPCgdub2RlX2lkGAEgASgJEigKBHR5cGUYAiABKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlEi8KC2RlbGV0ZV90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBINCgVhY3RvchgEIAEoCRIOCgZyZWFzb24YBSABKAkSDwoHbWVzc2FnZRgGIAEoCRIwCgptZW1iZXJzaGlwGAcgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwEjAKCmNvbm5lY3Rpb24YCCABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLkNvbm5lY3Rpb24SKAoGaGVhbHRoGAkgASgLMhgucm9sbGNhbGwubm9kZS52MS5IZWFsdGgSMAoKc2NoZWR1bGluZxgKIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZxInCgZsYWJlbHMYCyADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgMIAEoCSLKAgoRV2F0Y2hOb2Rlc1JlcXVlc3QSIAoMcmVzdW1lX3Rva2VuGAEgASgJQgi6SAVyAxiAAkgAEhgKDmFmdGVyX3JldmlzaW9uGAIgASgESAASIAoObGFiZWxfc2VsZWN0b3IYBCABKAlCCLpIBXIDGIAgEkkKC21lbWJlcnNoaXBzGAUgAygOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGVCEbpIDpIBCxAIIgeCAQQQASAAEkUKCHN0YXR1c2VzGAYgAygOMiAucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZVN0YXR1c0IRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYByADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgAEIHCgVzdGFydCJYCgpOb2RlQ2hhbmdlEioKCHVwc2VydGVkGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlSAASFAoKcmVtb3ZlZF9pZBgCIAEoCUgAQggKBmNoYW5nZSKKAQoSV2F0Y2hOb2Rlc1Jlc3BvbnNlEjEKB2NoYW5nZXMYASADKAsyIC5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ2hhbmdlEhkKEXNuYXBzaG90X2NvbXBsZXRlGAIgASgIEhQKDHJlc3VtZV90b2tlbhgDIAEoCRIQCghyZXZpc2lvbhgEIAEoBCIaChhHZXRDbHVzdGVyU3VtbWFyeVJlcXVlc3QixAIKGUdldENsdXN0ZXJTdW1tYXJ5UmVzcG9uc2USEgoKY2x1c3Rlcl9pZBgBIAEoCRI2Cg1vcmNoZXN0cmF0b3JzGAIgASgLMh8ucm9sbGNhbGwucmVnaXN0cnkudjEuTm9kZUNvdW50EjAKB2NvbXB1dGUYAyABKAsyHy5yb2xsY2FsbC5yZWdpc3RyeS52MS5Ob2RlQ291bnQSMAoGc3RhdGVzGAQgAygLMiAucm9sbGNhbGwucmVnaXN0cnkudjEuU3RhdGVDb3VudBIVCg1tYXlfdGFrZV93b3JrGAUgASgNEi0KBXRvdGFsGAYgASgLMh4ucm9sbGNhbGwucmVnaXN0cnkudjEuQ2FwYWNpdHkSMQoJYXZhaWxhYmxlGAcgASgLMh4ucm9sbGNhbGwucmVnaXN0cnkudjEuQ2FwYWNpdHkiLQoJTm9kZUNvdW50Eg0KBXRvdGFsGAEgASgNEhEKCWNvbm5lY3RlZBgCIAEoDSK4AQoKU3RhdGVDb3VudBI1CgptZW1iZXJzaGlwGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSLQoGaGVhbHRoGAIgASgOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZRI1CgpzY2hlZHVsaW5nGAMgASgOMiEucm9sbGNhbGwubm9kZS52MS5TY2hlZHVsaW5nU3RhdGUSDQoFY291bnQYBCABKA0iUQoIQ2FwYWNpdHkSDQoFY29yZXMYASABKAQSFAoMbWVtb3J5X2J5dGVzGAIgASgEEhIKCmRpc2tfYnl0ZXMYAyABKAQSDAoEZ3B1cxgEIAEoDSIeChxHZXRDb250cm9sUGxhbmVTdGF0dXNSZXF1ZXN0IvoBCh1HZXRDb250cm9sUGxhbmVTdGF0dXNSZXNwb25zZRISCgpjbHVzdGVyX2lkGAEgASgJEiwKA2xvZxgCIAEoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxvZ1N0YXR1cxIwCgVyZWxheRgDIAEoCzIhLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJlbGF5U3RhdHVzEi8KBnVwa2VlcBgEIAMoCzIfLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlVwa2VlcFJ1bhI0Cgdqb2luaW5nGAUgASgLMiMucm9sbGNhbGwucmVnaXN0cnkudjEuSm9pbmluZ1N0YXR1cyK7AQoNSm9pbmluZ1N0YXR1cxIXCg9tYW51YWxfYXBwcm92YWwYASABKAgSPwoLZW5mb3JjZW1lbnQYAiABKA4yKi5yb2xsY2FsbC5yZWdpc3RyeS52MS5Kb2luVG9rZW5FbmZvcmNlbWVudBIcChRqb2luZWRfd2l0aG91dF90b2tlbhgDIAEoDRIgChhqb2luZWRfd2l0aG91dF90b2tlbl9pZHMYBCADKAkSEAoId2FybmluZ3MYBSADKAkiTgoJTG9nU3RhdHVzEg4KBmxvZ19pZBgBIAEoCRIVCg1oZWFkX3JldmlzaW9uGAIgASgEEhoKEmNvbXBhY3RlZF9yZXZpc2lvbhgDIAEoBCKBAQoLUmVsYXlTdGF0dXMSEgoKY29uZmlndXJlZBgBIAEoCBIQCghpbnN0YW5jZRgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBBILCgNsYWcYBCABKAQSLQoJc2F2ZV90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLsAQoJVXBrZWVwUnVuEgwKBG5hbWUYASABKAkSEAoIaW5zdGFuY2UYAiABKAkSLgoKc3RhcnRfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoIZW5kX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjQKB291dGNvbWUYBSABKA4yIy5yb2xsY2FsbC5yZWdpc3RyeS52MS5VcGtlZXBPdXRjb21lEgwKBHJvd3MYBiABKAQSDwoHbWVzc2FnZRgHIAEoCRIMCgRydW5zGAggASgEKq8BCgpOb2RlU3RhdHVzEhsKF05PREVfU1RBVFVTX1VOU1BFQ0lGSUVEEAASFwoTTk9ERV9TVEFUVVNfSEVBTFRIWRABEhkKFU5PREVfU1RBVFVTX1VOSEVBTFRIWRACEhcKE05PREVfU1RBVFVTX1VOS05PV04QAxIZChVOT0RFX1NUQVRVU19DT05ORUNURUQQBBIcChhOT0RFX1NUQVRVU19ESVNDT05ORUNURUQQBSqjAQoUSm9pblRva2VuRW5mb3JjZW1lbnQSJgoiSk9JTl9UT0tFTl9FTkZPUkNFTUVOVF9VTlNQRUNJRklFRBAAEh8KG0pPSU5fVE9LRU5fRU5GT1JDRU1FTlRfTk9ORRABEh8KG0pPSU5fVE9LRU5fRU5GT1JDRU1FTlRfV0FSThACEiEKHUpPSU5fVE9LRU5fRU5GT1JDRU1FTlRfU1RSSUNUEAMqhAEKDVVwa2VlcE91dGNvbWUSHgoaVVBLRUVQX09VVENPTUVfVU5TUEVDSUZJRUQQABIaChZVUEtFRVBfT1VUQ09NRV9SVU5OSU5HEAESHAoYVVBLRUVQX09VVENPTUVfU1VDQ0VFREVEEAISGQoVVVBLRUVQX09VVENPTUVfRkFJTEVEEAMyuAoKD1JlZ2lzdHJ5U2VydmljZRJuCg9DcmVhdGVDaGFsbGVuZ2USLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5DcmVhdGVDaGFsbGVuZ2VSZXF1ZXN0Gi0ucm9sbGNhbGwucmVnaXN0cnkudjEuQ3JlYXRlQ2hhbGxlbmdlUmVzcG9uc2USZQoMUmVnaXN0ZXJOb2RlEikucm9sbGNhbGwucmVnaXN0cnkudjEuUmVnaXN0ZXJOb2RlUmVxdWVzdBoqLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJlZ2lzdGVyTm9kZVJlc3BvbnNlEmgKDVJvdGF0ZU5vZGVLZXkSKi5yb2xsY2FsbC5yZWdpc3RyeS52MS5Sb3RhdGVOb2RlS2V5UmVxdWVzdBorLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlJvdGF0ZU5vZGVLZXlSZXNwb25zZRJrCg5VcGRhdGVOb2RlSW5mbxIrLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlVwZGF0ZU5vZGVJbmZvUmVxdWVzdBosLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLlVwZGF0ZU5vZGVJbmZvUmVzcG9uc2USawoORGVyZWdpc3Rlck5vZGUSKy5yb2xsY2FsbC5yZWdpc3RyeS52MS5EZXJlZ2lzdGVyTm9kZVJlcXVlc3QaLC5yb2xsY2FsbC5yZWdpc3RyeS52MS5EZXJlZ2lzdGVyTm9kZVJlc3BvbnNlElsKB0dldE5vZGUSJC5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXROb2RlUmVxdWVzdBolLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldE5vZGVSZXNwb25zZSIDkAIBEmcKC0V4cGxhaW5Ob2RlEigucm9sbGNhbGwucmVnaXN0cnkudjEuRXhwbGFpbk5vZGVSZXF1ZXN0Gikucm9sbGNhbGwucmVnaXN0cnkudjEuRXhwbGFpbk5vZGVSZXNwb25zZSIDkAIBEmEKCUxpc3ROb2RlcxImLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3ROb2Rlc1JlcXVlc3QaJy5yb2xsY2FsbC5yZWdpc3RyeS52MS5MaXN0Tm9kZXNSZXNwb25zZSIDkAIBEnYKEExpc3REZWxldGVkTm9kZXMSLS5yb2xsY2FsbC5yZWdpc3RyeS52MS5MaXN0RGVsZXRlZE5vZGVzUmVxdWVzdBouLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkxpc3REZWxldGVkTm9kZXNSZXNwb25zZSIDkAIBEmYKCldhdGNoTm9kZXMSJy5yb2xsY2FsbC5yZWdpc3RyeS52MS5XYXRjaE5vZGVzUmVxdWVzdBooLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLldhdGNoTm9kZXNSZXNwb25zZSIDkAIBMAESeQoRR2V0Q2x1c3RlclN1bW1hcnkSLi5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXRDbHVzdGVyU3VtbWFyeVJlcXVlc3QaLy5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXRDbHVzdGVyU3VtbWFyeVJlc3BvbnNlIgOQAgEShQEKFUdldENvbnRyb2xQbGFuZVN0YXR1cxIyLnJvbGxjYWxsLnJlZ2lzdHJ5LnYxLkdldENvbnRyb2xQbGFuZVN0YXR1c1JlcXVlc3QaMy5yb2xsY2FsbC5yZWdpc3RyeS52MS5HZXRDb250cm9sUGxhbmVTdGF0dXNSZXNwb25zZSIDkAIBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_events_v1_events, file_rollcall_node_v1_node]);
 
 /**
  * CreateChallengeRequest asks for a nonce.
@@ -418,6 +420,160 @@ export const GetNodeResponseSchema: GenMessage<GetNodeResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_registry_v1_registry, 12);
 
 /**
+ * ExplainNodeRequest names a node.
+ *
+ * @generated from message rollcall.registry.v1.ExplainNodeRequest
+ */
+export type ExplainNodeRequest = Message<"rollcall.registry.v1.ExplainNodeRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Entries of the timeline at most, the newest: 1 to 1000. 0 means 100.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+
+  /**
+   * Only what happened at this time or later.
+   *
+   * @generated from field: google.protobuf.Timestamp from_time = 3;
+   */
+  fromTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.ExplainNodeRequest.
+ * Use `create(ExplainNodeRequestSchema)` to create a new message.
+ */
+export const ExplainNodeRequestSchema: GenMessage<ExplainNodeRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 13);
+
+/**
+ * ExplainNodeResponse is a node with its history and what follows from it.
+ *
+ * @generated from message rollcall.registry.v1.ExplainNodeResponse
+ */
+export type ExplainNodeResponse = Message<"rollcall.registry.v1.ExplainNodeResponse"> & {
+  /**
+   * The node as it is now.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * What happened to it, the newest last. What has been compacted from the log is not there.
+   *
+   * @generated from field: repeated rollcall.registry.v1.TimelineEntry entries = 2;
+   */
+  entries: TimelineEntry[];
+
+  /**
+   * More has happened than the limit allowed for.
+   *
+   * @generated from field: bool has_earlier = 3;
+   */
+  hasEarlier: boolean;
+
+  /**
+   * In one sentence: why the node is in the state that it is in, and whether it may take work.
+   *
+   * @generated from field: string summary = 4;
+   */
+  summary: string;
+
+  /**
+   * What keeps it from taking work; empty when it may.
+   *
+   * @generated from field: repeated rollcall.registry.v1.NodeObstacle obstacles = 5;
+   */
+  obstacles: NodeObstacle[];
+};
+
+/**
+ * Describes the message rollcall.registry.v1.ExplainNodeResponse.
+ * Use `create(ExplainNodeResponseSchema)` to create a new message.
+ */
+export const ExplainNodeResponseSchema: GenMessage<ExplainNodeResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 14);
+
+/**
+ * TimelineEntry is one thing that happened to a node.
+ *
+ * @generated from message rollcall.registry.v1.TimelineEntry
+ */
+export type TimelineEntry = Message<"rollcall.registry.v1.TimelineEntry"> & {
+  /**
+   * The event, with its time, cause and actor.
+   *
+   * @generated from field: rollcall.events.v1.Event event = 1;
+   */
+  event?: Event | undefined;
+
+  /**
+   * What happened, for people, with the evidence that it was concluded from.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.TimelineEntry.
+ * Use `create(TimelineEntrySchema)` to create a new message.
+ */
+export const TimelineEntrySchema: GenMessage<TimelineEntry> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 15);
+
+/**
+ * NodeObstacle is one thing that keeps a node from taking work.
+ *
+ * @generated from message rollcall.registry.v1.NodeObstacle
+ */
+export type NodeObstacle = Message<"rollcall.registry.v1.NodeObstacle"> & {
+  /**
+   * Which of its states it is: "type", "membership", "health" or "scheduling".
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * The reason of that state, for example "HEARTBEATS_MISSED" or "OPERATOR_CORDONED".
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * What it is, for people.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * What would change it, for people.
+   *
+   * @generated from field: string remedy = 4;
+   */
+  remedy: string;
+};
+
+/**
+ * Describes the message rollcall.registry.v1.NodeObstacle.
+ * Use `create(NodeObstacleSchema)` to create a new message.
+ */
+export const NodeObstacleSchema: GenMessage<NodeObstacle> = /*@__PURE__*/
+  messageDesc(file_rollcall_registry_v1_registry, 16);
+
+/**
  * ListNodesRequest selects, orders and pages. Filters of different kinds must all match; values of one kind are alternatives.
  *
  * @generated from message rollcall.registry.v1.ListNodesRequest
@@ -478,7 +634,7 @@ export type ListNodesRequest = Message<"rollcall.registry.v1.ListNodesRequest"> 
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 13);
+  messageDesc(file_rollcall_registry_v1_registry, 17);
 
 /**
  * ListNodesResponse is one page.
@@ -506,7 +662,7 @@ export type ListNodesResponse = Message<"rollcall.registry.v1.ListNodesResponse"
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 14);
+  messageDesc(file_rollcall_registry_v1_registry, 18);
 
 /**
  * ListDeletedNodesRequest selects and pages.
@@ -541,7 +697,7 @@ export type ListDeletedNodesRequest = Message<"rollcall.registry.v1.ListDeletedN
  * Use `create(ListDeletedNodesRequestSchema)` to create a new message.
  */
 export const ListDeletedNodesRequestSchema: GenMessage<ListDeletedNodesRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 15);
+  messageDesc(file_rollcall_registry_v1_registry, 19);
 
 /**
  * ListDeletedNodesResponse is one page.
@@ -569,7 +725,7 @@ export type ListDeletedNodesResponse = Message<"rollcall.registry.v1.ListDeleted
  * Use `create(ListDeletedNodesResponseSchema)` to create a new message.
  */
 export const ListDeletedNodesResponseSchema: GenMessage<ListDeletedNodesResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 16);
+  messageDesc(file_rollcall_registry_v1_registry, 20);
 
 /**
  * DeletedNode is what is left of a node that was removed.
@@ -667,7 +823,7 @@ export type DeletedNode = Message<"rollcall.registry.v1.DeletedNode"> & {
  * Use `create(DeletedNodeSchema)` to create a new message.
  */
 export const DeletedNodeSchema: GenMessage<DeletedNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 17);
+  messageDesc(file_rollcall_registry_v1_registry, 21);
 
 /**
  * WatchNodesRequest selects nodes, and says where to begin. Filters of different kinds must all match; values of one kind are alternatives.
@@ -732,7 +888,7 @@ export type WatchNodesRequest = Message<"rollcall.registry.v1.WatchNodesRequest"
  * Use `create(WatchNodesRequestSchema)` to create a new message.
  */
 export const WatchNodesRequestSchema: GenMessage<WatchNodesRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 18);
+  messageDesc(file_rollcall_registry_v1_registry, 22);
 
 /**
  * NodeChange is what became of one node.
@@ -769,7 +925,7 @@ export type NodeChange = Message<"rollcall.registry.v1.NodeChange"> & {
  * Use `create(NodeChangeSchema)` to create a new message.
  */
 export const NodeChangeSchema: GenMessage<NodeChange> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 19);
+  messageDesc(file_rollcall_registry_v1_registry, 23);
 
 /**
  * WatchNodesResponse carries a part of the snapshot, changes, or neither: then it is a bookmark, which proves that the stream is alive. One
@@ -800,7 +956,8 @@ export type WatchNodesResponse = Message<"rollcall.registry.v1.WatchNodesRespons
   resumeToken: string;
 
   /**
-   * The nodes sent so far are those of this revision; 0 while the snapshot is not complete.
+   * The nodes sent so far are those of this revision; 0 in a message to which more belongs: of a snapshot, of what was missed since the
+   * resume token, or of a change of many nodes.
    *
    * @generated from field: uint64 revision = 4;
    */
@@ -812,7 +969,7 @@ export type WatchNodesResponse = Message<"rollcall.registry.v1.WatchNodesRespons
  * Use `create(WatchNodesResponseSchema)` to create a new message.
  */
 export const WatchNodesResponseSchema: GenMessage<WatchNodesResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 20);
+  messageDesc(file_rollcall_registry_v1_registry, 24);
 
 /**
  * GetClusterSummaryRequest asks for the counts.
@@ -827,7 +984,7 @@ export type GetClusterSummaryRequest = Message<"rollcall.registry.v1.GetClusterS
  * Use `create(GetClusterSummaryRequestSchema)` to create a new message.
  */
 export const GetClusterSummaryRequestSchema: GenMessage<GetClusterSummaryRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 21);
+  messageDesc(file_rollcall_registry_v1_registry, 25);
 
 /**
  * GetClusterSummaryResponse counts the fleet.
@@ -890,7 +1047,7 @@ export type GetClusterSummaryResponse = Message<"rollcall.registry.v1.GetCluster
  * Use `create(GetClusterSummaryResponseSchema)` to create a new message.
  */
 export const GetClusterSummaryResponseSchema: GenMessage<GetClusterSummaryResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 22);
+  messageDesc(file_rollcall_registry_v1_registry, 26);
 
 /**
  * NodeCount counts nodes of one type.
@@ -918,7 +1075,7 @@ export type NodeCount = Message<"rollcall.registry.v1.NodeCount"> & {
  * Use `create(NodeCountSchema)` to create a new message.
  */
 export const NodeCountSchema: GenMessage<NodeCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 23);
+  messageDesc(file_rollcall_registry_v1_registry, 27);
 
 /**
  * StateCount counts the compute nodes in one combination of states.
@@ -960,7 +1117,7 @@ export type StateCount = Message<"rollcall.registry.v1.StateCount"> & {
  * Use `create(StateCountSchema)` to create a new message.
  */
 export const StateCountSchema: GenMessage<StateCount> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 24);
+  messageDesc(file_rollcall_registry_v1_registry, 28);
 
 /**
  * Capacity is hardware added up.
@@ -1002,7 +1159,7 @@ export type Capacity = Message<"rollcall.registry.v1.Capacity"> & {
  * Use `create(CapacitySchema)` to create a new message.
  */
 export const CapacitySchema: GenMessage<Capacity> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 25);
+  messageDesc(file_rollcall_registry_v1_registry, 29);
 
 /**
  * GetControlPlaneStatusRequest asks for it.
@@ -1017,7 +1174,7 @@ export type GetControlPlaneStatusRequest = Message<"rollcall.registry.v1.GetCont
  * Use `create(GetControlPlaneStatusRequestSchema)` to create a new message.
  */
 export const GetControlPlaneStatusRequestSchema: GenMessage<GetControlPlaneStatusRequest> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 26);
+  messageDesc(file_rollcall_registry_v1_registry, 30);
 
 /**
  * GetControlPlaneStatusResponse is how it fares, as the record has it.
@@ -1066,7 +1223,7 @@ export type GetControlPlaneStatusResponse = Message<"rollcall.registry.v1.GetCon
  * Use `create(GetControlPlaneStatusResponseSchema)` to create a new message.
  */
 export const GetControlPlaneStatusResponseSchema: GenMessage<GetControlPlaneStatusResponse> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 27);
+  messageDesc(file_rollcall_registry_v1_registry, 31);
 
 /**
  * JoiningStatus is who may join.
@@ -1115,7 +1272,7 @@ export type JoiningStatus = Message<"rollcall.registry.v1.JoiningStatus"> & {
  * Use `create(JoiningStatusSchema)` to create a new message.
  */
 export const JoiningStatusSchema: GenMessage<JoiningStatus> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 28);
+  messageDesc(file_rollcall_registry_v1_registry, 32);
 
 /**
  * LogStatus is how far the log goes.
@@ -1150,7 +1307,7 @@ export type LogStatus = Message<"rollcall.registry.v1.LogStatus"> & {
  * Use `create(LogStatusSchema)` to create a new message.
  */
 export const LogStatusSchema: GenMessage<LogStatus> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 29);
+  messageDesc(file_rollcall_registry_v1_registry, 33);
 
 /**
  * RelayStatus is how far NATS has the log.
@@ -1199,7 +1356,7 @@ export type RelayStatus = Message<"rollcall.registry.v1.RelayStatus"> & {
  * Use `create(RelayStatusSchema)` to create a new message.
  */
 export const RelayStatusSchema: GenMessage<RelayStatus> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 30);
+  messageDesc(file_rollcall_registry_v1_registry, 34);
 
 /**
  * UpkeepRun is the last run of one kind of upkeep.
@@ -1269,7 +1426,7 @@ export type UpkeepRun = Message<"rollcall.registry.v1.UpkeepRun"> & {
  * Use `create(UpkeepRunSchema)` to create a new message.
  */
 export const UpkeepRunSchema: GenMessage<UpkeepRun> = /*@__PURE__*/
-  messageDesc(file_rollcall_registry_v1_registry, 31);
+  messageDesc(file_rollcall_registry_v1_registry, 35);
 
 /**
  * NodeStatus is what listings show as one word: health for compute nodes, connection for control-plane processes.
@@ -1499,6 +1656,17 @@ export const RegistryService: GenService<{
     methodKind: "unary";
     input: typeof GetNodeRequestSchema;
     output: typeof GetNodeResponseSchema;
+  },
+  /**
+   * ExplainNode tells how a node came to be in the state that it is in: its timeline, whether it may take work, and what stands in the way.
+   * Refused with NODE_NOT_FOUND or AMBIGUOUS_NODE.
+   *
+   * @generated from rpc rollcall.registry.v1.RegistryService.ExplainNode
+   */
+  explainNode: {
+    methodKind: "unary";
+    input: typeof ExplainNodeRequestSchema;
+    output: typeof ExplainNodeResponseSchema;
   },
   /**
    * ListNodes answers a page of the nodes that match every given filter.

@@ -1,0 +1,44 @@
+import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Drill } from "./drill.ts";
+import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
+
+const LIBRARIES = [
+  "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+  "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+  "/usr/lib/faketime/libfaketimeMT.so.1",
+];
+
+/** The replicas' wall clock jumps; the machine's is left alone. */
+export const clock: Drill = {
+  name: "clock",
+  title: "the wall clock of every replica jumps a day forward, back, and a day further back",
+  sizes: { full: FULL_SIZE, short: SHORT_SIZE },
+  faultMs: { full: 30_000, short: 2_000 },
+  run: async (context, size, faultMs) => {
+    const library = LIBRARIES.find((path) => existsSync(path));
+    if (library === undefined) throw new Error("this drill needs libfaketime (package faketime)");
+    const file = join(context.directory, "clock");
+    // In one step: half of a line is another time.
+    const set = (offset: string): void => {
+      writeFileSync(`${file}.next`, `${offset}\n`);
+      renameSync(`${file}.next`, file);
+    };
+    set("+0d");
+    const fleet = await Fleet.start(context, size, {
+      env: {
+        LD_PRELOAD: library,
+        FAKETIME_TIMESTAMP_FILE: file,
+        FAKETIME_CACHE_DURATION: "1",
+        FAKETIME_DONT_FAKE_MONOTONIC: "1",
+      },
+    });
+    for (const offset of ["+1d", "+0d", "-1d", "+0d"]) {
+      set(offset);
+      context.progress(`the wall clock is ${offset}`);
+      await delay(faultMs);
+    }
+    return fleet.outcome();
+  },
+};

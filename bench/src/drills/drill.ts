@@ -1,0 +1,47 @@
+import type { BenchContext } from "../bench-context.ts";
+import type { FleetSize } from "./fleet.ts";
+
+/** One drill: something is broken on purpose, and nobody may be judged for it. */
+export interface Drill {
+  readonly name: string;
+  readonly title: string;
+  /** As it is meant, and shrunk to be tried out: thresholds and faults shrink together. */
+  readonly sizes: { readonly full: FleetSize; readonly short: FleetSize };
+  /** How long what is broken stays so. */
+  readonly faultMs: { readonly full: number; readonly short: number };
+  run(context: BenchContext, size: FleetSize, faultMs: number): Promise<DrillOutcome>;
+}
+
+/** What came of a drill. */
+export interface DrillOutcome {
+  readonly agents: number;
+  /** How long it took, from the end of the fault, until every agent was held and HEALTHY again. */
+  readonly recoveredAfterMs: number;
+  /** Streams that ended and attempts that failed. */
+  readonly reconnects: number;
+  /** Nodes that were declared UNHEALTHY or UNKNOWN though their own log shows no gap. */
+  readonly falselyJudged: readonly string[];
+  /** Others that were declared. */
+  readonly rightlyJudged: number;
+  /** Events that allow others to react to a loss. */
+  readonly reactionsAllowed: number;
+}
+
+/** What people are told: PASSED or FAILED, and why. */
+export function verdictOf(outcome: DrillOutcome): {
+  readonly passed: boolean;
+  readonly text: string;
+} {
+  const { agents, recoveredAfterMs, reconnects, falselyJudged, rightlyJudged, reactionsAllowed } =
+    outcome;
+  const passed = falselyJudged.length === 0 && reactionsAllowed === 0;
+  const named = falselyJudged.slice(0, 3).join(", ");
+  const lines = [
+    `${passed ? "PASSED" : "FAILED"}: ${agents} agents, all HEALTHY again ${(recoveredAfterMs / 1_000).toFixed(1)} s after the fault`,
+    `  falsely judged:    ${falselyJudged.length}${named === "" ? "" : ` (${named})`}`,
+    `  rightly judged:    ${rightlyJudged} (their own logs show the gap)`,
+    `  reactions allowed: ${reactionsAllowed}`,
+    `  reconnects:        ${reconnects}`,
+  ];
+  return { passed, text: lines.join("\n") };
+}

@@ -1,0 +1,234 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { FaultProxy } from "@rollcall/testkit/fault-proxy";
+import type { BenchContext } from "../bench-context.ts";
+import { LoadProcess } from "../load/load-process.ts";
+import type { PacedOrder, PacedOutcome } from "../load/paced-load.ts";
+import { seedNodes } from "../seeds/seed-nodes.ts";
+import { type BenchDatabase, startDatabase, withClient } from "../servers/database.ts";
+import { type RunningService, startService } from "../servers/rollcall.ts";
+import type { DrillOutcome } from "./drill.ts";
+
+/** How many agents there are, and how they are judged. */
+export interface FleetSize {
+  readonly agents: number;
+  readonly replicas: number;
+  readonly intervalMs: number;
+  readonly unhealthyAfterMs: number;
+}
+
+/** As configured by default. */
+export const FULL_SIZE: FleetSize = {
+  agents: 1_000,
+  replicas: 2,
+  intervalMs: 15_000,
+  unhealthyAfterMs: 60_000,
+};
+
+/** Everything twenty times shorter. */
+export const SHORT_SIZE: FleetSize = {
+  agents: 100,
+  replicas: 2,
+  intervalMs: 500,
+  unhealthyAfterMs: 3_000,
+};
+
+/** A process may open 20,000 files where this was tuned. */
+export const MOST_AGENTS_A_PROCESS = 18_000;
+const RECOVER_WITHIN_MS = 300_000;
+const LONGEST_PATIENCE_MS = 20_000;
+
+/** What of a fleet is other than usual. */
+export interface FleetOptions {
+  /** Put a fault proxy before each replica. */
+  readonly hasProxies?: boolean;
+  /** All agents begin at the first replica. */
+  readonly isOnFirst?: boolean;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Replicas with agents that are held and HEALTHY, before anything is broken. */
+export class Fleet {
+  readonly database: BenchDatabase;
+  readonly proxies: readonly FaultProxy[];
+  readonly #context: BenchContext;
+  readonly #size: FleetSize;
+  readonly #options: FleetOptions;
+  readonly #replicas: RunningService[];
+  readonly #loads: readonly LoadProcess<PacedOrder, PacedOutcome>[];
+  #startRevision = "0";
+
+  private constructor(
+    context: BenchContext,
+    size: FleetSize,
+    options: FleetOptions,
+    parts: {
+      readonly database: BenchDatabase;
+      readonly replicas: RunningService[];
+      readonly proxies: readonly FaultProxy[];
+    },
+  ) {
+    this.#context = context;
+    this.#size = size;
+    this.#options = options;
+    this.database = parts.database;
+    this.proxies = parts.proxies;
+    this.#replicas = parts.replicas;
+    const loads = Math.ceil(size.agents / MOST_AGENTS_A_PROCESS);
+    this.#loads = Array.from({ length: loads }, () => new LoadProcess("paced-load"));
+    for (const load of this.#loads) context.atEnd(() => load.stop());
+  }
+
+  /** Start everything, and wait until everybody is well. */
+  static async start(
+    context: BenchContext,
+    size: FleetSize,
+    options: FleetOptions = {},
+  ): Promise<Fleet> {
+    const database = await startDatabase(context);
+    await seedNodes({ url: database.url, count: size.agents, identities: true });
+    const replicas: RunningService[] = [];
+    const proxies: FaultProxy[] = [];
+    for (let index = 0; index < size.replicas; index += 1) {
+      const more = options.env === undefined ? {} : { env: options.env };
+      const replica = await startService(context, "health", database.url, flagsOf(size), more);
+      replicas.push(replica);
+      if (options.hasProxies !== true) continue;
+      const proxy = await FaultProxy.start(replica.port);
+      context.atEnd(() => proxy.close());
+      proxies.push(proxy);
+    }
+    const fleet = new Fleet(context, size, options, { database, replicas, proxies });
+    await fleet.#runAgents();
+    return fleet;
+  }
+
+  get replicas(): readonly RunningService[] {
+    return this.#replicas;
+  }
+
+  /** Kill every replica at the same moment, and start them again at the same ports some time later. */
+  async restartAll(downMs: number): Promise<void> {
+    for (const { server } of this.#replicas) server.signal("SIGKILL");
+    await Promise.all(this.#replicas.map(({ server }) => server.stop()));
+    await delay(downMs);
+    const { url } = this.database;
+    const again = this.#replicas.map(({ ports }) =>
+      startService(this.#context, "health", url, flagsOf(this.#size), { ports }),
+    );
+    this.#replicas.splice(0, this.#replicas.length, ...(await Promise.all(again)));
+  }
+
+  /** How the agents fare. */
+  report(): Promise<PacedOutcome> {
+    return this.#order(() => ({ kind: "report", gapMs: this.#size.unhealthyAfterMs }));
+  }
+
+  /** Let the agents of these nodes die, and answer when each last sent something. */
+  async kill(nodes: readonly number[]): Promise<PacedOutcome["killed"]> {
+    return (await this.#order(() => ({ kind: "kill", nodes }))).killed;
+  }
+
+  /** CPU seconds that the replicas and Postgres have used so far. */
+  cpuSeconds(): { readonly replicas: number; readonly postgres: number } {
+    const used = this.#replicas.map(({ server }) => server.cpuSeconds());
+    const replicas = used.reduce((sum, seconds) => sum + seconds, 0);
+    return { replicas, postgres: this.database.cpuSeconds() };
+  }
+
+  async #order(orderOf: (load: number) => PacedOrder): Promise<PacedOutcome> {
+    const outcomes = await Promise.all(
+      this.#loads.map((load, index) => load.order(orderOf(index))),
+    );
+    return {
+      held: outcomes.reduce((sum, { held }) => sum + held, 0),
+      reconnects: outcomes.reduce((sum, { reconnects }) => sum + reconnects, 0),
+      gaps: outcomes.flatMap(({ gaps }) => gaps),
+      killed: outcomes.flatMap(({ killed }) => killed),
+    };
+  }
+
+  /** Wait until every agent is held and HEALTHY. Answers how long it took. */
+  async recover(): Promise<number> {
+    const startMs = performance.now();
+    for (;;) {
+      const { held } = await this.report();
+      // The record comes back later than the replicas in some drills.
+      const healthy = await this.#healthy().catch(() => 0);
+      const tookMs = performance.now() - startMs;
+      if (held === this.#size.agents && healthy === held) return tookMs;
+      if (tookMs > RECOVER_WITHIN_MS) {
+        const { agents } = this.#size;
+        throw new Error(`${held} of ${agents} agents are held, ${healthy} nodes are HEALTHY`);
+      }
+      await delay(100);
+    }
+  }
+
+  /** Wait until all is well again and nothing can come any more, then say what happened since the start. */
+  async outcome(): Promise<DrillOutcome> {
+    const recoveredAfterMs = await this.recover();
+    // Who fell silent in the fault would be declared by now.
+    await delay(this.#size.unhealthyAfterMs + this.#size.intervalMs);
+    await this.recover();
+    const { gaps, reconnects } = await this.report();
+    const judged = await this.#subjectsOf("node.health.changed", "after ->> 'health' <> 'HEALTHY'");
+    const reactions = await this.#subjectsOf("node.reactions.allowed", "true");
+    const falselyJudged = judged.filter((node) => !gaps.includes(node));
+    return {
+      agents: this.#size.agents,
+      recoveredAfterMs,
+      reconnects,
+      falselyJudged,
+      rightlyJudged: judged.length - falselyJudged.length,
+      reactionsAllowed: reactions.length,
+    };
+  }
+
+  async #runAgents(): Promise<void> {
+    const { agents, intervalMs, unhealthyAfterMs } = this.#size;
+    const through = this.#options.hasProxies === true ? this.proxies : this.#replicas;
+    await this.#order((load) => ({
+      kind: "run",
+      firstNode: load * MOST_AGENTS_A_PROCESS,
+      agents: Math.min(MOST_AGENTS_A_PROCESS, agents - load * MOST_AGENTS_A_PROCESS),
+      withinMs: agents,
+      ports: through.map(({ port }) => port),
+      isSpread: this.#options.isOnFirst !== true,
+      intervalMs,
+      patienceMs: Math.min(LONGEST_PATIENCE_MS, unhealthyAfterMs / 3),
+    }));
+    const tookMs = await this.recover();
+    this.#context.progress(`${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s`);
+    const { rows } = await withClient(this.database.url, (client) =>
+      client.query("select coalesce(max(revision), 0)::text as revision from events"),
+    );
+    this.#startRevision = rows[0]?.revision ?? "0";
+  }
+
+  async #healthy(): Promise<number> {
+    const { rows } = await withClient(this.database.url, (client) =>
+      client.query(
+        "select count(*)::int as count from node_sessions where health = 'HEALTHY' and connection = 'CONNECTED' and node_type = 'COMPUTE' and replica_id in (select instance from leases)",
+      ),
+    );
+    return rows[0]?.count ?? 0;
+  }
+
+  async #subjectsOf(type: string, condition: string): Promise<readonly string[]> {
+    const { rows } = await withClient(this.database.url, (client) =>
+      client.query(
+        `select distinct subject from events where revision > $1 and type = $2 and ${condition}`,
+        [this.#startRevision, type],
+      ),
+    );
+    return rows.map(({ subject }) => String(subject));
+  }
+}
+
+function flagsOf({ intervalMs, unhealthyAfterMs }: FleetSize): readonly string[] {
+  return [
+    `Orchestrator.NodeManager.DisconnectTimeout=${unhealthyAfterMs}ms`,
+    `Orchestrator.NodeManager.UnknownTimeout=${unhealthyAfterMs * 5}ms`,
+    `Compute.Heartbeat.Interval=${intervalMs}ms`,
+  ].flatMap((setting) => ["--set", setting]);
+}

@@ -1,0 +1,40 @@
+import { BenchContext } from "../bench-context.ts";
+import { clock } from "./clock-drill.ts";
+import { type Drill, verdictOf } from "./drill.ts";
+import { deadPath, network } from "./network-drills.ts";
+import { postgres } from "./record-drills.ts";
+import { killAll, stop, stopAlone } from "./replica-drills.ts";
+
+// Usage: node main.js [--short] [NAME...]; without a name it prints what there is.
+const DRILLS: readonly Drill[] = [stop, stopAlone, network, deadPath, postgres, clock, killAll];
+const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
+
+async function run(drill: Drill, length: "full" | "short"): Promise<boolean> {
+  const context = new BenchContext(NO_SIZE);
+  const interrupt = (): void => {
+    void context.end().finally(() => process.exit(130));
+  };
+  process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
+  console.error(`${drill.name}: ${drill.title}`);
+  try {
+    const agents = Number(process.env.AGENTS ?? drill.sizes[length].agents);
+    const size = { ...drill.sizes[length], agents };
+    const { passed, text } = verdictOf(await drill.run(context, size, drill.faultMs[length]));
+    console.log(`${drill.name} (${length}) ${text}\n`);
+    return passed;
+  } finally {
+    process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
+    await context.end();
+  }
+}
+
+const words = process.argv.slice(2);
+const length = words.includes("--short") ? "short" : "full";
+const names = words.filter((word) => word !== "--short");
+const chosen = DRILLS.filter(({ name }) => names.includes(name) || names.includes("all"));
+if (chosen.length === 0) {
+  console.log("make drill NAME=... [SHORT=1] [AGENTS=1000], with one of these, or all:");
+  for (const { name, title } of DRILLS) console.log(`  ${name.padEnd(12)} ${title}`);
+  if (names.length > 0) process.exitCode = 2;
+}
+for (const drill of chosen) if (!(await run(drill, length))) process.exitCode = 1;

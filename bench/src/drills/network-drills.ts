@@ -1,0 +1,38 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Drill } from "./drill.ts";
+import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
+
+/** Nothing passes between any agent and any replica. */
+export const network: Drill = {
+  name: "network",
+  title: "the network between agents and replicas drops everything",
+  sizes: { full: FULL_SIZE, short: SHORT_SIZE },
+  faultMs: { full: 30_000, short: 1_500 },
+  run: async (context, size, faultMs) => {
+    const fleet = await Fleet.start(context, size, { hasProxies: true });
+    for (const proxy of fleet.proxies) proxy.silence(true);
+    context.progress(`every path silent for ${faultMs / 1_000} s`);
+    await delay(faultMs);
+    for (const proxy of fleet.proxies) proxy.silence(false);
+    return fleet.outcome();
+  },
+};
+
+/** The path to one replica is dead: nothing is reset, nothing comes. */
+export const deadPath: Drill = {
+  name: "dead-path",
+  title: "the path to the replica that holds all agents goes silent; they leave it for another one",
+  sizes: { full: FULL_SIZE, short: SHORT_SIZE },
+  faultMs: { full: 30_000, short: 2_500 },
+  run: async (context, size, faultMs) => {
+    const fleet = await Fleet.start(context, size, { hasProxies: true, isOnFirst: true });
+    const before = (await fleet.report()).reconnects;
+    const [first] = fleet.proxies;
+    first?.silence(true);
+    await delay(faultMs);
+    const { held, reconnects } = await fleet.report();
+    context.progress(`${reconnects - before} paths left, ${held} agents held elsewhere`);
+    first?.silence(false);
+    return fleet.outcome();
+  },
+};

@@ -1,0 +1,21 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Drill } from "./drill.ts";
+import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
+
+/** The record is away for everybody. */
+export const postgres: Drill = {
+  name: "postgres",
+  title: "Postgres is stopped, and started again",
+  sizes: { full: FULL_SIZE, short: SHORT_SIZE },
+  faultMs: { full: 600_000, short: 12_000 },
+  run: async (context, size, faultMs) => {
+    const fleet = await Fleet.start(context, size);
+    await fleet.database.stop();
+    context.progress(`Postgres stopped for ${faultMs / 1_000} s`);
+    await delay(faultMs);
+    const { held } = await fleet.report();
+    context.progress(`${held} agents held before it came back`);
+    await fleet.database.start();
+    return fleet.outcome();
+  },
+};

@@ -1,0 +1,150 @@
+import type { BeatFrames } from "./beat-frames.ts";
+import { type AgentIdentity, HeldAgent } from "./held-agent.ts";
+
+/** How agents of a fleet behave. */
+export interface PacedTerms {
+  /** Of each replica; an agent tries them in turn, beginning with the first, or spread over all of them. */
+  readonly ports: readonly number[];
+  readonly isSpread: boolean;
+  readonly intervalMs: number;
+  /** Without an Ack for so long a path is left. */
+  readonly patienceMs: number;
+}
+
+const CONNECT_PATIENCE_MS = 5_000;
+const WELCOME_PATIENCE_MS = 20_000;
+/** What an agent adds where the server says nothing. */
+const RETRY_MS = 1_000;
+
+/** One agent as agents are: it beats in its interval, leaves dead paths, comes back when it is told to, and logs its own sends. */
+export class PacedAgent {
+  readonly identity: AgentIdentity;
+  readonly #frames: BeatFrames;
+  readonly #terms: PacedTerms;
+  #turn: number;
+  #stream: HeldAgent | null = null;
+  #isOpen = false;
+  #openedAtMs = 0;
+  #retryAtMs = 0;
+  #lastAckMs = 0;
+  #nextBeatMs = 0;
+  #lastSentMs: number | null = null;
+  #longestGapMs = 0;
+  #reconnects = 0;
+
+  constructor(identity: AgentIdentity, frames: BeatFrames, terms: PacedTerms, retryAtMs: number) {
+    this.identity = identity;
+    this.#frames = frames;
+    this.#terms = terms;
+    this.#turn = terms.isSpread ? identity.index : 0;
+    this.#retryAtMs = retryAtMs;
+  }
+
+  get isHeld(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Whether it waits to be let in. */
+  get isOpening(): boolean {
+    return this.#stream !== null && !this.#isOpen;
+  }
+
+  /** The wall time of its last send, which other processes of the machine can compare with theirs. */
+  get lastSentAtMs(): number {
+    return performance.timeOrigin + (this.#lastSentMs ?? 0);
+  }
+
+  get reconnects(): number {
+    return this.#reconnects;
+  }
+
+  /** The longest time between two of its own sends, up to now. */
+  longestGapMs(nowMs: number): number {
+    return Math.max(this.#longestGapMs, this.#lastSentMs === null ? 0 : nowMs - this.#lastSentMs);
+  }
+
+  /** Whether it would connect now. */
+  isDue(nowMs: number): boolean {
+    return this.#stream === null && nowMs >= this.#retryAtMs;
+  }
+
+  /** Connect to the next replica. */
+  open(nowMs: number): void {
+    const { ports } = this.#terms;
+    const port = ports[this.#turn % ports.length] ?? 0;
+    this.#turn += 1;
+    const stream = new HeldAgent(this.identity, port, this.#frames, {
+      onAck: () => {
+        if (this.#stream === stream) this.#lastAckMs = performance.now();
+      },
+      onEnd: () => this.#onEnd(stream),
+    });
+    this.#stream = stream;
+    this.#openedAtMs = nowMs;
+    this.#log(nowMs);
+    // Its end is told to the listener.
+    stream.open().catch(() => this.#onEnd(stream));
+    stream.welcome.then(
+      () => this.#onWelcome(stream),
+      () => this.#onEnd(stream),
+    );
+  }
+
+  /** Beat if it is time to, and leave if nothing has come for too long. */
+  look(nowMs: number): void {
+    const stream = this.#stream;
+    if (stream === null) return;
+    if (!this.#isOpen) {
+      const patienceMs = stream.isChallenged ? WELCOME_PATIENCE_MS : CONNECT_PATIENCE_MS;
+      if (nowMs - this.#openedAtMs > patienceMs) this.#leave(stream);
+    } else if (nowMs - this.#lastAckMs > this.#terms.patienceMs) {
+      this.#leave(stream);
+    } else if (nowMs >= this.#nextBeatMs && !stream.waits) {
+      this.#beat(stream, nowMs);
+    }
+  }
+
+  /** Die for good: the kernel closes the connection. */
+  kill(): void {
+    this.#stream?.close();
+    this.#stream = null;
+    this.#isOpen = false;
+    this.#retryAtMs = Number.POSITIVE_INFINITY;
+  }
+
+  #onWelcome(stream: HeldAgent): void {
+    if (this.#stream !== stream) return;
+    const nowMs = performance.now();
+    this.#isOpen = true;
+    this.#lastAckMs = nowMs;
+    this.#beat(stream, nowMs);
+  }
+
+  #beat(stream: HeldAgent, nowMs: number): void {
+    this.#log(nowMs);
+    // Not all at once for ever after they came at once.
+    const isFirst = stream.beats === 0;
+    this.#nextBeatMs = nowMs + this.#terms.intervalMs * (isFirst ? Math.random() : 1);
+    stream.beat();
+  }
+
+  /** An attempt to connect is as much a sign of life as a Beat. */
+  #log(nowMs: number): void {
+    const gapMs = this.#lastSentMs === null ? 0 : nowMs - this.#lastSentMs;
+    this.#longestGapMs = Math.max(this.#longestGapMs, gapMs);
+    this.#lastSentMs = nowMs;
+  }
+
+  #leave(stream: HeldAgent): void {
+    stream.close();
+    this.#onEnd(stream);
+  }
+
+  #onEnd(stream: HeldAgent): void {
+    if (this.#stream !== stream) return;
+    this.#stream = null;
+    this.#isOpen = false;
+    this.#reconnects += 1;
+    this.#retryAtMs = performance.now() + stream.retryAfterMs + Math.random() * RETRY_MS;
+  }
+}

@@ -1,0 +1,81 @@
+import { BeatFrames } from "./beat-frames.ts";
+import { agentIdentity } from "./held-agent.ts";
+import { answerOrders } from "./orders.ts";
+import { PacedAgent, type PacedTerms } from "./paced-agent.ts";
+
+/** What is ordered from this process. */
+export type PacedOrder =
+  /** Run the agents of these nodes from now on, the first attempts spread over `withinMs`. */
+  | ({
+      readonly kind: "run";
+      readonly firstNode: number;
+      readonly agents: number;
+      readonly withinMs: number;
+    } & PacedTerms)
+  /** Let these agents die. */
+  | { readonly kind: "kill"; readonly nodes: readonly number[] }
+  /** Answer how they fare. */
+  | { readonly kind: "report"; readonly gapMs: number };
+
+/** How the agents fare. */
+export interface PacedOutcome {
+  /** Agents with an open session. */
+  readonly held: number;
+  /** Attempts that failed and streams that ended, since the process began. */
+  readonly reconnects: number;
+  /** Nodes whose own log shows a gap as long as was asked: whoever judged them judged rightly. */
+  readonly gaps: readonly string[];
+  /** Those that an order has killed, and the wall time of their last send. */
+  readonly killed: readonly { readonly nodeId: string; readonly lastSentAtMs: number }[];
+}
+
+const LOOK_EVERY_MS = 20;
+const MOST_OPENING = 300;
+
+const frames = new BeatFrames();
+const agents = new Map<number, PacedAgent>();
+let isLooking = false;
+
+function look(): void {
+  const nowMs = performance.now();
+  let opening = 0;
+  for (const agent of agents.values()) {
+    agent.look(nowMs);
+    if (agent.isOpening) opening += 1;
+  }
+  for (const agent of agents.values()) {
+    if (opening >= MOST_OPENING) break;
+    if (!agent.isDue(nowMs)) continue;
+    agent.open(nowMs);
+    opening += 1;
+  }
+}
+
+function carryOut(order: PacedOrder): PacedOutcome {
+  const nowMs = performance.now();
+  if (order.kind === "run") {
+    for (let index = 0; index < order.agents; index += 1) {
+      const identity = agentIdentity(order.firstNode + index);
+      const retryAtMs = performance.now() + Math.random() * order.withinMs;
+      agents.set(identity.index, new PacedAgent(identity, frames, order, retryAtMs));
+    }
+    if (!isLooking) setInterval(look, LOOK_EVERY_MS);
+    isLooking = true;
+  }
+  const victims =
+    order.kind === "kill" ? order.nodes.flatMap((node) => agents.get(node) ?? []) : [];
+  const killed = victims.map((agent) => {
+    agent.kill();
+    return { nodeId: agent.identity.nodeId, lastSentAtMs: agent.lastSentAtMs };
+  });
+  const all = [...agents.values()];
+  const gapMs = order.kind === "report" ? order.gapMs : Number.POSITIVE_INFINITY;
+  return {
+    held: all.filter((agent) => agent.isHeld).length,
+    reconnects: all.reduce((sum, agent) => sum + agent.reconnects, 0),
+    killed,
+    gaps: all.filter((it) => it.longestGapMs(nowMs) >= gapMs).map((it) => it.identity.nodeId),
+  };
+}
+
+answerOrders<PacedOrder, PacedOutcome>(async (order) => carryOut(order));

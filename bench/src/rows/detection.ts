@@ -1,0 +1,102 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { silentLogger, systemClock } from "@rollcall/runtime";
+import { currentRevision, EventFeed, openStore } from "@rollcall/store";
+import { type Bench, BenchContext } from "../bench-context.ts";
+import { Fleet, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { type Figure, percentile } from "../report.ts";
+
+const UNHEALTHY_AFTER_MS = 10_000;
+const INTERVAL_MS = 3_000;
+const FEW = 100;
+const MOST_VICTIMS = 300;
+const AIM_MS = 1_000;
+const ARRIVE_WITHIN_MS = 60_000;
+
+/** How long a node is dead beyond its threshold before everybody knows. */
+export const detection: Bench = {
+  name: "detection",
+  title:
+    "agents killed at random moments, until their nodes are UNHEALTHY: time beyond the deadline",
+  async run(context) {
+    const figures: Figure[] = [];
+    const sizes = [FEW, context.size.agents, MOST_AGENTS_A_PROCESS];
+    // A smaller size than usual is for trying it out.
+    const chosen = sizes.filter((agents) => agents <= Math.max(context.size.agents, 10_000) * 2);
+    for (const agents of new Set(chosen)) figures.push(...(await measure(context, agents)));
+    return figures;
+  },
+};
+
+interface Arrival {
+  readonly committedAtMs: number;
+  readonly arrivedAtMs: number;
+}
+
+async function measure(outer: BenchContext, agents: number): Promise<readonly Figure[]> {
+  const context = new BenchContext(outer.size);
+  outer.atEnd(() => context.end());
+  const fleet = await Fleet.start(context, {
+    agents,
+    replicas: 1,
+    intervalMs: INTERVAL_MS,
+    unhealthyAfterMs: UNHEALTHY_AFTER_MS,
+  });
+  const arrivals = await watch(context, fleet.database.url);
+  const killed = await killAtRandom(fleet, agents, outer.size.durationMs);
+  const limitMs = Date.now() + UNHEALTHY_AFTER_MS + ARRIVE_WITHIN_MS;
+  while (arrivals.size < killed.length && Date.now() < limitMs) await delay(50);
+  const told = killed.flatMap(({ nodeId, lastSentAtMs }) => {
+    const arrival = arrivals.get(nodeId);
+    return arrival === undefined
+      ? []
+      : [{ ...arrival, deadlineMs: lastSentAtMs + UNHEALTHY_AFTER_MS }];
+  });
+  await context.end();
+  if (told.length < killed.length) {
+    outer.progress(`${killed.length - told.length} of ${killed.length} nodes were not declared`);
+  }
+  const committed = told.map(({ committedAtMs, deadlineMs }) => committedAtMs - deadlineMs);
+  const arrived = told.map(({ arrivedAtMs, deadlineMs }) => arrivedAtMs - deadlineMs);
+  const aim = { unit: "ms", against: "aim", beside: AIM_MS, target: "1 or less" };
+  const of = `${agents.toLocaleString("en")} agents`;
+  return [
+    { figure: `deadline to commit, p99, ${of}`, measured: p99(committed), ...aim },
+    { figure: `deadline to watcher, p99, ${of}`, measured: p99(arrived), ...aim },
+  ];
+}
+
+/** Takes the time of each node that is declared, as whoever follows the log would. */
+async function watch(context: BenchContext, url: string): Promise<ReadonlyMap<string, Arrival>> {
+  const log = silentLogger;
+  const store = await openStore({ url, applicationName: "bench watcher", poolSize: 2, log });
+  const feed = new EventFeed({ store, clock: systemClock, log });
+  context.atEnd(async () => {
+    await feed.close();
+    await store.close();
+  });
+  const arrivals = new Map<string, Arrival>();
+  feed.subscribe((events) => {
+    const arrivedAtMs = Date.now();
+    for (const { type, subject, atMs, after } of events) {
+      if (type !== "node.health.changed" || !JSON.stringify(after).includes("UNHEALTHY")) continue;
+      if (!arrivals.has(subject)) arrivals.set(subject, { committedAtMs: atMs, arrivedAtMs });
+    }
+  });
+  await feed.start(await currentRevision(store.db));
+  return arrivals;
+}
+
+async function killAtRandom(fleet: Fleet, agents: number, withinMs: number) {
+  const victims = Math.min(MOST_VICTIMS, Math.floor(agents / 3));
+  const pauseMs = withinMs / victims;
+  const killed: { readonly nodeId: string; readonly lastSentAtMs: number }[] = [];
+  for (let victim = 0; victim < victims; victim += 1) {
+    killed.push(...(await fleet.kill([victim * Math.floor(agents / victims)])));
+    await delay(pauseMs * 2 * Math.random());
+  }
+  return killed;
+}
+
+function p99(samples: readonly number[]): number {
+  return percentile(Float64Array.from(samples), 0.99);
+}

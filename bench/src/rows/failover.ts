@@ -1,0 +1,39 @@
+import type { Bench } from "../bench-context.ts";
+import { Fleet, FULL_SIZE } from "../drills/fleet.ts";
+import { quantileOf, readHistogram } from "../servers/replica-metrics.ts";
+
+const AIM_MS = 60_000;
+const AIM_LAG_MS = 250;
+const LAG = "rollcall_health_loop_lag_seconds";
+
+/** What follows when every replica dies at once. */
+export const failover: Bench = {
+  name: "failover",
+  title: "all replicas killed at once and started again, until every agent is HEALTHY again",
+  async run(context) {
+    const fleet = await Fleet.start(context, { ...FULL_SIZE, agents: context.size.agents });
+    const startMs = performance.now();
+    await fleet.restartAll(0);
+    context.progress(`replicas serve again after ${Math.round(performance.now() - startMs)} ms`);
+    await fleet.recover();
+    const tookMs = performance.now() - startMs;
+    const lags = await Promise.all(
+      fleet.replicas.map(({ ports }) => readHistogram(ports.probes, LAG)),
+    );
+    const lagMs = Math.max(...lags.map((lag) => quantileOf(lag, 0.99) * 1_000));
+    const { falselyJudged, rightlyJudged } = await fleet.outcome();
+    const aim = { against: "aim", target: "1 or less" };
+    return [
+      { figure: "until all are HEALTHY", measured: tookMs, unit: "ms", ...aim, beside: AIM_MS },
+      { figure: "loop lag, p99 at most", measured: lagMs, unit: "ms", ...aim, beside: AIM_LAG_MS },
+      {
+        figure: "nodes judged",
+        measured: falselyJudged.length + rightlyJudged,
+        unit: "",
+        against: "aim",
+        beside: 0,
+        target: "0",
+      },
+    ];
+  },
+};

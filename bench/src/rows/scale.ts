@@ -1,0 +1,50 @@
+import { setTimeout as delay } from "node:timers/promises";
+import type { Bench } from "../bench-context.ts";
+import { Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+
+/** So many times the agents of the other rows. */
+const TIMES = 10;
+const LEAST_DURATION_MS = 60_000;
+const AIM_CORES = 1;
+/** Samples are full, and what coming in has left behind is done. */
+const SETTLE_MS = 30_000;
+
+/** What a large fleet costs while nothing happens. */
+export const scale: Bench = {
+  name: "scale",
+  title:
+    "a large fleet over several replicas, beating every 15 s: cores of the servers and of Postgres",
+  async run(context) {
+    const agents = context.size.agents * TIMES;
+    const replicas = Math.ceil(agents / MOST_AGENTS_A_PROCESS);
+    const fleet = await Fleet.start(context, { ...FULL_SIZE, agents, replicas });
+    await delay(SETTLE_MS);
+    const before = fleet.cpuSeconds();
+    const startMs = performance.now();
+    await delay(Math.max(LEAST_DURATION_MS, context.size.durationMs));
+    const seconds = (performance.now() - startMs) / 1_000;
+    const after = fleet.cpuSeconds();
+    const { held } = await fleet.report();
+    const servers = (after.replicas - before.replicas) / seconds;
+    const postgres = (after.postgres - before.postgres) / seconds;
+    const aim = { unit: "cores", against: "aim", beside: AIM_CORES };
+    return [
+      {
+        figure: "agents held",
+        measured: held,
+        unit: "",
+        against: "asked for",
+        beside: agents,
+        target: "1",
+      },
+      {
+        figure: `${replicas} replicas and Postgres`,
+        measured: servers + postgres,
+        ...aim,
+        target: "1 or less",
+      },
+      { figure: "the replicas alone", measured: servers, ...aim, target: "" },
+      { figure: "Postgres alone", measured: postgres, ...aim, target: "" },
+    ];
+  },
+};

@@ -1,0 +1,69 @@
+import type { NewEvent } from "../events.ts";
+import type { BrakeCounts, BrakeState } from "./brake.ts";
+
+/** Why a reaction was allowed. */
+export type AllowedReason =
+  | "NO_STORM"
+  | "BRAKE_PACED"
+  | "OPERATOR_RELEASED"
+  | "AGENT_SHUTDOWN"
+  | "OPERATOR_MARKED";
+
+/**
+ * The event on which alone others react to the loss of a node.
+ *
+ * @param allowed `group` is "" for a node of none; `lostSinceMs` is wall time.
+ */
+export function reactionsAllowedEvent(allowed: {
+  readonly subject: string;
+  readonly group: string;
+  readonly brake: BrakeState;
+  readonly lostSinceMs: number;
+  readonly reason: AllowedReason;
+  readonly actor: string;
+  readonly message: string;
+}): NewEvent {
+  const { subject, group, brake, lostSinceMs, reason, actor, message } = allowed;
+  return {
+    type: "node.reactions.allowed",
+    subject,
+    actor,
+    reason,
+    message,
+    before: null,
+    after: group === "" ? { brake, lostSinceMs } : { group, brake, lostSinceMs },
+  };
+}
+
+/** Why a brake is another. */
+export type BrakeReason = "MASS_LOSS" | "RECOVERED" | "OPERATOR_FROZEN" | "OPERATOR_RELEASED";
+
+/** The event of a brake that was set, lifted or frozen. Its subject is the group. */
+export function brakeEvent(change: {
+  readonly group: string;
+  readonly before: BrakeState;
+  readonly after: BrakeState;
+  readonly reason: BrakeReason;
+  readonly actor: string;
+  readonly message: string;
+  /** Null when an operator did it without counting. */
+  readonly counts: Pick<BrakeCounts, "size" | "silent" | "lost"> | null;
+}): NewEvent {
+  const { group, before, after, reason, actor, message, counts } = change;
+  const facts =
+    counts === null ? {} : { size: counts.size, silent: counts.silent, lost: counts.lost };
+  return {
+    type: "brake.changed",
+    subject: group,
+    actor,
+    reason,
+    message,
+    before: { brake: before },
+    after: { brake: after, ...facts },
+  };
+}
+
+/** The counts of a group in words. */
+export function brakeCountsText({ size, silent, lost }: BrakeCounts): string {
+  return `of ${size} nodes ${silent} are silent and ${lost} were lost`;
+}

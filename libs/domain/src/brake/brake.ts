@@ -1,0 +1,62 @@
+/** How the brake names the whole cluster as a group. Names of other groups contain a "=". */
+export const BRAKE_CLUSTER = "cluster";
+
+/** How many reactions the brake lets through by itself: all, 10 % of the group's size a minute, none. */
+export type BrakeMode = "NORMAL" | "PARTIAL" | "FULL";
+
+/** What a group's brake does: its mode, unless an operator has frozen it. */
+export type BrakeState = BrakeMode | "FROZEN";
+
+/** What is known of a group at one look. Approved compute nodes are counted. */
+export interface BrakeCounts {
+  /** Nodes that were HEALTHY when the window began. */
+  readonly size: number;
+  /** Nodes that count as HEALTHY and have been silent beyond half of their threshold. */
+  readonly silent: number;
+  /** Nodes that were lost since the window began, and still are. */
+  readonly lost: number;
+  /** Those of the lost that may be among the silent too, since sums of before their loss still count. */
+  readonly unsettled: number;
+}
+
+/** No group of so few nodes is braked: one node's death would be half of it. */
+const SMALL_GROUP = 2;
+/** A greater share than this is a storm. */
+const STORM_PERCENT = 55;
+
+/** The name of a group of nodes that have the same value of the configured label. */
+export function brakeGroupName(label: string, value: string): string {
+  return `${label}=${value}`;
+}
+
+/**
+ * Decide a group's mode. It is set by what is certain, and lifted by what is certain: a node that may be both silent and lost counts
+ * once for setting and twice for lifting.
+ */
+export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
+  const { size } = counts;
+  if (size <= SMALL_GROUP) return "NORMAL";
+  const least = leastGone(counts);
+  const most = mostGone(counts);
+  if (least >= size || (before === "FULL" && most >= size)) return "FULL";
+  if (isStorm(least, size)) return "PARTIAL";
+  return before !== "NORMAL" && isStorm(most, size) ? "PARTIAL" : "NORMAL";
+}
+
+/** Whether a group is no storm for certain, so that its reactions need not wait for a better look. */
+export function isCalm(counts: BrakeCounts): boolean {
+  return counts.size <= SMALL_GROUP || !isStorm(mostGone(counts), counts.size);
+}
+
+/** Nodes of a group that are silent or lost, as far as it is certain. */
+function leastGone({ silent, lost, unsettled }: BrakeCounts): number {
+  return lost + Math.max(0, silent - unsettled);
+}
+
+function mostGone({ silent, lost }: BrakeCounts): number {
+  return lost + silent;
+}
+
+function isStorm(gone: number, size: number): boolean {
+  return gone * 100 > STORM_PERCENT * size;
+}

@@ -1,0 +1,35 @@
+export {
+  BRAKE_CLUSTER,
+  type BrakeCounts,
+  type BrakeMode,
+  type BrakeState,
+  brakeGroupName,
+} from "./brake.ts";
+export {
+  type AllowedReason,
+  type BrakeReason,
+  brakeCountsText,
+  brakeEvent,
+  reactionsAllowedEvent,
+} from "./brake-events.ts";
+export { BRAKE_WINDOW_MS } from "./brake-history.ts";
+export { releasesPerMinute } from "./brake-pace.ts";
+export type {
+  BrakeChange,
+  BrakeFreeze,
+  BrakeMarks,
+  BrakePlan,
+  BrakeReading,
+  BrakeRelease,
+  BrakeRow,
+  GroupLosses,
+} from "./brake-plan.ts";
+export { BrakePlanner, MOST_BRAKE_GROUPS } from "./brake-planner.ts";
+export {
+  addBrakeSums,
+  type BrakeSums,
+  brakeSumsFromJson,
+  brakeSumsToJson,
+  type GroupSum,
+} from "./brake-sums.ts";
+export { type Reaction, type ReactionStep, reactionStep } from "./reaction.ts";

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "@jest/globals";
+import { HelloAdmission } from "./hello-admission.ts";
+
+function asks(admission: HelloAdmission, count: number, nowMs: number, replicas = 1) {
+  return Array.from({ length: count }, () => admission.ask(nowMs, replicas));
+}
+
+const admitted = (verdicts: readonly { readonly ok: boolean }[]) =>
+  verdicts.filter(({ ok }) => ok).length;
+const turns = (verdicts: ReturnType<typeof asks>) =>
+  verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.retryAfterMs]));
+
+describe("HelloAdmission", () => {
+  it("should let a burst in, then its rate", () => {
+    const admission = new HelloAdmission(100, 0);
+    expect(admitted(asks(admission, 150, 0))).toBe(100);
+    expect(admitted(asks(admission, 150, 500))).toBe(50);
+    expect(admitted(asks(admission, 150, 10_000))).toBe(100);
+  });
+
+  it("should give those that it turns away their turns at the rate at which they can be welcomed", () => {
+    const admission = new HelloAdmission(100, 0);
+    const waits = turns(asks(admission, 600, 0));
+    expect(waits).toHaveLength(500);
+    expect(waits[0]).toBe(1_000);
+    expect(waits[99]).toBe(1_000);
+    expect(waits[299]).toBe(3_000);
+    expect(waits[499]).toBe(5_000);
+  });
+
+  it("should count the other replicas, and those whose turn has come", () => {
+    const admission = new HelloAdmission(100, 0);
+    expect(turns(asks(admission, 500, 0, 2)).at(-1)).toBe(2_000);
+    // 400 are on their way at 200 a second.
+    asks(admission, 100, 1_000, 2);
+    expect(turns(asks(admission, 1, 1_000, 2))).toEqual([1_005]);
+    asks(admission, 100, 60_000, 2);
+    expect(turns(asks(admission, 1, 60_000, 2))).toEqual([1_000]);
+  });
+
+  it("should send nobody away for more than a minute", () => {
+    const admission = new HelloAdmission(1, 0);
+    expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
+  });
+});

@@ -1,0 +1,31 @@
+import { mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { errorCode } from "./error-code.ts";
+import { makeDirectory } from "./make-directory.ts";
+
+let dir: string;
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "rollcall-make-directory-"));
+});
+afterEach(() => rm(dir, { recursive: true }));
+
+const codeOf = (path: string) => makeDirectory(path, 0o700).then(() => null, errorCode);
+
+describe("makeDirectory()", () => {
+  it("should make what is missing, closed to others, once or several times at once", async () => {
+    const path = join(dir, "a", "b");
+    await Promise.all([makeDirectory(path, 0o700), makeDirectory(path, 0o700)]);
+    await makeDirectory(path, 0o700);
+    expect((await stat(path)).mode & 0o777).toBe(0o700);
+  });
+
+  it("should tell where no directory can be", async () => {
+    await writeFile(join(dir, "file"), "");
+    expect(await codeOf(join(dir, "file"))).toBe("EEXIST");
+    expect(await codeOf(join(dir, "file", "below"))).toBe("ENOTDIR");
+    // Only Linux has it.
+    if (process.platform === "linux") expect(await codeOf("/proc/rollcall/state")).toBe("ENOENT");
+  });
+});

@@ -1,0 +1,57 @@
+import { type Migration, sql } from "kysely";
+
+/** Reactions to losses, what replicas report of their nodes, and the brake between the two. */
+export const brake: Migration = {
+  async up(db) {
+    await sql`create sequence losses as bigint`.execute(db);
+    await sql`comment on sequence losses is 'Numbers losses of nodes in their order.'`.execute(db);
+    await sql`
+      alter table node_sessions
+        add column reaction text,
+        add column loss bigint,
+        add column loss_group text collate "C",
+        add column lost_since timestamptz(3),
+        add constraint node_sessions_reaction_known check (reaction in ('PENDING', 'ALLOWED')),
+        add constraint node_sessions_loss_is_whole check ((loss is null) = (loss_group is null)),
+        add constraint node_sessions_pending_is_lost check (reaction <> 'PENDING' or loss is not null)
+    `.execute(db);
+    await sql`
+      create index node_sessions_loss_idx on node_sessions (loss) include (loss_group)
+      where loss is not null`.execute(db);
+    await sql`
+      create index node_sessions_pending_idx on node_sessions (loss_group, loss)
+      where reaction = 'PENDING'`.execute(db);
+    await sql`alter table leases add column brake_sums jsonb`.execute(db);
+    await sql`
+      comment on column leases.brake_sums is
+        'How many nodes a health replica judges HEALTHY, and how many of those are nearly not, by group; null for what holds none. Written with each renewal.'
+    `.execute(db);
+    await createBrakes().execute(db);
+    await sql`
+      comment on table brakes is
+        'Groups whose brake is, or was of late, another than NORMAL. Written by the health process that decides; frozen_... and order... by admin.'
+    `.execute(db);
+  },
+};
+
+function createBrakes() {
+  return sql`
+    create table brakes (
+      group_name text collate "C" not null,
+      mode text not null default 'NORMAL',
+      mode_since timestamptz(3) not null default now(),
+      size integer not null default 0,
+      window_loss bigint not null default 0,
+      followed integer not null default 0,
+      frozen_since timestamptz(3),
+      frozen_by text,
+      frozen_reason text,
+      orders integer not null default 0,
+      ordered_loss bigint not null default 0,
+      ordered_by text not null default '',
+      order_reason text not null default '',
+      constraint brakes_pkey primary key (group_name),
+      constraint brakes_mode_known check (mode in ('NORMAL', 'PARTIAL', 'FULL')),
+      constraint brakes_freeze_is_whole check (num_nulls(frozen_since, frozen_by, frozen_reason) in (0, 3))
+    )`;
+}

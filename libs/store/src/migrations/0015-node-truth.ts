@@ -1,0 +1,41 @@
+import { type Migration, sql } from "kysely";
+
+/** How often nodes change health, and whether their hardware is what was approved. */
+export const nodeTruth: Migration = {
+  async up(db) {
+    await sql`
+      alter table nodes
+        add column approved_hardware jsonb,
+        add column missing_hardware jsonb not null default '[]',
+        add constraint nodes_missing_hardware_is_list check (jsonb_typeof(missing_hardware) = 'array')
+    `.execute(db);
+    await sql`
+      comment on column nodes.approved_hardware is
+        'What the node said of its hardware when it was approved, or when an operator accepted it; null as long as it had said nothing.'
+    `.execute(db);
+    await sql`
+      alter table node_sessions
+        add column health_changes jsonb not null default '[]',
+        add column flapping_since timestamptz(3),
+        add column detected jsonb,
+        add column gpu_troubles jsonb not null default '[]',
+        add column rebooted_at timestamptz(3),
+        add constraint node_sessions_health_changes_is_list check (jsonb_typeof(health_changes) = 'array'),
+        add constraint node_sessions_gpu_troubles_is_list check (jsonb_typeof(gpu_troubles) = 'array'),
+        add constraint node_sessions_flapping_has_detected
+          check ((flapping_since is null) = (detected is null))
+    `.execute(db);
+    await sql`
+      comment on column node_sessions.detected is
+        'What was detected of a node that flaps, whose health says so instead; null for all others.'
+    `.execute(db);
+    await sql`
+      create index node_sessions_troubled_idx on node_sessions (replica_id)
+      where flapping_since is not null or gpu_troubles <> '[]' or rebooted_at is not null
+    `.execute(db);
+    await sql`
+      create index nodes_troubled_idx on nodes (id)
+      where missing_hardware <> '[]' or holds @> '[{"kind": "FLAPPING"}]' or holds @> '[{"kind": "HARDWARE"}]'
+    `.execute(db);
+  },
+};

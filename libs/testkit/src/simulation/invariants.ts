@@ -1,0 +1,179 @@
+import type { ConnectionState, HealthState } from "@rollcall/domain";
+import type { RecordedSession } from "./simulated-record.ts";
+import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
+import { UnheardTime } from "./unheard-time.ts";
+
+/** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
+const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;
+
+/** Something that must never happen has happened. */
+export class InvariantBroken extends Error {}
+
+/** One event as it is appended. */
+export interface AppendedEvent {
+  readonly node: number;
+  readonly kind: "connection" | "health";
+  readonly before: ConnectionState | HealthState;
+  readonly after: ConnectionState | HealthState;
+  readonly actor: string;
+}
+
+/** A silence, and the interruptions of hearing in it or shortly before. */
+export interface Silence {
+  readonly ms: number;
+  readonly stretches: number;
+}
+
+/** One replica's view of its nodes, kept beside the replica by what really happened to it. */
+export class Observer {
+  /** When it stood still, or may have lost its lease: at least this is granted. */
+  readonly #lost = new UnheardTime();
+  /** The same, and back to the last proof of its lease from each doubt: at most this is granted. */
+  readonly #granted = new UnheardTime();
+  /** When the last renewal that proved its lease was begun. */
+  #sureSinceMs: number | null = null;
+  readonly #baseMs: Float64Array;
+  readonly #silentAtBaseMs: Float64Array;
+
+  constructor(nodes: number) {
+    this.#baseMs = new Float64Array(nodes);
+    this.#silentAtBaseMs = new Float64Array(nodes);
+  }
+
+  /** A renewal that was begun then has succeeded by now. What lies between two that are too far apart was doubt. */
+  renewed(startMs: number, nowMs: number, wasHeld: boolean): void {
+    const isGap = this.#sureSinceMs !== null && !this.isSure(nowMs);
+    if (this.#sureSinceMs !== null && (isGap || !wasHeld)) {
+      this.#granted.add(this.#sureSinceMs, nowMs);
+      if (isGap) this.#lost.add(this.#sureSinceMs + LEASE_EXPIRY_MS, nowMs);
+    }
+    if (nowMs - startMs < LEASE_EXPIRY_MS) this.#sureSinceMs = startMs;
+  }
+
+  /** Whether nobody can have ended its lease. */
+  isSure(nowMs: number): boolean {
+    return this.#sureSinceMs !== null && nowMs - this.#sureSinceMs < LEASE_EXPIRY_MS;
+  }
+
+  /** A frame came, or a grace begins; `silentMs` had passed since then, or is still to come where it is below 0. */
+  heard(node: number, nowMs: number, silentMs = 0): void {
+    // What was granted ahead is not taken back.
+    if (this.mostSilence(node, nowMs).ms <= silentMs) return;
+    this.begin(node, nowMs, silentMs);
+  }
+
+  /** Count anew from now on, whatever was before. */
+  begin(node: number, nowMs: number, silentMs = 0): void {
+    this.#baseMs[node] = nowMs;
+    this.#silentAtBaseMs[node] = silentMs;
+  }
+
+  /** It stood still from then until now. */
+  stopped(fromMs: number, nowMs: number): void {
+    this.#granted.add(fromMs, nowMs);
+    this.#lost.add(fromMs, nowMs);
+  }
+
+  /** For how long the node was silent at most, by what could be heard, and how often that was interrupted. */
+  mostSilence(node: number, nowMs: number): Silence {
+    return this.#silence(this.#lost, node, nowMs);
+  }
+
+  /** For how long the node was silent at least. */
+  leastSilence(node: number, nowMs: number): Silence {
+    return this.#silence(this.#granted, node, nowMs);
+  }
+
+  #silence(unheard: UnheardTime, node: number, nowMs: number): Silence {
+    const baseMs = this.#baseMs[node] ?? 0;
+    const { totalMs } = unheard.within(baseMs, nowMs);
+    const { stretches } = unheard.within(baseMs - HANGOVER_MS, nowMs);
+    const ms = (this.#silentAtBaseMs[node] ?? 0) + nowMs - baseMs - totalMs;
+    return { ms, stretches };
+  }
+}
+
+/** What must never happen, checked while it could. */
+export class Invariants {
+  #nowMs = 0;
+  readonly #last: Record<"connection" | "health", (ConnectionState | HealthState)[]>;
+  readonly #epochs: Int32Array;
+  readonly #owners: (string | null)[];
+  events = 0;
+  declarations = 0;
+  /** Declarations of UNHEALTHY or UNKNOWN that came to be in the record. */
+  recordedLosses = 0;
+
+  constructor(nodes: number) {
+    this.#last = {
+      connection: new Array<ConnectionState>(nodes).fill("DISCONNECTED"),
+      health: new Array<HealthState>(nodes).fill("UNKNOWN"),
+    };
+    this.#epochs = new Int32Array(nodes);
+    this.#owners = new Array<string | null>(nodes).fill(null);
+  }
+
+  set nowMs(nowMs: number) {
+    this.#nowMs = nowMs;
+  }
+
+  /** An epoch has one owner, and none comes back. */
+  onOwner(node: number, epoch: number, instance: string): void {
+    const before = this.#epochs[node] ?? 0;
+    if (epoch <= before)
+      this.fail(`epoch ${epoch} of node ${node} has a second owner, ${instance}`);
+    this.#epochs[node] = epoch;
+    this.#owners[node] = instance;
+  }
+
+  /** Only the owner of the current epoch writes. */
+  onWrite({ node }: RecordedSession, instance: string, epoch: number): void {
+    if (this.#owners[node] === instance && this.#epochs[node] === epoch) return;
+    this.fail(`${instance} wrote node ${node} under epoch ${epoch}, which is fenced`);
+  }
+
+  /** Every transition has one event, and every event is a transition. */
+  onEvent({ node, kind, before, after }: AppendedEvent): void {
+    this.events += 1;
+    if (before === after) this.fail(`an event of node ${node} changes nothing: ${kind} ${after}`);
+    if (this.#last[kind][node] !== before) {
+      this.fail(`node ${node} became ${before} without an event`);
+    }
+    this.#last[kind][node] = after;
+    if (kind === "health" && after !== "HEALTHY") this.recordedLosses += 1;
+  }
+
+  /** The record says what its log says. */
+  checkRecorded({ node, connection, health }: RecordedSession): void {
+    if (this.#last.connection[node] !== connection || this.#last.health[node] !== health) {
+      this.fail(`node ${node} is ${connection} ${health}, which no event has told`);
+    }
+  }
+
+  /** Nobody is declared before the deadline. */
+  onDeclared(observer: Observer, node: number, to: "UNHEALTHY" | "UNKNOWN"): void {
+    this.declarations += 1;
+    if (!observer.isSure(this.#nowMs)) this.fail(`node ${node} was judged by a replica in doubt`);
+    const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
+    const afterMs = to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs;
+    const { ms, stretches } = observer.mostSilence(node, this.#nowMs);
+    // What passes for normal of each stretch, and one step of rounding.
+    if (ms >= afterMs - stretches * (MAX_GAP_MS + STEP_MS) - STEP_MS) return;
+    this.fail(`node ${node} was declared ${to} after ${ms} ms of silence, not ${afterMs}`);
+  }
+
+  /** Nobody stays what he is beyond the deadline, as far as his observer could observe. */
+  checkJudged(observer: Observer, node: number, health: HealthState): void {
+    if (health === "UNKNOWN") return;
+    const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
+    const afterMs = health === "HEALTHY" ? unhealthyAfterMs : unknownAfterMs;
+    const { ms, stretches } = observer.leastSilence(node, this.#nowMs);
+    // Time that was given out before a doubt took it back is paid off before observed time goes on.
+    if (ms <= afterMs + stretches * LEASE_EXPIRY_MS + 2 * STEP_MS) return;
+    this.fail(`node ${node} is ${health} after ${ms} ms of silence, of ${afterMs}`);
+  }
+
+  fail(message: string): never {
+    throw new InvariantBroken(`at ${this.#nowMs / 1000} s: ${message}`);
+  }
+}

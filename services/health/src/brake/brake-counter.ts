@@ -1,0 +1,95 @@
+import {
+  BRAKE_CLUSTER,
+  type BrakeSums,
+  brakeGroupName,
+  type GroupSum,
+  MOST_BRAKE_GROUPS,
+} from "@rollcall/domain";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+
+interface Count {
+  readonly name: string;
+  healthy: number;
+  silent: number;
+}
+
+/**
+ * Counts, for the brake, the nodes that this replica judges HEALTHY and those of them that are nearly not: silent beyond half of
+ * their threshold, or declared and not in the record yet. One pass over the nodes that are held, at each renewal of the lease.
+ */
+export class BrakeCounter {
+  readonly #replica: Pick<Replica, "nodes" | "silence">;
+  readonly #label: string;
+  /** By value of the label. */
+  readonly #groups = new Map<string, Count>();
+  #sequence = 0;
+
+  /** @param options `label` names the groups; operators and join tokens set it, and whatever nodes say of it is not looked at. */
+  constructor(options: {
+    readonly replica: Pick<Replica, "nodes" | "silence">;
+    readonly label: string;
+  }) {
+    this.#replica = options.replica;
+    this.#label = options.label;
+  }
+
+  /** The group of a node: "" for one without the label, or when there are too many groups. */
+  groupOf({ terms }: HeldNode): string {
+    const value = terms.labels.get(this.#label);
+    return value === undefined ? "" : (this.#countOf(value)?.name ?? "");
+  }
+
+  /** Count anew. */
+  count(): BrakeSums {
+    const nowMs = this.#replica.silence.nowMs();
+    const cluster: Count = { name: BRAKE_CLUSTER, healthy: 0, silent: 0 };
+    // Those of which there was no node the last time make room for others.
+    for (const [value, { healthy }] of this.#groups) if (healthy === 0) this.#groups.delete(value);
+    for (const count of this.#groups.values()) {
+      count.healthy = 0;
+      count.silent = 0;
+    }
+    for (const node of this.#replica.nodes.all()) {
+      if (node.membership?.state !== "APPROVED") continue;
+      const isDeclared = isDeclaredOnly(node);
+      if (node.watch.health !== "HEALTHY" && !isDeclared) continue;
+      const isSilent = isDeclared || isNearlyLost(node, nowMs);
+      add(cluster, isSilent);
+      const value = node.terms.labels.get(this.#label);
+      const group = value === undefined ? undefined : this.#countOf(value);
+      if (group !== undefined) add(group, isSilent);
+    }
+    this.#sequence += 1;
+    const groups = new Map<string, GroupSum>();
+    for (const { name, healthy, silent } of [cluster, ...this.#groups.values()])
+      if (healthy > 0) groups.set(name, { healthy, silent });
+    return { sequence: this.#sequence, groups };
+  }
+
+  #countOf(value: string): Count | undefined {
+    const known = this.#groups.get(value);
+    if (known !== undefined || this.#groups.size >= MOST_BRAKE_GROUPS) return known;
+    const count = { name: brakeGroupName(this.#label, value), healthy: 0, silent: 0 };
+    this.#groups.set(value, count);
+    return count;
+  }
+}
+
+function add(count: Count, isSilent: boolean): void {
+  count.healthy += 1;
+  if (isSilent) count.silent += 1;
+}
+
+/** Lost, but the record does not know it yet: it must not be missing from both. */
+function isDeclaredOnly({ watch, health, writtenHealth }: HeldNode): boolean {
+  return (
+    watch.health !== "HEALTHY" &&
+    writtenHealth.state === "HEALTHY" &&
+    health.reason === "HEARTBEATS_MISSED"
+  );
+}
+
+function isNearlyLost({ watch }: HeldNode, nowMs: number): boolean {
+  return (nowMs - watch.lastReceivedMs) * 2 > watch.thresholds.unhealthyAfterMs;
+}

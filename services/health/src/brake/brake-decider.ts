@@ -1,0 +1,161 @@
+import {
+  BRAKE_CLUSTER,
+  BRAKE_WINDOW_MS,
+  type BrakePlan,
+  BrakePlanner,
+  type BrakeReading,
+  type BrakeRelease,
+  type BrakeRow,
+  type BrakeState,
+  ObservedTime,
+} from "@rollcall/domain";
+import {
+  type Clock,
+  isStoreUnavailable,
+  type Logger,
+  type MetricsRegistry,
+} from "@rollcall/runtime";
+import { forgetBrakes, listBrakes, lossBefore, readBrake, type Store } from "@rollcall/store";
+import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
+import { type BrakeWriter, createBrakeWriter } from "./brake-writer.ts";
+
+export interface BrakeDeciderOptions {
+  readonly store: Store;
+  /** The instance of this process, which holds the lease of the brake while it decides. */
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  /** Between two looks at the record; 1000. */
+  readonly everyMs?: number;
+}
+
+const DEFAULT_EVERY_MS = 1_000;
+/** A look that comes so many intervals late was no time in which anything could have been released. */
+const INTERVALS_IN_GAP = 3;
+/** Releases between two looks: more wait for the next one, so that a storm is seen while they go. */
+const MOST_A_LOOK = 2_000;
+const MOST_A_CHANGE = 500;
+
+/** Decides about the brake, and lets reactions go, for as long as this process holds the lease of it. */
+export class BrakeDecider {
+  readonly #options: BrakeDeciderOptions;
+  readonly #writer: BrakeWriter;
+  readonly #metrics: BrakeMetrics;
+  #planner: BrakePlanner | null = null;
+  #failures = 0;
+
+  constructor(options: BrakeDeciderOptions) {
+    this.#options = options;
+    this.#writer = createBrakeWriter(options);
+    this.#metrics = createBrakeMetrics(options.metrics, () => this.states());
+  }
+
+  /** The brakes as they are; none while another process decides. */
+  states(): ReadonlyMap<string, BrakeState> {
+    return this.#planner?.states() ?? new Map();
+  }
+
+  /** Decide until the signal aborts. Throws when the lease turns out to be another's. */
+  async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { clock, everyMs = DEFAULT_EVERY_MS } = this.#options;
+    const maxGapMs = everyMs * INTERVALS_IN_GAP;
+    const time = new ObservedTime({ startMs: clock.nowMs(), maxGapMs });
+    try {
+      while (!signal.aborted) {
+        time.advance(clock.nowMs());
+        if (await this.#look(time.at(clock.nowMs()), signal)) succeeded();
+        await clock.sleep(everyMs, signal);
+      }
+    } finally {
+      this.#planner = null;
+    }
+  }
+
+  /** False when the record was away: what is decided then is decided by a planner that begins anew. */
+  async #look(nowMs: number, signal: AbortSignal): Promise<boolean> {
+    const { store, log } = this.#options;
+    try {
+      this.#planner ??= await this.#begin(nowMs);
+      const reading = await readBrake(store.db, this.#planner.marks());
+      const plan = this.#planner.plan(reading, nowMs);
+      await this.#carryOut(plan, reading, nowMs, signal);
+      if (this.#failures > 0) log.info({ failures: this.#failures }, "brake decides again");
+      this.#failures = 0;
+      return true;
+    } catch (err) {
+      this.#planner = null;
+      if (!isStoreUnavailable(err)) throw err;
+      this.#failures += 1;
+      if (this.#failures === 1) log.warn({ err }, "brake waits for the record");
+      return false;
+    }
+  }
+
+  async #begin(atMs: number): Promise<BrakePlanner> {
+    const { db } = this.#options.store;
+    const [rows, last] = await Promise.all([listBrakes(db), lossBefore(db, BRAKE_WINDOW_MS)]);
+    return new BrakePlanner({ atMs, rows, lossBefore: last });
+  }
+
+  async #carryOut(
+    plan: BrakePlan,
+    reading: BrakeReading,
+    nowMs: number,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { changes, forgotten, orders, releases } = plan;
+    // A brake that is set is set before anything else goes.
+    if (changes.length > 0) await this.#writer.saveChanges(changes);
+    if (forgotten.length > 0) await this.#writer.write((tx) => forgetBrakes(tx, forgotten));
+    for (const order of orders) await this.#follow(order, reading, signal);
+    let left = MOST_A_LOOK;
+    while (left > 0 && !signal.aborted) {
+      const part = take(releases, MOST_A_LOOK - left, Math.min(left, MOST_A_CHANGE));
+      if (part.length === 0) return;
+      left -= part.reduce((sum, { most }) => sum + most, 0);
+      const allowed = await this.#writer.release(part);
+      for (const { group } of allowed) this.#planner?.released(group, 1, nowMs);
+      for (const { reason } of allowed) this.#metrics.allowed(reason, 1);
+    }
+  }
+
+  /** Let everything go that an operator's order is about. Done again by the next process when this one ends in between. */
+  async #follow(order: BrakeRow, reading: BrakeReading, signal: AbortSignal): Promise<void> {
+    const isFrozen = (group: string) =>
+      reading.rows.some((row) => row.group === group && row.frozen !== null);
+    const groups = reading.losses
+      .filter(({ group, pending }) => pending > 0 && !isFrozen(group))
+      .map(({ group }) => group)
+      .filter((group) => order.group === BRAKE_CLUSTER || order.group === group);
+    for (const group of groups) {
+      const part = { group, most: MOST_A_CHANGE, upTo: order.orderedLoss };
+      for (;;) {
+        signal.throwIfAborted();
+        const count = await this.#writer.releaseOrdered(part, order);
+        this.#metrics.allowed("OPERATOR_RELEASED", count);
+        if (count < MOST_A_CHANGE) break;
+      }
+    }
+    await this.#writer.saveFollowed(order);
+  }
+}
+
+/** The next `most` of all that is to be released, after the first `skipped`. */
+function take(
+  releases: readonly BrakeRelease[],
+  skipped: number,
+  most: number,
+): readonly BrakeRelease[] {
+  let ahead = skipped;
+  let left = most;
+  const part: BrakeRelease[] = [];
+  for (const release of releases) {
+    const past = Math.min(ahead, release.most);
+    ahead -= past;
+    const count = Math.min(release.most - past, left);
+    left -= count;
+    if (count > 0) part.push({ ...release, most: count });
+  }
+  return part;
+}

@@ -1,0 +1,34 @@
+import type { AllowedReason, BrakeState } from "@rollcall/domain";
+import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/runtime";
+
+/** What the process that decides about the brake tells of it. */
+export interface BrakeMetrics {
+  allowed(reason: AllowedReason, count: number): void;
+}
+
+const STATES: Readonly<Record<BrakeState, number>> = { NORMAL: 0, PARTIAL: 1, FULL: 2, FROZEN: 3 };
+/** Groups of which the state is shown: those that are NORMAL are left out first. */
+const MOST_GROUPS = 100;
+
+/** Create the metrics of the brake. `states` is asked at each scrape; it has none in a process that does not decide. */
+export function createBrakeMetrics(
+  registry: MetricsRegistry,
+  states: () => ReadonlyMap<string, BrakeState>,
+): BrakeMetrics {
+  const state = gauge(registry, {
+    name: "rollcall_brake_state",
+    help: "The brake of a group: 0 NORMAL, 1 PARTIAL, 2 FULL, 3 FROZEN. Shown by the process that decides, of 100 groups at most.",
+    labelNames: ["group"],
+  });
+  const allowed = counter(registry, {
+    name: "rollcall_brake_reactions_allowed_total",
+    help: "Reactions to lost nodes that were released, by why.",
+    labelNames: ["reason"],
+  });
+  onScrape(registry, () => {
+    state.reset();
+    const shown = [...states()].sort(([, one], [, other]) => STATES[other] - STATES[one]);
+    for (const [group, it] of shown.slice(0, MOST_GROUPS)) state.set({ group }, STATES[it]);
+  });
+  return { allowed: (reason, count) => allowed.inc({ reason }, count) };
+}

@@ -1,0 +1,55 @@
+import type { Clock, Logger } from "@rollcall/runtime";
+import type { Peers } from "../internal/peers.ts";
+import { moveBeforeEnd, type Random } from "../replica/farewell.ts";
+import type { Replica } from "../replica/replica.ts";
+import type { Reconnects } from "./reconnects.ts";
+import type { SessionMover } from "./session-mover.ts";
+
+export interface DrainOptions {
+  readonly replica: Replica;
+  readonly peers: Pick<Peers, "refresh">;
+  readonly reconnects: Reconnects;
+  readonly mover: SessionMover;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: Random;
+  /** Send no more agents here. */
+  readonly withdraw: () => Promise<void>;
+}
+
+/** Longer is not waited for: who is left is told to come back elsewhere. */
+const MOST_WINDOW_MS = 6_000;
+/** An agent adds up to a second of its own before it moves, and takes its time to connect. */
+const MOVE_TAKES_MS = 3_000;
+/** Replicas that end together, such as workers of one machine, find out about each other within this. */
+const SETTLE_MS = 300;
+const LOOK_EVERY_MS = 50;
+
+/**
+ * Hand the agents on before the end: each opens a stream at another replica, and leaves this one only then, so that it is never away. Without
+ * another replica there is nothing to wait for.
+ */
+export async function drain(options: DrainOptions): Promise<void> {
+  const { replica, peers, reconnects, mover, clock, log, random } = options;
+  const signal = new AbortController().signal;
+  const { sessions } = replica.nodes;
+  replica.drain();
+  if (sessions === 0) return;
+  await options.withdraw();
+  await clock.sleep(SETTLE_MS, signal);
+  await peers.refresh(0);
+  if (reconnects.others === 0) return;
+  const windowMs = Math.min(reconnects.windowMs(sessions), MOST_WINDOW_MS);
+  mover.ask(Number.POSITIVE_INFINITY, () =>
+    moveBeforeEnd(windowMs, shuffled(reconnects.endpoints, random), random),
+  );
+  const untilMs = clock.nowMs() + windowMs + MOVE_TAKES_MS;
+  while (mover.leaving() > 0 && clock.nowMs() < untilMs) await clock.sleep(LOOK_EVERY_MS, signal);
+  log.info({ sessions, left: replica.nodes.sessions }, "agents were handed on");
+}
+
+/** Another one first for each. */
+function shuffled(endpoints: readonly string[], random: Random): readonly string[] {
+  const start = Math.floor(random() * endpoints.length);
+  return [...endpoints.slice(start), ...endpoints.slice(0, start)];
+}

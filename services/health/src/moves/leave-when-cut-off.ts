@@ -1,0 +1,64 @@
+import { describeError, type Logger } from "@rollcall/runtime";
+import type { Peers } from "../internal/peers.ts";
+import { moveFromCutOff, type Random } from "../replica/farewell.ts";
+import type { Replica } from "../replica/replica.ts";
+import type { Reconnects } from "./reconnects.ts";
+import type { SessionMover } from "./session-mover.ts";
+
+export interface CutOffOptions {
+  readonly replica: Replica;
+  readonly peers: Pick<Peers, "known">;
+  readonly reconnects: Reconnects;
+  readonly mover: SessionMover;
+  readonly log: Logger;
+  readonly random: Random;
+}
+
+/**
+ * Moves the agents of a replica that cannot reach the record while others can. Where nobody can, nobody is moved: there is nowhere to go,
+ * and streams and telemetry go on.
+ */
+export class CutOffLeaver {
+  readonly #options: CutOffOptions;
+  #isCutOff = false;
+
+  constructor(options: CutOffOptions) {
+    this.#options = options;
+  }
+
+  /** Ask the others whether the record is there for them. Costs nothing while the own lease is held. */
+  async turn(): Promise<void> {
+    const { replica, reconnects, mover, random, log } = this.#options;
+    if (!replica.isInDoubt) {
+      this.#isCutOff = false;
+      return;
+    }
+    const able = await this.#able();
+    if (able.length === 0 || !replica.isInDoubt) return;
+    const { sessions } = replica.nodes;
+    if (!this.#isCutOff) log.warn({ sessions, replicas: able }, "cut off from the record alone");
+    this.#isCutOff = true;
+    const windowMs = reconnects.windowMs(sessions);
+    const { endpoints } = reconnects;
+    mover.leaving();
+    mover.ask(Number.POSITIVE_INFINITY, () => moveFromCutOff(windowMs, endpoints, random));
+  }
+
+  /** Those for whom it is. They were last listed before the doubt began. */
+  async #able(): Promise<readonly string[]> {
+    const { peers, log } = this.#options;
+    const answers = await Promise.all(
+      peers.known().map(async ({ instance, client }) => {
+        try {
+          const { holdsLease } = await client.getReplicaState({});
+          return holdsLease ? [instance] : [];
+        } catch (error) {
+          const { reason } = describeError(error);
+          log.debug({ replica: instance, reason }, "another replica is silent");
+          return [];
+        }
+      }),
+    );
+    return answers.flat();
+  }
+}

@@ -1,0 +1,85 @@
+import {
+  chooseTarget,
+  DEFAULT_REBALANCE_LIMITS,
+  type MovePlan,
+  planMoves,
+  type RebalanceLimits,
+} from "@rollcall/domain";
+import type { Clock, Logger } from "@rollcall/runtime";
+import type { Peers } from "../internal/peers.ts";
+import { moveForBalance, type Random } from "../replica/farewell.ts";
+import type { Replica } from "../replica/replica.ts";
+import type { SessionMover } from "./session-mover.ts";
+
+export interface RebalancerOptions {
+  readonly replica: Replica;
+  readonly peers: Pick<Peers, "refresh" | "replicas">;
+  readonly mover: SessionMover;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: Random;
+  /** Told how many were asked to move. */
+  readonly onAsked: (count: number) => void;
+  readonly limits?: RebalanceLimits;
+}
+
+/** Asks what this replica holds beyond its share to move to others, a few at a time. */
+export class Rebalancer {
+  readonly #options: RebalancerOptions;
+  #isMoving = false;
+  #asked = 0;
+  #plannedAtMs: number | null = null;
+
+  constructor(options: RebalancerOptions) {
+    this.#options = options;
+  }
+
+  /** Look once. Whoever is in doubt about the record does not know what others hold. */
+  async turn(): Promise<void> {
+    const { replica, peers, mover, clock, random, onAsked } = this.#options;
+    if (!replica.mayOpen) return;
+    await peers.refresh();
+    if (!replica.mayOpen) return;
+    const nowMs = clock.nowMs();
+    const plan = planMoves(
+      {
+        own: replica.instance,
+        loads: this.#loads(),
+        leaving: mover.leaving(),
+        isMoving: this.#isMoving,
+        // A turn that was held up does not make up for it at once.
+        elapsedMs: Math.min(nowMs - (this.#plannedAtMs ?? nowMs), MOST_ELAPSED_MS),
+      },
+      this.#options.limits ?? DEFAULT_REBALANCE_LIMITS,
+    );
+    this.#plannedAtMs = nowMs;
+    this.#note(plan);
+    const asked = mover.ask(plan.moves, () => moveForBalance(chooseTarget(plan.targets, random())));
+    this.#asked += asked;
+    onAsked(asked);
+  }
+
+  /** The own sessions as they are now; those of others as they were at their last renewal. */
+  #loads() {
+    const { replica, peers } = this.#options;
+    return peers.replicas.map(({ instance, agentEndpoint: endpoint, sessions }) => ({
+      instance,
+      endpoint,
+      sessions: instance === replica.instance ? replica.nodes.sessions : sessions,
+    }));
+  }
+
+  #note({ reason, fairShare }: MovePlan): void {
+    const { log, replica } = this.#options;
+    const isMoving = reason === "SURPLUS";
+    if (isMoving === this.#isMoving) return;
+    this.#isMoving = isMoving;
+    const { sessions } = replica.nodes;
+    const fields = { sessions, fair_share: fairShare };
+    if (isMoving) log.info(fields, "agents are moving to other replicas");
+    else log.info({ ...fields, asked: this.#asked, reason }, "agents have moved to other replicas");
+    this.#asked = 0;
+  }
+}
+
+const MOST_ELAPSED_MS = 3_000;

@@ -1,0 +1,44 @@
+import { reconnectWindow } from "@rollcall/domain";
+import type { Peers } from "../internal/peers.ts";
+
+export interface ReconnectsOptions {
+  readonly instance: string;
+  readonly peers: Pick<Peers, "replicas" | "otherEndpoints">;
+  /** What one replica takes in. */
+  readonly hellosPerSecond: number;
+  /** The time within which nobody is judged for being away. */
+  readonly unhealthyAfterMs: number;
+}
+
+/** Where agents go that this replica sends away, and over how long they are spread. */
+export class Reconnects {
+  readonly #options: ReconnectsOptions;
+
+  constructor(options: ReconnectsOptions) {
+    this.#options = options;
+  }
+
+  /** How many other replicas take agents in, as far as is known. */
+  get others(): number {
+    const { peers, instance } = this.#options;
+    return peers.replicas.filter((it) => it.instance !== instance).length;
+  }
+
+  /** The addresses of the others. */
+  get endpoints(): readonly string[] {
+    return this.#options.peers.otherEndpoints;
+  }
+
+  /** The addresses of all replicas, this one among them. */
+  get all(): readonly string[] {
+    const { replicas } = this.#options.peers;
+    return [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))];
+  }
+
+  /** Over how long so many agents are spread, in milliseconds. At most half of the time in which they may be away, whatever comes of it. */
+  windowMs(agents: number): number {
+    const { hellosPerSecond, unhealthyAfterMs } = this.#options;
+    const windowMs = reconnectWindow({ agents, replicas: this.others, hellosPerSecond });
+    return Math.min(windowMs, unhealthyAfterMs / 2);
+  }
+}

@@ -1,0 +1,78 @@
+import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { systemClock } from "@rollcall/runtime";
+import {
+  createTestDatabase,
+  eventually,
+  FakeAgents,
+  SteadyAgent,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import { eventsOf, register } from "../testing/record.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
+
+const AGENTS = 20;
+const UNHEALTHY_AFTER_MS = 3_000;
+/** A node whose own log shows such a gap was rightly judged: the machine was busy with something else. */
+const HARMLESS_GAP_MS = 2_000;
+
+const fakes = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+let agents: readonly SteadyAgent[] = [];
+let live: TestReplica[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterEach(async () => {
+  await Promise.all(agents.map((agent) => agent.close()));
+  fakes.close();
+  await replicas.close();
+  await database.drop();
+});
+
+async function startReplica(): Promise<TestReplica> {
+  const config = { "Orchestrator.NodeManager.DisconnectTimeout": UNHEALTHY_AFTER_MS };
+  return replicas.start({ store: await database.openStore(), clock: systemClock, config });
+}
+
+const held = (replica: TestReplica) => replica.app.replica.nodes.sessions;
+
+describe("a rolling restart of all replicas", () => {
+  it("should turn no node UNHEALTHY, nor show one as disconnected", async () => {
+    live = [await startReplica(), await startReplica()];
+    const crowd = Array.from({ length: AGENTS }, (_, index) => fakes.create(`roll${index}`));
+    await register(database.store, crowd);
+    agents = crowd.map(
+      (agent) =>
+        new SteadyAgent({
+          agent,
+          endpoints: () => live.map(({ address }) => address),
+          beatEveryMs: 300,
+        }),
+    );
+    const all = () => live.reduce((sum, replica) => sum + held(replica), 0);
+    await eventually(() => expect(all()).toBe(AGENTS));
+    for (let turn = 0; turn < 2; turn++) {
+      const [ending, staying] = live as [TestReplica, TestReplica];
+      live = [staying];
+      const ended = ending.app.drain().then(() => ending.close());
+      await eventually(() => expect(held(staying)).toBe(AGENTS));
+      await ended;
+      live = [staying, await startReplica()];
+    }
+    await eventually(() => expect(all()).toBe(AGENTS));
+    for (const agent of agents) {
+      const events = await eventsOf(database.store, agent.nodeId);
+      const judged = events.filter(({ type }) => type === "node.health.changed");
+      const moved = events.filter(({ type }) => type === "node.connection.changed");
+      if (agent.longestGapMs > HARMLESS_GAP_MS) continue;
+      expect(judged).toHaveLength(1);
+      expect(moved.length).toBeGreaterThan(1);
+      expect(moved.map(({ after }) => (after as { connection: string }).connection)).not.toContain(
+        "DISCONNECTED",
+      );
+    }
+  });
+});

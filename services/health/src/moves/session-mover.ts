@@ -1,0 +1,63 @@
+import type { Clock } from "@rollcall/runtime";
+import type { Farewell } from "../replica/farewell.ts";
+import type { HeldNode, NodeStream } from "../replica/held-node.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
+
+export interface SessionMoverOptions {
+  readonly nodes: HeldNodes;
+  readonly clock: Clock;
+}
+
+interface Asked {
+  readonly stream: NodeStream;
+  readonly untilMs: number;
+}
+
+/** An agent that has not left by then could not: it may be asked again. */
+const LEAVES_WITHIN_MS = 30_000;
+
+/** Asks agents to open a stream elsewhere, each once at a time, and knows which of them are still here. */
+export class SessionMover {
+  readonly #options: SessionMoverOptions;
+  readonly #asked = new Map<HeldNode, Asked>();
+  /** Goes round, so that it is not always the same agents that have to move. */
+  #round: Iterator<HeldNode> | null = null;
+
+  constructor(options: SessionMoverOptions) {
+    this.#options = options;
+  }
+
+  /** How many of those that were asked are still here. */
+  leaving(): number {
+    const nowMs = this.#options.clock.nowMs();
+    for (const [node, { stream, untilMs }] of this.#asked) {
+      // Moved, or gone, or back on another stream of this very replica.
+      if (node.stream !== stream || nowMs >= untilMs) this.#asked.delete(node);
+    }
+    return this.#asked.size;
+  }
+
+  /** Ask so many sessions to move, or all. Answers how many were asked: those that call instead of holding a stream cannot be. */
+  ask(count: number, farewell: () => Farewell): number {
+    const { nodes, clock } = this.#options;
+    const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;
+    let asked = 0;
+    for (let looked = 0; asked < count && looked < nodes.size; looked++) {
+      const node = this.#next();
+      if (node === null) break;
+      const { stream } = node;
+      if (stream === null || this.#asked.has(node) || !stream.askMove(farewell())) continue;
+      this.#asked.set(node, { stream, untilMs });
+      asked += 1;
+    }
+    return asked;
+  }
+
+  #next(): HeldNode | null {
+    const going = this.#round?.next();
+    if (going !== undefined && going.done !== true) return going.value;
+    this.#round = this.#options.nodes.all();
+    const first = this.#round.next();
+    return first.done === true ? null : first.value;
+  }
+}

@@ -1,0 +1,151 @@
+import { afterAll, afterEach, beforeAll, expect } from "@jest/globals";
+import type { PolicyOverride } from "@rollcall/domain";
+import type { Store } from "@rollcall/store";
+import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import { setPolicy } from "./policies.ts";
+import { eventsOf, recordOf, register } from "./record.ts";
+import { type TestReplica, TestReplicas } from "./test-replica.ts";
+
+/** A record with one replica, for a test file about what is thought of nodes. */
+class TruthRig {
+  readonly agents = new FakeAgents();
+  readonly replicas = new TestReplicas();
+  #database: TestDatabase | null = null;
+  #replica: TestReplica | null = null;
+
+  get store(): Store {
+    return this.database.store;
+  }
+
+  get database(): TestDatabase {
+    if (this.#database === null) throw new Error("call useTruthRig() first");
+    return this.#database;
+  }
+
+  get replica(): TestReplica {
+    if (this.#replica === null) throw new Error("call useTruthRig() first");
+    return this.#replica;
+  }
+
+  async start(): Promise<void> {
+    this.#database = await createTestDatabase();
+    this.#replica = await this.replicas.start({ store: this.#database.store });
+  }
+
+  /** Start a further replica. */
+  async another(): Promise<TestReplica> {
+    return this.replicas.start({ store: await this.database.openStore() });
+  }
+
+  async close(): Promise<void> {
+    await this.replicas.close();
+    await this.database.drop();
+  }
+}
+
+/** The rig of the test file. */
+export const rig = new TruthRig();
+
+/** Have the rig started and ended with the test file. */
+export function useTruthRig(): void {
+  beforeAll(() => rig.start());
+  afterEach(() => rig.agents.close());
+  afterAll(() => rig.close());
+}
+
+/** Register a node, with a policy of its own if one is given. */
+export async function newAgent(nodeId: string, override?: PolicyOverride) {
+  const agent = rig.agents.create(nodeId);
+  await register(rig.store, [agent]);
+  if (override !== undefined) {
+    await setPolicy(rig.store, { kind: "node", nodeId, override });
+    await rig.replica.caughtUp();
+  }
+  return agent;
+}
+
+/** What `newAgent()` answers. */
+export type Agent = Awaited<ReturnType<typeof newAgent>>;
+
+/** Join, beat, and wait until the record has taken it in. */
+export async function join(agent: Agent, at = rig.replica, hello = {}) {
+  const stream = await agent.join(at.address, hello);
+  await stream.beatAcknowledged();
+  return stream;
+}
+
+/** Have detected health change once: by a beat, or by silence. */
+export async function change(agent: Agent, to: "HEALTHY" | "UNHEALTHY", at = rig.replica) {
+  const stream = to === "HEALTHY" ? await join(agent, at) : null;
+  if (stream === null) await at.pass(3_200);
+  await eventually(async () => {
+    const { detectedHealth } = await recordOf(rig.store, agent.nodeId);
+    expect(detectedHealth.state).toBe(to);
+  });
+  return stream;
+}
+
+/** Fall silent and come back until it has changed more than five times. It ends HEALTHY as detected. */
+export async function flap(agent: Agent, at = rig.replica) {
+  for (let turn = 0; turn < 3; turn++) {
+    await change(agent, "HEALTHY", at);
+    if (turn < 2) await change(agent, "UNHEALTHY", at);
+  }
+  await change(agent, "UNHEALTHY", at);
+}
+
+/** Have what is remembered of a node's changes be older. */
+export async function age(nodeId: string, ms: number): Promise<void> {
+  const { db } = rig.store;
+  const { history } = await recordOf(rig.store, nodeId);
+  const changes = JSON.stringify(history.changes.map((atMs) => atMs - ms));
+  await db
+    .updateTable("node_sessions")
+    .set({ health_changes: changes })
+    .where("node_id", "=", nodeId)
+    .execute();
+}
+
+/** Let the keeper of truth have its turn. */
+export async function keep(nodeId: string, at = rig.replica): Promise<void> {
+  const node = at.app.replica.nodes.find(nodeId);
+  if (node === undefined) throw new Error(`${nodeId} is not held`);
+  at.app.keepTruth(node);
+}
+
+/** The kinds of the holds on a node. */
+export const holdsOf = async (nodeId: string) =>
+  (await recordOf(rig.store, nodeId)).holds.map(({ kind }) => kind);
+
+/** What the log says of a node: type and reason of each event. */
+export const told = async (nodeId: string, types: Parameters<typeof eventsOf>[2]) =>
+  (await eventsOf(rig.store, nodeId, types)).map(
+    ({ type, reason }) => `${type.replace("node.", "")} ${reason}`,
+  );
+
+/** Two GPUs. */
+export const GPUS = [0, 1].map((index) => ({
+  index,
+  uuid: `GPU-${index}`,
+  pciAddress: `0000:0${index}:00.0`,
+}));
+const GIB = 2n ** 30n;
+
+/** A report of hardware. */
+export const info = (cores: number, memoryGib: number, gpus = GPUS) => ({
+  cpu: { threads: cores },
+  memoryBytes: BigInt(memoryGib) * GIB,
+  gpus,
+});
+
+/** What `join()` answers. */
+export type Stream = Awaited<ReturnType<typeof join>>;
+
+/** Send a report, and wait until it is recorded. */
+export async function report(nodeId: string, stream: Stream, value: ReturnType<typeof info>) {
+  const { infoDigest } = await recordOf(rig.store, nodeId);
+  stream.send({ case: "nodeInfo", value });
+  await eventually(async () => {
+    expect((await recordOf(rig.store, nodeId)).infoDigest).not.toBe(infoDigest);
+  });
+}

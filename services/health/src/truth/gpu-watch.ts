@@ -1,0 +1,67 @@
+import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import {
+  afterGpuSample,
+  gpusInTrouble,
+  gpuTroubles,
+  SAMPLES_TO_CONVINCE,
+  type Trouble,
+} from "@rollcall/domain";
+import type { HeldNode } from "../replica/held-node.ts";
+
+/**
+ * Take in what a sample says of a node's GPUs: part of the hot path, where a sample that says nothing new allocates nothing. Answers whether something has come to be
+ * wrong, or right again.
+ */
+export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean {
+  const { gpus, gpuKnowledge } = node;
+  if (gpus.length === 0 && sample.length === 0) return false;
+  const maxCelsius = node.terms.resolved.policy.gpuMaxCelsius;
+  node.gpus = afterGpuSample(gpus, sample, maxCelsius);
+  const isLearning = gpuKnowledge.samples < SAMPLES_TO_CONVINCE;
+  if (isLearning) node.gpuKnowledge = { ...gpuKnowledge, samples: gpuKnowledge.samples + 1 };
+  if (node.gpus === gpus) return false;
+  const was = gpus.filter(isWrong);
+  const is = node.gpus.filter(isWrong);
+  const isSame =
+    was.length === is.length &&
+    was.every(({ index, isGone, isHot }) =>
+      is.some((it) => it.index === index && it.isGone === isGone && it.isHot === isHot),
+    );
+  return !isSame;
+}
+
+/** Whether something is wrong with a GPU of a node, as far as this replica knows. */
+export function isInTrouble({ gpus }: HeldNode): boolean {
+  return gpus.some(isWrong);
+}
+
+/** What is wrong with a node's GPUs; null as long as too little is known to contradict the record. */
+export function troublesOf(node: HeldNode): readonly Trouble[] | null {
+  const { samples, isSeeded } = node.gpuKnowledge;
+  if (!isSeeded || samples < SAMPLES_TO_CONVINCE) return null;
+  return gpuTroubles(node.gpus, node.terms.resolved.policy.gpuMaxCelsius);
+}
+
+/** Take in what the record says was wrong when this replica took the node: from there on its own samples decide. Nothing the second time. */
+export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
+  if (node.gpuKnowledge.isSeeded) return;
+  node.gpuKnowledge = { ...node.gpuKnowledge, isSeeded: true };
+  const known = gpusInTrouble(recorded);
+  if (known.length === 0) return;
+  const others = node.gpus.filter((gpu) => !known.some(({ index }) => index === gpu.index));
+  const merged = known.map((gpu) => {
+    const seen = node.gpus.find(({ index }) => index === gpu.index);
+    return { ...gpu, celsius: seen?.celsius ?? null };
+  });
+  node.gpus = [...others, ...merged].sort((left, right) => left.index - right.index);
+}
+
+function isWrong({
+  isGone,
+  isHot,
+}: {
+  readonly isGone: boolean;
+  readonly isHot: boolean;
+}): boolean {
+  return isGone || isHot;
+}

@@ -1,0 +1,40 @@
+import { type Due, type SilenceEvidence, silenceEvidence } from "@rollcall/domain";
+import type { HealthMetrics } from "../metrics.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+
+/** Keeps what nodes were declared silent by, and notices when one returns so soon that the verdict is in doubt. */
+export class SilenceVerdicts {
+  readonly #instance: string;
+  readonly #metrics: Pick<HealthMetrics, "returnedAtOnce">;
+
+  constructor({
+    instance,
+    metrics,
+  }: {
+    readonly instance: string;
+    readonly metrics: Pick<HealthMetrics, "returnedAtOnce">;
+  }) {
+    this.#instance = instance;
+    this.#metrics = metrics;
+  }
+
+  /** What a node is declared by, at a time of the real clock. */
+  evidenceOf({ watch, to, silentMs }: Due<HeldNode>, nowMs: number): SilenceEvidence {
+    const { subject: node, thresholds } = watch;
+    const { lastFrameAtMs } = node;
+    return silenceEvidence({
+      replica: this.#instance,
+      to,
+      lastReceivedAgoMs: lastFrameAtMs === null ? null : nowMs - lastFrameAtMs,
+      silentMs,
+      thresholdMs: to === "UNKNOWN" ? thresholds.unknownAfterMs : thresholds.unhealthyAfterMs,
+      resolved: node.terms.resolved,
+    });
+  }
+
+  /** A node is about to be HEALTHY again. `nowMs` is of the real clock. */
+  onReturn({ health, evidence, declaredAtMs, watch }: HeldNode, nowMs: number): void {
+    if (health.state !== "UNHEALTHY" || evidence === null || declaredAtMs === null) return;
+    if (nowMs - declaredAtMs <= watch.thresholds.unhealthyAfterMs) this.#metrics.returnedAtOnce();
+  }
+}

@@ -1,0 +1,70 @@
+import type { Logger } from "@rollcall/runtime";
+import { recordedTroubles, type Store, settleTruth, troubledNodes } from "@rollcall/store";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+import { seedGpus, troublesOf } from "./gpu-watch.ts";
+
+export interface TruthKeeperOptions {
+  readonly store: Store;
+  readonly replica: Replica;
+  readonly log: Logger;
+}
+
+const NODES_A_BATCH = 100;
+
+/**
+ * Keeps flapping, troubles with GPUs and the holds that follow as the record and this replica's samples say: what it writes is decided when it
+ * writes, from how things are, so it does not matter what was missed. It looks at the few nodes with which something is the matter.
+ */
+export class TruthKeeper {
+  readonly #options: TruthKeeperOptions;
+  /** Bounded by the number of nodes held. */
+  readonly #called = new Set<HeldNode>();
+
+  constructor(options: TruthKeeperOptions) {
+    this.#options = options;
+  }
+
+  /** Something is the matter with a node, or not any more. */
+  add(node: HeldNode): void {
+    this.#called.add(node);
+  }
+
+  /** Look after those that were added, then after all with which something is the matter. After an error nothing is lost. */
+  async turn(): Promise<void> {
+    const { store, replica } = this.#options;
+    while (this.#called.size > 0) {
+      const called = [...this.#called].slice(0, NODES_A_BATCH);
+      await this.#settle(
+        await recordedTroubles(
+          store.db,
+          called.map(({ id }) => id),
+        ),
+      );
+      for (const node of called) this.#called.delete(node);
+    }
+    let after = "";
+    for (;;) {
+      const page = { after, limit: NODES_A_BATCH };
+      const troubled = await troubledNodes(store.db, replica.instance, page);
+      await this.#settle(troubled);
+      const last = troubled.at(-1);
+      if (troubled.length < NODES_A_BATCH || last === undefined) return;
+      after = last.nodeId;
+    }
+  }
+
+  async #settle(recorded: Awaited<ReturnType<typeof troubledNodes>>): Promise<void> {
+    const { store, replica, log } = this.#options;
+    const views = recorded.flatMap(({ nodeId, gpuTroubles }) => {
+      const node = replica.nodes.find(nodeId);
+      if (node === undefined) return [];
+      seedGpus(node, gpuTroubles);
+      const { policy } = node.terms.resolved;
+      return [{ nodeId, epoch: node.epoch, policy, gpuTroubles: troublesOf(node) }];
+    });
+    if (views.length === 0) return;
+    const changed = await settleTruth(store, replica.instance, views);
+    if (changed.length > 0) log.info({ nodes: changed }, "flapping, hardware or holds changed");
+  }
+}

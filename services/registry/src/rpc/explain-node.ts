@@ -1,0 +1,46 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  ExplainNodeResponseSchema,
+  type RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
+import { findNode, readLatestEvents } from "@rollcall/store";
+import { eventToProto, nodeToProto } from "@rollcall/wire";
+import type { Deps } from "../deps.ts";
+
+const DEFAULT_LIMIT = 100;
+
+/** What a node reports anew now and then is no part of how it came to be in its state. */
+const TYPES = EVENT_TYPES.filter(
+  (type) =>
+    type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
+);
+
+/** Tell how a node came to be in the state that it is in. */
+export function explainNode({
+  store,
+}: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
+  return async ({ node: reference, limit: asked, fromTime }) => {
+    const limit = asked === 0 ? DEFAULT_LIMIT : asked;
+    const node = await findNode(store.db, reference);
+    const found = await readLatestEvents(store.db, {
+      subject: node.id,
+      types: TYPES,
+      // One more tells whether there are more.
+      limit: limit + 1,
+      ...(fromTime === undefined ? {} : { fromMs: timestampMs(fromTime) }),
+    });
+    return create(ExplainNodeResponseSchema, {
+      node: nodeToProto(node),
+      entries: found.slice(-limit).map((event) => ({
+        event: eventToProto(event),
+        text: explainEvent(event),
+      })),
+      hasEarlier: found.length > limit,
+      summary: summarizeNode(node),
+      obstacles: obstaclesOf(node).map((obstacle) => ({ ...obstacle })),
+    });
+  };
+}

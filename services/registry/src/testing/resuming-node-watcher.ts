@@ -1,0 +1,97 @@
+import { type DescEnum, enumToJson, type MessageInitShape } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import {
+  ConnectionStateSchema,
+  HealthStateSchema,
+  MembershipStateSchema,
+  type Node,
+} from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  RegistryService,
+  type WatchNodesRequestSchema,
+  type WatchNodesResponse,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type NodeFacts, nodesText } from "./node-facts.ts";
+import { ResumingStream } from "./resuming-stream.ts";
+import type { Rig } from "./rig.ts";
+
+type Filter = Omit<MessageInitShape<typeof WatchNodesRequestSchema>, "start" | "$typeName">;
+
+/** How a client of the drill behaves. */
+export interface NodeBehaviour {
+  readonly name: string;
+  readonly filter?: Filter;
+  /** Whether a node matches the filter. */
+  readonly isWanted?: (facts: NodeFacts) => boolean;
+  /** Called with each message that was kept; may hold up reading. */
+  readonly onMessage?: (watcher: ResumingNodeWatcher, messages: number) => void | Promise<void>;
+}
+
+/** A client that applies the messages of WatchNodes in their order, whatever breaks, and notes what it has whenever one says of which revision that is. */
+export class ResumingNodeWatcher {
+  readonly behaviour: NodeBehaviour;
+  /** What the client had at the revisions that it was told of. */
+  readonly marks: { readonly revision: bigint; readonly nodes: string }[] = [];
+  readonly stream: ResumingStream<WatchNodesResponse>;
+  readonly #nodes = new Map<string, NodeFacts>();
+  #messages = 0;
+  #isComplete = false;
+
+  /** It watches until it has the nodes of the revision that `last` answers; null is not known yet. */
+  constructor(rig: () => Rig, behaviour: NodeBehaviour, last: () => bigint | null) {
+    this.behaviour = behaviour;
+    this.stream = new ResumingStream(rig, {
+      open: (transport, token, signal) => {
+        // A snapshot that was not completed begins again.
+        if (!this.#isComplete) this.#nodes.clear();
+        const start =
+          token === null ? {} : { start: { case: "resumeToken", value: token } as const };
+        const request = { ...start, ...behaviour.filter };
+        return createClient(RegistryService, transport).watchNodes(request, {
+          signal,
+          timeoutMs: 0,
+        });
+      },
+      keep: (message) => {
+        this.#keep(message);
+        const end = last();
+        return end !== null && message.revision >= end;
+      },
+      onMessage: () => behaviour.onMessage?.(this, this.#messages),
+    });
+  }
+
+  /** Reasons of all ends so far. */
+  get ends(): readonly string[] {
+    return this.stream.ends;
+  }
+
+  /** The last revision that it was told of. */
+  get revision(): bigint {
+    return this.marks.at(-1)?.revision ?? 0n;
+  }
+
+  #keep({ changes, snapshotComplete, revision }: WatchNodesResponse): void {
+    for (const { change } of changes) {
+      if (change.case === "upserted") this.#nodes.set(change.value.id, factsOf(change.value));
+      if (change.case === "removedId") this.#nodes.delete(change.value);
+    }
+    this.#messages += 1;
+    this.#isComplete ||= snapshotComplete;
+    if (revision > 0n) this.marks.push({ revision, nodes: nodesText(this.#nodes) });
+  }
+}
+
+function factsOf({ membership, connection, health, labels }: Node): NodeFacts {
+  return {
+    membership: wordOf(MembershipStateSchema, membership?.state),
+    connection: wordOf(ConnectionStateSchema, connection?.state),
+    health: wordOf(HealthStateSchema, health?.state),
+    zone: labels.find(({ key }) => key === "zone")?.value ?? "",
+  };
+}
+
+/** The domain's word: MEMBERSHIP_STATE_APPROVED is APPROVED. */
+function wordOf(descriptor: DescEnum, value = 0): string {
+  return String(enumToJson(descriptor, value)).slice((descriptor.sharedPrefix ?? "").length);
+}

@@ -1,0 +1,83 @@
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { describeError } from "@rollcall/runtime";
+import type { Rig } from "./rig.ts";
+
+/** A server's stream, as a client of the drills drives it. */
+export interface Streaming<M> {
+  /** Open it over a connection of its own: after a token, or, without one, from its beginning. */
+  open(transport: Transport, resumeToken: string | null, signal: AbortSignal): AsyncIterable<M>;
+  /** Take in a message. Whether it was the last one that matters. */
+  keep(message: M): boolean;
+  /** Called with each message that was kept but the last; may hold up reading. */
+  onMessage?(): void | Promise<void>;
+}
+
+/** A client of a watch that goes on from its last token, over a new connection, whatever breaks. */
+export class ResumingStream<M extends { readonly resumeToken: string }> {
+  /** Reasons of all ends so far. */
+  readonly ends: string[] = [];
+  readonly #rig: () => Rig;
+  readonly #streaming: Streaming<M>;
+  #sessions: Http2SessionManager | null = null;
+  #leaving = new AbortController();
+
+  constructor(rig: () => Rig, streaming: Streaming<M>) {
+    this.#rig = rig;
+    this.#streaming = streaming;
+  }
+
+  /** Watch until the last message. */
+  async run(): Promise<void> {
+    const { open, keep, onMessage } = this.#streaming;
+    let token: string | null = null;
+    for (;;) {
+      this.#leaving = new AbortController();
+      try {
+        for await (const message of open(this.#transport(), token, this.#leaving.signal)) {
+          token = message.resumeToken;
+          if (keep(message)) return this.breakConnection();
+          await onMessage?.();
+        }
+        this.ends.push("END");
+      } catch (error) {
+        token = this.#afterEnd(error) ?? token;
+        // The server may be away: others get their turn before it is tried again.
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    }
+  }
+
+  /** Leave this stream; run() comes back with another. */
+  leave(): void {
+    this.#leaving.abort();
+  }
+
+  /** End the connection under the stream. */
+  breakConnection(): void {
+    this.#sessions?.abort();
+    this.#sessions = null;
+  }
+
+  #transport(): Transport {
+    const { baseUrl, token } = this.#rig();
+    this.breakConnection();
+    this.#sessions = new Http2SessionManager(baseUrl);
+    return createGrpcTransport({
+      baseUrl,
+      sessionManager: this.#sessions,
+      interceptors: [
+        (next) => (request) => {
+          request.header.set("authorization", `Bearer ${token}`);
+          return next(request);
+        },
+      ],
+    });
+  }
+
+  #afterEnd(error: unknown): string | null {
+    const { reason, metadata } = describeError(error);
+    this.ends.push(reason ?? Code[ConnectError.from(error).code]);
+    return metadata.resumeToken ?? null;
+  }
+}

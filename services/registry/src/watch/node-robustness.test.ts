@@ -1,0 +1,188 @@
+import { randomBytes } from "node:crypto";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { silentLogger } from "@rollcall/runtime";
+import {
+  currentRevision,
+  openStore,
+  readEvents,
+  type Store,
+  type StoredEvent,
+} from "@rollcall/store";
+import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { applyEvent, type NodeFacts, nodesText } from "../testing/node-facts.ts";
+import { label, observe, operate } from "../testing/operator.ts";
+import { type NodeBehaviour, ResumingNodeWatcher } from "../testing/resuming-node-watcher.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+import { seed } from "../testing/seed.ts";
+import { INFO, TestNode } from "../testing/test-node.ts";
+
+// In the style of etcd's robustness tests, like robustness.test.ts: clients watch nodes while writers change them and everything is
+// broken under them. Whenever a client was told a revision, it must have had exactly the nodes that the log makes of that revision.
+
+const WRITERS = 4;
+const NODES = 24;
+const LIMITS = { windowEvents: 200, windowNodes: 20, batchNodes: 5, bookmarkMs: 40 };
+
+let postgres: TestPostgres;
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+});
+afterAll(() => postgres.drop());
+
+const open = (applicationName: string): Promise<Store> =>
+  openStore({ url: postgres.url, log: silentLogger, applicationName, poolSize: 8 });
+
+/** Machines whose information is long and random, or the buffers on the way would hold all that a slow reader leaves unread. */
+function makeMachines() {
+  return Array.from({ length: NODES }, (_, index) => {
+    const labels = Object.fromEntries(
+      Array.from({ length: 60 }, (_, at) => [`label-${at}`, randomBytes(30).toString("hex")]),
+    );
+    return { node: new TestNode(`n${index}`), info: { ...INFO, labels } };
+  });
+}
+
+/** Change nodes until told to stop, whatever happens to the server. */
+async function write(
+  store: Store,
+  writer: number,
+  machines: ReturnType<typeof makeMachines>,
+  signal: AbortSignal,
+): Promise<void> {
+  const healths = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
+  for (let number = writer; !signal.aborted; number += 1) {
+    const machine = machines[(number * 7 + writer * 5) % NODES];
+    if (machine === undefined) return;
+    const { node, info } = machine;
+    const { id } = node;
+    const steps: readonly (() => Promise<unknown>)[] = [
+      () => seed(store, [node], { infoOf: () => info, manualApproval: number % 2 === 0 }),
+      () => operate(store, id, "approve"),
+      () => observe(store, [id], healths[number % 3] ?? "HEALTHY"),
+      () => label(store, id, "zone", number % 3 === 0 ? "a" : "b"),
+      () => operate(store, id, "reject"),
+      () => label(store, id, "zone", null),
+      () => observe(store, [id], healths[(number + 1) % 3] ?? "HEALTHY"),
+      () => operate(store, id, number % 5 === 0 ? "delete" : "approve"),
+    ];
+    // What is refused, or lost with its answer, is no matter: the log will tell.
+    await steps[number % steps.length]?.().catch(() => {});
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Holds each stream up once, until the log is far ahead of it, and goes on until it was cut for that. */
+function holdUp(steady: () => bigint): NodeBehaviour["onMessage"] {
+  let held = 0;
+  return async ({ ends }) => {
+    if (held > ends.length || ends.includes("WATCHER_TOO_SLOW")) return;
+    held = ends.length + 1;
+    const from = steady();
+    await eventually(() => expect(steady()).toBeGreaterThan(from + 120n));
+  };
+}
+
+const behaviours = (steady: () => bigint): readonly NodeBehaviour[] => [
+  { name: "steady" },
+  {
+    name: "one membership",
+    filter: { memberships: [MembershipState.REJECTED] },
+    isWanted: ({ membership }) => membership === "REJECTED",
+  },
+  {
+    name: "one status",
+    filter: { statuses: [NodeStatus.HEALTHY] },
+    isWanted: ({ health }) => health === "HEALTHY",
+  },
+  {
+    name: "one label, leaves",
+    filter: { labelSelector: "zone=a" },
+    isWanted: ({ zone }) => zone === "a",
+    onMessage: (it, messages) => (messages % 7 === 0 ? it.stream.leave() : undefined),
+  },
+  {
+    name: "without a label, loses its connection",
+    filter: { labelSelector: "!zone", memberships: [MembershipState.APPROVED] },
+    isWanted: ({ zone, membership }) => zone === "" && membership === "APPROVED",
+    onMessage: (it, messages) => (messages % 11 === 0 ? it.stream.breakConnection() : undefined),
+  },
+  { name: "nothing", filter: { labelSelector: "zone=nowhere" }, isWanted: () => false },
+  { name: "slow", onMessage: holdUp(steady) },
+];
+
+/** The revisions never fall, and at each of them the client had exactly the nodes that it wanted. */
+function validate({ behaviour, marks }: ResumingNodeWatcher, log: readonly StoredEvent[]): void {
+  const nodes = new Map<string, NodeFacts>();
+  let applied = 0;
+  let reached = 0n;
+  for (const mark of marks) {
+    expect(mark.revision).toBeGreaterThanOrEqual(reached);
+    reached = mark.revision;
+    for (let next = log[applied]; next !== undefined && next.revision <= reached; ) {
+      applyEvent(nodes, next);
+      applied += 1;
+      next = log[applied];
+    }
+    const expected = nodesText(nodes, behaviour.isWanted);
+    expect({ revision: reached, nodes: mark.nodes }).toEqual({
+      revision: reached,
+      nodes: expected,
+    });
+  }
+}
+
+describe("watches of nodes under faults", () => {
+  it("should give every client exactly the nodes of each revision: over slow readers, broken streams, restarts of Postgres and of the registry", async () => {
+    const [reading, writing] = await Promise.all([open("registry"), open("writers")]);
+    let rig: Rig = await startRig({ store: reading }, { watchLimits: LIMITS });
+    let last: bigint | null = null;
+    const steady = (): bigint => watchers[0]?.revision ?? 0n;
+    const watchers: readonly ResumingNodeWatcher[] = behaviours(steady).map(
+      (behaviour) =>
+        new ResumingNodeWatcher(
+          () => rig,
+          behaviour,
+          () => last,
+        ),
+    );
+    const named = (name: string) => watchers.find((it) => it.behaviour.name === name);
+    const watching = watchers.map(({ stream }) => stream.run());
+    const machines = makeMachines();
+    const ending = new AbortController();
+    const writers = Array.from({ length: WRITERS }, (_, writer) =>
+      write(writing, writer, machines, ending.signal),
+    );
+    const progress = async (revisions: bigint) => {
+      const from = steady();
+      await eventually(() => expect(steady()).toBeGreaterThan(from + revisions));
+    };
+    await progress(150n);
+    await postgres.stop();
+    await postgres.start();
+    await progress(60n);
+    const killed = postgres.server.pid;
+    postgres.kill();
+    await eventually(() => expect(postgres.server.pid).not.toBe(killed));
+    await progress(60n);
+    const before = rig;
+    await before.shutDown();
+    rig = await startRig({ store: reading }, { watchLimits: LIMITS });
+    await before.close();
+    await progress(150n);
+    await eventually(() => expect(named("slow")?.ends).toContain("WATCHER_TOO_SLOW"));
+    ending.abort();
+    await Promise.all(writers);
+    last = await currentRevision(writing.db);
+    await Promise.all(watching);
+
+    const { events: log } = await readEvents(writing.db, { after: 0n, limit: 1_000_000 });
+    for (const watcher of watchers) validate(watcher, log);
+    expect(named("steady")?.ends).toContain("SERVER_SHUTTING_DOWN");
+    // Bookmarks alone told it how far it was.
+    expect(named("nothing")?.marks.length).toBeGreaterThan(5);
+    await rig.close();
+    await Promise.all([reading.close(), writing.close()]);
+  });
+});

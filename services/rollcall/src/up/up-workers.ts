@@ -1,0 +1,75 @@
+import {
+  type Logger,
+  type Running,
+  superviseTasks,
+  systemClock,
+  type Task,
+  type TlsSource,
+} from "@rollcall/runtime";
+import type { Store } from "@rollcall/store";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import type { Probes } from "../control-plane/open-probes.ts";
+import { type ProcessPlan, planUp } from "../control-plane/process-plan.ts";
+import { openWorkers, sharedPoolSize } from "../workers/open-workers.ts";
+import { runWorker, type WorkerOptions } from "../workers/run-worker.ts";
+
+/** The services of an `up`, in one process or in several. */
+export interface UpServices extends Running {
+  readonly port: number;
+  readonly agentPort: number | null;
+}
+
+/** What several workers of an `up` stand on. */
+export interface UpWorkersOptions {
+  readonly plan: ProcessPlan;
+  readonly config: ControlPlaneConfig;
+  readonly store: Store;
+  readonly probes: Probes;
+  readonly tls: TlsSource | null;
+  /** What the primary does besides. */
+  readonly tasks: readonly Task[];
+  /** Whether the Postgres is the one that `up` runs itself, whose connections are counted. */
+  readonly isOwnRecord: boolean;
+  readonly log: Logger;
+}
+
+/** Start the services in several workers, each of which runs all of them; the primary keeps Postgres, the agent and the certificate. */
+export async function upWorkers(
+  { plan, config, store, probes, tls, tasks, isOwnRecord, log }: UpWorkersOptions,
+  signal: AbortSignal,
+): Promise<UpServices> {
+  const count = config["Health.Workers"];
+  const poolSize = sharedPoolSize(config["Database.PoolSize"], count);
+  const pool = openWorkers({
+    count,
+    store: () => store,
+    ...(isOwnRecord ? { poolSize } : {}),
+    env: { DATABASE_URL: store.url },
+    log,
+  });
+  const ports = await pool.start(signal);
+  probes.answerWith(
+    () => pool.ready(),
+    (own) => pool.metrics(own),
+  );
+  const ending = new AbortController();
+  const own = tls === null ? tasks : [tls.task, ...tasks];
+  const { done } = superviseTasks(own, { log, clock: systemClock, signal: ending.signal });
+  log.info({ plan: plan.name, workers: count, ...ports }, "workers serving");
+  return {
+    port: ports.port,
+    agentPort: ports.agentPort,
+    close: async () => {
+      await pool.close();
+      ending.abort(new Error("the process is ending"));
+      await done;
+    },
+  };
+}
+
+/** Run one worker of an `up`. Answers the exit code. */
+export function runUpWorker(options: Omit<WorkerOptions, "plan" | "databaseUrl">): Promise<number> {
+  const databaseUrl = options.config["Database.URL"];
+  if (databaseUrl === undefined) throw new Error("a worker was not told where the record is");
+  return runWorker({ ...options, plan: planUp(options.config), databaseUrl });
+}

@@ -1,0 +1,144 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { generateKeyPair, keyFingerprint } from "@rollcall/runtime";
+import { listLeases, type Store, saveKey } from "@rollcall/store";
+import {
+  addNode,
+  createTestDatabase,
+  eventually,
+  FakeAgent,
+  SteadyAgent,
+  type TestDatabase,
+} from "@rollcall/testkit";
+import { until } from "@rollcall/testkit/time";
+import type { RollcallProcess } from "./testing/rollcall-process.ts";
+import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
+
+const AGENTS = 12;
+
+// Real processes on a busy machine: each wait has its own bound, and a test has several.
+jest.setTimeout(180_000);
+
+// One story: each test goes on from what the one before has left.
+describe("rollcall serve health --workers 2", () => {
+  let database: TestDatabase;
+  let store: Store;
+  let fixture: ServeFixture;
+  let health: RollcallProcess;
+  let agents: readonly SteadyAgent[] = [];
+
+  beforeAll(async () => {
+    database = await createTestDatabase();
+    store = await database.openStore();
+    fixture = await createServeFixture(database.url);
+    [health] = await Promise.all([
+      fixture.serve("health", "--workers", "2"),
+      fixture.serve("registry"),
+      fixture.serve("admin"),
+    ]);
+    agents = await Promise.all(
+      Array.from({ length: AGENTS }, async (_, index) => {
+        const nodeId = `w${index}`;
+        const keyPair = generateKeyPair();
+        await addNode(store, nodeId, { hasKey: false });
+        await store.transaction((tx) =>
+          saveKey(tx, {
+            nodeId,
+            publicKey: keyPair.publicKey,
+            fingerprint: keyFingerprint(keyPair.publicKey),
+          }),
+        );
+        return new SteadyAgent({
+          agent: new FakeAgent({ nodeId, keyPair }),
+          endpoints: () => [fixture.agentsAddress],
+          beatEveryMs: 300,
+        });
+      }),
+    );
+  });
+
+  afterAll(async () => {
+    await Promise.all(agents.map((agent) => agent.close()));
+    await fixture.dispose();
+    await store.close();
+    await database.drop();
+  });
+
+  const leases = async () =>
+    (await listLeases(store.db)).filter(
+      ({ name, service }) => service === "health" && name.startsWith("health-w"),
+    );
+  const sessions = async () => {
+    const rows = await store.db
+      .selectFrom("node_sessions")
+      .select(["replica_id", "connection", "health"])
+      .where("node_type", "=", "COMPUTE")
+      .execute();
+    return rows;
+  };
+  const allWell = () =>
+    until("every agent to be well", async () => {
+      const rows = await sessions();
+      const well = rows.filter((it) => it.connection === "CONNECTED" && it.health === "HEALTHY");
+      return well.length === AGENTS ? rows : null;
+    });
+  const probe = async (path: string) =>
+    (await fetch(`http://${fixture.healthProbes}${path}`)).text();
+
+  it("should share the agents among replicas, each with a lease of its own", async () => {
+    const rows = await allWell();
+    const holders = (await leases()).map(({ instance }) => instance);
+    expect(holders).toHaveLength(2);
+    for (const holder of holders) {
+      const share = rows.filter(({ replica_id }) => replica_id === holder).length;
+      expect(share).toBeGreaterThanOrEqual(AGENTS / 4);
+    }
+  });
+
+  it("should answer probes for all of them", async () => {
+    const ready: unknown = JSON.parse(await probe("/readyz"));
+    expect(ready).toEqual({
+      ready: true,
+      checks: { workers: { ok: true, message: "2 of 2 workers" } },
+    });
+    const metrics = await probe("/metrics");
+    const held = [...metrics.matchAll(/^rollcall_health_sessions\{worker="(\d)"\} (\d+)$/gm)];
+    expect(held.map(([, worker]) => worker)).toEqual(["1", "2"]);
+    expect(held.reduce((sum, [, , count]) => sum + Number(count), 0)).toBe(AGENTS);
+  });
+
+  it("should show each as a node", async () => {
+    const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
+    const ids = nodes.map(({ id }) => id).filter((id) => id.startsWith("health-"));
+    expect(ids.map((id) => id.slice(0, 9))).toEqual(["health-w1", "health-w2"]);
+  });
+
+  it("should hand the nodes of a worker that was killed to the other one, start it again, and judge nobody", async () => {
+    const line = await health.logged("worker started", { worker: 1 });
+    const [first] = (await leases())
+      .map(({ instance }) => instance)
+      .filter((it) => it.startsWith("health-w1"));
+    process.kill(Number(line.pid), "SIGKILL");
+    await health.logged("worker ended, starting it again", { worker: 1 });
+    await until("the lease to be ended", async () => {
+      const held = await leases();
+      return held.every(({ instance }) => instance !== first);
+    });
+    await eventually(async () => {
+      const rows = await sessions();
+      expect(rows.filter(({ replica_id }) => replica_id === first)).toEqual([]);
+    });
+    await health.logged("worker serving", { worker: 1 }, 1);
+    await allWell();
+    for (const { nodeId, longestGapMs } of agents) {
+      const history = await fixture.client.healthHistory(nodeId);
+      // A node whose own log shows the gap was rightly judged.
+      if (longestGapMs < 2_500) expect(history).toEqual(["HEALTHY"]);
+    }
+  });
+
+  it("should end in order when it is told to", async () => {
+    expect(await health.killed("SIGTERM")).toBe(0);
+    expect(await leases()).toEqual([]);
+    await health.logged("ended");
+  });
+});

@@ -1,0 +1,91 @@
+import cluster from "node:cluster";
+import { EventEmitter } from "node:events";
+import {
+  createMetrics,
+  type ProcessLike,
+  type ReadyCheck,
+  type ReadyReport,
+  renderMetrics,
+} from "@rollcall/runtime";
+import type { Probes } from "../control-plane/open-probes.ts";
+import { type FromWorker, isToWorker, type WorkerQuestion } from "./worker-messages.ts";
+
+/** A worker's end of the channel to its primary. */
+export interface WorkerLink {
+  /** What the primary shows of this worker. */
+  readonly probes: Probes;
+  /** This process, for runProcess: it is told to end once, however many tell it to. */
+  readonly process: ProcessLike;
+  tell(message: FromWorker): void;
+}
+
+const SIGNALS: ReadonlySet<string> = new Set(["SIGTERM", "SIGINT"]);
+
+/** Begin to answer the primary. */
+export function openWorkerLink(process: NodeJS.Process): WorkerLink {
+  const metrics = createMetrics();
+  let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
+  const answer = async (what: WorkerQuestion): Promise<string> =>
+    what === "metrics" ? renderMetrics(metrics) : JSON.stringify(await readyOf(check));
+  const tell = (message: FromWorker) => {
+    // The primary may be gone; it takes nothing amiss that it does not get.
+    if (process.connected) process.send?.(message, undefined, {}, () => {});
+  };
+  process.on("message", (message: unknown) => {
+    if (!isToWorker(message) || message.kind !== "ask") return;
+    const { id, what } = message;
+    void answer(what).then((text) => tell({ kind: "answer", id, text }));
+  });
+  return {
+    probes: {
+      port: 0,
+      metrics,
+      answerWith: (next) => {
+        check = next;
+      },
+      close: async () => {},
+    },
+    process: endsOnce(process),
+    tell,
+  };
+}
+
+async function readyOf(check: ReadyCheck): Promise<ReadyReport> {
+  try {
+    return await check();
+  } catch {
+    return { checks: { ok: false, message: "the check itself failed" } };
+  }
+}
+
+/**
+ * A service manager may signal every process of a group, a terminal does, and the primary tells its workers besides: the first one counts.
+ * A primary that is gone has taken the shared ports with it, so that its workers end as well.
+ */
+function endsOnce(process: NodeJS.Process): ProcessLike {
+  const ends = new EventEmitter();
+  let isTold = false;
+  const end = (name: string) => {
+    if (isTold) return;
+    isTold = true;
+    ends.emit("SIGTERM", name);
+  };
+  for (const signal of SIGNALS) process.on(signal, () => end(signal));
+  process.on("message", (message: unknown) => {
+    if (isToWorker(message) && message.kind === "end") end("SIGTERM");
+  });
+  // Otherwise Node ends a worker on the spot when its primary is gone.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  process.on("disconnect", () => end("the end of the primary"));
+  return {
+    on: (event, listener) => {
+      if (event === "SIGTERM") ends.on(event, listener);
+      else if (!SIGNALS.has(event)) process.on(event, listener);
+    },
+    off: (event, listener) => {
+      if (event === "SIGTERM") ends.off(event, listener);
+      else if (!SIGNALS.has(event)) process.off(event, listener);
+    },
+    exit: (code) => process.exit(code),
+  };
+}
