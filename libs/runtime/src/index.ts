@@ -59,7 +59,6 @@ export {
   signProof,
   verifyProof,
 } from "./identity-proof.ts";
-export { makeDirectory } from "./make-directory.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
 export {
   createLogger,
@@ -69,6 +68,7 @@ export {
   type LogLevel,
   silentLogger,
 } from "./logging.ts";
+export { makeDirectory } from "./make-directory.ts";
 export {
   counter,
   createMetrics,

@@ -145,7 +145,7 @@ describe("reactions", () => {
     expect(await reactionOf("rejected")).toEqual(NONE);
   });
 
-  it("should not be made for a node that is being rejected, whichever is first", async () => {
+  it("should never be let go for a node that was rejected meanwhile", async () => {
     const membership = {
       state: "REJECTED",
       sinceMs: 0,
@@ -160,6 +160,7 @@ describe("reactions", () => {
         turn(id, SILENT),
         store.transaction((tx) => saveMembership(tx, id, membership)),
       ]);
+      expect(await release()).toEqual([]);
       expect(await reactionOf(id)).toEqual(NONE);
     }
   });

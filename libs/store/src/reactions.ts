@@ -19,7 +19,7 @@ export interface AllowedReaction {
 
 /**
  * Write what becomes of reactions, and answer those that were allowed at once. Only approved nodes have any: it is read here anew,
- * under the lock of the session's row, for which a rejection has to wait or has waited.
+ * under the lock of the session's row.
  */
 export async function saveReactions(
   tx: Tx,
@@ -74,26 +74,27 @@ export async function clearMarked(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /**
- * A node may not belong any more: what is decided about it says all there is to react to. The row is written in any case: a loss that
- * is being written at the same time is waited for.
+ * A node may not belong any more: what is decided about it says all there is to react to. It does not wait for a loss that is being
+ * written at the same time: `allowReactions()` drops what that leaves behind.
  */
 export async function dropReaction(tx: Tx, nodeId: string): Promise<void> {
   await sql`
     update node_sessions
     set reaction = null, loss = null, loss_group = null, lost_since = null
-    where node_id = ${nodeId}`.execute(tx);
+    where node_id = ${nodeId} and (reaction is not null or loss is not null)`.execute(tx);
 }
 
 /**
  * Allow reactions that are still pending, the oldest first, of each group at most so many and only losses up to `upTo`. A node that
- * came back, or was lost again, in between is left alone; so is one whose row somebody else is writing just now.
+ * came back, or was lost again, in between is left alone; so is one whose row somebody else is writing just now. What is pending of a
+ * node that is not approved any more is dropped.
  */
 export async function allowReactions(
   tx: Tx,
   releases: readonly { readonly group: string; readonly most: number; readonly upTo: number }[],
 ): Promise<readonly AllowedReaction[]> {
   if (releases.length === 0) return [];
-  const { rows } = await sql<AllowedRow>`
+  const { rows } = await sql<AllowedRow | { readonly lost_since: null }>`
     with due as (
       select found.node_id
       from jsonb_to_recordset(${JSON.stringify(releases)}::jsonb) as r ("group" text, most integer, "upTo" bigint)
@@ -107,11 +108,16 @@ export async function allowReactions(
         for no key update of s skip locked
       ) as found
     )
-    update node_sessions as s set reaction = 'ALLOWED'
-    from due
+    update node_sessions as s
+    set
+      reaction = case when n.membership = 'APPROVED' then 'ALLOWED' end,
+      loss = case when n.membership = 'APPROVED' then s.loss end,
+      loss_group = case when n.membership = 'APPROVED' then s.loss_group end,
+      lost_since = case when n.membership = 'APPROVED' then s.lost_since end
+    from due join nodes as n on n.id = due.node_id
     where s.node_id = due.node_id and s.reaction = 'PENDING'
     returning s.node_id, s.loss_group, s.lost_since`.execute(tx);
-  return rows.map(toAllowed);
+  return rows.flatMap((row) => (row.lost_since === null ? [] : [toAllowed(row)]));
 }
 
 /** The last loss that is older than `ms`, of those that are still lost: 0 when there is none. */

@@ -11,7 +11,6 @@ import {
 import {
   type Challenge,
   type GoAway,
-  GoAwayAction,
   HealthService,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
@@ -155,12 +154,9 @@ export class FakeStream {
     return this.#received;
   }
 
-  /** Take all of them. What ends the stream stays for end(). */
+  /** Take all of them. */
   take(): readonly HeartbeatResponse[] {
-    const all = this.#received.splice(0);
-    const last = all.filter(({ frame }) => isFarewell(frame));
-    this.#received.push(...last);
-    return all;
+    return this.#received.splice(0);
   }
 
   send(frame: AgentFrame): void {
@@ -300,9 +296,4 @@ export class FakeAgents {
   close(): void {
     for (const agent of this.#agents.splice(0)) agent.close();
   }
-}
-
-/** A GoAway that asks to move does not end the stream. */
-function isFarewell(frame: HeartbeatResponse["frame"]): boolean {
-  return frame.case === "goAway" && frame.value.action !== GoAwayAction.MOVE;
 }

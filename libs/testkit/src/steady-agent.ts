@@ -22,6 +22,8 @@ export class SteadyAgent {
   #isClosed = false;
   #stream: FakeStream | null = null;
   #endpoint = "";
+  /** What the last stream ended with. */
+  #farewell: GoAway | undefined;
   #welcomes = 0;
   #moves = 0;
   #turn = 0;
@@ -79,9 +81,9 @@ export class SteadyAgent {
       }
       const asked = await this.#beatUntilAsked(stream);
       if (asked === null) {
-        const { goAway } = await stream.end();
+        this.#read(stream);
         stream.breakConnection();
-        return waitOf(goAway) ?? this.#backoffMs();
+        return waitOf(this.#farewell) ?? this.#backoffMs();
       }
       stream = await this.#move(stream, asked);
     }
@@ -140,9 +142,9 @@ export class SteadyAgent {
     let asked: GoAway | null = null;
     for (const { frame } of stream.take()) {
       if (frame.case === "ack") this.#noteAck();
-      else if (frame.case === "goAway" && frame.value.action === GoAwayAction.MOVE) {
-        asked = frame.value;
-      }
+      if (frame.case !== "goAway") continue;
+      if (frame.value.action === GoAwayAction.MOVE) asked = frame.value;
+      else this.#farewell = frame.value;
     }
     return asked;
   }
@@ -160,6 +162,7 @@ export class SteadyAgent {
       machineFingerprint: this.nodeId,
     });
     this.#stream = stream;
+    this.#farewell = undefined;
     this.#endpoint = endpoint;
     this.#welcomes += 1;
     return stream;

@@ -67,6 +67,25 @@ describe("createCpuMeter()", () => {
     expect(await meter()).toBeCloseTo(20);
   });
 
+  it("should measure it under version 1 likewise", async () => {
+    let nowMs = 1_000;
+    const root = "/sys/fs/cgroup/cpu,cpuacct";
+    planted = await plantMachine({
+      files: {
+        "/proc/stat": stat("0 0 0 900 0 0 0 0 0 0"),
+        "/proc/self/cgroup": "5:cpu,cpuacct:/docker/4f1c\n",
+        [`${root}/cpu.cfs_quota_us`]: "50000\n",
+        [`${root}/cpu.cfs_period_us`]: "100000\n",
+        [`${root}/cpuacct.usage`]: "1000000000000000\n",
+      },
+    });
+    const meter = createCpuMeter(planted.machine, () => nowMs);
+    await meter();
+    nowMs += 10_000;
+    await planted.write(`${root}/cpuacct.usage`, "1000001000000000\n");
+    expect(await meter()).toBeCloseTo(20);
+  });
+
   it("should measure through Node on other platforms", async () => {
     planted = await plantMachine({ system: { platform: "darwin" } });
     const meter = createCpuMeter(planted.machine, () => 0);

@@ -32,6 +32,22 @@ describe("readMemoryUsage()", () => {
     });
   });
 
+  it("should report the container of version 1 likewise", async () => {
+    planted = await plantMachine({
+      files: {
+        "/proc/meminfo": MEMINFO,
+        "/proc/self/cgroup": "9:memory:/docker/4f1c\n",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes": "512000\n",
+        "/sys/fs/cgroup/memory/memory.usage_in_bytes": "300000\n",
+        "/sys/fs/cgroup/memory/memory.stat": "inactive_file 1000\ntotal_inactive_file 120000\n",
+      },
+    });
+    expect(await readMemoryUsage(planted.machine)).toEqual({
+      usedBytes: 180_000,
+      totalBytes: 512_000,
+    });
+  });
+
   it("should report the machine where the limit is above its memory", async () => {
     planted = await plantMachine({
       files: {

@@ -35,7 +35,8 @@ async function readGroupMemory(machine: Machine, group: string): Promise<number 
   const used = parseCount(current ?? older);
   if (used === undefined) return undefined;
   // In version 1 only the total counts the groups below, as the usage does.
-  const line = /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
+  const line =
+    /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
   const inactive = parseCount(line?.[1]) ?? 0;
   return Math.max(0, used - inactive);
 }

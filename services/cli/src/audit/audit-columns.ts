@@ -3,7 +3,7 @@ import type { AuditEntry } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Column } from "../output/table.ts";
 import { formatTime } from "../output/units.ts";
 
-/** The columns of `audit list`. */
+/** The columns of `audit list`, for people. */
 export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
   { title: "SEQ", name: "sequence", cell: ({ sequence }) => ({ text: String(sequence) }) },
   {
@@ -30,6 +30,12 @@ export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
   },
   { title: "ADDRESS", name: "address", cell: ({ address }) => optional(address) },
   { title: "REASON", name: "reason", limit: 40, cell: ({ reason }) => optional(reason) },
+];
+
+/** All that there is, for programs and for --wide: the request's id leads to the line in the server's log. */
+export const ALL_AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
+  ...AUDIT_COLUMNS,
+  { title: "REQUEST", name: "request_id", cell: ({ requestId }) => optional(requestId) },
 ];
 
 function optional(text: string) {

@@ -51,6 +51,14 @@ describe("completion", () => {
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
   });
 
+  it("should offer values however they are joined to their option", async () => {
+    const types = ["node.key.rotation.required", "node.key.rotated"];
+    expect(await complete("events", "--type", "node.k")).toEqual(types);
+    expect(await complete("events", "--type=node.k")).toEqual(types.map((it) => `--type=${it}`));
+    expect(await complete("events", "--type", "=", "node.k")).toEqual(types);
+    expect(await complete("events", "--output", "=")).toEqual(["table", "json", "yaml", "csv"]);
+  });
+
   it("should offer options, the global ones too", async () => {
     expect(await complete("node", "list", "--filter")).toEqual([
       "--filter-approval",

@@ -47,8 +47,12 @@ export async function complete(
   words: readonly string[],
   sources: CompletionSources,
 ): Promise<readonly Candidate[]> {
-  const typed = words.at(-1) ?? "";
-  const before = words.slice(0, -1);
+  const joined = /^(--[a-z-]+=)(.*)$/.exec(words.at(-1) ?? "");
+  if (joined !== null) return completeJoined(words.slice(0, -1), joined, sources);
+  // Bash takes --option=value for three words.
+  const [typed = "", ...earlier] = words.filter((word) => word !== "=").toReversed();
+  const before = earlier.toReversed();
+  if (words.at(-1) === "=") return complete([...before, typed, ""], sources);
   const { command, left, pending } = walk(sources.program, before);
   const foreign = sources.parts.verbs.find((verb) => command.name() === verb.name);
   if (foreign !== undefined && command.parent === sources.program) {
@@ -85,6 +89,16 @@ export async function complete(
       .filter((id) => id === typed || !left.includes(id))
       .map((word) => ({ word, description: "node" })),
   );
+}
+
+/** Complete the value of --option=value: a word by itself for everybody but the shell. */
+async function completeJoined(
+  before: readonly string[],
+  [, option = "", value = ""]: readonly string[],
+  sources: CompletionSources,
+): Promise<readonly Candidate[]> {
+  const found = await complete([...before, option.slice(0, -1), value], sources);
+  return found.map(({ word, description }) => ({ word: option + word, description }));
 }
 
 interface Place {

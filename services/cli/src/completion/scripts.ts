@@ -33,11 +33,14 @@ const FISH = `# fish completion for rollcall
 function __rollcall_complete
     set -l words (commandline -opc)
     set -l current (commandline -ct)
-    $words[1] __complete $words[2..-1] "$current" 2>/dev/null
+    set -l found ($words[1] __complete $words[2..-1] "$current" 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\\n' $found
+    else
+        __fish_complete_path "$current"
+    end
 end
 complete -c rollcall -f -a '(__rollcall_complete)'
-complete -c rollcall -l token-file -r -F
-complete -c rollcall -l config -r -F
 `;
 
 /** The script that teaches a shell to complete. */

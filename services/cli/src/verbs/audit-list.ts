@@ -5,7 +5,7 @@ import {
   AuditService,
   ListAuditEntriesResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
-import { AUDIT_COLUMNS } from "../audit/audit-columns.ts";
+import { ALL_AUDIT_COLUMNS, AUDIT_COLUMNS } from "../audit/audit-columns.ts";
 import { parseMoment } from "../audit/moment.ts";
 import { OUTPUT_WORDS } from "../choices.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
@@ -39,12 +39,13 @@ export const auditList: Verb<AuditListOptions> = async ({ shell, options }) => {
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AuditService);
   const { hideHeader = false, wide = false } = options;
-  const printer = new TablePrinter(AUDIT_COLUMNS, {
+  const columns = wide || format === "csv" ? ALL_AUDIT_COLUMNS : AUDIT_COLUMNS;
+  const printer = new TablePrinter(columns, {
     hideHeader,
     wide,
     paint: choosePaint(shell, options),
   });
-  if (format === "csv" && !hideHeader) shell.out.write(csvHeader(AUDIT_COLUMNS));
+  if (format === "csv" && !hideHeader) shell.out.write(csvHeader(columns));
   const found: AuditEntry[] = [];
   let left = limit === 0 ? Number.POSITIVE_INFINITY : limit;
   let pageToken = "";
@@ -56,7 +57,7 @@ export const auditList: Verb<AuditListOptions> = async ({ shell, options }) => {
     left -= page.entries.length;
     pageToken = page.nextPageToken;
     if (format === "table") shell.out.write(printer.print(page.entries));
-    else if (format === "csv") shell.out.write(csvRows(AUDIT_COLUMNS, page.entries));
+    else if (format === "csv") shell.out.write(csvRows(columns, page.entries));
     else found.push(...page.entries);
   } while (pageToken !== "" && left > 0);
   if (format !== "json" && format !== "yaml") return;

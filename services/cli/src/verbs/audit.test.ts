@@ -66,8 +66,8 @@ describe("audit list", () => {
     server.audit.add({ target: "n1", reason: "a, b" });
     const { out } = await runAgainst(server, "audit list --output csv");
     expect(out.split("\r\n")).toEqual([
-      "sequence,time,actor,method,target,outcome,address,reason",
-      '1,2026-08-06T12:00:00.000Z,token:ops,rollcall.admin.v1.AdminService/ApproveNode,n1,OK,10.0.0.1:4000,"a, b"',
+      "sequence,time,actor,method,target,outcome,address,reason,request_id",
+      '1,2026-08-06T12:00:00.000Z,token:ops,rollcall.admin.v1.AdminService/ApproveNode,n1,OK,10.0.0.1:4000,"a, b",r1',
       "",
     ]);
   });

@@ -129,8 +129,8 @@ export class Silence {
     const lostMs = this.#observed.advance(nowMs);
     if (lostMs > 0) {
       metrics.observationLost(lostMs);
-      const isOwnNetwork = nowMs - tickMs < this.#doubtUntilMs;
-      metrics.deadlineExtended(isOwnNetwork ? "network" : "stall", lostMs);
+      // A doubt about the own network was told as a whole when it began.
+      if (nowMs - tickMs >= this.#doubtUntilMs) metrics.deadlineExtended("stall", lostMs);
     }
     if (this.#observed.suspended) return [];
     const observedMs = this.#observed.at(nowMs);
@@ -164,7 +164,8 @@ export class Silence {
 
   /** Judge nobody for a while, and grant every node that time. */
   #doubtOwnNetwork(nowMs: number): void {
-    const { doubtMs = DEFAULT_DOUBT_MS } = this.#options;
+    const { doubtMs = DEFAULT_DOUBT_MS, metrics } = this.#options;
+    metrics.deadlineExtended("network", doubtMs);
     this.#observed.standStill(nowMs, doubtMs);
     this.#doubtUntilMs = nowMs + doubtMs;
   }

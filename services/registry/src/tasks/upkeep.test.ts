@@ -156,7 +156,9 @@ describe("registryChores()", () => {
         { ...token(), revoked_at: at, revoked_by: "token:x", revoke_reason: "" },
       ];
     });
-    await Promise.all(access.map((token) => db.insertInto("access_tokens").values(token).execute()));
+    await Promise.all(
+      access.map((token) => db.insertInto("access_tokens").values(token).execute()),
+    );
     await makeHistory(store, 4);
     const { events } = await readEvents(db, { after: 0n, limit: 10 });
     const [old, kept] = ages(3);

@@ -7,6 +7,7 @@ import { createTestShell } from "../testing/test-shell.ts";
 import { ALL_KEYS } from "./all-keys.ts";
 import { createConfigurationView } from "./configuration-view.ts";
 import { loadControlPlaneConfig } from "./control-plane-config.ts";
+import { loadConfiguration } from "./load.ts";
 
 let cwd: string;
 beforeAll(() => {
@@ -127,6 +128,18 @@ Node:
     });
   });
 
+  it("should tell wrong flags, which are usage, from what is wrong elsewhere", async () => {
+    const failureOf = (env: Record<string, string>, flags: Record<string, readonly string[]>) =>
+      loadConfiguration({ keys: ALL_KEYS }, { shell: { env, cwd }, file: undefined, flags }).then(
+        () => null,
+        (error: unknown) => (error instanceof Error ? error.name : "?"),
+      );
+    const wrong = { name: ["no name"] };
+    expect(await failureOf({}, wrong)).toBe("UsageError");
+    expect(await failureOf({ ROLLCALL_COMPUTE_NAME: "no name" }, {})).toBe("Failure");
+    expect(await failureOf({ ROLLCALL_LOG_LEVEL: "loud" }, wrong)).toBe("Failure");
+  });
+
   it("should say that it cannot read a file", async () => {
     await expect(
       loadControlPlaneConfig({
@@ -134,7 +147,9 @@ Node:
         file: undefined,
         flags: {},
       }),
-    ).rejects.toThrow(/^cannot read the configuration file gone\.yaml: Error: ENOENT/);
+    ).rejects.toThrow(
+      /^cannot read the configuration file gone\.yaml: ENOENT: no such file or directory/,
+    );
   });
 });
 
@@ -166,5 +181,13 @@ describe("createConfigurationView()", () => {
       value: "(secret)",
       source: "environment DATABASE_URL",
     });
+  });
+
+  it("should tell what contradicts itself, as up would, and show it all the same", async () => {
+    writeFileSync(join(cwd, "half.yaml"), "Log:\n  Level: info\nTLS:\n  CertFile: c.pem\n");
+    const view = createConfigurationView(createTestShell({ cwd, env: {} }));
+    const { settings, problems } = await view.list("half.yaml");
+    expect(settings.find(({ path }) => path === "TLS.CertFile")?.value).toBe("c.pem");
+    expect(problems).toEqual(["TLS.KeyFile: TLS.CertFile and TLS.KeyFile go together"]);
   });
 });

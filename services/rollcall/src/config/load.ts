@@ -1,4 +1,5 @@
 import { resolve } from "node:path";
+import { isNativeError } from "node:util/types";
 import { CLIENT_VARIABLES, Failure, type Shell, UsageError } from "@rollcall/cli";
 import {
   type Config,
@@ -57,7 +58,8 @@ async function readFile(path: string, named: string): Promise<ConfigFile> {
   try {
     return { ...(await readConfigFile(path)), name: named };
   } catch (cause) {
-    throw new Failure(`cannot read the configuration file ${named}: ${String(cause)}`, { cause });
+    const why = isNativeError(cause) ? cause.message : String(cause);
+    throw new Failure(`cannot read the configuration file ${named}: ${why}`, { cause });
   }
 }
 

@@ -6,7 +6,13 @@ import {
   type Shell,
   UsageError,
 } from "@rollcall/cli";
-import { type Logger, makeDirectory, type Running, runProcess, systemClock } from "@rollcall/runtime";
+import {
+  type Logger,
+  makeDirectory,
+  type Running,
+  runProcess,
+  systemClock,
+} from "@rollcall/runtime";
 import { type EmbeddedPostgres, type Store, startEmbeddedPostgres } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import {
