@@ -30,7 +30,10 @@ async function client(line: string, env: Readonly<Record<string, string>> = {}) 
     args: line.split(" "),
     env: { ROLLCALL_DATA_DIR: fixture.dataDirectory, ...env },
   });
-  const configuration = { list: async () => [], defaultYaml: async () => "" };
+  const configuration = {
+    list: async () => ({ settings: [], problems: [] }),
+    defaultYaml: async () => "",
+  };
   const code = await runCli(shell, { verbs: [], configuration });
   return { code, text: shell.written() };
 }

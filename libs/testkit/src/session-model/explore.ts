@@ -1,4 +1,5 @@
-import { initialState, type ModelBounds, type ModelState, nextStates } from "./session-model.ts";
+import { initialState, type ModelState } from "./model-state.ts";
+import { type ModelBounds, nextStates } from "./session-model.ts";
 
 /** What an exploration found. */
 export interface Exploration {

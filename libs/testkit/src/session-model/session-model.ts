@@ -4,59 +4,8 @@ import {
   decideFrame,
   NO_SEQUENCE,
   openSession,
-  type SessionState,
 } from "@rollcall/domain";
-
-/** One of two replicas. */
-type ReplicaIndex = 0 | 1;
-
-/** One stream of the node's agent, or of another process with its identity. */
-interface ModelStream {
-  readonly replica: ReplicaIndex;
-  state: SessionState;
-  /** Frames on their way: 0 is the Hello, a Beat is its sequence. They arrive in any order, and are lost or doubled. */
-  frames: number[];
-  /** Beats that took effect. */
-  effects: number[];
-  /** Whether its end has come. */
-  hasEnded: boolean;
-}
-
-/** What a replica remembers of the node. */
-interface ModelReplica {
-  held: { epoch: number; stream: number | null; health: "HEALTHY" | "UNHEALTHY" } | null;
-  /** Up to where it has read the log of owners. */
-  read: number;
-}
-
-/** A call of the record, on its way there or back. */
-type ModelCall =
-  | {
-      readonly kind: "open";
-      readonly replica: ReplicaIndex;
-      readonly stream: number;
-      epoch: number | null;
-    }
-  | { readonly kind: "adopt"; readonly replica: ReplicaIndex; epoch: number | null }
-  | {
-      readonly kind: "write";
-      readonly replica: ReplicaIndex;
-      readonly epoch: number;
-      readonly health: string;
-    };
-
-/** Everything there is. */
-export interface ModelState {
-  streams: ModelStream[];
-  replicas: [ModelReplica, ModelReplica];
-  calls: ModelCall[];
-  leases: [boolean, boolean];
-  record: { epoch: number; owner: ReplicaIndex | null; health: string };
-  /** Who was given each epoch, from the first on. */
-  owners: ReplicaIndex[];
-  /** The last write that took effect in the record. */
-  written: { replica: ReplicaIndex; epoch: number } | null;
-}
+import type { ModelCall, ModelState, ModelStream, ReplicaIndex } from "./model-state.ts";
 
 /** What to leave out of the protocol, to see that it is needed. */
 export type MissingRule = "compare-and-set" | "epoch-of-adoption" | "closed-while-opening";
@@ -70,20 +19,6 @@ export interface ModelBounds {
 }
 
 const REPLICAS = [0, 1] as const;
-
-/** Nothing has happened yet. */
-export function initialState(): ModelState {
-  const replica = (): ModelReplica => ({ held: null, read: 0 });
-  return {
-    streams: [],
-    replicas: [replica(), replica()],
-    calls: [],
-    leases: [true, true],
-    record: { epoch: 0, owner: null, health: "UNKNOWN" },
-    owners: [],
-    written: null,
-  };
-}
 
 /** Every state that one step leads to, whoever takes it. */
 export function nextStates(state: ModelState, bounds: ModelBounds): ModelState[] {

@@ -6,6 +6,7 @@ import {
   ErrorInfoSchema,
   RetryInfoSchema,
 } from "@rollcall/api/google/rpc/error_details_pb";
+import { refusal } from "../testing/fake-refusals.ts";
 import { describeBriefly, describeFailure } from "./describe-failure.ts";
 
 const CALLEE = {
@@ -79,6 +80,13 @@ describe("describeFailure()", () => {
       describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated)),
     ).toMatch(
       /^the call carries no access token\nhint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN /,
+    );
+  });
+
+  it("should not send somebody whose role is too low for another token", () => {
+    const error = refusal("needs the role operator", "ROLE_TOO_LOW", Code.PermissionDenied);
+    expect(describeIt(error)).toBe(
+      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask somebody whose role suffices",
     );
   });
 

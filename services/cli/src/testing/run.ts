@@ -56,7 +56,10 @@ export async function run(
   };
   const parts: Parts = {
     verbs: [],
-    configuration: { list: async () => [], defaultYaml: async () => "" },
+    configuration: {
+      list: async () => ({ settings: [], problems: [] }),
+      defaultYaml: async () => "",
+    },
     ...surroundings.parts,
   };
   const code = await runCli(shell, parts);

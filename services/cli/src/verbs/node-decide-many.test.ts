@@ -97,6 +97,7 @@ describe("node approve and the like, of many nodes", () => {
     ["node approve --filter-status healthy,connected", "not both"],
     ["node approve --filter-approval perhaps", "cannot use 'perhaps'"],
     ["node approve n1 n2 --etag x", "--etag is of one node"],
+    ["node approve --labels= --filter-approval pending", "--labels is empty"],
     ["node label n1", "which labels"],
     ["node label n1 a=1 a=2", "a is set twice"],
     ["node ban n1 --key SHA256:x", "alone"],

@@ -74,7 +74,7 @@ async function write(
 }
 
 /** Holds each stream up once, until the log is far ahead of it, and goes on until it was cut for that. */
-function holdUp(steady: () => bigint): NodeBehaviour["onMessage"] {
+function holdUp(steady: () => bigint): NonNullable<NodeBehaviour["onMessage"]> {
   let held = 0;
   return async ({ ends }) => {
     if (held > ends.length || ends.includes("WATCHER_TOO_SLOW")) return;

@@ -29,7 +29,10 @@ export async function runClient(
       ROLLCALL_TOKEN_FILE: tokenFile,
     },
   });
-  const configuration = { list: async () => [], defaultYaml: async () => "" };
+  const configuration = {
+    list: async () => ({ settings: [], problems: [] }),
+    defaultYaml: async () => "",
+  };
   const code = await runCli(shell, { verbs: [], configuration });
   return { code, text: shell.written() };
 }
