@@ -73,7 +73,7 @@ export interface SimulatedPolicy extends Thresholds {
 }
 
 /** Nodes take turns among these, by their index. */
-export const SIMULATED_POLICIES: readonly SimulatedPolicy[] = [
+const SIMULATED_POLICIES: readonly SimulatedPolicy[] = [
   { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000, heartbeatMs: 15_000 },
   { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000, heartbeatMs: 20_000 },
   { unhealthyAfterMs: 90_000, unknownAfterMs: 120_000, heartbeatMs: 15_000 },

@@ -30,7 +30,7 @@ export async function readBrakes(db: Db): Promise<readonly Brake[]> {
 }
 
 /** What the brake of a group is, with an operator's freeze. */
-export function stateOf(row: Pick<BrakeRow, "mode" | "frozen">): BrakeState {
+function stateOf(row: Pick<BrakeRow, "mode" | "frozen">): BrakeState {
   return row.frozen === null ? row.mode : "FROZEN";
 }
 

@@ -28,7 +28,7 @@ export interface WorkerOptions {
 }
 
 /** What a replica may need to hand its agents on, and to write what is not written. */
-export const WORKER_SHUTDOWN_DEADLINE_MS = 25_000;
+const WORKER_SHUTDOWN_DEADLINE_MS = 25_000;
 
 /** Run one worker of several until its primary ends it. Answers the exit code. */
 export async function runWorker(options: WorkerOptions): Promise<number> {
