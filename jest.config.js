@@ -15,7 +15,6 @@ export default {
   },
   globalSetup: "<rootDir>/libs/testkit/src/jest/global-setup.ts",
   globalTeardown: "<rootDir>/libs/testkit/src/jest/global-teardown.ts",
-  setupFilesAfterEnv: ["<rootDir>/libs/testkit/src/jest/retry-tests.ts"],
   testMatch: [
     "<rootDir>/{libs,services}/*/src/**/*.test.ts",
     "<rootDir>/bench/src/**/*.test.ts",

@@ -1,35 +1,41 @@
 // Prints how many tests passed, failed and were skipped, from jest's JSON, and exits accordingly.
-// Usage: node tally.js RESULTS STATUS   the file that jest wrote, and the exit status of `make test`.
-import { readFileSync } from "node:fs";
+// Usage: node tally.js RESULTS STATUS [RESULTS STATUS]   the file that jest wrote, and the exit status of `make test`; then the
+// same of a second run of the files that failed, whose outcome replaces that of the first.
+import { countTests, readResults } from "./results.js";
 
-const [resultsFile = "", statusText = "1"] = process.argv.slice(2);
-const status = Number(statusText);
+const [firstFile = "", firstStatus = "1", secondFile, secondStatus = "1"] = process.argv.slice(2);
+const first = readResults(firstFile);
+const second = secondFile === undefined ? null : readResults(secondFile);
 
-/** Jest's results; nothing when a check before jest failed, and so no test ran. */
-function readResults() {
-  try {
-    return JSON.parse(readFileSync(resultsFile, "utf8"));
-  } catch {
-    return {};
-  }
+/** Of the first run what was not run again, and all of the second. */
+function replaceRerun() {
+  const again = new Set((second.testResults ?? []).map(({ name }) => name));
+  const outcomes = (first.testResults ?? [])
+    .filter(({ name }) => again.has(name))
+    .flatMap(({ assertionResults }) => assertionResults ?? [])
+    .map(({ status }) => status);
+  const passed = outcomes.filter((outcome) => outcome === "passed").length;
+  const skipped = outcomes.filter((outcome) => outcome === "pending" || outcome === "todo").length;
+  const before = countTests(first);
+  const after = countTests(second);
+  return {
+    passed: before.passed - passed + after.passed,
+    skipped: before.skipped - skipped + after.skipped,
+    failed: after.failed,
+  };
 }
 
-const results = readResults();
-const passed = results.numPassedTests ?? 0;
-const skipped = (results.numPendingTests ?? 0) + (results.numTodoTests ?? 0);
-// A suite that cannot even be loaded has no tests to count: it is one failure itself.
-const counted = (results.numFailedTests ?? 0) + (results.numRuntimeErrorTestSuites ?? 0);
-// So is whatever made `make test` fail beside the tests, and a run in which nothing passed.
+const { passed, skipped, failed: counted } = second ? replaceRerun() : countTests(first);
+const status = Number(second ? secondStatus : firstStatus);
+// Whatever made `make test` fail beside the tests is a failure too, and so is a run in which nothing passed.
 const failed = counted === 0 && (status !== 0 || passed === 0) ? 1 : counted;
 
 if (counted === 0 && status !== 0) {
   console.error(`make test failed with status ${status}; see above`);
 }
-for (const { name, assertionResults } of results.testResults ?? []) {
-  for (const { fullName, status: outcome, invocations } of assertionResults ?? []) {
-    if (outcome === "passed" && invocations > 1) {
-      console.error(`flaky, passed when it was run again: ${fullName} (${name})`);
-    }
+if (second && failed === 0) {
+  for (const { name } of second.testResults ?? []) {
+    console.error(`flaky, passed when it was run again: ${name}`);
   }
 }
 process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);

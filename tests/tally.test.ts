@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "@jest/globals";
 import { workspaceRoot } from "./support/workspace.ts";
 
-describe("tally.js", () => {
+describe("the tally of a run", () => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-tally-"));
   afterAll(() => rmSync(directory, { recursive: true }));
 
@@ -33,17 +33,49 @@ describe("tally.js", () => {
     expect(tally.status).toBe(exitStatus);
   });
 
-  it("should name what failed before it passed", () => {
-    const file = join(directory, "flaky.json");
-    const results = (invocations: number) => [
-      { name: "a.test.ts", assertionResults: [{ fullName: "it", status: "passed", invocations }] },
-    ];
-    const say = (invocations: number) => {
-      writeFileSync(file, JSON.stringify({ ...green, testResults: results(invocations) }));
-      const args = [join(workspaceRoot, ".ci/tally.js"), file, "0"];
-      return spawnSync(process.execPath, args, { encoding: "utf8" }).stderr;
+  const suite = (name: string, ...outcomes: readonly string[]) => ({
+    name,
+    status: outcomes.includes("failed") ? "failed" : "passed",
+    assertionResults: outcomes.map((status) => ({ status })),
+  });
+  const firstRun = {
+    numPassedTests: 8,
+    numFailedTests: 1,
+    numPendingTests: 2,
+    testResults: [suite("b.test.ts", "passed"), suite("a.test.ts", "passed", "failed", "pending")],
+  };
+
+  it.each([
+    [
+      "passed",
+      0,
+      "9 passed, 0 failed, 2 skipped\n",
+      "flaky, passed when it was run again: a.test.ts\n",
+    ],
+    ["failed", 1, "8 passed, 1 failed, 2 skipped\n", ""],
+  ])("should take the second outcome of what was run again: %s", (outcome, status, line, told) => {
+    const files = [join(directory, "first.json"), join(directory, "again.json")] as const;
+    writeFileSync(files[0], JSON.stringify(firstRun));
+    const again = {
+      numPassedTests: outcome === "passed" ? 2 : 1,
+      numFailedTests: status,
+      numPendingTests: 1,
+      testResults: [suite("a.test.ts", "passed", outcome, "pending")],
     };
-    expect(say(1)).toBe("");
-    expect(say(2)).toBe("flaky, passed when it was run again: it (a.test.ts)\n");
+    writeFileSync(files[1], JSON.stringify(again));
+    const args = [join(workspaceRoot, ".ci/tally.js"), files[0], "1", files[1], String(status)];
+    const tally = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect(tally).toMatchObject({ stdout: line, stderr: told, status });
+  });
+
+  it.each([
+    ["the files that failed", 1, "a.test.ts\n", 0],
+    ["nothing of so many", 0, "", 1],
+  ])("should run again %s", (_, most, line, status) => {
+    const file = join(directory, "failed.json");
+    writeFileSync(file, JSON.stringify(firstRun));
+    const args = [join(workspaceRoot, ".ci/failed-files.js"), file, String(most)];
+    const failed = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect(failed).toMatchObject({ stdout: line, status });
   });
 });

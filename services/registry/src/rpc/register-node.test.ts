@@ -190,6 +190,11 @@ describe("registerNode(), a node that is known", () => {
         before: { labels: { gpu: "h100", zone: "a" } },
         after: { labels: { zone: "b" } },
       },
+      {
+        type: "node.hardware.degraded",
+        before: { troubles: [] },
+        after: { troubles: ["HARDWARE_DEGRADED gpus"] },
+      },
     ]);
   });
 });

@@ -3,6 +3,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { type Event, EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import {
   ConnectionStateSchema,
@@ -45,6 +46,10 @@ export class ControlPlaneClient {
 
   get admin(): Client<typeof AdminService> {
     return this.#client(this.#options.admin, AdminService);
+  }
+
+  get policies(): Client<typeof HealthPolicyService> {
+    return this.#client(this.#options.admin, HealthPolicyService);
   }
 
   async node(id: string): Promise<Node | null> {
