@@ -9,7 +9,7 @@ import { type Figure, percentile } from "../report.ts";
 import { startDatabase, withClient } from "../servers/database.ts";
 import { startService } from "../servers/rollcall.ts";
 
-const CONNECTIONS = 64;
+const CONNECTIONS = 256;
 const REGISTRIES = 2;
 const WARM_UP_NODES = 2_000;
 const AIM_PER_SECOND = 1_000;

@@ -1,4 +1,4 @@
-import type { Http2ServerResponse } from "node:http2";
+import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { writeEnvelope } from "./grpc-envelope.ts";
@@ -7,6 +7,7 @@ import { writeEnvelope } from "./grpc-envelope.ts";
 export class DirectAnswer {
   readonly #response: Http2ServerResponse;
   #begun = false;
+  #messages = 0;
 
   constructor(response: Http2ServerResponse) {
     this.#response = response;
@@ -30,6 +31,7 @@ export class DirectAnswer {
 
   /** Send a message. A promise when the reader is slower than its writer: then wait for it. */
   send(message: Uint8Array): Promise<void> | undefined {
+    this.#messages += 1;
     if (this.isLeft || this.#response.write(writeEnvelope(message))) return undefined;
     return new Promise((resolve) => {
       const { stream } = this.#response;
@@ -50,5 +52,15 @@ export class DirectAnswer {
     setTrailerStatus(trailer, error);
     this.#response.addTrailers(Object.fromEntries(trailer));
     this.#response.end();
+    if (this.#messages <= 1) endWithLastWrite(this.#response.stream);
   }
+}
+
+/**
+ * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last write has
+ * gone out, so that each answer took two packets, and both sides a fifth more of CPU. To end it twice does no harm. Only for a
+ * stream that holds nothing back: what waits in its buffer would be lost.
+ */
+function endWithLastWrite(stream: ServerHttp2Stream): void {
+  stream._final(() => {});
 }

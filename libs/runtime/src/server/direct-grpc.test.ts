@@ -101,6 +101,13 @@ describe("serveDirect(), unary", () => {
     expect(seen.header?.get("x-request-id")).toEqual(["mine"]);
   });
 
+  it("should give all of an answer that is larger than a reader takes at once, and its status", async () => {
+    const message = "x".repeat(3_000_000);
+    await serve({ registry: { getNode: () => ({ node: { id: "n", health: { message } } }) } });
+    const { answer } = askForNode("n");
+    expect((await answer).node?.health?.message).toBe(message);
+  });
+
   it("should refuse with the reason and its details", async () => {
     await serve();
     const error = await failureOf(askForNode("n", new Metadata()).answer);
