@@ -1,14 +1,9 @@
-import { existsSync, renameSync, writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Drill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
-
-const LIBRARIES = [
-  "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
-  "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
-  "/usr/lib/faketime/libfaketimeMT.so.1",
-];
+import { findLibfaketime } from "./libfaketime.ts";
 
 /** The replicas' wall clock jumps; the machine's is left alone. */
 export const clock: Drill = {
@@ -17,8 +12,8 @@ export const clock: Drill = {
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
   faultMs: { full: 30_000, short: 2_000 },
   run: async (context, size, faultMs) => {
-    const library = LIBRARIES.find((path) => existsSync(path));
-    if (library === undefined) throw new Error("this drill needs libfaketime (package faketime)");
+    const library = findLibfaketime();
+    if (library === null) throw new Error("this drill needs libfaketime (package faketime)");
     const file = join(context.directory, "clock");
     // In one step: half of a line is another time.
     const set = (offset: string): void => {

@@ -7,7 +7,7 @@ export const postgres: Drill = {
   name: "postgres",
   title: "Postgres is stopped, and started again",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
-  faultMs: { full: 600_000, short: 12_000 },
+  faultMs: { full: 600_000, short: 6_000 },
   run: async (context, size, faultMs) => {
     const fleet = await Fleet.start(context, size);
     await fleet.database.stop();

@@ -30,24 +30,36 @@ export interface PacedOutcome {
 }
 
 const LOOK_EVERY_MS = 20;
+/** Agents that are looked at each time, in turn: a large fleet shall not cost its machine a core for looking alone. */
+const MOST_LOOKS = 2_000;
 const MOST_OPENING = 300;
 
 const frames = new BeatFrames();
 const agents = new Map<number, PacedAgent>();
 let isLooking = false;
+let turn = agents.values();
+const opening = new Set<PacedAgent>();
+
+/** The next few agents, in turn. */
+function* nextAgents(): Generator<PacedAgent> {
+  for (let count = Math.min(MOST_LOOKS, agents.size); count > 0; count -= 1) {
+    let next = turn.next();
+    if (next.done) {
+      turn = agents.values();
+      next = turn.next();
+    }
+    if (next.value !== undefined) yield next.value;
+  }
+}
 
 function look(): void {
   const nowMs = performance.now();
-  let opening = 0;
-  for (const agent of agents.values()) {
+  for (const agent of opening) if (!agent.isOpening) opening.delete(agent);
+  for (const agent of nextAgents()) {
     agent.look(nowMs);
-    if (agent.isOpening) opening += 1;
-  }
-  for (const agent of agents.values()) {
-    if (opening >= MOST_OPENING) break;
-    if (!agent.isDue(nowMs)) continue;
+    if (opening.size >= MOST_OPENING || !agent.isDue(nowMs)) continue;
     agent.open(nowMs);
-    opening += 1;
+    opening.add(agent);
   }
 }
 

@@ -39,7 +39,8 @@ export async function readStream(
       contentType: message.headers?.get("content-type") ?? "",
       event: message.json<CloudEvent>(),
     });
-    if (message.info.pending === 0) break;
+    // What the server says is still to come is an estimate while it is busy.
+    if (message.seq >= state.last_seq) break;
   }
   return messages;
 }
