@@ -22,5 +22,7 @@ export default {
   ],
   modulePathIgnorePatterns: ["/dist/"],
   maxWorkers: 2,
+  // Of `it.concurrent`, in one file.
+  maxConcurrency: 2,
   testTimeout: 120_000,
 };

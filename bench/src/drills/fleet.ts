@@ -35,8 +35,8 @@ export const SHORT_SIZE: FleetSize = {
 /** A process may open 20,000 files where this was tuned. */
 export const MOST_AGENTS_A_PROCESS = 18_000;
 const RECOVER_WITHIN_MS = 300_000;
-/** So fast agents come in at first: about half of what two cores take in, loaders included. */
-const COME_PER_SECOND = 500;
+/** So fast agents come in at first: two cores take in twice as many, with six replicas and loaders. Beyond that all wait for all. */
+const COME_PER_SECOND = 200;
 const LONGEST_PATIENCE_MS = 20_000;
 
 /** What of a fleet is other than usual. */

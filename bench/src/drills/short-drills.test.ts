@@ -21,7 +21,7 @@ async function drill(name: string): Promise<string> {
 
 // Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when somebody was misjudged.
 describe("the drills, shrunk", () => {
-  it.each(["stop", "stop-alone", "network", "dead-path", "postgres", "kill-all"])(
+  it.concurrent.each(["stop", "network", "dead-path", "postgres", "kill-all"])(
     "should judge nobody: %s",
     async (name) => {
       expect(await drill(name)).toContain(`PASSED: ${AGENTS} agents`);

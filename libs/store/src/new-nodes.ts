@@ -1,4 +1,5 @@
 import { effectiveLabels, type Label, type Membership } from "@rollcall/domain";
+import { sql } from "kysely";
 import { hardwareIn } from "./hardware.ts";
 import type { NodeKey } from "./identities.ts";
 import type { NodeJoining } from "./node-record.ts";
@@ -20,22 +21,53 @@ export interface NewComputeNode {
 export class RecordMovedError extends Error {}
 
 /**
- * Add many compute nodes in a few statements, each with its session, key and labels, as insertNode(), saveKey() and saveInfo()
- * do for one. Throws RecordMovedError when an id or a key is taken; nothing of the transaction may be kept then.
+ * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one; one statement,
+ * because a machine room that comes up registers faster the fewer times a batch goes to the server. Throws RecordMovedError when an
+ * id or a key is taken; nothing of the transaction may be kept then.
  */
 export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
   if (nodes.length === 0) return;
-  // Every statement names its rows in one order, so that two transactions that write the same ones at a time wait for each
+  // The rows of each table are named in one order, so that two transactions that write the same ones at a time wait for each
   // other and never in a circle.
   const byId = nodes.toSorted((left, right) => compare(idOf(left), idOf(right)));
-  await insertNodes(tx, byId);
-  await insertSessions(tx, byId);
-  await insertKeys(tx, byId);
-  await insertLabels(tx, byId);
+  const byKey = nodes.toSorted((left, right) =>
+    compare(left.key.fingerprint, right.key.fingerprint),
+  );
+  const labels = byId.flatMap(labelRows);
+  const { ids, keys } = await tx
+    .with("new_nodes", (db) =>
+      db
+        .insertInto("nodes")
+        .values(byId.map(nodeRow))
+        .onConflict((conflict) => conflict.column("id").doNothing())
+        .returning("id"),
+    )
+    .with("new_sessions", (db) =>
+      // A node that is there already has a session and a key; then all of this is undone.
+      db
+        .insertInto("node_sessions")
+        .values(byId.map(sessionRow))
+        .onConflict((conflict) => conflict.column("node_id").doNothing()),
+    )
+    .with("new_keys", (db) =>
+      db
+        .insertInto("node_identities")
+        .values(byKey.map(keyRow))
+        .onConflict((conflict) => conflict.doNothing())
+        .returning("node_id"),
+    )
+    .selectNoFrom((eb) => [
+      eb.selectFrom("new_nodes").select(eb.fn.countAll<bigint>().as("count")).as("ids"),
+      eb.selectFrom("new_keys").select(eb.fn.countAll<bigint>().as("count")).as("keys"),
+    ])
+    .executeTakeFirstOrThrow();
+  if (Number(ids) < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
+  if (Number(keys) < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
+  await insertLabels(tx, labels);
 }
 
-async function insertNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const rows = nodes.map(({ key, report, membership, joining }) => ({
+function nodeRow({ key, report, membership, joining }: NewComputeNode) {
+  return {
     id: key.nodeId,
     type: "COMPUTE" as const,
     membership: membership.state,
@@ -53,29 +85,15 @@ async function insertNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<vo
     join_token_id: joining.tokenId,
     ephemeral: joining.ephemeral,
     joined_without_token: joining.withoutToken,
-  }));
-  const inserted = await tx
-    .insertInto("nodes")
-    .values(rows)
-    .onConflict((conflict) => conflict.column("id").doNothing())
-    .returning("id")
-    .execute();
-  if (inserted.length < rows.length) throw new RecordMovedError("a node id was taken meanwhile");
+  };
 }
 
-/** Epochs go on from those of a node that had the id before, so that nothing of its sessions can be mistaken. */
-async function insertSessions(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const buried = await tx
-    .selectFrom("node_tombstones")
-    .select(({ fn }) => ["node_id", fn.max("last_epoch").as("last_epoch")])
-    .where("node_id", "in", nodes.map(idOf))
-    .groupBy("node_id")
-    .execute();
-  const epochs = new Map(buried.map(({ node_id, last_epoch }) => [node_id, last_epoch]));
-  const rows = nodes.map(({ key: { nodeId }, membership: { actor } }) => ({
+function sessionRow({ key: { nodeId }, membership: { actor } }: NewComputeNode) {
+  return {
     node_id: nodeId,
     node_type: "COMPUTE" as const,
-    epoch: epochs.get(nodeId) ?? 0,
+    // It goes on from that of a node that had the id before, so that nothing of its sessions can be mistaken.
+    epoch: sql<number>`coalesce((select max(last_epoch) from node_tombstones where node_id = ${nodeId}), 0)`,
     connection: "DISCONNECTED" as const,
     connection_reason: "NEVER_CONNECTED",
     connection_message: "",
@@ -84,35 +102,27 @@ async function insertSessions(tx: Tx, nodes: readonly NewComputeNode[]): Promise
     health_reason: "NEVER_CONNECTED",
     health_message: "",
     health_actor: actor,
-  }));
-  await tx.insertInto("node_sessions").values(rows).execute();
+  };
 }
 
-async function insertKeys(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const rows = nodes.map(({ key }) => ({
+function keyRow({ key }: NewComputeNode) {
+  return {
     node_id: key.nodeId,
     public_key: Buffer.from(key.publicKey),
     fingerprint: key.fingerprint,
-  }));
-  rows.sort((left, right) => compare(left.fingerprint, right.fingerprint));
-  const inserted = await tx
-    .insertInto("node_identities")
-    .values(rows)
-    .onConflict((conflict) => conflict.column("fingerprint").doNothing())
-    .returning("node_id")
-    .execute();
-  if (inserted.length < rows.length) throw new RecordMovedError("a key was taken meanwhile");
+  };
 }
 
-async function insertLabels(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
-  const rows = nodes.flatMap(({ key: { nodeId }, report, tokenLabels }) => {
-    const labels = [...toLabels(report.agentLabels, "agent"), ...toLabels(tokenLabels, "token")];
-    const winners = new Map(effectiveLabels(labels).map(({ key, tier }) => [key, tier]));
-    return labels.map(({ tier, key, value }) => ({
-      ...{ node_id: nodeId, tier, key, value },
-      effective: winners.get(key) === tier,
-    }));
-  });
+function labelRows({ key: { nodeId }, report, tokenLabels }: NewComputeNode) {
+  const labels = [...toLabels(report.agentLabels, "agent"), ...toLabels(tokenLabels, "token")];
+  const winners = new Map(effectiveLabels(labels).map(({ key, tier }) => [key, tier]));
+  return labels.map(({ tier, key, value }) => ({
+    ...{ node_id: nodeId, tier, key, value },
+    effective: winners.get(key) === tier,
+  }));
+}
+
+async function insertLabels(tx: Tx, rows: ReturnType<typeof labelRows>): Promise<void> {
   // 200 nodes of 64 labels each would be more parameters than one statement may have.
   for (let start = 0; start < rows.length; start += MOST_LABELS_AT_ONCE) {
     const some = rows.slice(start, start + MOST_LABELS_AT_ONCE);
