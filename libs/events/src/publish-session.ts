@@ -1,4 +1,9 @@
-import { JetStreamApiCodes, type JetStreamClient, type PubAck } from "@nats-io/jetstream";
+import {
+  JetStreamApiCodes,
+  type JetStreamClient,
+  type JetStreamPublishOptions,
+  type PubAck,
+} from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { AckWindow, type WindowResult } from "./ack-window.ts";
 import { CLOUD_EVENT_MEDIA_TYPE, encodeCloudEvent, type OutwardEvent } from "./cloud-event.ts";
@@ -32,6 +37,11 @@ export interface PublishSessionOptions {
   look(): Promise<EventStream | null>;
 }
 
+/** What a message asks of the stream that shall take it. */
+type Expectation = NonNullable<JetStreamPublishOptions["expect"]>;
+
+// JSStreamWrongLastMsgIDErrF of the server, which the client does not name.
+const WRONG_LAST_MESSAGE_ID = 10_070;
 // For the headers, whose greatest part are the event's id and the stream's name.
 const HEADER_BYTES = 512;
 // Twice would do after duplicates; somebody else who writes to the stream may be unlucky company for longer.
@@ -104,19 +114,32 @@ export class PublishSession {
 
   async #send(events: readonly OutwardEvent[], signal?: AbortSignal): Promise<WindowResult> {
     const window = new AckWindow(this.#options.maxInFlight);
-    let expected = this.#lastSequence;
-    const floor = expected;
+    const floor = this.#lastSequence;
+    let predecessor: OutwardEvent | null = null;
     for (const event of events) {
       while (window.isFull) await window.answered();
       if (window.hasFailed || signal?.aborted || this.ended.aborted) break;
-      window.add(this.#publishOne(event, expected, floor));
-      expected += 1;
+      window.add(this.#publishOne(event, this.#expectation(predecessor), floor));
+      predecessor = event;
     }
     return await window.settled();
   }
 
-  async #publishOne(event: OutwardEvent, expected: number, floor: number): Promise<void> {
-    const { client, stream, streamName, subjectPrefix, maxMessageBytes } = this.#options;
+  /**
+   * The stream takes an event only right behind the one that comes before it in the log, so that events are in order
+   * whatever was refused and whoever publishes at the same time: the former holder of the lease may. Foretold sequences
+   * would not do: one of the events behind a refused one may meet the sequence that another publisher has brought about.
+   */
+  #expectation(predecessor: OutwardEvent | null): Expectation {
+    const { stream, streamName } = this.#options;
+    // Others' messages come in between.
+    if (!stream.isExclusive) return { streamName };
+    if (predecessor === null) return { streamName, lastSequence: this.#lastSequence };
+    return { streamName, lastMsgID: predecessor.id };
+  }
+
+  async #publishOne(event: OutwardEvent, expect: Expectation, floor: number): Promise<void> {
+    const { client, subjectPrefix, maxMessageBytes } = this.#options;
     const extra = headers();
     extra.set("content-type", CLOUD_EVENT_MEDIA_TYPE);
     const acknowledgement = await client.publish(
@@ -126,34 +149,30 @@ export class PublishSession {
         msgID: event.id,
         headers: extra,
         timeout: this.#options.ackTimeoutMs,
-        // With the sequence foretold the stream refuses whatever comes after an event that it did not take, so that
-        // events are in order for good. Where others write to the stream too, it cannot be foretold.
-        expect: stream.isExclusive ? { streamName, lastSequence: expected } : { streamName },
+        expect,
       },
     );
     this.#note(acknowledgement, floor);
   }
 
   #note(acknowledgement: PubAck, floor: number): void {
-    if (acknowledgement.duplicate) {
-      this.#options.metrics.duplicates(1);
-      return;
-    }
-    if (acknowledgement.seq <= floor)
-      throw new Error("the NATS stream begins anew: it was replaced");
-    this.#lastSequence = Math.max(this.#lastSequence, acknowledgement.seq);
+    const { duplicate, seq } = acknowledgement;
+    if (!duplicate && seq <= floor) throw new Error("the NATS stream begins anew: it was replaced");
+    this.#lastSequence = Math.max(this.#lastSequence, seq);
     const { created } = this.#options.stream;
     this.#acknowledged = { created, lastSequence: this.#lastSequence };
-    this.#options.metrics.published(1);
+    if (duplicate) this.#options.metrics.duplicates(1);
+    else this.#options.metrics.published(1);
   }
 
-  /** Null when it can go on: an event that the stream had already made the sequences of those behind it wrong. */
+  /** Null when it can go on: somebody else has published, and where the stream ends must be looked at. */
   async #recover(failure: Error, futile: number): Promise<Error | null> {
     const { StreamWrongLastSequence, StreamWrongLastSequenceUnknown } = JetStreamApiCodes;
     const isOutOfStep = isApiError(
       failure,
       StreamWrongLastSequence,
       StreamWrongLastSequenceUnknown,
+      WRONG_LAST_MESSAGE_ID,
     );
     if (!isOutOfStep) return failure;
     if (futile >= FUTILE_RUNS)
