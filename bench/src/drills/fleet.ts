@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { FaultProxy } from "@rollcall/testkit/fault-proxy";
 import type { BenchContext } from "../bench-context.ts";
+import { comesAtMs } from "../load/coming-in.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import type { PacedOrder, PacedOutcome } from "../load/paced-load.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
@@ -35,8 +36,6 @@ export const SHORT_SIZE: FleetSize = {
 /** A process may open 20,000 files where this was tuned. */
 export const MOST_AGENTS_A_PROCESS = 18_000;
 const RECOVER_WITHIN_MS = 300_000;
-/** So fast agents come in at first: two cores take in twice as many, with six replicas and loaders. Beyond that all wait for all. */
-const COME_PER_SECOND = 200;
 const LONGEST_PATIENCE_MS = 20_000;
 
 /** What of a fleet is other than usual. */
@@ -46,6 +45,20 @@ export interface FleetOptions {
   /** All agents begin at the first replica. */
   readonly isOnFirst?: boolean;
   readonly env?: Readonly<Record<string, string>>;
+}
+
+/** CPU seconds. */
+export interface FleetCpu {
+  readonly replicas: number;
+  readonly postgres: number;
+}
+
+/** What was used from one reading to the next. */
+export function cpuBetween(before: FleetCpu, after: FleetCpu): FleetCpu {
+  return {
+    replicas: after.replicas - before.replicas,
+    postgres: after.postgres - before.postgres,
+  };
 }
 
 /** Replicas with agents that are held and HEALTHY, before anything is broken. */
@@ -130,8 +143,8 @@ export class Fleet {
     return (await this.#order(() => ({ kind: "kill", nodes }))).killed;
   }
 
-  /** CPU seconds that the replicas and Postgres have used so far. */
-  cpuSeconds(): { readonly replicas: number; readonly postgres: number } {
+  /** What the replicas and Postgres have used so far. */
+  cpuSeconds(): FleetCpu {
     const used = this.#replicas.map(({ server }) => server.cpuSeconds());
     const replicas = used.reduce((sum, seconds) => sum + seconds, 0);
     return { replicas, postgres: this.database.cpuSeconds() };
@@ -155,14 +168,13 @@ export class Fleet {
     const startMs = performance.now();
     for (;;) {
       const { held } = await this.report();
-      // The record comes back later than the replicas in some drills.
-      const healthy = await this.#healthy().catch(() => 0);
+      // To count is work for everybody who is measured. The record comes back later than the replicas in some drills.
+      const healthy = held === agents ? await this.#healthy().catch(() => 0) : 0;
       const tookMs = performance.now() - startMs;
       if (held === agents && healthy === held) return tookMs;
-      if (tookMs > RECOVER_WITHIN_MS + (agents / COME_PER_SECOND) * 1_000) {
+      if (tookMs > RECOVER_WITHIN_MS + comesAtMs(agents)) {
         throw new Error(`${held} of ${agents} agents are held, ${healthy} nodes are HEALTHY`);
       }
-      // To count a large fleet is work for everybody who is measured.
       await delay(Math.max(100, agents / 50));
     }
   }
@@ -189,19 +201,24 @@ export class Fleet {
 
   async #runAgents(): Promise<void> {
     const { agents, intervalMs, unhealthyAfterMs } = this.#size;
+    const before = this.cpuSeconds();
     const through = this.#options.hasProxies === true ? this.proxies : this.#replicas;
     await this.#order((load) => ({
       kind: "run",
       firstNode: load * MOST_AGENTS_A_PROCESS,
       agents: Math.min(MOST_AGENTS_A_PROCESS, agents - load * MOST_AGENTS_A_PROCESS),
-      withinMs: (agents / COME_PER_SECOND) * 1_000,
+      fleet: agents,
       ports: through.map(({ port }) => port),
       isSpread: this.#options.isOnFirst !== true,
       intervalMs,
       patienceMs: Math.min(LONGEST_PATIENCE_MS, unhealthyAfterMs / 3),
     }));
     const tookMs = await this.recover();
-    this.#context.progress(`${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s`);
+    const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
+    const each = (seconds: number) => ((seconds / agents) * 1_000).toFixed(1);
+    this.#context.progress(
+      `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU of the replicas and ${each(postgres)} ms of Postgres`,
+    );
     const { rows } = await withClient(this.database.url, (client) =>
       client.query("select coalesce(max(revision), 0)::text as revision from events"),
     );

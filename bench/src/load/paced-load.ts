@@ -1,16 +1,17 @@
 import { BeatFrames } from "./beat-frames.ts";
+import { comesAtMs } from "./coming-in.ts";
 import { agentIdentity } from "./held-agent.ts";
 import { answerOrders } from "./orders.ts";
 import { PacedAgent, type PacedTerms } from "./paced-agent.ts";
 
 /** What is ordered from this process. */
 export type PacedOrder =
-  /** Run the agents of these nodes from now on, the first attempts spread over `withinMs`. */
+  /** Run the agents of these nodes from now on, as part of a fleet of so many. */
   | ({
       readonly kind: "run";
       readonly firstNode: number;
       readonly agents: number;
-      readonly withinMs: number;
+      readonly fleet: number;
     } & PacedTerms)
   /** Let these agents die. */
   | { readonly kind: "kill"; readonly nodes: readonly number[] }
@@ -68,7 +69,7 @@ function carryOut(order: PacedOrder): PacedOutcome {
   if (order.kind === "run") {
     for (let index = 0; index < order.agents; index += 1) {
       const identity = agentIdentity(order.firstNode + index);
-      const retryAtMs = performance.now() + Math.random() * order.withinMs;
+      const retryAtMs = performance.now() + comesAtMs(Math.random() * order.fleet);
       agents.set(identity.index, new PacedAgent(identity, frames, order, retryAtMs));
     }
     if (!isLooking) setInterval(look, LOOK_EVERY_MS);

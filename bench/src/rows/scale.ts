@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../bench-context.ts";
-import { Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { cpuBetween, Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
 
 /** So many times the agents of the other rows. */
 const TIMES = 10;
@@ -25,8 +25,9 @@ export const scale: Bench = {
     const seconds = (performance.now() - startMs) / 1_000;
     const after = fleet.cpuSeconds();
     const { held } = await fleet.report();
-    const servers = (after.replicas - before.replicas) / seconds;
-    const postgres = (after.postgres - before.postgres) / seconds;
+    const used = cpuBetween(before, after);
+    const servers = used.replicas / seconds;
+    const postgres = used.postgres / seconds;
     const aim = { unit: "cores", against: "aim", beside: AIM_CORES };
     return [
       {

@@ -43,6 +43,47 @@ describe("Batcher", () => {
     expect(clock.sleepers).toBe(0);
   });
 
+  it("should begin runs so far apart, the first at once, and again at once after a while", async () => {
+    const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100 });
+    const answers = [batcher.submit(1)];
+    await clock.pass(0);
+    expect(runs.map((run) => run.items)).toEqual([[1]]);
+    answers.push(batcher.submit(2));
+    runs[0]?.finish();
+    await clock.pass(99);
+    expect(runs).toHaveLength(1);
+    answers.push(batcher.submit(3));
+    await clock.pass(1);
+    runs[1]?.finish();
+    await clock.pass(100);
+    answers.push(batcher.submit(4));
+    await clock.pass(0);
+    runs[2]?.finish();
+    await Promise.all(answers);
+    expect(runs.map((run) => run.items)).toEqual([[1], [2, 3], [4]]);
+  });
+
+  it("should not space runs that are full, nor the last ones", async () => {
+    const { clock, runs, batcher } = fixture({ maxWaitMs: 0, spacingMs: 100 });
+    const answers = [1, 2, 3, 4, 5].map((item) => batcher.submit(item));
+    expect(runs.map((run) => run.items)).toEqual([[1, 2, 3]]);
+    answers.push(batcher.submit(6));
+    runs[0]?.finish();
+    await clock.pass(0);
+    expect(runs.map((run) => run.items)).toEqual([
+      [1, 2, 3],
+      [4, 5, 6],
+    ]);
+    answers.push(batcher.submit(7));
+    runs[1]?.finish();
+    await clock.pass(0);
+    expect(runs).toHaveLength(2);
+    const closed = batcher.close();
+    runs[2]?.finish();
+    await closed;
+    await Promise.all(answers);
+  });
+
   it("should run at once when a batch is full", async () => {
     const { clock, runs, batcher } = fixture();
     const answers = [1, 2, 3].map((item) => batcher.submit(item));

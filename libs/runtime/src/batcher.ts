@@ -9,6 +9,8 @@ export interface BatcherOptions<I, O> {
   readonly maxItems: number;
   /** How long an item may wait for company while no run keeps it waiting anyway. 0: only for those of the same turn. */
   readonly maxWaitMs: number;
+  /** Shortest time between the beginnings of two runs that are not full: items that come one by one share them. Default 0. */
+  readonly spacingMs?: number;
   /** Most items that wait for a run; one more is refused with RESOURCE_EXHAUSTED, OVERLOADED. */
   readonly maxQueued: number;
   /** Most runs at a time. Default 1. */
@@ -33,6 +35,7 @@ export class Batcher<I, O> {
   readonly #clock: Clock;
   #queue: Waiting<I, O>[] = [];
   #running = 0;
+  #lastRunAtMs = Number.NEGATIVE_INFINITY;
   #window: AbortController | null = null;
   #closed = false;
   #onIdle: (() => void)[] = [];
@@ -86,7 +89,9 @@ export class Batcher<I, O> {
       if (this.#window === window) this.#openWindow();
     };
     // The sleep rejects when the window was opened early; then there is nothing left to do.
-    this.#clock.sleep(this.#options.maxWaitMs, window.signal).then(open, () => {});
+    const { maxWaitMs, spacingMs = 0 } = this.#options;
+    const spacedMs = this.#lastRunAtMs + spacingMs - this.#clock.nowMs();
+    this.#clock.sleep(Math.max(maxWaitMs, spacedMs), window.signal).then(open, () => {});
   }
 
   /** Start as many runs as there may be. */
@@ -100,6 +105,7 @@ export class Batcher<I, O> {
 
   async #runBatch(batch: readonly Waiting<I, O>[]): Promise<void> {
     this.#running += 1;
+    this.#lastRunAtMs = this.#clock.nowMs();
     try {
       const answers = await this.#options.run(batch.map((waiting) => waiting.item));
       if (answers.length !== batch.length) {
@@ -114,9 +120,11 @@ export class Batcher<I, O> {
     }
   }
 
-  /** Those who came during the run have waited long enough: no further window for them. */
+  /** Those who came during the run have waited long enough: no further window for them, unless runs are spaced. */
   #afterRun(): void {
-    if (this.#queue.length > 0) this.#openWindow();
+    const isSpaced = (this.#options.spacingMs ?? 0) > 0 && !this.#closed;
+    if (this.#queue.length > 0 && isSpaced) this.#schedule();
+    else if (this.#queue.length > 0) this.#openWindow();
     else if (this.#running === 0) for (const resolve of this.#onIdle.splice(0)) resolve();
   }
 }

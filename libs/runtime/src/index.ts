@@ -131,3 +131,4 @@ export {
 } from "./tasks.ts";
 export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
 export { TlsSource, type TlsSourceOptions } from "./tls/tls-source.ts";
+export { type RestTime, WakeUp } from "./wake-up.ts";

@@ -1,10 +1,9 @@
 import { type EventType, fullJitter } from "@rollcall/domain";
-import { type Clock, type Logger, systemClock } from "@rollcall/runtime";
+import { type Clock, type Logger, systemClock, WakeUp } from "@rollcall/runtime";
 import { createDeferred, type Deferred } from "./deferred.ts";
 import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";
 import type { Store } from "./store.ts";
-import { WakeUp } from "./wake-up.ts";
 
 /** What a feed needs. */
 export interface EventFeedOptions {
@@ -14,6 +13,8 @@ export interface EventFeedOptions {
   readonly types?: readonly EventType[];
   /** How often to look without being woken; 1000. */
   readonly pollMs?: number;
+  /** Shortest time between two looks: what is committed meanwhile is read at once. Default 0. */
+  readonly gatherMs?: number;
   /** Events in one delivery at most; 500. */
   readonly batchSize?: number;
   readonly clock?: Clock;
@@ -39,7 +40,7 @@ const BACKOFF_MAX_MS = 2_000;
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #clock: Clock;
-  readonly #wakeUp: WakeUp;
+  readonly #wakeUp = new WakeUp();
   readonly #ending = new AbortController();
   readonly #listeners = new Set<FeedListener>();
   readonly #waiters = new Set<Waiter>();
@@ -51,7 +52,6 @@ export class EventFeed {
   constructor(options: EventFeedOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#wakeUp = new WakeUp(this.#clock);
     this.#logId = options.store.logId();
   }
 
@@ -119,7 +119,6 @@ export class EventFeed {
     const reason = new Error("the feed is closed");
     this.#ending.abort(reason);
     for (const waiter of this.#waiters) waiter.reject(reason);
-    this.#wakeUp.call();
     await this.#loops;
   }
 
@@ -149,11 +148,10 @@ export class EventFeed {
   }
 
   async #follow(onFirstEnd: () => void): Promise<void> {
-    const { log, pollMs = DEFAULT_POLL_MS } = this.#options;
+    const { log, pollMs: atMostMs = DEFAULT_POLL_MS, gatherMs: atLeastMs = 0 } = this.#options;
+    const { signal } = this.#ending;
     let failures = 0;
-    while (!this.#ending.signal.aborted) {
-      // Before reading: what is committed while it reads has to lead to another look.
-      this.#wakeUp.clear();
+    while (!signal.aborted) {
       try {
         if (!this.#isHistoryKnown) await this.#checkHistory();
         const atEnd = await this.#readBatch();
@@ -161,9 +159,9 @@ export class EventFeed {
         failures = 0;
         if (!atEnd) continue;
         onFirstEnd();
-        await this.#wakeUp.rest(pollMs);
+        await this.#wakeUp.rest(this.#clock, { atMostMs, atLeastMs }, signal);
       } catch (err) {
-        if (this.#ending.signal.aborted) return;
+        if (signal.aborted) return;
         log.warn({ err, failures }, "feed cannot read the log");
         await this.#pause(failures);
         failures += 1;

@@ -1,5 +1,7 @@
 import { connectionAfter, type MachineSighting, MOST_SIGHTINGS } from "@rollcall/domain";
 import { sql } from "kysely";
+import { PREPARED } from "./pool.ts";
+import { rowsFrom } from "./rows-from.ts";
 import type { HeldRow, MembershipColumns, SessionHello } from "./sessions.ts";
 import type { Tx } from "./store.ts";
 
@@ -33,13 +35,8 @@ export type OpeningRow = (
  * faster has made its key the only one, and a Hello with the one before opens nothing.
  */
 export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
-  const { rows } = await sql<OpeningRow>`
-    with hello as (
-      select * from jsonb_to_recordset(${JSON.stringify(hellos)}::jsonb) as h (
-        "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text,
-        "keyFingerprint" text, address text
-      )
-    ),
+  const { rows } = await sql<OpeningRow>`${PREPARED}
+    with hello as (select * from ${rowsFrom(hellos, HELLO_COLUMNS)} as h),
     before as (
       select s.*
       from node_sessions as s
@@ -123,4 +120,6 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
   return rows;
 }
 
+const HELLO_COLUMNS = sql`
+  "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, "keyFingerprint" text, address text`;
 const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });

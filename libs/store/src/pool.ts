@@ -1,5 +1,12 @@
+import { createHash } from "node:crypto";
 import type { Logger } from "@rollcall/runtime";
-import type { PostgresCursor, PostgresPool, PostgresPoolClient, PostgresQueryResult } from "kysely";
+import {
+  type PostgresCursor,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+  sql,
+} from "kysely";
 import pg from "pg";
 
 /** How a pool connects. */
@@ -27,6 +34,16 @@ const TYPES: pg.CustomTypesConfig = {
   getTypeParser: (oid, format) =>
     oid === INT8_OID && format !== "binary" ? BigInt : pg.types.getTypeParser(oid, format),
 };
+
+const PREPARED_MARK = "/* prepared */";
+/** As many as there are marked statements in this package. */
+const preparedNames = new Map<string, string>();
+
+/**
+ * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is always the same, and
+ * names its columns: while the record is migrated, `*` would come to mean others than were planned, and fail.
+ */
+export const PREPARED = sql.raw(PREPARED_MARK);
 
 /** Settings of every connection, in a pool or alone. */
 export function connectionConfig(
@@ -75,7 +92,9 @@ function wrap(client: pg.PoolClient): PostgresPoolClient {
   }
   async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
     try {
-      const answer: pg.QueryResult | pg.QueryResult[] = await client.query(text, [...parameters]);
+      const name = preparedName(text);
+      const query = { text, values: [...parameters], ...(name === null ? {} : { name }) };
+      const answer: pg.QueryResult | pg.QueryResult[] = await client.query(query);
       // Of several statements in one text the first one's rows are wanted.
       const result = Array.isArray(answer) ? answer[0] : answer;
       if (result === undefined) throw new Error("the server answered nothing");
@@ -91,6 +110,17 @@ function wrap(client: pg.PoolClient): PostgresPoolClient {
     }
   }
   return { query, release: () => client.release(broken) };
+}
+
+/** The name under which the server keeps a statement; null for one that is not to be kept. */
+function preparedName(text: string): string | null {
+  if (!text.startsWith(PREPARED_MARK)) return null;
+  let name = preparedNames.get(text);
+  if (name === undefined) {
+    name = createHash("sha256").update(text).digest("hex").slice(0, 32);
+    preparedNames.set(text, name);
+  }
+  return name;
 }
 
 function isUnanswered(error: unknown): boolean {

@@ -1,5 +1,7 @@
 import type { ReactionStep } from "@rollcall/domain";
 import { sql } from "kysely";
+import { PREPARED } from "./pool.ts";
+import { rowsFrom } from "./rows-from.ts";
 import type { Db, Tx } from "./store.ts";
 
 /** A node whose detected health has changed; its session's row is locked. */
@@ -26,7 +28,9 @@ export async function saveReactions(
   items: readonly ReactionItem[],
 ): Promise<readonly AllowedReaction[]> {
   if (items.length === 0) return [];
-  const { rows } = await sql<AllowedRow & { reaction: string | null; loss: bigint | null }>`
+  const { rows } = await sql<
+    AllowedRow & { reaction: string | null; loss: bigint | null }
+  >`${PREPARED}
     update node_sessions as s
     set
       reaction = case item.step
@@ -41,7 +45,7 @@ export async function saveReactions(
         when item.step = 'back' and not s.marked and s.health = 'HEALTHY' then null
         else coalesce(s.lost_since, now())
       end
-    from jsonb_to_recordset(${JSON.stringify(items)}::jsonb) as item ("nodeId" text, step text, "group" text)
+    from ${rowsFrom(items, sql`"nodeId" text, step text, "group" text`)} as item
     join nodes as n on n.id = item."nodeId"
     where s.node_id = item."nodeId"
       and case
@@ -97,7 +101,7 @@ export async function allowReactions(
   const { rows } = await sql<AllowedRow | { readonly lost_since: null }>`
     with due as (
       select found.node_id
-      from jsonb_to_recordset(${JSON.stringify(releases)}::jsonb) as r ("group" text, most integer, "upTo" bigint)
+      from ${rowsFrom(releases, sql`"group" text, most integer, "upTo" bigint`)} as r
       cross join lateral (
         select s.node_id
         from node_sessions as s

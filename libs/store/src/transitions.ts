@@ -8,8 +8,10 @@ import {
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import { toDetectedHealth } from "./node-record.ts";
+import { PREPARED } from "./pool.ts";
 import { type ReactionItem, saveReactions } from "./reactions.ts";
 import { inRounds } from "./rounds.ts";
+import { rowsFrom } from "./rows-from.ts";
 import type { Store, Tx } from "./store.ts";
 import { planTransition, type SessionAfter, type SessionBefore } from "./transition-plan.ts";
 
@@ -114,12 +116,13 @@ async function lockRound(
   items: readonly Transition[],
 ): Promise<readonly SessionBefore[]> {
   const keys = items.map(({ nodeId, epoch }) => ({ nodeId, epoch }));
-  const { rows } = await sql<SessionBefore>`
-    with item as (
-      select * from jsonb_to_recordset(${JSON.stringify(keys)}::jsonb) as i ("nodeId" text, epoch integer)
-    ),
+  const { rows } = await sql<SessionBefore>`${PREPARED}
+    with item as (select * from ${rowsFrom(keys, sql`"nodeId" text, epoch integer`)} as i),
     before as (
-      select s.*
+      select
+        s.node_id, s.marked, s.reaction, s.detected, s.health_changes, s.flapping_since,
+        s.connection, s.connection_since, s.connection_reason, s.connection_message, s.connection_actor,
+        s.health, s.health_since, s.health_reason, s.health_message, s.health_actor
       from node_sessions as s
       join item on item."nodeId" = s.node_id and item.epoch = s.epoch
       where s.replica_id = ${replicaId}
@@ -130,6 +133,14 @@ async function lockRound(
   return rows;
 }
 
+const STATE_COLUMNS = sql`
+  "nodeId" text,
+  connection text, connection_since timestamptz, connection_reason text,
+  connection_message text, connection_actor text,
+  health text, health_since timestamptz, health_reason text, health_message text,
+  health_actor text,
+  detected jsonb, health_changes jsonb, flapping_since timestamptz`;
+
 /** Write what sessions become, by node id. Their rows are locked. */
 export async function saveSessionStates(
   tx: Tx,
@@ -137,7 +148,7 @@ export async function saveSessionStates(
 ): Promise<void> {
   if (states.size === 0) return;
   const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));
-  await sql`
+  await sql`${PREPARED}
     update node_sessions as s
     set
       connection = i.connection, connection_since = i.connection_since,
@@ -151,14 +162,7 @@ export async function saveSessionStates(
       loss = case when i.health <> 'HEALTHY' or s.marked then s.loss end,
       loss_group = case when i.health <> 'HEALTHY' or s.marked then s.loss_group end,
       lost_since = case when i.health <> 'HEALTHY' or s.marked then s.lost_since end
-    from jsonb_to_recordset(${JSON.stringify(items)}::jsonb) as i (
-      "nodeId" text,
-      connection text, connection_since timestamptz, connection_reason text,
-      connection_message text, connection_actor text,
-      health text, health_since timestamptz, health_reason text, health_message text,
-      health_actor text,
-      detected jsonb, health_changes jsonb, flapping_since timestamptz
-    )
+    from ${rowsFrom(items, STATE_COLUMNS)} as i
     where s.node_id = i."nodeId"`.execute(tx);
 }
 

@@ -35,6 +35,8 @@ export interface HealthDeps {
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts;
+  /** How long hellos, and nodes that changed, are gathered after those before them; 0 for tests whose clock stands still. */
+  readonly gatherMs: number;
   /** How often the brake is decided about, and how soon another process takes that over, for tests. */
   readonly brakeTimes?: BrakeTimes;
   /** How other replicas are reached over TLS; in clear text when absent or null. */

@@ -101,7 +101,7 @@ function createMethodDeps(
 }
 
 function createDesk(
-  { store, log, clock, config, failures }: HealthDeps,
+  { store, log, clock, config, failures, gatherMs }: HealthDeps,
   parts: {
     readonly replica: Replica;
     readonly validator: RequestValidator;
@@ -123,6 +123,7 @@ function createDesk(
     clock,
     random,
     maxQueued: config["Health.HelloQueue"],
+    gatherMs,
     failures,
     admission: new HelloAdmission(config["Health.HellosPerSecond"], clock.nowMs()),
     reconnects: moves.reconnects,

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import net from "node:net";
+import type { Duplex } from "node:stream";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
@@ -23,56 +24,38 @@ export interface GrpcBinding {
   drain(graceMs: number): void;
 }
 
+/**
+ * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. Whoever beats is never
+ * asked, and no process is woken for it, as it would be by HTTP/2's pings.
+ */
+const PEER_SILENCE_MS = 30_000;
+/** Connections that wait to be accepted, when a fleet comes at once; the kernel may allow fewer (net.core.somaxconn). */
+const MOST_WAITING = 4_096;
 /** How long the first bytes and the handshake of a connection may take. */
 const HANDSHAKE_MS = 10_000;
 
 /**
- * Bind a grpc-js server. Over TLS we listen ourselves and hand it connections whose handshake is done: so that these ports fare like all
- * others with new certificates, clear text and strangers, none of which grpc-js tells of.
+ * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others with new
+ * certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks after peers that fell silent.
  */
-export function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
-  return options.tls === undefined
-    ? bindPlaintext(server, options)
-    : bindTls(server, { ...options, tls: options.tls });
-}
-
-async function bindPlaintext(server: Server, { host, port }: BindingOptions): Promise<GrpcBinding> {
-  const target = (at: number) => (host.includes(":") ? `[${host}]:${at}` : `${host}:${at}`);
-  const bound = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(target(port), ServerCredentials.createInsecure(), (error, taken) => {
-      if (error === null) resolve(taken);
-      else reject(error);
-    });
-  });
-  return { port: bound, drain: (graceMs) => server.drain(target(bound), graceMs) };
-}
-
-async function bindTls(
-  server: Server,
-  { host, port, tls, log, metrics }: BindingOptions & { readonly tls: TlsSource },
-): Promise<GrpcBinding> {
+export async function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
+  const { host, port } = options;
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  const acceptor = new TlsAcceptor({
-    source: tls,
-    log,
-    metrics,
-    limitMs: HANDSHAKE_MS,
-    protocols: ["h2"],
-    onSecure: (socket) => {
-      // Without ALPN it may be anything; all that speak gRPC have it.
-      if (socket.alpnProtocol === "h2") injector.injectConnection(socket);
-      else socket.destroy();
+  const inject = (socket: Duplex) => injector.injectConnection(socket);
+  const acceptor = options.tls === undefined ? null : acceptTls(options.tls, options, inject);
+  const listener = net.createServer(
+    { noDelay: true, keepAlive: true, keepAliveInitialDelay: PEER_SILENCE_MS },
+    (socket) => {
+      if (acceptor === null) return inject(socket);
+      socket.on("error", () => socket.destroy());
+      acceptor.accept(socket);
     },
-  });
-  const listener = net.createServer({ noDelay: true }, (socket) => {
-    socket.on("error", () => socket.destroy());
-    acceptor.accept(socket);
-  });
-  listener.listen(port, host);
+  );
+  listener.listen({ port, host, backlog: MOST_WAITING });
   try {
     await once(listener, "listening");
   } catch (error) {
-    acceptor.close();
+    acceptor?.close();
     injector.destroy();
     throw error;
   }
@@ -83,8 +66,27 @@ async function bindTls(
     port: typeof address === "object" && address !== null ? address.port : port,
     drain: (graceMs) => {
       listener.close();
-      acceptor.close();
+      acceptor?.close();
       injector.drain(graceMs);
     },
   };
+}
+
+function acceptTls(
+  source: TlsSource,
+  { log, metrics }: BindingOptions,
+  inject: (socket: Duplex) => void,
+): TlsAcceptor {
+  return new TlsAcceptor({
+    source,
+    log,
+    metrics,
+    limitMs: HANDSHAKE_MS,
+    protocols: ["h2"],
+    onSecure: (socket) => {
+      // Without ALPN it may be anything; all that speak gRPC have it.
+      if (socket.alpnProtocol === "h2") inject(socket);
+      else socket.destroy();
+    },
+  });
 }

@@ -23,10 +23,6 @@ export interface GrpcServerOptions {
   /** Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its own. */
   readonly logCalls?: boolean;
   readonly serving?: ServingStatus;
-  /** A connection that was silent for so long is asked whether it lives. Default 30 s. */
-  readonly keepaliveTimeMs?: number;
-  /** How long the answer may take. Default 10 s. */
-  readonly keepaliveTimeoutMs?: number;
   /** How long close() waits for streams under way. Default 5 s. */
   readonly closeGraceMs?: number;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
@@ -46,7 +42,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
     metrics: options.metrics,
     log: (options.logCalls ?? true) ? log : null,
   });
-  const server = new Server({ ...channelOptions(options), interceptors: [observer] });
+  const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
   const names = routes.map(({ service }) => service.typeName);
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
@@ -68,17 +64,14 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
   };
 }
 
-function channelOptions(options: GrpcServerOptions): ServerOptions {
-  return {
-    "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
-    // Off by default, which would leave the streams of machines that lost power open for ever.
-    "grpc.keepalive_time_ms": options.keepaliveTimeMs ?? 30_000,
-    "grpc.keepalive_timeout_ms": options.keepaliveTimeoutMs ?? 10_000,
-    "grpc.keepalive_permit_without_calls": 1,
-    // Its bookkeeping costs memory for each connection and is read by nobody here.
-    "grpc.enable_channelz": 0,
-  };
-}
+const CHANNEL_OPTIONS: ServerOptions = {
+  "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
+  // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that beats.
+  "grpc.keepalive_time_ms": 300_000,
+  "grpc.keepalive_timeout_ms": 10_000,
+  // Its bookkeeping costs memory for each connection and is read by nobody here.
+  "grpc.enable_channelz": 0,
+};
 
 /**
  * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it takes a

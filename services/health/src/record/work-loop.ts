@@ -1,7 +1,6 @@
 import { fullJitter } from "@rollcall/domain";
-import { type Clock, isStoreUnavailable, type Logger, type Task } from "@rollcall/runtime";
+import { type Clock, isStoreUnavailable, type Logger, type Task, WakeUp } from "@rollcall/runtime";
 import type { Random } from "../replica/farewell.ts";
-import { WakeUp } from "../wake-up.ts";
 
 export interface WorkLoopOptions {
   /** Constant, kebab-case. */
@@ -11,6 +10,8 @@ export interface WorkLoopOptions {
   readonly random: Random;
   /** Longest rest between two turns when nothing calls. Absent: until called. */
   readonly everyMs?: number;
+  /** Shortest rest between two turns: what calls meanwhile is done in one. Default 0. */
+  readonly gatherMs?: number;
   /** Do what there is to do. What a turn that throws has left undone is done by a later one. */
   turn(signal: AbortSignal): Promise<void>;
 }
@@ -40,11 +41,11 @@ export class WorkLoop implements Task {
   }
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { clock, everyMs = UNTIL_CALLED_MS } = this.#options;
+    const { clock, everyMs: atMostMs = UNTIL_CALLED_MS, gatherMs: atLeastMs = 0 } = this.#options;
     while (!signal.aborted) {
       const isDone = await this.#turn(signal);
       if (isDone) succeeded();
-      if (isDone) await this.#wakeUp.rest(clock, everyMs, signal);
+      if (isDone) await this.#wakeUp.rest(clock, { atMostMs, atLeastMs }, signal);
       else await clock.sleep(this.#pauseMs(), signal);
     }
   }

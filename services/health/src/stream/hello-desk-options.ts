@@ -17,6 +17,8 @@ export interface HelloDeskOptions {
   readonly random: Random;
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
+  /** Shortest time from one batch to the next that is not full. The first hello after a while does not wait. */
+  readonly gatherMs: number;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts | undefined;
   /** How many hellos are taken in within a second. */

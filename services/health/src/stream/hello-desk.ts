@@ -65,6 +65,7 @@ export class HelloDesk {
       // A batch at a time: two of one node are opened in the order in which they came.
       maxRunning: 1,
       maxWaitMs: 0,
+      spacingMs: options.gatherMs,
       maxQueued: options.maxQueued ?? DEFAULT_MAX_QUEUED,
       clock: options.clock,
     });

@@ -91,6 +91,7 @@ export class TestReplica {
       clock,
       log,
       metrics,
+      gatherMs: 0,
       ...(limits === undefined ? {} : { limits }),
       ...(random === undefined ? {} : { random }),
       ...(options.brakeTimes === undefined ? {} : { brakeTimes: options.brakeTimes }),

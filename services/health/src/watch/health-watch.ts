@@ -1,6 +1,6 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
-import { describeError, isStoreUnavailable } from "@rollcall/runtime";
+import { describeError, isStoreUnavailable, WakeUp } from "@rollcall/runtime";
 import {
   getNodes,
   type NodeRecord,
@@ -10,7 +10,6 @@ import {
 } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
-import { WakeUp } from "../wake-up.ts";
 import type { HealthWatchesOptions, WatchedSelection } from "./health-watches.ts";
 import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
@@ -66,7 +65,7 @@ export class HealthWatch {
     try {
       for (;;) {
         await this.#route();
-        await this.#wakeUp.rest(clock, ROUTE_EVERY_MS, this.#signal);
+        await this.#wakeUp.rest(clock, { atMostMs: ROUTE_EVERY_MS }, this.#signal);
         await clock.sleep(ROUTE_PAUSE_MS, this.#signal);
       }
     } catch (error) {

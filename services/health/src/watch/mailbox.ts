@@ -1,5 +1,4 @@
-import type { Clock } from "@rollcall/runtime";
-import { WakeUp } from "../wake-up.ts";
+import { type Clock, WakeUp } from "@rollcall/runtime";
 
 /** What was put into a mailbox since it was last emptied. */
 export interface Mail<T> {
@@ -47,6 +46,6 @@ export class Mailbox<T> {
 
   /** Rest until there is something, `ms` at most. Rejects with the signal's reason. */
   async rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-    await this.#wakeUp.rest(clock, ms, signal);
+    await this.#wakeUp.rest(clock, { atMostMs: ms }, signal);
   }
 }

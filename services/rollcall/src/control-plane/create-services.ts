@@ -21,6 +21,12 @@ import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
 import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
 
+/**
+ * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every replica that reads it.
+ * The first after a while does not wait.
+ */
+const GATHER_MS = 100;
+
 /** What the services of one process share. */
 export interface SharedDeps {
   readonly store: Store;
@@ -67,7 +73,7 @@ export function createServices(
   nats: ProcessNats | null,
 ): Services {
   const { store, log } = deps;
-  const feed = new EventFeed({ store, log, clock: deps.clock });
+  const feed = new EventFeed({ store, log, clock: deps.clock, gatherMs: GATHER_MS });
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
@@ -80,7 +86,7 @@ export function createServices(
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(deps.config) }));
     }
     if (service === "health") {
-      health = createHealth({ ...shared, feed, onBeat: nats?.onBeat ?? null });
+      health = createHealth({ ...shared, feed, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
       apps.push(health);
     }
   }

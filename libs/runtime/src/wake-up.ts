@@ -1,4 +1,12 @@
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "./clock.ts";
+
+/** How long a rest is. */
+export interface RestTime {
+  /** When nothing calls. */
+  readonly atMostMs: number;
+  /** Also when something calls, so that whatever calls meanwhile is worked on together. Default 0. */
+  readonly atLeastMs?: number;
+}
 
 /** Lets a loop rest until there is something to do. A call while it works is not lost. */
 export class WakeUp {
@@ -11,16 +19,18 @@ export class WakeUp {
     this.#rest?.abort();
   }
 
-  /** Rest until called, `ms` at most. Returns at once when called since the last rest. Rejects with the signal's reason. */
-  async rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+  /** Rest until called. When called since the last rest, for the least time only. Rejects with the signal's reason. */
+  async rest(clock: Clock, time: RestTime, signal: AbortSignal): Promise<void> {
+    const { atMostMs, atLeastMs = 0 } = time;
     signal.throwIfAborted();
+    if (atLeastMs > 0) await clock.sleep(atLeastMs, signal);
     if (!this.#isCalled) {
       const rest = new AbortController();
       this.#rest = rest;
       const onAbort = () => rest.abort();
       signal.addEventListener("abort", onAbort, { once: true });
       // It rejects when called, or when the signal aborts, which is looked at below.
-      await clock.sleep(ms, rest.signal).catch(() => {});
+      await clock.sleep(atMostMs - atLeastMs, rest.signal).catch(() => {});
       signal.removeEventListener("abort", onAbort);
       this.#rest = null;
       signal.throwIfAborted();

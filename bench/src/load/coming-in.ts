@@ -1,0 +1,19 @@
+/** So many agents come at once, which costs the record less than if they came one by one. */
+const TOGETHER = 1_000;
+/** Spread over so long. */
+const SPREAD_MS = 500;
+/** So fast the first of them come in. */
+const FIRST_A_SECOND = 250;
+/** To hold so many agents takes two cores that servers and loaders share, and leaves nothing for further ones. */
+const CROWD = 160_000;
+
+/**
+ * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come, since a machine that
+ * is too busy to answer in time loses those that it has.
+ */
+export function comesAtMs(n: number): number {
+  const before = Math.floor(n / TOGETHER) * TOGETHER;
+  const shareFree = Math.max(0.1, 1 - before / CROWD);
+  const togetherAtMs = -Math.log(shareFree) * (CROWD / FIRST_A_SECOND) * 1_000;
+  return togetherAtMs + ((n - before) / TOGETHER) * SPREAD_MS;
+}
