@@ -34,8 +34,11 @@ export class Observer {
   #sureSinceMs: number | null = null;
   readonly #baseMs: Float64Array;
   readonly #silentAtBaseMs: Float64Array;
+  /** From when on interruptions count for a node. */
+  readonly #countsFromMs: Float64Array;
 
   constructor(nodes: number) {
+    this.#countsFromMs = new Float64Array(nodes);
     this.#baseMs = new Float64Array(nodes);
     this.#silentAtBaseMs = new Float64Array(nodes);
   }
@@ -59,12 +62,16 @@ export class Observer {
   heard(node: number, nowMs: number, silentMs = 0): void {
     // What was granted ahead is not taken back.
     if (this.mostSilence(node, nowMs).ms <= silentMs) return;
+    const countsFromMs = this.#countsFromMs[node] ?? 0;
     this.begin(node, nowMs, silentMs);
+    // What another replica heard may be older than what an interruption before has granted, and then changes nothing.
+    if (silentMs > 0) this.#countsFromMs[node] = countsFromMs;
   }
 
   /** Count anew from now on, whatever was before. */
   begin(node: number, nowMs: number, silentMs = 0): void {
     this.#baseMs[node] = nowMs;
+    this.#countsFromMs[node] = nowMs;
     this.#silentAtBaseMs[node] = silentMs;
   }
 
@@ -87,7 +94,7 @@ export class Observer {
   #silence(unheard: UnheardTime, node: number, nowMs: number): Silence {
     const baseMs = this.#baseMs[node] ?? 0;
     const { totalMs } = unheard.within(baseMs, nowMs);
-    const { stretches } = unheard.within(baseMs - HANGOVER_MS, nowMs);
+    const { stretches } = unheard.within((this.#countsFromMs[node] ?? 0) - HANGOVER_MS, nowMs);
     const ms = (this.#silentAtBaseMs[node] ?? 0) + nowMs - baseMs - totalMs;
     return { ms, stretches };
   }
