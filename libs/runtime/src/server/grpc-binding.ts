@@ -29,8 +29,6 @@ export interface GrpcBinding {
  * asked, and no process is woken for it, as it would be by HTTP/2's pings.
  */
 const PEER_SILENCE_MS = 30_000;
-/** Connections that wait to be accepted, when a fleet comes at once; the kernel may allow fewer (net.core.somaxconn). */
-const MOST_WAITING = 4_096;
 /** How long the first bytes and the handshake of a connection may take. */
 const HANDSHAKE_MS = 10_000;
 
@@ -51,7 +49,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
       acceptor.accept(socket);
     },
   );
-  listener.listen({ port, host, backlog: MOST_WAITING });
+  listener.listen(port, host);
   try {
     await once(listener, "listening");
   } catch (error) {
