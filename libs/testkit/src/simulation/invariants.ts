@@ -24,6 +24,12 @@ export interface Silence {
   readonly stretches: number;
 }
 
+/** That a node lives: when it was told, and how long the node had been silent then. */
+interface Sign {
+  readonly atMs: number;
+  readonly silentMs: number;
+}
+
 /** One replica's view of its nodes, kept beside the replica by what really happened to it. */
 export class Observer {
   /** When it stood still, or may have lost its lease: at least this is granted. */
@@ -32,15 +38,12 @@ export class Observer {
   readonly #granted = new UnheardTime();
   /** When the last renewal that proved its lease was begun. */
   #sureSinceMs: number | null = null;
-  readonly #baseMs: Float64Array;
-  readonly #silentAtBaseMs: Float64Array;
-  /** From when on interruptions count for a node. */
-  readonly #countsFromMs: Float64Array;
+  readonly #signs: Sign[];
+  /** The sign of life before the last one, where that came by another replica and may have granted less. */
+  readonly #earlier = new Map<number, Sign>();
 
   constructor(nodes: number) {
-    this.#countsFromMs = new Float64Array(nodes);
-    this.#baseMs = new Float64Array(nodes);
-    this.#silentAtBaseMs = new Float64Array(nodes);
+    this.#signs = new Array<Sign>(nodes).fill({ atMs: 0, silentMs: 0 });
   }
 
   /** A renewal that was begun then has succeeded by now. What lies between two that are too far apart was doubt. */
@@ -62,17 +65,16 @@ export class Observer {
   heard(node: number, nowMs: number, silentMs = 0): void {
     // What was granted ahead is not taken back.
     if (this.mostSilence(node, nowMs).ms <= silentMs) return;
-    const countsFromMs = this.#countsFromMs[node] ?? 0;
+    // What another replica heard may be older than what an interruption has granted, and then changes nothing.
+    const earlier = silentMs > 0 ? this.#mostGranted(node, nowMs) : null;
     this.begin(node, nowMs, silentMs);
-    // What another replica heard may be older than what an interruption before has granted, and then changes nothing.
-    if (silentMs > 0) this.#countsFromMs[node] = countsFromMs;
+    if (earlier !== null) this.#earlier.set(node, earlier);
   }
 
   /** Count anew from now on, whatever was before. */
   begin(node: number, nowMs: number, silentMs = 0): void {
-    this.#baseMs[node] = nowMs;
-    this.#countsFromMs[node] = nowMs;
-    this.#silentAtBaseMs[node] = silentMs;
+    this.#signs[node] = { atMs: nowMs, silentMs };
+    this.#earlier.delete(node);
   }
 
   /** It stood still from then until now. */
@@ -83,21 +85,35 @@ export class Observer {
 
   /** For how long the node was silent at most, by what could be heard, and how often that was interrupted. */
   mostSilence(node: number, nowMs: number): Silence {
-    return this.#silence(this.#lost, node, nowMs);
+    return silenceSince(this.#signOf(node), nowMs, this.#lost);
   }
 
   /** For how long the node was silent at least. */
   leastSilence(node: number, nowMs: number): Silence {
-    return this.#silence(this.#granted, node, nowMs);
+    return silenceSince(this.#mostGranted(node, nowMs), nowMs, this.#granted);
   }
 
-  #silence(unheard: UnheardTime, node: number, nowMs: number): Silence {
-    const baseMs = this.#baseMs[node] ?? 0;
-    const { totalMs } = unheard.within(baseMs, nowMs);
-    const { stretches } = unheard.within((this.#countsFromMs[node] ?? 0) - HANGOVER_MS, nowMs);
-    const ms = (this.#silentAtBaseMs[node] ?? 0) + nowMs - baseMs - totalMs;
-    return { ms, stretches };
+  #signOf(node: number): Sign {
+    return this.#signs[node] ?? { atMs: 0, silentMs: 0 };
   }
+
+  /** Of the last sign and the one before it, that which leaves a node more time. */
+  #mostGranted(node: number, nowMs: number): Sign {
+    const last = this.#signOf(node);
+    const earlier = this.#earlier.get(node);
+    if (earlier === undefined) return last;
+    const costMs = (sign: Sign) => {
+      const { ms, stretches } = silenceSince(sign, nowMs, this.#granted);
+      return ms - stretches * LEASE_EXPIRY_MS;
+    };
+    return costMs(earlier) < costMs(last) ? earlier : last;
+  }
+}
+
+function silenceSince({ atMs, silentMs }: Sign, nowMs: number, unheard: UnheardTime): Silence {
+  const { totalMs } = unheard.within(atMs, nowMs);
+  const { stretches } = unheard.within(atMs - HANGOVER_MS, nowMs);
+  return { ms: silentMs + nowMs - atMs - totalMs, stretches };
 }
 
 /** What must never happen, checked while it could. */
