@@ -189,7 +189,10 @@ export class RecordWork {
           if (this.#changed.size > 0) this.#write();
           return;
         }
-        for (const { node } of batch) this.#changed.add(node);
+        for (const { node } of batch) {
+          node.isRecordUncertain ||= held === null;
+          this.#changed.add(node);
+        }
         schedule.after(random() * BACKOFF_MS, () => {
           this.#world.deliver(replica, () => {
             this.#isWriting = false;
@@ -217,6 +220,7 @@ export class RecordWork {
       if (!held.has(node.node) || node.epoch !== transition.epoch) continue;
       node.writtenConnection = transition.connection ?? node.writtenConnection;
       node.writtenHealth = transition.health ?? node.writtenHealth;
+      node.isRecordUncertain = false;
       if (unwrittenOf(node) !== null) this.#changed.add(node);
     }
     const others = batch.filter(({ node }) => !held.has(node.node));
@@ -238,8 +242,10 @@ export class RecordWork {
 /** What the record lacks of a node; null when it has everything. */
 function unwrittenOf(node: SimulatedHeld): SimulatedTransition | null {
   const { health } = node.watch;
-  const connection = node.connection === node.writtenConnection ? null : node.connection;
-  const written = health === node.writtenHealth ? null : health;
+  const { isRecordUncertain: isUncertain } = node;
+  const connection =
+    isUncertain || node.connection !== node.writtenConnection ? node.connection : null;
+  const written = isUncertain || health !== node.writtenHealth ? health : null;
   if (connection === null && written === null) return null;
   return { node: node.node, epoch: node.epoch, connection, health: written };
 }

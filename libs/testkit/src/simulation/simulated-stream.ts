@@ -18,6 +18,7 @@ export interface SimulatedHeld {
   connection: "CONNECTED" | "DISCONNECTED";
   writtenConnection: "CONNECTED" | "DISCONNECTED";
   writtenHealth: Watch<SimulatedHeld>["health"];
+  isRecordUncertain: boolean;
   asOfRevision: number;
   /** It was welcomed here since it is held. */
   wasHere: boolean;
@@ -37,6 +38,7 @@ export function createHeld(
     connection: "DISCONNECTED",
     writtenConnection: "DISCONNECTED",
     writtenHealth: health,
+    isRecordUncertain: false,
     asOfRevision: 0,
     wasHere: false,
     lastFrameAtMs: null,

@@ -65,7 +65,11 @@ export class TransitionWriter {
       const others = batch.filter(({ node }) => !held.has(node.id));
       if (others.length > 0) await this.#forget(others);
     } catch (error) {
-      for (const { node } of batch) this.#changed.add(node);
+      // It may have been committed all the same, and a node that is back meanwhile would then stay lost in the record.
+      for (const { node } of batch) {
+        node.isRecordUncertain = true;
+        this.#changed.add(node);
+      }
       throw error;
     }
   }
@@ -86,14 +90,22 @@ export class TransitionWriter {
   }
 
   #onWritten({ node, transition, connection, health }: Written): void {
-    const { metrics } = this.#options;
-    if (transition.connection) metrics.transition("connection", transition.connection.state);
-    if (transition.health) metrics.transition("health", transition.health.state);
+    this.#count(node, transition);
     // A session opened meanwhile has read the record itself.
     if (node.epoch !== transition.epoch) return;
     node.writtenConnection = connection;
     node.writtenHealth = health;
+    node.isRecordUncertain = false;
     if (unwrittenOf(node) !== null) this.#changed.add(node);
+  }
+
+  /** What is written again, to be certain, is no transition. */
+  #count(node: HeldNode, { connection, health }: Transition): void {
+    const { metrics } = this.#options;
+    if (connection && connection.state !== node.writtenConnection.state)
+      metrics.transition("connection", connection.state);
+    if (health && health.state !== node.writtenHealth.state)
+      metrics.transition("health", health.state);
   }
 
   /**

@@ -47,6 +47,8 @@ export interface HeldNode {
   /** The last states that are known to be in the record. */
   writtenConnection: Connection;
   writtenHealth: Health;
+  /** A write was not answered, and may have been committed: the record has what was known, or what was to be written. */
+  isRecordUncertain: boolean;
   /** Null until a session of this replica has told it. */
   membership: Membership | null;
   /** What is known of the node is of this revision at least; older events say nothing new. */
@@ -101,6 +103,7 @@ export function createHeldNode(
     health,
     writtenConnection: connection,
     writtenHealth: health,
+    isRecordUncertain: false,
     membership: null,
     asOfRevision: 0n,
     infoDigest: null,
@@ -136,10 +139,12 @@ export function statesAfterGoodbye(
   };
 }
 
-/** What the record lacks of a node; null when it has everything. */
+/** What the record lacks of a node, or may lack; null when it certainly has everything. */
 export function unwrittenOf(node: HeldNode): Transition | null {
-  const connectionDiffers = !isSameState(node.connection, node.writtenConnection);
-  const healthDiffers = !isSameState(node.health, node.writtenHealth);
+  const { isRecordUncertain } = node;
+  const connectionDiffers =
+    isRecordUncertain || !isSameState(node.connection, node.writtenConnection);
+  const healthDiffers = isRecordUncertain || !isSameState(node.health, node.writtenHealth);
   if (!connectionDiffers && !healthDiffers) return null;
   return {
     nodeId: node.id,

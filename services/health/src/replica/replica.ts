@@ -116,6 +116,7 @@ export class Replica {
     node.connection = connection;
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
+    node.isRecordUncertain = false;
     this.policies.open(node, labels, hello.wishedHeartbeatMs);
     this.heard(node);
     this.#options.onChanged(node);

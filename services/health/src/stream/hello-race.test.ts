@@ -181,4 +181,35 @@ describe("an answer of the record that is lost", () => {
       ]);
     });
   });
+
+  it("should leave no node lost in the record that was back before its loss was known to be written", async () => {
+    const agent = await newAgent();
+    const states = () => statesOf(database.store, agent.nodeId);
+    const older = await agent.join(replica.address);
+    await older.beatAcknowledged();
+    await eventually(async () => expect((await states())[1]).toMatch(/^HEALTHY/));
+    // The replica alone knows that it fell silent; the record does not.
+    meddled.refuseTransitions(true);
+    await eventually(async () => {
+      await replica.pass(1_000);
+      const { health } = replica.app.replica.nodes.find(agent.nodeId) ?? {};
+      expect(health?.state).toBe("UNHEALTHY");
+    });
+    const newer = await agent.join(replica.address);
+    const seen: (string | undefined)[] = [];
+    meddled.afterCommit(async () => {
+      seen.push((await states())[1]);
+      await newer.beatAcknowledged();
+      throw LOST_ANSWER;
+    }, "transition");
+    meddled.refuseTransitions(false);
+    await eventually(async () => {
+      await replica.pass(100);
+      expect(seen).toEqual(["UNHEALTHY HEARTBEATS_MISSED"]);
+    });
+    await eventually(async () => {
+      await replica.pass(100);
+      expect(await states()).toEqual(["CONNECTED STREAM_OPENED", "HEALTHY HEARTBEAT_RECEIVED"]);
+    });
+  });
 });

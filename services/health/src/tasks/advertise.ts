@@ -36,8 +36,14 @@ export class Advertiser {
 
   async turn(): Promise<void> {
     if (this.#endpoints === null || !this.#isDue) return;
-    await advertise(this.#store.db, { instance: this.#instance, ...this.#endpoints });
+    // Before: what is set while this is being written is due again.
     this.#isDue = false;
+    try {
+      await advertise(this.#store.db, { instance: this.#instance, ...this.#endpoints });
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
   }
 }
 

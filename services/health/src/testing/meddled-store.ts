@@ -1,10 +1,15 @@
 import type { Store } from "@rollcall/store";
 
-/** A store whose session openings are meddled with after they were committed, before their answer arrives. */
+/** Changes of the record by a replica. */
+export type MeddledChange = "opening" | "transition";
+
+/** A store whose changes are meddled with after they were committed, before their answer arrives. */
 export interface MeddledStore {
   readonly store: Store;
-  /** Do something after the next commit of an opening, once. What it throws is what the caller sees instead of the answer. */
-  afterCommit(meddle: () => Promise<void>): void;
+  /** Do something after the next commit of an opening, or of transitions, once. What it throws is what the caller sees instead of the answer. */
+  afterCommit(meddle: () => Promise<void>, of?: MeddledChange): void;
+  /** Whether transitions fail, and are rolled back. */
+  refuseTransitions(isRefusing: boolean): void;
 }
 
 /** The error of a connection that broke while the answer was on its way. */
@@ -13,12 +18,17 @@ export const LOST_ANSWER = Object.assign(new Error("Connection terminated unexpe
 });
 
 export function meddle(store: Store): MeddledStore {
-  let next: (() => Promise<void>) | null = null;
+  const next = new Map<MeddledChange | null, () => Promise<void>>();
+  let isRefusing = false;
   const change: Store["change"] = async (work) => {
-    const answer = await store.change(work);
-    if (!isOpening(answer.result)) return answer;
-    const now = next;
-    next = null;
+    const answer = await store.change(async (tx) => {
+      const done = await work(tx);
+      if (isRefusing && kindOf(done.result) === "transition") throw LOST_ANSWER;
+      return done;
+    });
+    const kind = kindOf(answer.result);
+    const now = next.get(kind);
+    next.delete(kind);
     await now?.();
     return answer;
   };
@@ -31,13 +41,19 @@ export function meddle(store: Store): MeddledStore {
   });
   return {
     store: meddled,
-    afterCommit: (work) => {
-      next = work;
+    afterCommit: (work, of = "opening") => {
+      next.set(of, work);
+    },
+    refuseTransitions: (refuse) => {
+      isRefusing = refuse;
     },
   };
 }
 
-/** Adoptions and transitions are changes too, and come when they come. */
-function isOpening(result: unknown): boolean {
-  return Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);
+/** Adoptions are changes too, and come when they come. */
+function kindOf(result: unknown): MeddledChange | null {
+  if (result instanceof Set) return "transition";
+  const isOpening =
+    Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);
+  return isOpening ? "opening" : null;
 }
