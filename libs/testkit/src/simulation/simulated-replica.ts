@@ -120,7 +120,6 @@ export class SimulatedReplica {
     node.connection = "CONNECTED";
     node.writtenConnection = "CONNECTED";
     node.writtenHealth = opening.health;
-    node.isRecordUncertain = false;
     node.wasHere = true;
     this.#heard(node);
     this.work.add(node);
