@@ -4,6 +4,15 @@ import { WakeUp } from "./wake-up.ts";
 
 const never = new AbortController().signal;
 
+/** A rest, and whether it is over. */
+function watched(rest: Promise<void>) {
+  const state = { isOver: false, over: rest };
+  state.over = rest.then(() => {
+    state.isOver = true;
+  });
+  return state;
+}
+
 describe("WakeUp", () => {
   it("should rest until called", async () => {
     const wakeUp = new WakeUp();
@@ -25,29 +34,23 @@ describe("WakeUp", () => {
     wakeUp.call();
     wakeUp.call();
     await wakeUp.rest(clock, { atMostMs: 1_000 }, never);
-    let isOver = false;
-    const second = wakeUp.rest(clock, { atMostMs: 1_000 }, never).then(() => {
-      isOver = true;
-    });
-    await Promise.resolve();
-    expect(isOver).toBe(false);
-    clock.advance(1_000);
-    await second;
+    const second = watched(wakeUp.rest(clock, { atMostMs: 1_000 }, never));
+    await clock.pass(999);
+    expect(second.isOver).toBe(false);
+    await clock.pass(1);
+    await second.over;
   });
 
   it("should rest for the least time although called, and then no longer", async () => {
     const clock = new ManualClock();
     const wakeUp = new WakeUp();
     wakeUp.call();
-    let isOver = false;
-    const rest = wakeUp.rest(clock, { atMostMs: 1_000, atLeastMs: 50 }, never).then(() => {
-      isOver = true;
-    });
+    const rest = watched(wakeUp.rest(clock, { atMostMs: 1_000, atLeastMs: 50 }, never));
     wakeUp.call();
     await clock.pass(49);
-    expect(isOver).toBe(false);
+    expect(rest.isOver).toBe(false);
     await clock.pass(1);
-    await rest;
+    await rest.over;
   });
 
   it("should rest no longer than the most time, the least included", async () => {

@@ -48,6 +48,13 @@ describe("unwrittenOf()", () => {
     });
   });
 
+  it("should write both states when a write before was not answered, although nothing differs", () => {
+    expect(unwrittenOf(node({ isRecordUncertain: true }))).toMatchObject({
+      connection: { state: "CONNECTED" },
+      health: { state: "HEALTHY" },
+    });
+  });
+
   it("should not write a state that was left and entered again", () => {
     expect(unwrittenOf(node({ health: { ...healthy, sinceMs: 99, message: "again" } }))).toBeNull();
   });

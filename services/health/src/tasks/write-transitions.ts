@@ -6,9 +6,5 @@ export function writeTransitionsTask(
   writer: TransitionWriter,
   shared: Pick<WorkLoopOptions, "clock" | "log" | "random" | "gatherMs">,
 ): WorkLoop {
-  return new WorkLoop({
-    ...shared,
-    name: "write-transitions",
-    turn: () => writer.flush(),
-  });
+  return new WorkLoop({ ...shared, name: "write-transitions", turn: () => writer.flush() });
 }
