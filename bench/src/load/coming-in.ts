@@ -1,11 +1,11 @@
 /** So many agents come at once, which costs the record less than if they came one by one. */
-const TOGETHER = 1_000;
+const TOGETHER = 250;
 /** Spread over so long. */
-const SPREAD_MS = 500;
+const SPREAD_MS = 100;
 /** So fast the first of them come in. */
-const FIRST_A_SECOND = 250;
+const FIRST_A_SECOND = 200;
 /** To hold so many agents takes two cores that servers and loaders share, and leaves nothing for further ones. */
-const CROWD = 160_000;
+const CROWD = 120_000;
 
 /**
  * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come, since a machine that

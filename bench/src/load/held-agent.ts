@@ -16,6 +16,12 @@ import { messageFrame } from "./http2-frames.ts";
 
 const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
 
+/**
+ * Linux gives a socket that is bound to an address one of a quarter of its ephemeral ports, some 7,000; where they are all taken, each
+ * further bind looks at every one of them. So many addresses are never short of ports.
+ */
+const LOCAL_ADDRESSES = 200;
+
 // An Ack is told by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not decoded.
 const ACK_TAG = (HeartbeatResponseSchema.field.ack.number << 3) | 2;
 
@@ -66,7 +72,7 @@ export class HeldAgent {
     this.#frames = frames;
     this.#listener = listener;
     this.#connection = new Http2Connection(
-      { port, localAddress: `127.0.0.${2 + (identity.index % 8)}` },
+      { port, localAddress: `127.0.0.${2 + (identity.index % LOCAL_ADDRESSES)}` },
       {
         onMessage: (_streamId, message) => this.#take(message),
         onStreamEnd: () => this.close(),

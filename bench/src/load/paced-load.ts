@@ -31,19 +31,19 @@ export interface PacedOutcome {
 }
 
 const LOOK_EVERY_MS = 20;
-/** Agents that are looked at each time, in turn: a large fleet shall not cost its machine a core for looking alone. */
-const MOST_LOOKS = 2_000;
+/** So often an agent is looked at in each of its intervals, all of them in turn: a large fleet shall not cost its machine a core for looking alone. */
+const LOOKS_AN_INTERVAL = 30;
 const MOST_OPENING = 300;
 
 const frames = new BeatFrames();
 const agents = new Map<number, PacedAgent>();
-let isLooking = false;
+let looksATime = 0;
 let turn = agents.values();
 const opening = new Set<PacedAgent>();
 
 /** The next few agents, in turn. */
 function* nextAgents(): Generator<PacedAgent> {
-  for (let count = Math.min(MOST_LOOKS, agents.size); count > 0; count -= 1) {
+  for (let count = Math.min(looksATime, agents.size); count > 0; count -= 1) {
     let next = turn.next();
     if (next.done) {
       turn = agents.values();
@@ -72,8 +72,8 @@ function carryOut(order: PacedOrder): PacedOutcome {
       const retryAtMs = performance.now() + comesAtMs(Math.random() * order.fleet);
       agents.set(identity.index, new PacedAgent(identity, frames, order, retryAtMs));
     }
-    if (!isLooking) setInterval(look, LOOK_EVERY_MS);
-    isLooking = true;
+    if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
+    looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
   }
   const victims =
     order.kind === "kill" ? order.nodes.flatMap((node) => agents.get(node) ?? []) : [];

@@ -17,25 +17,35 @@ export type GrpcService = ServiceDefinition & Readonly<Record<string, GrpcMethod
 /** A method for grpc-js: its path, and how messages become bytes and back. */
 export type GrpcMethod = MethodDefinition<Encodable, Encodable>;
 
-/** What a handler gets in place of a request above 64 KiB. Smaller ones do not pass here, so that frequent messages cost nothing. */
-export type LargeRequests = (request: Message) => Message;
+/** How a request is decoded; what it throws ends the call with INTERNAL, as bytes do that are no message. */
+export type RequestDecoder = (bytes: Buffer) => Message;
 
-/** A grpc-js service definition from a protobuf-es descriptor. Messages must be made with create(). */
-export function toGrpcService(service: DescService, large?: LargeRequests): GrpcService {
+/**
+ * A grpc-js service definition from a protobuf-es descriptor. Messages must be made with create().
+ *
+ * @param decoders in place of the generated ones, by the methods' local names.
+ */
+export function toGrpcService(
+  service: DescService,
+  decoders: Readonly<Record<string, RequestDecoder>> = {},
+): GrpcService {
   return Object.fromEntries(
-    service.methods.map((method) => [method.name, toGrpcMethod(method, large)]),
+    service.methods.map((method) => [
+      method.name,
+      toGrpcMethod(method, decoders[method.localName]),
+    ]),
   );
 }
 
 /** The grpc-js definition of one method. */
-export function toGrpcMethod(method: DescMethod, large?: LargeRequests): GrpcMethod {
+export function toGrpcMethod(method: DescMethod, decodeRequest?: RequestDecoder): GrpcMethod {
   const { methodKind } = method;
   return {
     path: `/${method.parent.typeName}/${method.name}`,
     requestStream: methodKind === "client_streaming" || methodKind === "bidi_streaming",
     responseStream: methodKind === "server_streaming" || methodKind === "bidi_streaming",
     requestSerialize: serialiser(method.input),
-    requestDeserialize: deserialiser(method.input, large),
+    requestDeserialize: decodeRequest ?? deserialiser(method.input),
     responseSerialize: serialiser(method.output),
     responseDeserialize: deserialiser(method.output),
     originalName: method.localName,
@@ -51,12 +61,6 @@ function serialiser(desc: DescMessage): (message: Encodable) => Buffer {
   };
 }
 
-const LARGE_BYTES = 65_536;
-
-function deserialiser(desc: DescMessage, large?: LargeRequests): (bytes: Buffer) => Message {
-  if (large === undefined) return (bytes) => fromBinary(desc, bytes);
-  return (bytes) => {
-    const message = fromBinary(desc, bytes);
-    return bytes.length <= LARGE_BYTES ? message : large(message);
-  };
+function deserialiser(desc: DescMessage): RequestDecoder {
+  return (bytes) => fromBinary(desc, bytes);
 }

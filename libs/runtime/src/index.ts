@@ -44,7 +44,6 @@ export {
   type Encodable,
   type GrpcMethod,
   type GrpcService,
-  type LargeRequests,
   toGrpcMethod,
   toGrpcService,
 } from "./grpc-service.ts";

@@ -12,7 +12,7 @@ export interface AdoptedNode extends HeldNode {
 
 /**
  * Take over nodes whose replica holds no lease any more: next epoch, DISCONNECTED for reason REPLICA_LOST, and an event for
- * each that was connected. Takes at most `limit`, in order of id; none unless `replicaId` itself holds a lease. Concurrent
+ * each that was connected. Takes at most `limit`; none unless `replicaId` itself holds a lease. Concurrent
  * adopters share the nodes among them. Call it again while it answers as many as the limit.
  */
 export async function adoptOrphans(
@@ -59,14 +59,19 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
         and not exists (select from leases where leases.name = holder.replica_id)
     ),
     before as (
-      select s.*
-      from node_sessions as s
-      where s.replica_id in (select replica_id from lost)
-        and s.node_type = 'COMPUTE'
-        and exists (select from leases where name = ${replicaId})
-      order by s.node_id
+      -- One replica after the other, so that the index is used; asked for all at once, Postgres reads every session of the fleet.
+      select session.*
+      from lost
+      cross join lateral (
+        select s.*
+        from node_sessions as s
+        where s.replica_id = lost.replica_id and s.node_type = 'COMPUTE'
+        order by s.node_id
+        limit ${limit}
+        for no key update skip locked
+      ) as session
+      where exists (select from leases where name = ${replicaId})
       limit ${limit}
-      for no key update of s skip locked
     ),
     taken as (
       update node_sessions as s

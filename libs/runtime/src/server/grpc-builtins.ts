@@ -37,6 +37,7 @@ export function grpcReflectionRoutes(services: readonly DescService[]): readonly
   return reflectionServices(services).map((reflection) => ({
     service: reflection.service,
     handlers: reflectionHandlers(reflection),
+    decoders: {},
   }));
 }
 

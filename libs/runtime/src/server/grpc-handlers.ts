@@ -6,7 +6,7 @@ import type {
   handleUnaryCall,
   UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import type { LargeRequests } from "../grpc-service.ts";
+import type { RequestDecoder } from "../grpc-service.ts";
 
 type Input<M extends DescMethod> = MessageShape<M["input"]>;
 /** A handler may send bytes that it encoded itself. */
@@ -26,20 +26,27 @@ export type GrpcHandlers<S extends DescService> = {
   readonly [M in keyof S["method"]]: GrpcHandler<S["method"][M]>;
 };
 
+/** Decoders in place of the generated ones, by the methods' local names. */
+export type GrpcDecoders<S extends DescService> = {
+  readonly [M in keyof S["method"]]?: (bytes: Buffer) => Input<S["method"][M]>;
+};
+
 /** A service with its grpc-js handlers, their types forgotten. */
 export interface GrpcRoute {
   readonly service: DescService;
   readonly handlers: UntypedServiceImplementation;
-  /** What becomes of requests above 64 KiB; they are handed on when absent. */
-  readonly large?: LargeRequests;
+  readonly decoders: Readonly<Record<string, RequestDecoder>>;
 }
 
 /** Put a service and its handlers together; a missing or misspelled method does not compile. */
 export function grpcRoute<S extends DescService>(
   service: S,
   handlers: GrpcHandlers<S>,
-  large?: LargeRequests,
+  decoders: GrpcDecoders<S> = {},
 ): GrpcRoute {
-  const route = { service, handlers: { ...handlers } as UntypedServiceImplementation };
-  return large === undefined ? route : { ...route, large };
+  return {
+    service,
+    handlers: { ...handlers } as UntypedServiceImplementation,
+    decoders: { ...decoders } as Readonly<Record<string, RequestDecoder>>,
+  };
 }

@@ -47,7 +47,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
   for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
-    server.addService(toGrpcService(route.service, route.large), route.handlers);
+    server.addService(toGrpcService(route.service, route.decoders), route.handlers);
   }
   logTroubles(log);
   const binding = await bindGrpc(server, options).catch((error: unknown) => {

@@ -1,8 +1,13 @@
-import type { Message } from "@bufbuild/protobuf";
-import { HealthService, type HeartbeatRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { fromBinary } from "@bufbuild/protobuf";
+import {
+  HealthService,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type GrpcRoute, grpcRoute } from "@rollcall/runtime";
 import { AgentStream } from "./agent-stream.ts";
-import { OVERSIZED } from "./oversized.ts";
+import { readBeatFrame } from "./beat-reader.ts";
+import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
 import type { StreamHost } from "./stream-host.ts";
 
 /** The agents' side, for a grpc-js server. A stream keeps itself alive by the call that it listens to. */
@@ -12,10 +17,14 @@ export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
       new AgentStream(call, host);
     },
   };
-  return [grpcRoute(HealthService, handlers, takeLarge)];
+  return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];
 }
 
 /** What an agent says about its machine may be large, and comes rarely; whatever is frequent is small. */
-function takeLarge(request: Message): Message {
-  return (request as HeartbeatRequest).frame.case === "nodeInfo" ? request : OVERSIZED;
+function decodeFrame(bytes: Buffer): HeartbeatRequest {
+  const isSmall = bytes.length <= MOST_BYTES;
+  const beat = isSmall ? readBeatFrame(bytes) : null;
+  if (beat !== null) return beat;
+  const request = fromBinary(HeartbeatRequestSchema, bytes);
+  return isSmall || request.frame.case === "nodeInfo" ? request : OVERSIZED;
 }

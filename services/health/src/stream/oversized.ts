@@ -5,7 +5,10 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { refuse } from "@rollcall/runtime";
 
-/** Stands for any frame but a NodeInfo that has more than 64 KiB: what it said is not looked at. */
+/** Of any frame but a NodeInfo, which may have as much as the port takes. */
+export const MOST_BYTES = 65_536;
+
+/** Stands for any frame but a NodeInfo that has more: what it said is not looked at. */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
 /** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
@@ -14,7 +17,7 @@ export const MOST_GPUS = 256;
 /** The refusal of such a frame. */
 export function tooLarge() {
   const message = "a frame may have 64 KiB, and what a node says about its machine 1 MiB";
-  return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: "65536" } });
+  return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: String(MOST_BYTES) } });
 }
 
 /** The refusal of a sample with more GPUs than that. */

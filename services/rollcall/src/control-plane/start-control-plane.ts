@@ -15,6 +15,7 @@ import {
 } from "@rollcall/runtime";
 import { createLeaseKeeper, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type Door, openDoor } from "./open-door.ts";
@@ -94,6 +95,7 @@ async function start(
   const shared = { ...common, failures: door.failures };
   const nats = await openNats(plan, shared);
   if (nats !== null) started.push(nats.close);
+  if (plan.services.includes("health")) boundGarbage();
   const services = createServices(plan, shared, nats);
   started.push(services.close);
   await services.start();
