@@ -4,7 +4,7 @@ const TOGETHER = 250;
 const SPREAD_MS = 100;
 /** So fast the first of them come in. */
 const FIRST_A_SECOND = 200;
-/** To hold so many agents takes two cores that servers and loaders share, and leaves nothing for further ones. */
+/** To hold so many agents would take two cores that servers and loaders share, and leave nothing for further ones. */
 const CROWD = 120_000;
 
 /**

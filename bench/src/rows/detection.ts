@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger, systemClock } from "@rollcall/runtime";
 import { currentRevision, EventFeed, openStore } from "@rollcall/store";
 import { type Bench, BenchContext } from "../bench-context.ts";
-import { Fleet, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { Fleet, type FleetSize, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
 import { type Figure, percentile } from "../report.ts";
 
 const UNHEALTHY_AFTER_MS = 10_000;
@@ -36,25 +36,36 @@ interface Arrival {
 async function measure(outer: BenchContext, agents: number): Promise<readonly Figure[]> {
   const context = new BenchContext(outer.size);
   outer.atEnd(() => context.end());
-  const fleet = await Fleet.start(context, {
+  const size = {
     agents,
     replicas: 1,
     intervalMs: INTERVAL_MS,
     unhealthyAfterMs: UNHEALTHY_AFTER_MS,
-  });
+  };
+  const fleet = await Fleet.start(context, size);
+  const figures = await detectionDelays(context, fleet, size);
+  await context.end();
+  return figures;
+}
+
+/** Lets a few agents of a fleet die at random moments. Answers how long after its deadline each was known to be dead. */
+export async function detectionDelays(
+  context: BenchContext,
+  fleet: Fleet,
+  { agents, unhealthyAfterMs }: FleetSize,
+): Promise<readonly Figure[]> {
   const arrivals = await watch(context, fleet.database.url);
-  const killed = await killAtRandom(fleet, agents, outer.size.durationMs);
-  const limitMs = Date.now() + UNHEALTHY_AFTER_MS + ARRIVE_WITHIN_MS;
+  const killed = await killAtRandom(fleet, agents, context.size.durationMs);
+  const limitMs = Date.now() + unhealthyAfterMs + ARRIVE_WITHIN_MS;
   while (arrivals.size < killed.length && Date.now() < limitMs) await delay(50);
   const told = killed.flatMap(({ nodeId, lastSentAtMs }) => {
     const arrival = arrivals.get(nodeId);
     return arrival === undefined
       ? []
-      : [{ ...arrival, deadlineMs: lastSentAtMs + UNHEALTHY_AFTER_MS }];
+      : [{ ...arrival, deadlineMs: lastSentAtMs + unhealthyAfterMs }];
   });
-  await context.end();
   if (told.length < killed.length) {
-    outer.progress(`${killed.length - told.length} of ${killed.length} nodes were not declared`);
+    context.progress(`${killed.length - told.length} of ${killed.length} nodes were not declared`);
   }
   const committed = told.map(({ committedAtMs, deadlineMs }) => committedAtMs - deadlineMs);
   const arrived = told.map(({ arrivedAtMs, deadlineMs }) => arrivedAtMs - deadlineMs);

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Bench } from "../bench-context.ts";
 import { cpuBetween, Fleet, FULL_SIZE, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import { detectionDelays } from "./detection.ts";
 
 /** So many times the agents of the other rows. */
 const TIMES = 10;
@@ -9,15 +10,16 @@ const AIM_CORES = 1;
 /** Samples are full, and what coming in has left behind is done. */
 const SETTLE_MS = 30_000;
 
-/** What a large fleet costs while nothing happens. */
+/** What a large fleet costs while nothing happens, and how soon the death of one among so many is known. */
 export const scale: Bench = {
   name: "scale",
   title:
-    "a large fleet over several replicas, beating every 15 s: cores of the servers and of Postgres",
+    "a large fleet over several replicas, beating every 15 s: what it costs, and how soon a death is known",
   async run(context) {
     const agents = context.size.agents * TIMES;
     const replicas = Math.ceil(agents / MOST_AGENTS_A_PROCESS);
-    const fleet = await Fleet.start(context, { ...FULL_SIZE, agents, replicas });
+    const size = { ...FULL_SIZE, agents, replicas };
+    const fleet = await Fleet.start(context, size);
     await delay(SETTLE_MS);
     const before = fleet.cpuSeconds();
     const startMs = performance.now();
@@ -28,6 +30,7 @@ export const scale: Bench = {
     const used = cpuBetween(before, after);
     const servers = used.replicas / seconds;
     const postgres = used.postgres / seconds;
+    const delays = await detectionDelays(context, fleet, size);
     const aim = { unit: "cores", against: "aim", beside: AIM_CORES };
     return [
       {
@@ -46,6 +49,7 @@ export const scale: Bench = {
       },
       { figure: "the replicas alone", measured: servers, ...aim, target: "" },
       { figure: "Postgres alone", measured: postgres, ...aim, target: "" },
+      ...delays,
     ];
   },
 };

@@ -44,7 +44,7 @@ export interface HealthMetrics {
 export type ExtensionCause = "stall" | "lease" | "network" | "turned_away";
 
 const DELAY_BUCKETS_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
-const LAG_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30];
+const LAG_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1, 5, 30];
 
 /** Create the metrics of the health service. `figures` is asked at each scrape. */
 export function createHealthMetrics(
