@@ -124,6 +124,18 @@ describe("adoptOrphans()", () => {
     expect(rounds).toEqual([["a", "b"], ["c"], []]);
   });
 
+  it("should take no more than the limit of several lost replicas together", async () => {
+    await connect("old-1", "a", "b", "c");
+    await connect("old-2", "d", "e");
+    await take("new");
+    const rounds = [];
+    for (let round = 0; round < 3; round += 1) {
+      rounds.push((await adoptOrphans(store, "new", 4)).map(({ nodeId }) => nodeId));
+    }
+    expect(rounds.map((ids) => ids.length)).toEqual([4, 1, 0]);
+    expect(rounds.flat().toSorted()).toEqual(["a", "b", "c", "d", "e"]);
+  });
+
   it("should share the nodes of several lost replicas among concurrent adopters, each once", async () => {
     const ids = Array.from({ length: 60 }, (_, number) => `n${number}`);
     await connect("old-1", ...ids.slice(0, 25));
