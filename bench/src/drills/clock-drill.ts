@@ -1,12 +1,12 @@
 import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Drill } from "./drill.ts";
+import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 import { findLibfaketime } from "./libfaketime.ts";
 
 /** The replicas' wall clock jumps; the machine's is left alone. */
-export const clock: Drill = {
+export const clock: FleetDrill = {
   name: "clock",
   title: "the wall clock of every replica jumps a day forward, back, and a day further back",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },

@@ -1,8 +1,25 @@
 import type { BenchContext } from "../bench-context.ts";
 import type { FleetSize } from "./fleet.ts";
 
-/** One drill: something is broken on purpose, and nobody may be judged for it. */
+/** As it is meant, or shrunk to be tried out. */
+export type DrillLength = "full" | "short";
+
+/** What people are told: PASSED or FAILED, and why. */
+export interface Verdict {
+  readonly passed: boolean;
+  readonly text: string;
+}
+
+/** One drill: something is broken on purpose, and what Rollcall promises must hold all the same. */
 export interface Drill {
+  readonly name: string;
+  readonly title: string;
+  /** `agents` is how many there are, where somebody wants another number than the drill's own. */
+  run(context: BenchContext, length: DrillLength, agents?: number): Promise<Verdict>;
+}
+
+/** A drill of a fleet: something is broken on purpose, and nobody may be judged for it. */
+export interface FleetDrill {
   readonly name: string;
   readonly title: string;
   /** As it is meant, and shrunk to be tried out: thresholds and faults shrink together. */
@@ -12,7 +29,19 @@ export interface Drill {
   run(context: BenchContext, size: FleetSize, faultMs: number): Promise<DrillOutcome>;
 }
 
-/** What came of a drill. */
+/** Make a drill of the usual shape: start a fleet, break something, and see who was judged. */
+export function fleetDrill(drill: FleetDrill): Drill {
+  return {
+    name: drill.name,
+    title: drill.title,
+    run: async (context, length, agents) => {
+      const size = { ...drill.sizes[length], ...(agents === undefined ? {} : { agents }) };
+      return verdictOf(await drill.run(context, size, drill.faultMs[length]));
+    },
+  };
+}
+
+/** What came of a drill of a fleet. */
 export interface DrillOutcome {
   readonly agents: number;
   /** How long it took, from the end of the fault, until every agent was held and HEALTHY again. */
@@ -27,11 +56,8 @@ export interface DrillOutcome {
   readonly reactionsAllowed: number;
 }
 
-/** What people are told: PASSED or FAILED, and why. */
-export function verdictOf(outcome: DrillOutcome): {
-  readonly passed: boolean;
-  readonly text: string;
-} {
+/** The verdict on a drill of a fleet. */
+export function verdictOf(outcome: DrillOutcome): Verdict {
   const { agents, recoveredAfterMs, reconnects, falselyJudged, rightlyJudged, reactionsAllowed } =
     outcome;
   const passed = falselyJudged.length === 0 && reactionsAllowed === 0;

@@ -1,15 +1,19 @@
 import { BenchContext } from "../bench-context.ts";
 import { clock } from "./clock-drill.ts";
-import { type Drill, verdictOf } from "./drill.ts";
+import { type Drill, type DrillLength, fleetDrill } from "./drill.ts";
+import { hostile } from "./hostile-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 
 // Usage: node main.js [--short] [NAME...]; without a name it prints what there is.
-const DRILLS: readonly Drill[] = [stop, stopAlone, network, deadPath, postgres, clock, killAll];
+const DRILLS: readonly Drill[] = [
+  ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
+  hostile,
+];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 
-async function run(drill: Drill, length: "full" | "short"): Promise<boolean> {
+async function run(drill: Drill, length: DrillLength): Promise<boolean> {
   const context = new BenchContext(NO_SIZE);
   const interrupt = (): void => {
     void context.end().finally(() => process.exit(130));
@@ -17,9 +21,8 @@ async function run(drill: Drill, length: "full" | "short"): Promise<boolean> {
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   console.error(`${drill.name}: ${drill.title}`);
   try {
-    const agents = Number(process.env.AGENTS ?? drill.sizes[length].agents);
-    const size = { ...drill.sizes[length], agents };
-    const { passed, text } = verdictOf(await drill.run(context, size, drill.faultMs[length]));
+    const agents = process.env.AGENTS === undefined ? undefined : Number(process.env.AGENTS);
+    const { passed, text } = await drill.run(context, length, agents);
     console.log(`${drill.name} (${length}) ${text}\n`);
     return passed;
   } finally {
@@ -29,7 +32,7 @@ async function run(drill: Drill, length: "full" | "short"): Promise<boolean> {
 }
 
 const words = process.argv.slice(2);
-const length = words.includes("--short") ? "short" : "full";
+const length: DrillLength = words.includes("--short") ? "short" : "full";
 const names = words.filter((word) => word !== "--short");
 const chosen = DRILLS.filter(({ name }) => names.includes(name) || names.includes("all"));
 if (chosen.length === 0) {

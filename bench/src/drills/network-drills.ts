@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Drill } from "./drill.ts";
+import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
 /** Nothing passes between any agent and any replica. */
-export const network: Drill = {
+export const network: FleetDrill = {
   name: "network",
   title: "the network between agents and replicas drops everything",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
@@ -19,7 +19,7 @@ export const network: Drill = {
 };
 
 /** The path to one replica is dead: nothing is reset, nothing comes. */
-export const deadPath: Drill = {
+export const deadPath: FleetDrill = {
   name: "dead-path",
   title: "the path to the replica that holds all agents goes silent; they leave it for another one",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Drill } from "./drill.ts";
+import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
 /** The record is away for everybody. */
-export const postgres: Drill = {
+export const postgres: FleetDrill = {
   name: "postgres",
   title: "Postgres is stopped, and started again",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },

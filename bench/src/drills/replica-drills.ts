@@ -1,11 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Drill } from "./drill.ts";
+import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
 const MINUTE_MS = 60_000;
 
 /** A replica stands still; the other one is there for its agents. */
-export const stop: Drill = {
+export const stop: FleetDrill = {
   name: "stop",
   title: "SIGSTOP of the replica that holds all agents, while another one could take them",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },
@@ -22,7 +22,7 @@ export const stop: Drill = {
 };
 
 /** The only replica stands still. */
-export const stopAlone: Drill = {
+export const stopAlone: FleetDrill = {
   name: "stop-alone",
   title: "SIGSTOP of the only replica",
   sizes: { full: { ...FULL_SIZE, replicas: 1 }, short: { ...SHORT_SIZE, replicas: 1 } },
@@ -31,7 +31,7 @@ export const stopAlone: Drill = {
 };
 
 /** Everything dies at once. */
-export const killAll: Drill = {
+export const killAll: FleetDrill = {
   name: "kill-all",
   title: "SIGKILL of all replicas at once; they are started again after the time of the fault",
   sizes: { full: FULL_SIZE, short: SHORT_SIZE },

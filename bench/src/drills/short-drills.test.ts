@@ -8,13 +8,15 @@ const MAIN = fileURLToPath(new URL("../../dist/drills/main.js", import.meta.url)
 const AGENTS = "40";
 // Replicas and Postgres are started and ended for each, on a machine that is busy with other tests.
 const LIMIT_MS = 110_000;
+// Nearly a hundred scenarios, one after the other.
+const HOSTILE_LIMIT_MS = 300_000;
 
 /** Run a drill in a process of its own, as `make drill SHORT=1` does. Answers what it prints. */
-async function drill(name: string): Promise<string> {
+async function drill(name: string, timeout = LIMIT_MS): Promise<string> {
   const env = { ...process.env, AGENTS };
   const { stdout } = await promisify(execFile)(process.execPath, [MAIN, "--short", name], {
     env,
-    timeout: LIMIT_MS,
+    timeout,
   });
   return stdout;
 }
@@ -26,6 +28,14 @@ describe("the drills, shrunk", () => {
     async (name) => {
       expect(await drill(name)).toContain(`PASSED: ${AGENTS} agents`);
     },
+  );
+
+  it(
+    "should let no well-behaved agent notice: hostile",
+    async () => {
+      expect(await drill("hostile", HOSTILE_LIMIT_MS)).toContain(`PASSED: ${AGENTS} agents`);
+    },
+    HOSTILE_LIMIT_MS,
   );
 
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;

@@ -46,13 +46,17 @@ export async function withClient<T>(url: string, fn: (client: Client) => Promise
   }
 }
 
-/** Puts an access token into the record, and answers its text. */
-export async function createAccessToken(url: string): Promise<string> {
+/** Puts an access token into the record, and answers its text. Its name is that of its role. */
+export async function createAccessToken(
+  url: string,
+  role: "admin" | "viewer" = "admin",
+): Promise<string> {
   const token = randomBytes(24).toString("base64url");
   const hash = createHash("sha256").update(token).digest();
   await withClient(url, (client) =>
-    client.query("insert into access_tokens (id, name, role, hash) values ($1, $1, 'admin', $2)", [
-      "bench",
+    client.query("insert into access_tokens (id, name, role, hash) values ($1, $1, $2, $3)", [
+      `bench-${role}`,
+      role,
       hash,
     ]),
   );

@@ -1,0 +1,90 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import {
+  ListNodesRequestSchema,
+  ListNodesResponseSchema,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { UnaryClient } from "../unary-client.ts";
+
+/** How the API answered since it was asked last. */
+export interface ApiFared {
+  readonly answers: number;
+  /** Calls that were refused, cut, or not answered in time, in words. */
+  readonly failures: readonly string[];
+  readonly slowestMs: number;
+}
+
+const LIST_NODES = "/rollcall.registry.v1.RegistryService/ListNodes";
+const PAUSE_MS = 100;
+/** After which a call counts as not answered. */
+const PATIENCE_MS = 10_000;
+const OPERATOR = "127.0.2.1";
+const PAGE = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 10 }));
+
+/** An operator's script: ten calls a second, each on a connection of its own. */
+export class ApiProber {
+  readonly #port: number;
+  readonly #headers: Readonly<Record<string, string>>;
+  readonly #ended = new AbortController();
+  #slowestMs = 0;
+  #answers = 0;
+  #failures: string[] = [];
+
+  constructor(port: number, token: string) {
+    this.#port = port;
+    this.#headers = { authorization: `Bearer ${token}` };
+    void this.#goOn();
+  }
+
+  take(): ApiFared {
+    const fared = {
+      answers: this.#answers,
+      failures: this.#failures,
+      slowestMs: this.#slowestMs,
+    };
+    this.#slowestMs = 0;
+    this.#answers = 0;
+    this.#failures = [];
+    return fared;
+  }
+
+  /** One call, timed like the others. */
+  async probe(): Promise<void> {
+    const startMs = performance.now();
+    try {
+      await this.#list();
+      this.#answers += 1;
+    } catch (error) {
+      this.#failures.push(error instanceof Error ? error.message : String(error));
+    }
+    this.#slowestMs = Math.max(this.#slowestMs, performance.now() - startMs);
+  }
+
+  async stop(): Promise<void> {
+    this.#ended.abort();
+  }
+
+  async #goOn(): Promise<void> {
+    while (!this.#ended.signal.aborted) {
+      await this.probe();
+      await delay(PAUSE_MS);
+    }
+  }
+
+  async #list(): Promise<void> {
+    const client = new UnaryClient({ port: this.#port, localAddress: OPERATOR }, this.#headers);
+    const tooLate = new AbortController();
+    try {
+      const answer = await Promise.race([
+        client.ready.then(() => client.call(LIST_NODES, PAGE)),
+        delay(PATIENCE_MS, null, { signal: tooLate.signal }),
+      ]);
+      if (answer === null) throw new Error("no answer in 10 s");
+      const { nodes } = fromBinary(ListNodesResponseSchema, answer);
+      if (nodes.length === 0) throw new Error("an empty page");
+    } finally {
+      tooLate.abort();
+      client.close();
+    }
+  }
+}

@@ -1,0 +1,21 @@
+import { setPriority } from "node:os";
+import { answerOrders } from "../orders.ts";
+import { Attacker, type AttackOutcome } from "./attacker.ts";
+import type { HostileKnowledge, HostilePort } from "./scenario.ts";
+import { hostileScenarios } from "./scenarios.ts";
+
+/** What is ordered from this process: one scenario for some time. */
+export interface AttackOrder extends HostileKnowledge {
+  readonly scenario: string;
+  readonly ports: Readonly<Record<HostilePort, number>>;
+  readonly durationMs: number;
+}
+
+// Attackers sit on other machines. Here they share two cores with the server, and must not win them by being many.
+setPriority(10);
+
+answerOrders<AttackOrder, AttackOutcome>(async (order) => {
+  const scenario = hostileScenarios(order).find(({ name }) => name === order.scenario);
+  if (scenario === undefined) throw new Error(`no scenario is called ${order.scenario}`);
+  return new Attacker(scenario, order.ports).run(performance.now() + order.durationMs);
+});
