@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := NODE_OPTIONS="$$NODE_OPTIONS --experimental-vm-modules --disable-warning=ExperimentalWarning" $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test check-stubs lint gen fmt bench drill baseline clean require-node
+.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -24,6 +24,10 @@ build: $(INSTALLED) ## Compile what changed into each package's dist
 test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, breaking changes, tests (ARGS: arguments for jest)
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
+
+acceptance: $(INSTALLED) ## What takes longer than tests may: full-length drills and fuzzing (ARGS: arguments for jest)
+	$(BIN)/tsc -b services/rollcall bench
+	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b

@@ -1,14 +1,20 @@
 // Prints how many tests passed, failed and were skipped, from jest's JSON, and exits accordingly.
-// Usage: node tally.js RESULTS STATUS [RESULTS STATUS]   the file that jest wrote, and the exit status of `make test`; then the
-// same of a second run of the files that failed, whose outcome replaces that of the first.
+// Usage: node tally.js STAGE [-- STAGE]...   with a STAGE as RESULTS STATUS [RESULTS STATUS]: the file that jest wrote and the exit status of its
+// make target; then the same of a second run of the files that failed, whose outcome replaces that of the first.
 import { countTests, readResults } from "./results.js";
 
-const [firstFile = "", firstStatus = "1", secondFile, secondStatus = "1"] = process.argv.slice(2);
-const first = readResults(firstFile);
-const second = secondFile === undefined ? null : readResults(secondFile);
+/** The arguments of each stage. */
+function stages(words) {
+  const found = [[]];
+  for (const word of words) {
+    if (word === "--") found.push([]);
+    else found.at(-1).push(word);
+  }
+  return found;
+}
 
 /** Of the first run what was not run again, and all of the second. */
-function replaceRerun() {
+function replaceRerun(first, second) {
   const again = new Set((second.testResults ?? []).map(({ name }) => name));
   const outcomes = (first.testResults ?? [])
     .filter(({ name }) => again.has(name))
@@ -25,18 +31,28 @@ function replaceRerun() {
   };
 }
 
-const { passed, skipped, failed: counted } = second ? replaceRerun() : countTests(first);
-const status = Number(second ? secondStatus : firstStatus);
-// Whatever made `make test` fail beside the tests is a failure too, and so is a run in which nothing passed.
-const failed = counted === 0 && (status !== 0 || passed === 0) ? 1 : counted;
-
-if (counted === 0 && status !== 0) {
-  console.error(`make test failed with status ${status}; see above`);
-}
-if (second && failed === 0) {
-  for (const { name } of second.testResults ?? []) {
-    console.error(`flaky, passed when it was run again: ${name}`);
+/** What came of one stage. */
+function countStage([firstFile = "", firstStatus = "1", secondFile, secondStatus = "1"]) {
+  const first = readResults(firstFile);
+  const second = secondFile === undefined ? null : readResults(secondFile);
+  const counts = second ? replaceRerun(first, second) : countTests(first);
+  const status = Number(second ? secondStatus : firstStatus);
+  // What makes a stage fail beside its tests is a failure too, and so is a stage in which nothing passed.
+  const hasFailedElse = counts.failed === 0 && (status !== 0 || counts.passed === 0);
+  if (hasFailedElse) console.error(`a stage failed with status ${status}; see above`);
+  const failed = hasFailedElse ? 1 : counts.failed;
+  if (second && failed === 0) {
+    for (const { name } of second.testResults ?? []) {
+      console.error(`flaky, passed when it was run again: ${name}`);
+    }
   }
+  return { ...counts, failed };
 }
-process.stdout.write(`${passed} passed, ${failed} failed, ${skipped} skipped\n`);
-process.exitCode = failed === 0 ? 0 : 1;
+
+const total = { passed: 0, failed: 0, skipped: 0 };
+for (const stage of stages(process.argv.slice(2))) {
+  const counts = countStage(stage);
+  for (const outcome of Object.keys(total)) total[outcome] += counts[outcome];
+}
+process.stdout.write(`${total.passed} passed, ${total.failed} failed, ${total.skipped} skipped\n`);
+process.exitCode = total.failed === 0 ? 0 : 1;

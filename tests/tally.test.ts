@@ -69,6 +69,20 @@ describe("the tally of a run", () => {
   });
 
   it.each([
+    ["a green stage", green, 0, "14 passed, 0 failed, 6 skipped\n", 0],
+    ["a stage that failed before any test", null, 2, "7 passed, 1 failed, 3 skipped\n", 1],
+    ["a failed test", { ...green, numFailedTests: 1 }, 1, "14 passed, 1 failed, 6 skipped\n", 1],
+  ])("should add up the stages: %s after a green one", (_, results, status, line, exitStatus) => {
+    const files = [join(directory, "stage-1.json"), join(directory, "stage-2.json")] as const;
+    writeFileSync(files[0], JSON.stringify(green));
+    writeFileSync(files[1], results === null ? "" : JSON.stringify(results));
+    const program = join(workspaceRoot, ".ci/tally.js");
+    const args = [program, files[0], "0", "--", files[1], String(status)];
+    const tally = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect(tally).toMatchObject({ stdout: line, status: exitStatus });
+  });
+
+  it.each([
     ["the files that failed", 1, "a.test.ts\n", 0],
     ["nothing of so many", 0, "", 1],
   ])("should run again %s", (_, most, line, status) => {

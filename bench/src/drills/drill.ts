@@ -1,8 +1,15 @@
 import type { BenchContext } from "../bench-context.ts";
 import type { FleetSize } from "./fleet.ts";
 
-/** As it is meant, or shrunk to be tried out. */
-export type DrillLength = "full" | "short";
+/** How to run a drill. */
+export interface DrillOptions {
+  /** As it is meant, or shrunk to be tried out. */
+  readonly length: "full" | "short";
+  /** How many agents there are, where that is to be another number than the drill's own. */
+  readonly agents?: number;
+  /** Whether being late counts, where the drill judges that. Only a quiet machine can be judged by the clock. */
+  readonly judgesTime: boolean;
+}
 
 /** What people are told: PASSED or FAILED, and why. */
 export interface Verdict {
@@ -14,8 +21,7 @@ export interface Verdict {
 export interface Drill {
   readonly name: string;
   readonly title: string;
-  /** `agents` is how many there are, where somebody wants another number than the drill's own. */
-  run(context: BenchContext, length: DrillLength, agents?: number): Promise<Verdict>;
+  run(context: BenchContext, options: DrillOptions): Promise<Verdict>;
 }
 
 /** A drill of a fleet: something is broken on purpose, and nobody may be judged for it. */
@@ -34,7 +40,7 @@ export function fleetDrill(drill: FleetDrill): Drill {
   return {
     name: drill.name,
     title: drill.title,
-    run: async (context, length, agents) => {
+    run: async (context, { length, agents }) => {
       const size = { ...drill.sizes[length], ...(agents === undefined ? {} : { agents }) };
       return verdictOf(await drill.run(context, size, drill.faultMs[length]));
     },

@@ -1,19 +1,19 @@
 import { BenchContext } from "../bench-context.ts";
 import { clock } from "./clock-drill.ts";
-import { type Drill, type DrillLength, fleetDrill } from "./drill.ts";
+import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile } from "./hostile-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
 
-// Usage: node main.js [--short] [NAME...]; without a name it prints what there is.
+// Usage: node main.js [--short] [--no-clock] [NAME...]; without a name it prints what there is.
 const DRILLS: readonly Drill[] = [
   ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
   hostile,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 
-async function run(drill: Drill, length: DrillLength): Promise<boolean> {
+async function run(drill: Drill, options: DrillOptions): Promise<boolean> {
   const context = new BenchContext(NO_SIZE);
   const interrupt = (): void => {
     void context.end().finally(() => process.exit(130));
@@ -21,9 +21,8 @@ async function run(drill: Drill, length: DrillLength): Promise<boolean> {
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   console.error(`${drill.name}: ${drill.title}`);
   try {
-    const agents = process.env.AGENTS === undefined ? undefined : Number(process.env.AGENTS);
-    const { passed, text } = await drill.run(context, length, agents);
-    console.log(`${drill.name} (${length}) ${text}\n`);
+    const { passed, text } = await drill.run(context, options);
+    console.log(`${drill.name} (${options.length}) ${text}\n`);
     return passed;
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
@@ -32,12 +31,17 @@ async function run(drill: Drill, length: DrillLength): Promise<boolean> {
 }
 
 const words = process.argv.slice(2);
-const length: DrillLength = words.includes("--short") ? "short" : "full";
-const names = words.filter((word) => word !== "--short");
+const { AGENTS } = process.env;
+const options: DrillOptions = {
+  length: words.includes("--short") ? "short" : "full",
+  ...(AGENTS === undefined ? {} : { agents: Number(AGENTS) }),
+  judgesTime: !words.includes("--no-clock") && !words.includes("--short"),
+};
+const names = words.filter((word) => !word.startsWith("--"));
 const chosen = DRILLS.filter(({ name }) => names.includes(name) || names.includes("all"));
 if (chosen.length === 0) {
   console.log("make drill NAME=... [SHORT=1] [AGENTS=1000], with one of these, or all:");
   for (const { name, title } of DRILLS) console.log(`  ${name.padEnd(12)} ${title}`);
   if (names.length > 0) process.exitCode = 2;
 }
-for (const drill of chosen) if (!(await run(drill, length))) process.exitCode = 1;
+for (const drill of chosen) if (!(await run(drill, options))) process.exitCode = 1;

@@ -16,7 +16,7 @@ const ONE_OVER_THE_DEFAULT_FRAME_SIZE = 16_385;
 export const PREFACE = clientPreface();
 
 /** The preface with one setting of the client's own. */
-export function prefaceWith(setting: number, value: number): Buffer {
+function prefaceWith(setting: number, value: number): Buffer {
   return Buffer.concat([
     Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
     frame(FRAME_TYPE.settings, NO_FLAGS, 0, settingOf(setting, value)),
