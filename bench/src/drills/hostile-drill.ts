@@ -1,4 +1,4 @@
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { BenchContext } from "../bench-context.ts";
@@ -6,13 +6,14 @@ import { ApiProber } from "../load/hostile/api-prober.ts";
 import type { AttackOrder } from "../load/hostile/attack-load.ts";
 import type { AttackOutcome } from "../load/hostile/attacker.ts";
 import { GoodAgents } from "../load/hostile/good-agents.ts";
+import type { HostileTarget } from "../load/hostile/scenario.ts";
 import { hostileScenarios } from "../load/hostile/scenarios.ts";
 import { LoadProcess } from "../load/load-process.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { createAccessToken, startDatabase } from "../servers/database.ts";
 import { freePorts, portFlags, ROLLCALL_PROGRAM } from "../servers/rollcall.ts";
 import { ServerProcess } from "../servers/server-process.ts";
-import type { Drill } from "./drill.ts";
+import type { Drill, DrillOptions, Verdict } from "./drill.ts";
 import { type HostileLimits, hostileVerdict, type ScenarioOutcome } from "./hostile-verdict.ts";
 
 interface HostileSize {
@@ -41,38 +42,54 @@ const AT_ANY_TIME: HostileLimits = { ackP99Ms: null, apiMs: null };
 export const hostile: Drill = {
   name: "hostile",
   title: "floods, broken frames, silence and greed at every port, beside 50 well-behaved agents",
-  run: async (context, { length, agents = AGENTS, judgesTime }) => {
-    const size = SIZES[length];
-    const target = await startTarget(context, agents);
-    const good = await GoodAgents.start(agents, target.ports.agents);
-    context.atEnd(() => good.stop());
-    const prober = new ApiProber(target.ports.api, target.adminToken);
-    context.atEnd(() => prober.stop());
-    const attackers = new LoadProcess<AttackOrder, AttackOutcome>("hostile/attack-load");
-    context.atEnd(() => attackers.stop());
-
-    await delay(WARM_UP_MS);
-    const before = await target.holds();
-    const outcomes: ScenarioOutcome[] = [];
-    for (const { name } of hostileScenarios(target).filter(isChosen)) {
-      await good.settled(SETTLED_WITHIN_MS);
-      good.take();
-      prober.take();
-      const order = { scenario: name, ports: target.ports, viewerToken: target.viewerToken };
-      const attack = await attackers.order({ ...order, durationMs: size.attackMs });
-      await delay(size.afterMs);
-      await prober.probe();
-      const outcome = { name, attack, agents: good.take(), api: prober.take() };
-      outcomes.push(outcome);
-      context.progress(
-        `${name}: acks p99 ${outcome.agents.p99Ms.toFixed(0)} ms, API at most ${outcome.api.slowestMs.toFixed(0)} ms, ${attack.connections} connections`,
-      );
-    }
-    const after = await calm(target, before.descriptors, size.calmWithinMs);
-    const limits = judgesTime ? ON_TIME : AT_ANY_TIME;
-    return hostileVerdict({ agents, outcomes, before, after }, limits);
-  },
+  run: (context, options) => run(context, options, []),
 };
+
+/** The same where everything is encrypted. */
+export const hostileTls: Drill = {
+  name: "hostile-tls",
+  title: "the same through TLS",
+  run: (context, options) => run(context, options, ["--tls"]),
+};
+
+async function run(
+  context: BenchContext,
+  { length, agents = AGENTS, judgesTime }: DrillOptions,
+  flags: readonly string[],
+): Promise<Verdict> {
+  const size = SIZES[length];
+  const target = await startTarget(context, agents, flags);
+  const { ports, authority, adminToken, viewerToken } = target;
+  const secured = authority === undefined ? {} : { authority };
+  const good = await GoodAgents.start(agents, { port: ports.agents, ...secured });
+  context.atEnd(() => good.stop());
+  const prober = new ApiProber({ port: ports.api, ...secured }, adminToken);
+  context.atEnd(() => prober.stop());
+  const attackers = new LoadProcess<AttackOrder, AttackOutcome>("hostile/attack-load");
+  context.atEnd(() => attackers.stop());
+
+  await delay(WARM_UP_MS);
+  const before = await target.holds();
+  const outcomes: ScenarioOutcome[] = [];
+  for (const { name } of hostileScenarios({ viewerToken }).filter(isChosen)) {
+    await good.settled(SETTLED_WITHIN_MS);
+    good.take();
+    prober.take();
+    const order = { scenario: name, ports, viewerToken, ...secured };
+    const attack = await attackers.order({ ...order, durationMs: size.attackMs });
+    await delay(size.afterMs);
+    await prober.probe();
+    const outcome = { name, attack, agents: good.take(), api: prober.take() };
+    outcomes.push(outcome);
+    context.progress(
+      `${name}: acks p99 ${outcome.agents.p99Ms.toFixed(0)} ms, API at most ${outcome.api.slowestMs.toFixed(0)} ms, ${attack.connections} connections`,
+    );
+  }
+  await calm(target, before.descriptors, size.calmWithinMs);
+  const after = await target.holds();
+  const limits = judgesTime ? ON_TIME : AT_ANY_TIME;
+  return hostileVerdict({ agents, outcomes, before, after }, limits);
+}
 
 /** SCENARIO names one to be tried alone. */
 function isChosen({ name }: { readonly name: string }): boolean {
@@ -86,44 +103,48 @@ interface Holdings {
   readonly heapBytes: number;
 }
 
-interface Target {
-  readonly ports: { readonly api: number; readonly agents: number; readonly probes: number };
+interface Target extends HostileTarget {
   readonly adminToken: string;
   readonly viewerToken: string;
+  descriptors(): number;
   holds(): Promise<Holdings>;
 }
 
 /** `rollcall up` as it is shipped, on a record with nodes whose agents can prove to be them. */
-async function startTarget(context: BenchContext, agents: number): Promise<Target> {
+async function startTarget(
+  context: BenchContext,
+  agents: number,
+  flags: readonly string[],
+): Promise<Target> {
   const { url } = await startDatabase(context);
   await seedNodes({ url, count: agents, identities: true });
   const ports = await freePorts();
   const directory = join(context.directory, "data");
   const server = await ServerProcess.start({
     program: ROLLCALL_PROGRAM,
-    args: ["up", "--no-agent", "--data-dir", directory, ...portFlags(ports, true)],
+    args: ["up", "--no-agent", "--data-dir", directory, ...portFlags(ports, true), ...flags],
     env: { DATABASE_URL: url },
     port: ports.api,
     logFile: join(context.directory, "up.log"),
   });
   context.atEnd(() => server.stop());
+  const isTls = flags.includes("--tls");
+  const descriptors = () => readdirSync(`/proc/${server.pid}/fd`).length;
   return {
     ports,
+    ...(isTls ? { authority: readFileSync(join(directory, "tls/ca.pem"), "utf8") } : {}),
     adminToken: await createAccessToken(url, "admin"),
     viewerToken: await createAccessToken(url, "viewer"),
+    descriptors,
     holds: async () => {
       const { heapBytes } = await server.memory();
-      return { descriptors: readdirSync(`/proc/${server.pid}/fd`).length, heapBytes };
+      return { descriptors: descriptors(), heapBytes };
     },
   };
 }
 
 /** Wait until no more descriptors are open than at the start, for as long as that may take. */
-async function calm(target: Target, descriptors: number, withinMs: number): Promise<Holdings> {
+async function calm(target: Target, descriptors: number, withinMs: number): Promise<void> {
   const limitAtMs = performance.now() + withinMs;
-  for (;;) {
-    const holds = await target.holds();
-    if (holds.descriptors <= descriptors || performance.now() > limitAtMs) return holds;
-    await delay(1_000);
-  }
+  while (target.descriptors() > descriptors && performance.now() < limitAtMs) await delay(500);
 }

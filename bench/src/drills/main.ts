@@ -1,7 +1,7 @@
 import { BenchContext } from "../bench-context.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
-import { hostile } from "./hostile-drill.ts";
+import { hostile, hostileTls } from "./hostile-drill.ts";
 import { deadPath, network } from "./network-drills.ts";
 import { postgres } from "./record-drills.ts";
 import { killAll, stop, stopAlone } from "./replica-drills.ts";
@@ -10,6 +10,7 @@ import { killAll, stop, stopAlone } from "./replica-drills.ts";
 const DRILLS: readonly Drill[] = [
   ...[stop, stopAlone, network, deadPath, postgres, clock, killAll].map(fleetDrill),
   hostile,
+  hostileTls,
 ];
 const NO_SIZE = { agents: 0, nodes: 0, events: 0, hours: 0, seed: 0, durationMs: 0 };
 

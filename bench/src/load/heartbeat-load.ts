@@ -74,7 +74,7 @@ async function hold(port: number, count: number): Promise<number> {
 /** Comes back after being turned away, as an agent would, but only so often. */
 async function join(identity: AgentIdentity, port: number): Promise<void> {
   for (let tries = 1; ; tries++) {
-    const agent = new HeldAgent(identity, port, frames, listener);
+    const agent = new HeldAgent(identity, { port }, frames, listener);
     try {
       await agent.open();
       await within(WELCOME_LIMIT_MS, agent.welcome, `no welcome for ${identity.nodeId}`);

@@ -25,7 +25,7 @@ describe("HeldAgent", () => {
     let acks = 0;
     let whenAcknowledged = (): void => {};
     let whenEnded = (): void => {};
-    const agent = new HeldAgent(agentIdentity(0), port, new BeatFrames(), {
+    const agent = new HeldAgent(agentIdentity(0), { port }, new BeatFrames(), {
       onAck: () => {
         acks += 1;
         if (acks === beats) whenAcknowledged();

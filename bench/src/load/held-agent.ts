@@ -13,6 +13,7 @@ import { benchNodeId, benchNodeInfo, benchNodeKey } from "../seeds/bench-nodes.t
 import type { BeatFrames } from "./beat-frames.ts";
 import { Http2Connection } from "./http2-connection.ts";
 import { messageFrame } from "./http2-frames.ts";
+import type { ServerAddress } from "./open-socket.ts";
 
 const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
 
@@ -67,12 +68,17 @@ export class HeldAgent {
   /** Settles when the server has taken the agent in; rejects when it would not. */
   readonly welcome: Promise<void>;
 
-  constructor(identity: AgentIdentity, port: number, frames: BeatFrames, listener: AgentListener) {
+  constructor(
+    identity: AgentIdentity,
+    server: ServerAddress,
+    frames: BeatFrames,
+    listener: AgentListener,
+  ) {
     this.identity = identity;
     this.#frames = frames;
     this.#listener = listener;
     this.#connection = new Http2Connection(
-      { port, localAddress: `127.0.0.${2 + (identity.index % LOCAL_ADDRESSES)}` },
+      { ...server, localAddress: `127.0.0.${2 + (identity.index % LOCAL_ADDRESSES)}` },
       {
         onMessage: (_streamId, message) => this.#take(message),
         onStreamEnd: () => this.close(),

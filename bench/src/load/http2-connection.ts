@@ -1,4 +1,4 @@
-import { connect, type Socket } from "node:net";
+import type { Socket } from "node:net";
 import {
   clientPreface,
   FLAG_ACK,
@@ -9,6 +9,7 @@ import {
   headersFrame,
 } from "./http2-frames.ts";
 import { MessageReader } from "./message-reader.ts";
+import { type ConnectTarget, openSocket } from "./open-socket.ts";
 
 const SETTINGS_ACK = frame(FRAME_TYPE.settings, FLAG_ACK, 0, Buffer.alloc(0));
 
@@ -22,15 +23,8 @@ export interface Http2Listener {
   onClose(): void;
 }
 
-/** Where to connect to, and from which loopback address. */
-export interface Http2Target {
-  readonly port: number;
-  /** Each local address has ports of its own, so many of them carry more connections than one can. */
-  readonly localAddress: string;
-}
-
 /**
- * The client's half of one cleartext HTTP/2 connection over a plain socket: a load generator must be cheaper than what it
+ * The client's half of one HTTP/2 connection over a plain socket: a load generator must be cheaper than what it
  * measures. It does not read headers, and it trusts its user to leave little unacknowledged (less than 64 KiB), because
  * it does not account for the server's receiving windows.
  */
@@ -44,9 +38,9 @@ export class Http2Connection {
   /** Settles when the server's settings came, so that it takes calls. */
   readonly ready: Promise<void>;
 
-  constructor(target: Http2Target, listener: Http2Listener) {
+  constructor(target: ConnectTarget, listener: Http2Listener) {
     this.#listener = listener;
-    this.#socket = connect({ host: "127.0.0.1", ...target });
+    this.#socket = openSocket(target);
     this.#socket.setNoDelay(true);
     this.ready = new Promise((resolve, reject) => {
       this.#ready = resolve;

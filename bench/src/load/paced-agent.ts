@@ -73,7 +73,7 @@ export class PacedAgent {
     const { ports } = this.#terms;
     const port = ports[this.#turn % ports.length] ?? 0;
     this.#turn += 1;
-    const stream = new HeldAgent(this.identity, port, this.#frames, {
+    const stream = new HeldAgent(this.identity, { port }, this.#frames, {
       onAck: () => {
         if (this.#stream === stream) this.#lastAckMs = performance.now();
       },

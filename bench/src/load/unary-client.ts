@@ -1,5 +1,6 @@
-import { Http2Connection, type Http2Target } from "./http2-connection.ts";
+import { Http2Connection } from "./http2-connection.ts";
 import { messageFrame } from "./http2-frames.ts";
+import type { ConnectTarget } from "./open-socket.ts";
 
 /** Unary gRPC calls, one after the other, on one connection by hand. */
 export class UnaryClient {
@@ -9,7 +10,7 @@ export class UnaryClient {
   #settle: { resolve(answer: Buffer): void; reject(error: Error): void } | null = null;
 
   /** Every call carries these headers, names in lower case. */
-  constructor(target: Http2Target, headers: Readonly<Record<string, string>> = {}) {
+  constructor(target: ConnectTarget, headers: Readonly<Record<string, string>> = {}) {
     this.#headers = headers;
     this.#connection = new Http2Connection(target, {
       onMessage: (_streamId, message) => {

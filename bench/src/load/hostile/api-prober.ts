@@ -4,6 +4,7 @@ import {
   ListNodesRequestSchema,
   ListNodesResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import type { ServerAddress } from "../open-socket.ts";
 import { UnaryClient } from "../unary-client.ts";
 
 /** How the API answered since it was asked last. */
@@ -23,15 +24,15 @@ const PAGE = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { p
 
 /** An operator's script: ten calls a second, each on a connection of its own. */
 export class ApiProber {
-  readonly #port: number;
+  readonly #server: ServerAddress;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #ended = new AbortController();
   #slowestMs = 0;
   #answers = 0;
   #failures: string[] = [];
 
-  constructor(port: number, token: string) {
-    this.#port = port;
+  constructor(server: ServerAddress, token: string) {
+    this.#server = server;
     this.#headers = { authorization: `Bearer ${token}` };
     void this.#goOn();
   }
@@ -72,7 +73,7 @@ export class ApiProber {
   }
 
   async #list(): Promise<void> {
-    const client = new UnaryClient({ port: this.#port, localAddress: OPERATOR }, this.#headers);
+    const client = new UnaryClient({ ...this.#server, localAddress: OPERATOR }, this.#headers);
     const tooLate = new AbortController();
     try {
       const answer = await Promise.race([

@@ -1,13 +1,12 @@
 import { setPriority } from "node:os";
 import { answerOrders } from "../orders.ts";
 import { Attacker, type AttackOutcome } from "./attacker.ts";
-import type { HostileKnowledge, HostilePort } from "./scenario.ts";
+import type { HostileKnowledge, HostileTarget } from "./scenario.ts";
 import { hostileScenarios } from "./scenarios.ts";
 
 /** What is ordered from this process: one scenario for some time. */
-export interface AttackOrder extends HostileKnowledge {
+export interface AttackOrder extends HostileKnowledge, HostileTarget {
   readonly scenario: string;
-  readonly ports: Readonly<Record<HostilePort, number>>;
   readonly durationMs: number;
 }
 
@@ -17,5 +16,5 @@ setPriority(10);
 answerOrders<AttackOrder, AttackOutcome>(async (order) => {
   const scenario = hostileScenarios(order).find(({ name }) => name === order.scenario);
   if (scenario === undefined) throw new Error(`no scenario is called ${order.scenario}`);
-  return new Attacker(scenario, order.ports).run(performance.now() + order.durationMs);
+  return new Attacker(scenario, order).run(performance.now() + order.durationMs);
 });

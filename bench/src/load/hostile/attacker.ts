@@ -1,5 +1,6 @@
-import { connect, type Socket } from "node:net";
-import type { HostilePort, Scenario } from "./scenario.ts";
+import type { Socket } from "node:net";
+import { type ConnectTarget, openSocket } from "../open-socket.ts";
+import type { HostileTarget, Scenario } from "./scenario.ts";
 
 /** What a scenario came to. */
 export interface AttackOutcome {
@@ -20,7 +21,7 @@ const TURN_MS = 10;
 /** Carries out one scenario: bounded in connections, in bytes, and in time. */
 export class Attacker {
   readonly #scenario: Scenario;
-  readonly #port: number;
+  readonly #server: ConnectTarget;
   readonly #open = new Map<Socket, { round: number; isBlocked: boolean }>();
   #connections = 0;
   #ended = 0;
@@ -28,9 +29,15 @@ export class Attacker {
   #mayConnect = 0;
   #mayWrite = 0;
 
-  constructor(scenario: Scenario, ports: Readonly<Record<HostilePort, number>>) {
+  constructor(scenario: Scenario, { ports, authority }: HostileTarget) {
     this.#scenario = scenario;
-    this.#port = ports[scenario.port];
+    // Probes are plain HTTP everywhere.
+    const isSecure = authority !== undefined && scenario.port !== "probes";
+    this.#server = {
+      port: ports[scenario.port],
+      localAddress: STRANGER,
+      ...(isSecure ? { authority } : {}),
+    };
   }
 
   /** Go on until `endAtMs` of this process's monotonic clock, then leave without a word. */
@@ -72,7 +79,7 @@ export class Attacker {
 
   #connect(): void {
     const { open, reads = true, flood } = this.#scenario;
-    const socket = connect({ host: "127.0.0.1", port: this.#port, localAddress: STRANGER });
+    const socket = openSocket(this.#server);
     const state = { round: 0, isBlocked: false };
     this.#open.set(socket, state);
     this.#connections += 1;

@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { percentile } from "../../report.ts";
 import { BeatFrames } from "../beat-frames.ts";
 import { agentIdentity, HeldAgent } from "../held-agent.ts";
+import type { ServerAddress } from "../open-socket.ts";
 
 /** How the well-behaved fared since they were asked last. */
 export interface AgentsFared {
@@ -32,13 +33,13 @@ export class GoodAgents {
   }
 
   /** Resolves when all of the seeded nodes' agents are held. */
-  static async start(count: number, port: number): Promise<GoodAgents> {
+  static async start(count: number, server: ServerAddress): Promise<GoodAgents> {
     const frames = new BeatFrames();
     let all: GoodAgents | null = null;
     const agents = Array.from(
       { length: count },
       (_, index) =>
-        new HeldAgent(agentIdentity(index), port, frames, {
+        new HeldAgent(agentIdentity(index), server, frames, {
           onAck: (agent) => all?.onAck(agent),
           onEnd: () => all?.onEnd(),
         }),

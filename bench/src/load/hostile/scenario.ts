@@ -1,6 +1,13 @@
 /** Where a scenario knocks. */
 export type HostilePort = "api" | "agents" | "probes";
 
+/** Where everything listens. */
+export interface HostileTarget {
+  readonly ports: Readonly<Record<HostilePort, number>>;
+  /** PEM of the authority of the certificate of the API and the agents' port; clear text when absent. */
+  readonly authority?: string;
+}
+
 /** What an attacker may know. */
 export interface HostileKnowledge {
   /** Of a viewer, for scenarios in which somebody known misbehaves. */

@@ -1,0 +1,22 @@
+import net from "node:net";
+import tls from "node:tls";
+
+/** A server of this machine. */
+export interface ServerAddress {
+  readonly port: number;
+  /** PEM of the authority of its certificate; it is spoken to in clear text when absent. */
+  readonly authority?: string;
+}
+
+/** Where to connect to, and from which loopback address. */
+export interface ConnectTarget extends ServerAddress {
+  /** Each local address has ports of its own, so many of them carry more connections than one can. */
+  readonly localAddress: string;
+}
+
+/** Open a connection to a server's HTTP/2. What is written before it stands is sent as soon as it does. */
+export function openSocket({ authority, ...target }: ConnectTarget): net.Socket {
+  const address = { host: "127.0.0.1", ...target };
+  if (authority === undefined) return net.connect(address);
+  return tls.connect({ ...address, ca: authority, ALPNProtocols: ["h2"] });
+}
