@@ -13,7 +13,7 @@ export interface BenchDatabase {
   cpuSeconds(): number;
   /** Stop its server, and wait until it has ended. */
   stop(): Promise<void>;
-  /** Start it again, at the same port. */
+  /** Start it again, at the same place. */
   start(): Promise<void>;
 }
 
@@ -22,7 +22,7 @@ export async function startDatabase(context: BenchContext): Promise<BenchDatabas
   const log = silentLogger;
   const dir = join(context.directory, "postgres");
   let postgres = await startEmbeddedPostgres({ dir, log });
-  const { url, port } = postgres;
+  const { url } = postgres;
   context.atEnd(() => postgres.stop());
   await migrate(url, log);
   return {
@@ -30,7 +30,7 @@ export async function startDatabase(context: BenchContext): Promise<BenchDatabas
     cpuSeconds: () => cpuSecondsOfTree(postgres.pid ?? 0),
     stop: () => postgres.stop(),
     start: async () => {
-      postgres = await startEmbeddedPostgres({ dir, log, port });
+      postgres = await startEmbeddedPostgres({ dir, log });
     },
   };
 }

@@ -22,6 +22,10 @@ describe("mapError()", () => {
     ["a refused connection", withCode("ECONNREFUSED")],
     ["a reset connection", withCode("ECONNRESET")],
     ["a socket that is not there", withCode("ENOENT", "connect ENOENT", { syscall: "connect" })],
+    [
+      "a socket at which too many wait",
+      withCode("EAGAIN", "connect EAGAIN", { syscall: "connect" }),
+    ],
     ["a terminated connection", new Error("Connection terminated unexpectedly")],
     ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
     ["several addresses that failed", new AggregateError([withCode("ECONNREFUSED")], "all failed")],
@@ -77,6 +81,10 @@ describe("mapError()", () => {
 });
 
 describe("isStoreUnavailable()", () => {
+  it.each(["ENOENT", "EAGAIN"])("should not take %s of a file or pipe for it", (code) => {
+    expect(isStoreUnavailable(withCode(code, "it failed", { syscall: "open" }))).toBe(false);
+  });
+
   it("should end on an error that is its own cause", () => {
     const error = new Error("round");
     error.cause = error;

@@ -39,7 +39,11 @@ const UNAVAILABLE_ERRNO = new Set([
   "ENOTFOUND",
   "EAI_AGAIN",
   "ENOENT",
+  "EAGAIN",
 ]);
+// Alone, these would also be a missing file, or a full pipe; of a connect call they are a socket that is missing, or one at which too many
+// wait.
+const OF_CONNECT_ALONE = new Set(["ENOENT", "EAGAIN"]);
 // pg reports these without a code.
 const UNAVAILABLE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Cannot use a pool after calling end)/i;
@@ -64,9 +68,8 @@ function isUnavailableList(errors: unknown): boolean {
 function isConnectionError(error: Error): boolean {
   const code = "code" in error && typeof error.code === "string" ? error.code : "";
   if (UNAVAILABLE_SQLSTATE.test(code)) return true;
-  // ENOENT alone would also be a missing file; of a connect call it is a missing Unix socket.
   const isConnect = "syscall" in error && error.syscall === "connect";
-  if (UNAVAILABLE_ERRNO.has(code) && (code !== "ENOENT" || isConnect)) return true;
+  if (UNAVAILABLE_ERRNO.has(code) && (isConnect || !OF_CONNECT_ALONE.has(code))) return true;
   return UNAVAILABLE_TEXT.test(error.message);
 }
 

@@ -89,6 +89,7 @@ export {
   type Role,
   type ServicePolicies,
 } from "./policy.ts";
+export { processStart } from "./process-start.ts";
 export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
 export {
   checkReplicaCall,

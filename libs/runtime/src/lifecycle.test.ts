@@ -1,5 +1,6 @@
 import { EventEmitter } from "node:events";
 import { describe, expect, it } from "@jest/globals";
+import { settle } from "@rollcall/testkit/time";
 import { captureLog } from "../test/log-capture.ts";
 import { type Running, type RunOptions, runProcess } from "./lifecycle.ts";
 
@@ -48,10 +49,42 @@ describe("runProcess()", () => {
     expect(failing.messages()).toEqual(["ending", "closing failed"]);
   });
 
-  it("should end at once on the second signal", async () => {
-    const { process } = fixture({ start: async () => closing(never) });
+  it.each([0, 1, 999])(
+    "should take what comes %d ms after the first signal for the same one",
+    async (afterMs) => {
+      let nowMs = 5_000;
+      let close: () => void = () => {};
+      const { process, code, messages } = fixture({
+        clock: { nowMs: () => nowMs },
+        shutdownDeadlineMs: 60_000,
+        start: async () =>
+          closing(
+            () =>
+              new Promise((resolve) => {
+                close = resolve;
+              }),
+          ),
+      });
+      await settle();
+      process.emit("SIGTERM", "SIGTERM");
+      nowMs += afterMs;
+      process.emit("SIGTERM", "SIGTERM");
+      process.emit("SIGINT", "SIGINT");
+      await settle();
+      expect(process.exits).toEqual([]);
+      close();
+      expect(await code).toBe(0);
+      expect(messages()).toEqual(["ending", "ending already", "ending already", "ended"]);
+    },
+  );
+
+  it("should end at once on a second signal that comes a second later", async () => {
+    let nowMs = 5_000;
+    const clock = { nowMs: () => nowMs };
+    const { process } = fixture({ clock, start: async () => closing(never) });
     process.emit("SIGINT", "SIGINT");
     expect(process.exits).toEqual([]);
+    nowMs += 1_000;
     process.emit("SIGTERM", "SIGTERM");
     expect(process.exits).toEqual([130]);
   });

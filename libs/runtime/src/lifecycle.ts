@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
 
 /** What runProcess needs of Node's `process`; callers pass `process` itself. */
@@ -22,21 +23,35 @@ export interface RunOptions {
   readonly log: Logger;
   /** How long closing may take before the process is ended anyway, with code 1. Default 15 s. */
   readonly shutdownDeadlineMs?: number;
+  /** By which signals are told apart. Default the system's. */
+  readonly clock?: Pick<Clock, "nowMs">;
 }
 
 /**
- * Run until SIGTERM or SIGINT, then close within the deadline; a second signal ends the process at once.
+ * A supervisor may send its signal to a whole group of processes, and one of them may pass it on, as `timeout make run` does. What comes
+ * within this time of the first signal is that same signal; a person who loses patience takes longer.
+ */
+const SAME_SIGNAL_MS = 1_000;
+
+/**
+ * Run until SIGTERM or SIGINT, then close within the deadline; a second signal, at least a second after the first, ends the process at once.
  * Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
  */
 export async function runProcess(options: RunOptions): Promise<number> {
-  const { process, log } = options;
+  const { process, log, clock = systemClock } = options;
   const ending = new AbortController();
+  let firstAtMs = 0;
   const onSignal = (name: unknown) => {
     if (ending.signal.aborted) {
+      if (clock.nowMs() - firstAtMs < SAME_SIGNAL_MS) {
+        log.info({ signal: name }, "ending already");
+        return;
+      }
       log.warn({ signal: name }, "second signal, ending at once");
       process.exit(130);
       return;
     }
+    firstAtMs = clock.nowMs();
     log.info({ signal: name }, "ending");
     ending.abort(new Error(`ended by ${String(name)}`));
   };

@@ -17,7 +17,11 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { silentLogger } from "@rollcall/runtime";
 import { eventually } from "@rollcall/testkit";
 import pg from "pg";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "./embedded-postgres.ts";
+import {
+  type EmbeddedPostgres,
+  type EmbeddedPostgresOptions,
+  startEmbeddedPostgres,
+} from "./embedded-postgres.ts";
 
 const SETTINGS = { fsync: "off", shared_buffers: "16MB", max_connections: "20" };
 
@@ -42,7 +46,10 @@ function newDir(): string {
   return join(root, `${directories}`);
 }
 
-async function start(dir: string, options: { port?: number; withoutNamespaces?: boolean } = {}) {
+async function start(
+  dir: string,
+  options: Partial<Omit<EmbeddedPostgresOptions, "dir" | "log" | "settings">> = {},
+) {
   const server = await startEmbeddedPostgres({
     dir,
     log: silentLogger,
@@ -70,6 +77,10 @@ async function leavePostmasterFile(dir: string, pid: number, port: number): Prom
   await writeFile(join(dir, "data", "postmaster.pid"), `${lines.join("\n")}\n`, { mode: 0o600 });
 }
 
+function portOf({ url }: EmbeddedPostgres): number {
+  return Number(new URL(url).port);
+}
+
 /** A process that has nothing to do with any of this. */
 function startStranger(): ChildProcess {
   return spawn(process.execPath, ["-e", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
@@ -80,18 +91,20 @@ function isAlive(stranger: ChildProcess): boolean {
 }
 
 describe("startEmbeddedPostgres()", () => {
-  it("should run a server on loopback with a password that only the owner can read", async () => {
+  it("should run a server on a socket that other users cannot reach, with a password that only the owner can read", async () => {
     const dir = newDir();
     const server = await start(dir);
     expect(server.adopted).toBe(false);
-    expect(server.port).toBeLessThan(32_768);
+    expect(server.host).toBe(join(dir, "socket"));
+    expect((await stat(server.host)).mode & 0o777).toBe(0o700);
+    expect((await stat(join(server.host, ".s.PGSQL.5432"))).mode & 0o077).toBe(0);
     expect((await stat(join(dir, "password"))).mode & 0o777).toBe(0o600);
     expect((await stat(dir)).mode & 0o077).toBe(0);
     const [settings] = await query(
       server.url,
-      "select current_database() as db, current_setting('listen_addresses') as host",
+      "select current_database() as db, current_setting('listen_addresses') as addresses, inet_server_port() as port",
     );
-    expect(settings).toEqual({ db: "rollcall", host: "127.0.0.1" });
+    expect(settings).toEqual({ db: "rollcall", addresses: "", port: null });
     const wrong = new URL(server.url);
     wrong.password = "wrong";
     await expect(query(wrong.href, "select 1")).rejects.toThrow("password authentication failed");
@@ -102,19 +115,72 @@ describe("startEmbeddedPostgres()", () => {
     expect(user).toEqual({ secret: "SCRAM-SHA-256" });
   });
 
-  it("should keep data, password and port over a stop", async () => {
+  it.each(["socket", "loopback"] as const)(
+    "should keep data, password and place over a stop: %s",
+    async (listen) => {
+      const dir = newDir();
+      const first = await start(dir, { listen });
+      await query(first.url, "create table kept (n int)");
+      await first.stop();
+      await expect(query(first.url, "select 1")).rejects.toThrow(/ECONNREFUSED|ENOENT/);
+      const second = await start(dir, { listen });
+      expect(second.url).toBe(first.url);
+      expect(second.adopted).toBe(false);
+      expect(await query(second.url, "select * from kept")).toEqual([]);
+    },
+  );
+
+  it("should listen on loopback where it is told to, below the ports of outgoing connections", async () => {
+    const server = await start(newDir(), { listen: "loopback" });
+    expect(server.host).toBe("127.0.0.1");
+    expect(Number(new URL(server.url).port)).toBeLessThan(32_768);
+    const [settings] = await query(
+      server.url,
+      "select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as directories",
+    );
+    expect(settings).toEqual({ addresses: "127.0.0.1", directories: "" });
+  });
+
+  it("should go on with what was on loopback, on a socket", async () => {
     const dir = newDir();
-    const first = await start(dir);
+    const first = await start(dir, { listen: "loopback" });
     await query(first.url, "create table kept (n int)");
     await first.stop();
-    await expect(query(first.url, "select 1")).rejects.toThrow("ECONNREFUSED");
     const second = await start(dir);
-    expect(second.url).toBe(first.url);
-    expect(second.adopted).toBe(false);
+    expect(second.host).toBe(join(dir, "socket"));
     expect(await query(second.url, "select * from kept")).toEqual([]);
   });
 
-  it("should adopt the survivor of a supervisor that is gone, and be able to stop it", async () => {
+  it("should have its socket in a short directory where its own has too long a path, the same over a stop", async () => {
+    const dir = join(newDir(), "long".repeat(25), "x");
+    const first = await start(dir);
+    expect(first.host).toMatch(/rollcall-\w+$/);
+    expect((await stat(first.host)).mode & 0o777).toBe(0o700);
+    expect(await query(first.url, "select 1 as one")).toEqual([{ one: 1 }]);
+    await first.stop();
+    const second = await start(dir);
+    expect(second.url).toBe(first.url);
+    await second.stop();
+    await rm(first.host, { recursive: true });
+  });
+
+  it("should listen in a directory whose name has every kind of sign", async () => {
+    const dir = join(newDir(), `a b,c"d'e%20+ü#?&=`);
+    const server = await start(dir);
+    expect(server.host).toBe(join(dir, "socket"));
+    expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  });
+
+  it("should start over the lock file of a socket that names a stranger's process", async () => {
+    const dir = newDir();
+    const first = await start(dir);
+    await first.stop();
+    await writeFile(join(first.host, ".s.PGSQL.5432.lock"), `${process.pid}\n`, { mode: 0o600 });
+    const second = await start(dir);
+    expect(await query(second.url, "select 1 as one")).toEqual([{ one: 1 }]);
+  });
+
+  it("should adopt a server that was released, and be able to stop it", async () => {
     const dir = newDir();
     const first = await start(dir);
     await first.release();
@@ -123,7 +189,7 @@ describe("startEmbeddedPostgres()", () => {
     expect(second.pid).toBe(first.pid);
     expect(second.url).toBe(first.url);
     await second.stop();
-    await expect(query(first.url, "select 1")).rejects.toThrow("ECONNREFUSED");
+    await expect(query(first.url, "select 1")).rejects.toThrow("ENOENT");
   });
 
   it.each([false, true])(
@@ -166,11 +232,11 @@ describe("startEmbeddedPostgres()", () => {
 
   it("should start anew over a file that names a stranger's process, and leave the stranger alone", async () => {
     const dir = newDir();
-    const first = await start(dir);
+    const first = await start(dir, { listen: "loopback" });
     await first.stop();
     for (const pid of [process.pid, startStranger().pid ?? 0]) {
-      await leavePostmasterFile(dir, pid, first.port);
-      const server = await start(dir);
+      await leavePostmasterFile(dir, pid, portOf(first));
+      const server = await start(dir, { listen: "loopback" });
       expect(server.adopted).toBe(false);
       expect(server.pid).not.toBe(pid);
       await server.stop();
@@ -181,17 +247,17 @@ describe("startEmbeddedPostgres()", () => {
 
   it("should neither adopt nor stop a foreign Postgres on its port, even one that takes its password", async () => {
     const [ours, foreign] = [newDir(), newDir()];
-    const first = await start(ours);
+    const first = await start(ours, { listen: "loopback" });
     await first.stop();
     await mkdir(foreign, { mode: 0o700 });
     await cp(join(ours, "password"), join(foreign, "password"));
-    const stranger = await start(foreign, { port: first.port });
+    const stranger = await start(foreign, { listen: "loopback", port: portOf(first) });
     await query(stranger.url, "create table theirs (n int)");
     for (const pid of [stranger.pid ?? 0, process.pid]) {
-      await leavePostmasterFile(ours, pid, first.port);
-      const server = await start(ours);
+      await leavePostmasterFile(ours, pid, portOf(first));
+      const server = await start(ours, { listen: "loopback" });
       expect(server.adopted).toBe(false);
-      expect(server.port).not.toBe(stranger.port);
+      expect(portOf(server)).not.toBe(portOf(stranger));
       expect(await query(server.url, "select to_regclass('theirs') as theirs")).toEqual([
         { theirs: null },
       ]);
@@ -202,14 +268,14 @@ describe("startEmbeddedPostgres()", () => {
 
   it("should never take a process that is alive and silent on the recorded port for its server", async () => {
     const dir = newDir();
-    const first = await start(dir);
+    const first = await start(dir, { listen: "loopback" });
     await first.stop();
     const stranger = startStranger();
-    const silent = createServer((socket) => socket.destroy()).listen(first.port, "127.0.0.1");
-    await leavePostmasterFile(dir, stranger.pid ?? 0, first.port);
-    const server = await start(dir);
+    const silent = createServer((socket) => socket.destroy()).listen(portOf(first), "127.0.0.1");
+    await leavePostmasterFile(dir, stranger.pid ?? 0, portOf(first));
+    const server = await start(dir, { listen: "loopback" });
     expect(server.adopted).toBe(false);
-    expect(server.port).not.toBe(first.port);
+    expect(portOf(server)).not.toBe(portOf(first));
     await server.stop();
     expect(isAlive(stranger)).toBe(true);
     stranger.kill();
@@ -234,7 +300,7 @@ describe("startEmbeddedPostgres()", () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await eventually(() => expect(silent.listening).toBe(true));
     const { port } = silent.address() as { port: number };
-    await expect(start(newDir(), { port })).rejects.toThrow(
+    await expect(start(newDir(), { listen: "loopback", port })).rejects.toThrow(
       `port ${port} on 127.0.0.1 is taken by another process`,
     );
     await new Promise((resolve) => silent.close(resolve));
@@ -248,6 +314,26 @@ describe("startEmbeddedPostgres()", () => {
   });
 
   const asRoot = process.getuid?.() === 0 ? it : it.skip;
+
+  asRoot(
+    "should say which folder another user cannot enter, and open one that is its caller's",
+    async () => {
+      const parent = await mkdtemp("/tmp/rollcall-user-");
+      const dir = join(parent, "pg");
+      try {
+        await expect(start(dir, { withoutNamespaces: true })).rejects.toThrow(
+          /^Postgres does not run as root, and user \d+, as which it runs here, cannot enter (\S+) \(mode 0700\) on the way to \1\/pg: choose a data directory elsewhere/,
+        );
+        const server = await start(dir, { withoutNamespaces: true, parent });
+        expect((await stat(parent)).mode & 0o777).toBe(0o711);
+        expect(server.host).toBe(join(dir, "socket"));
+        expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
+        await server.stop();
+      } finally {
+        await rm(parent, { recursive: true, force: true, maxRetries: 10 });
+      }
+    },
+  );
 
   asRoot("should run under another user where root cannot enter a namespace", async () => {
     // The other user has to get through to the directory.

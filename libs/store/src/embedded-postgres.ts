@@ -1,5 +1,5 @@
 import { type Clock, type Logger, systemClock } from "@rollcall/runtime";
-import { locateBinaries } from "./embedded/binaries.ts";
+import { type Binaries, locateBinaries } from "./embedded/binaries.ts";
 import {
   DATABASE_NAME,
   dataDirectoryOf,
@@ -8,14 +8,20 @@ import {
   ensurePassword,
   prepareDirectory,
 } from "./embedded/data-directory.ts";
+import { EmbeddedPostgresError } from "./embedded/errors.ts";
+import { type Account, blockedFolder, foldersTo, openForPassage } from "./embedded/passage.ts";
+import { databaseUrl } from "./embedded/place.ts";
 import { rememberedPort } from "./embedded/ports.ts";
+import { programsFor } from "./embedded/programs.ts";
 import {
   checkRunnable,
   chooseRunAs,
   namespacesWork,
+  type RunAs,
   unprivilegedAccount,
 } from "./embedded/run-as.ts";
-import { Supervisor } from "./embedded/supervisor.ts";
+import { chooseSocketDirectory } from "./embedded/socket-directory.ts";
+import { type Listen, Supervisor } from "./embedded/supervisor.ts";
 
 export { EmbeddedPostgresError } from "./embedded/errors.ts";
 
@@ -24,8 +30,18 @@ export interface EmbeddedPostgresOptions {
   /** A directory of its own: data, password, port and log file are kept in it. */
   readonly dir: string;
   readonly log: Logger;
-  /** Insist on this port; by default a free one below 32768 is chosen once and remembered. */
+  /**
+   * Where it listens. Default `socket`: a Unix socket in a directory that only this user can enter, or `loopback` where there can be
+   * none. On loopback every user of the machine can take up its connections, though none gets in without the password.
+   */
+  readonly listen?: "socket" | "loopback";
+  /** On loopback, insist on this port; by default a free one below 32768 is chosen once and remembered. */
   readonly port?: number;
+  /**
+   * A directory above `dir` that belongs to the caller alone. Where the server runs as another user, which has to get through to `dir`,
+   * others are let through it; they can list neither.
+   */
+  readonly parent?: string;
   /** Server settings added when the data directory is made, such as `{ fsync: "off" }` in tests. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
@@ -37,7 +53,8 @@ export interface EmbeddedPostgresOptions {
 export interface EmbeddedPostgres {
   /** Of the database `rollcall`, password included. Stays the same over restarts. */
   readonly url: string;
-  readonly port: number;
+  /** The directory of its socket, or 127.0.0.1. */
+  readonly host: string;
   readonly dataDirectory: string;
   /** Whether a server that an earlier supervisor left behind was taken over. */
   readonly adopted: boolean;
@@ -70,7 +87,7 @@ export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
 ): Promise<EmbeddedPostgres> {
   const { log } = options;
-  const binaries = await locateBinaries(process.platform, process.arch);
+  const installed = await locateBinaries(process.platform, process.arch);
   const dir = await prepareDirectory(options.dir);
   const runAs = chooseRunAs({
     uid: process.getuid?.(),
@@ -78,6 +95,7 @@ export async function startEmbeddedPostgres(
     dataOwnerUid: await dataOwner(dir),
     unprivileged: unprivilegedAccount(),
   });
+  const binaries = runAs.kind === "user" ? await letIn(runAs, installed, dir, options) : installed;
   checkRunnable(binaries, runAs);
   const password = await ensurePassword(dir);
   const settings = { ...DEFAULT_SETTINGS, ...options.settings };
@@ -91,13 +109,13 @@ export async function startEmbeddedPostgres(
     runAs,
     log,
     clock: options.clock ?? systemClock,
-    port: options.port ?? null,
-    rememberedPort: await rememberedPort(dir),
+    listen: await chooseListen(dir, runAs, options),
   });
   await supervisor.start();
+  const account = { user: DATABASE_NAME, password, database: DATABASE_NAME };
   return {
-    url: `postgres://${DATABASE_NAME}:${password}@127.0.0.1:${supervisor.port}/${DATABASE_NAME}`,
-    port: supervisor.port,
+    url: databaseUrl({ ...account, ...supervisor.place }),
+    host: supervisor.place.host,
     dataDirectory,
     adopted: supervisor.adopted,
     get pid() {
@@ -106,4 +124,45 @@ export async function startEmbeddedPostgres(
     stop: () => supervisor.stop(),
     release: () => supervisor.release(),
   };
+}
+
+async function chooseListen(
+  dir: string,
+  runAs: RunAs,
+  {
+    listen = "socket",
+    port = null,
+    log,
+  }: Pick<EmbeddedPostgresOptions, "listen" | "log"> & {
+    readonly port?: number | null;
+  },
+): Promise<Listen> {
+  if (listen === "socket") {
+    const found = await chooseSocketDirectory({ dir, runAs });
+    if (found.directory !== null) return { kind: "socket", directory: found.directory };
+    log.warn(
+      { why: found.why },
+      "postgres cannot have a socket, it listens on loopback, where every user of this machine can take up its connections",
+    );
+  }
+  return { kind: "loopback", port, rememberedPort: await rememberedPort(dir) };
+}
+
+/** Make the directory one that another user can get through to, with programs in reach. */
+async function letIn(
+  user: Account,
+  installed: Binaries,
+  dir: string,
+  { parent }: Pick<EmbeddedPostgresOptions, "parent">,
+): Promise<Binaries> {
+  if (parent !== undefined) await openForPassage(parent);
+  await openForPassage(dir);
+  const blocked = blockedFolder(await foldersTo(dir), user);
+  if (blocked !== null) {
+    const mode = (blocked.mode & 0o777).toString(8).padStart(4, "0");
+    throw new EmbeddedPostgresError(
+      `Postgres does not run as root, and user ${user.uid}, as which it runs here, cannot enter ${blocked.path} (mode ${mode}) on the way to ${dir}: choose a data directory elsewhere, such as /var/lib/rollcall, let others pass with chmod o+x ${blocked.path}, or set DATABASE_URL`,
+    );
+  }
+  return programsFor(installed, user, dir);
 }

@@ -51,6 +51,7 @@ describe("rollcall serve", () => {
     await agent.logged("waiting for an operator's approval");
     const pending = await fixture.client.becomes("n1", "PENDING CONNECTED HEALTHY");
     expect(pending.mayTakeWork).toBe(false);
+    await fixture.client.grantTime("n1");
     await fixture.client.admin.approveNode({ node: "n1" });
     await agent.logged("membership changed", { membership: "APPROVED" });
     expect((await fixture.client.becomes("n1", WELL)).mayTakeWork).toBe(true);

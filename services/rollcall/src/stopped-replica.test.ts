@@ -5,8 +5,10 @@ import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
-/** As long as a node may be silent, in the fixture's settings. */
-const STOP_MS = 3_000;
+/** How long a node may be silent, and the replica stands still: longer than an agent on a busy machine needs to come back. */
+const STOP_MS = 10_000;
+const THRESHOLD = ["--set", `Orchestrator.NodeManager.DisconnectTimeout=${STOP_MS / 1_000}s`];
+const UNKNOWN = ["--set", "Orchestrator.NodeManager.UnknownTimeout=60s"];
 
 // Real processes on a busy machine: each wait has its own bound, and a test has several.
 jest.setTimeout(180_000);
@@ -22,7 +24,7 @@ describe("a health replica that stands still", () => {
     database = await createTestDatabase();
     fixture = await createServeFixture(database.url);
     [health] = await Promise.all([
-      fixture.serve("health"),
+      fixture.serve("health", ...THRESHOLD, ...UNKNOWN),
       fixture.serve("registry"),
       fixture.serve("admin"),
     ]);

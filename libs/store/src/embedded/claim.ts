@@ -1,6 +1,7 @@
 import type pg from "pg";
 import { errorCode } from "../error-code.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
+import { describePlace } from "./place.ts";
 import { createClient, isOurs, type ServerAddress } from "./probe.ts";
 
 /** Any fixed number: what supervisors of one server contend for. */
@@ -22,7 +23,7 @@ export async function claimSupervision(address: ServerAddress): Promise<pg.Clien
     await client.connect();
     if (!(await isOurs(client, address.dataDirectory))) {
       throw new EmbeddedPostgresError(
-        `the server on port ${address.port} is not that of ${address.dataDirectory}`,
+        `the server at ${describePlace(address)} is not that of ${address.dataDirectory}`,
         { failure: "passing" },
       );
     }

@@ -1,16 +1,6 @@
 import { execFile } from "node:child_process";
 import { randomBytes, randomUUID } from "node:crypto";
-import {
-  chmod,
-  chown,
-  mkdir,
-  readFile,
-  realpath,
-  rename,
-  rm,
-  stat,
-  writeFile,
-} from "node:fs/promises";
+import { chown, mkdir, readFile, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { makeDirectory } from "@rollcall/runtime";
@@ -112,8 +102,6 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
   if (runAs.kind === "user") {
     await chown(passwordFile, runAs.uid, runAs.gid);
     await chown(draft, runAs.uid, runAs.gid);
-    // The other user has to get through to its own data; it cannot list or read anything else here.
-    await chmod(options.dir, 0o711);
   }
   const {
     command,

@@ -5,6 +5,8 @@ import { join } from "node:path";
 import type { Clock } from "@rollcall/runtime";
 import type { Binaries } from "./binaries.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
+import { launcherArgument } from "./launcher.ts";
+import { listenArguments } from "./place.ts";
 import { readPostmasterFile } from "./postmaster.ts";
 import { askServer, type ServerAddress } from "./probe.ts";
 import { commandAs, type RunAs } from "./run-as.ts";
@@ -15,6 +17,8 @@ export interface LaunchOptions extends ServerAddress {
   readonly binaries: Binaries;
   readonly runAs: RunAs;
   readonly clock: Clock;
+  /** Told the process id before the server begins: one that nobody watches must not run. */
+  readonly onSpawned: (pid: number) => void;
 }
 
 /** A server that this process started. It does not keep this process alive, but for as long as its end is waited for. */
@@ -24,6 +28,8 @@ export interface LaunchedServer {
   readonly ended: Promise<string>;
 }
 
+// The process waits for a word before it becomes the server: when the one that launches it ends in between, there is none.
+const GATE = 'read -r go && exec "$@" </dev/null';
 const READY_POLL_MS = 20;
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
 const TAIL_BYTES = 2_000;
@@ -79,20 +85,17 @@ async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
   } = commandAs(options.runAs, options.binaries.postgres, [
     "-D",
     options.dataDirectory,
-    "-p",
-    `${options.port}`,
+    ...listenArguments(options),
     "-c",
-    "listen_addresses=127.0.0.1",
-    "-c",
-    "unix_socket_directories=",
+    await launcherArgument(),
   ]);
   const log = await openLog(options.dir);
   try {
     // Detached: an interrupt from the terminal is for the supervisor, which then stops the server in its own time.
-    const child = spawn(command, args, {
+    const child = spawn("/bin/sh", ["-c", GATE, "sh", command, ...args], {
       ...user,
       detached: true,
-      stdio: ["ignore", log.fd, log.fd],
+      stdio: ["pipe", log.fd, log.fd],
       cwd: "/",
     });
     const ended = Promise.race([
@@ -100,6 +103,10 @@ async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
       once(child, "error").then(([error]) => String(error)),
     ]).catch((error: unknown) => String(error));
     child.unref();
+    // One that has ended already takes no word; its end is told by the promise.
+    child.stdin?.on("error", () => {});
+    if (child.pid !== undefined) options.onSpawned(child.pid);
+    child.stdin?.end("go\n");
     return { child, ended };
   } finally {
     await log.close();
@@ -129,6 +136,7 @@ async function logTail(dir: string): Promise<string> {
   }
 }
 
-function logPath(dir: string): string {
+/** Where the server of a directory writes what it has to say. */
+export function logPath(dir: string): string {
   return join(dir, "postgres.log");
 }

@@ -23,9 +23,14 @@ describe("readPostmasterFile()", () => {
     [
       "a running server",
       "123\n/d\n1\n5432\n\n127.0.0.1\n1 2\nready   \n",
-      { pid: 123, port: 5432, status: "ready" },
+      { pid: 123, place: { host: "127.0.0.1", port: 5432 }, status: "ready" },
     ],
-    ["its first moments", "123\n/d\n1\n5432\n", { pid: 123, port: 5432, status: "" }],
+    [
+      "a server with a socket alone",
+      "123\n/d\n1\n5432\n/run/x y\n\n1 2\nready   \n",
+      { pid: 123, place: { host: "/run/x y", port: 5432 }, status: "ready" },
+    ],
+    ["its first moments", "123\n/d\n1\n5432\n", { pid: 123, place: null, status: "" }],
     ["half a file", "123", null],
     ["a single-user backend", "-123\n/d\n1\n0\n", null],
     ["the first process", "1\n/d\n1\n5432\n", null],

@@ -3,11 +3,13 @@ import { readFile, readlink, rm } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { promisify } from "node:util";
 import { isErrno } from "./files.ts";
+import { loopback, type Place } from "./place.ts";
 
 /** What a server writes about itself into its data directory. After a crash it may name a process that is a stranger. */
 export interface PostmasterFile {
   readonly pid: number;
-  readonly port: number;
+  /** Where it listens; null in its first moments. */
+  readonly place: Place | null;
   /** Such as `starting`, `ready` or `stopping`; empty in its first moments. */
   readonly status: string;
 }
@@ -25,7 +27,13 @@ export async function readPostmasterFile(dataDirectory: string): Promise<Postmas
   // negative here: that would be a single-user backend, which has no port.
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
   if (!Number.isInteger(pid) || pid <= 1 || !Number.isInteger(port)) return null;
-  return { pid, port, status: lines[7]?.trim() ?? "" };
+  const [directory, address, , status] = lines.slice(4).map((line) => line.trim());
+  return { pid, place: placeOf(port, directory ?? "", address ?? ""), status: status ?? "" };
+}
+
+function placeOf(port: number, directory: string, address: string): Place | null {
+  if (directory !== "") return { host: directory, port };
+  return address === "" ? null : loopback(port);
 }
 
 /** Remove a `postmaster.pid` that names a process which is known to be no server of this data. */
@@ -43,7 +51,7 @@ export type ProcessKind =
 
 /** Tell whether a process is a Postgres server that runs on this data directory. It is only looked at, never signalled. */
 export async function inspectProcess(pid: number, dataDirectory: string): Promise<ProcessKind> {
-  const args = await commandLineOf(pid);
+  const args = await commandLine(pid);
   if (args === null) return "none";
   const program = basename(args[0] ?? "");
   if (program !== "postgres" && program !== "postmaster") return "stranger";
@@ -54,7 +62,8 @@ export async function inspectProcess(pid: number, dataDirectory: string): Promis
   return (await workingDirectoryOf(pid)) === dataDirectory ? "postmaster" : "stranger";
 }
 
-async function commandLineOf(pid: number): Promise<readonly string[] | null> {
+/** The words with which a process was started; null when there is no such process. */
+export async function commandLine(pid: number): Promise<readonly string[] | null> {
   if (process.platform === "linux") {
     try {
       const text = await readFile(`/proc/${pid}/cmdline`, "utf8");

@@ -1,15 +1,15 @@
 import pg from "pg";
 import { errorCode } from "../error-code.ts";
 import { DATABASE_NAME } from "./data-directory.ts";
+import type { Place } from "./place.ts";
 
 /** How to reach the server that should be ours. */
-export interface ServerAddress {
-  readonly port: number;
+export interface ServerAddress extends Place {
   readonly password: string;
   readonly dataDirectory: string;
 }
 
-/** What answers on a port. */
+/** What answers at a place. */
 export type Answer =
   /** The server of this data directory: it took our password and says so itself. */
   | "ours"
@@ -21,7 +21,7 @@ export type Answer =
 
 const PROBE_TIMEOUT_MS = 5_000;
 
-/** Ask whatever listens on the port for its data directory. */
+/** Ask whatever listens there for its data directory. */
 export async function askServer(address: ServerAddress): Promise<Answer> {
   const client = createClient(address, "rollcall probe");
   // A server that ends in mid-probe also rejects the call below; without a listener it would end this process.
@@ -47,7 +47,7 @@ export async function isOurs(client: pg.Client, dataDirectory: string): Promise<
 /** A connection to the maintenance database, outside any pool. */
 export function createClient(address: ServerAddress, applicationName: string): pg.Client {
   return new pg.Client({
-    host: "127.0.0.1",
+    host: address.host,
     port: address.port,
     user: DATABASE_NAME,
     password: address.password,
@@ -61,9 +61,12 @@ export function createClient(address: ServerAddress, applicationName: string): p
 
 function answerOf(error: unknown): Answer {
   const code = errorCode(error);
-  if (code === "ECONNREFUSED") return "nobody";
-  // Starting up, shutting down, recovering; or all its connections are taken.
-  if (code === "57P03" || code === "57P01" || code === "53300") return "not-ready";
+  // A socket is removed in an orderly end, and left behind in any other.
+  if (code === "ECONNREFUSED" || code === "ENOENT") return "nobody";
+  // Starting up, shutting down, recovering; or all its connections are taken; or those that wait for it at its socket are too many.
+  if (code === "57P03" || code === "57P01" || code === "53300" || code === "EAGAIN") {
+    return "not-ready";
+  }
   // Another password, another protocol, or an end in mid-sentence: none of it proves that it is ours.
   return "foreign";
 }

@@ -4,11 +4,22 @@ import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
 import { DATABASE_NAME } from "./data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { interrupt, type LaunchedServer, launch } from "./launch.ts";
+import { isErrno } from "./files.ts";
+import { interrupt, type LaunchedServer, launch, logPath } from "./launch.ts";
+import { launcherRuns } from "./launcher.ts";
+import { describePlace, isSocket, loopback, type Place, placeFields, socketIn } from "./place.ts";
 import { choosePort, isPortFree, rememberPort } from "./ports.ts";
-import { inspectProcess, readPostmasterFile, removePostmasterFile } from "./postmaster.ts";
+import {
+  commandLine,
+  inspectProcess,
+  type PostmasterFile,
+  readPostmasterFile,
+  removePostmasterFile,
+} from "./postmaster.ts";
 import { askServer, isOurs, type ServerAddress } from "./probe.ts";
 import type { RunAs } from "./run-as.ts";
+import { readySocketDirectory } from "./socket-directory.ts";
+import { Watcher } from "./watcher.ts";
 
 /** What a supervisor is given. */
 export interface SupervisorOptions {
@@ -19,11 +30,19 @@ export interface SupervisorOptions {
   readonly runAs: RunAs;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Insist on this port. */
-  readonly port: number | null;
-  /** Tried first when no port is insisted on. */
-  readonly rememberedPort: number | null;
+  readonly listen: Listen;
 }
+
+/** Where a server is to listen. */
+export type Listen =
+  | { readonly kind: "socket"; readonly directory: string }
+  | {
+      readonly kind: "loopback";
+      /** Insist on this port. */
+      readonly port: number | null;
+      /** Tried first when no port is insisted on. */
+      readonly rememberedPort: number | null;
+    };
 
 const START_DEADLINE_MS = 20_000;
 const STOP_DEADLINE_MS = 60_000;
@@ -35,8 +54,9 @@ const POLL_MS = 25;
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #ending = new AbortController();
+  readonly #watcher: Watcher;
   /** Fixed by the first start: the URL that was handed out must stay good. */
-  #port: number | null = null;
+  #place: Place | null = null;
   #pid: number | null = null;
   #adopted = false;
   #launched: LaunchedServer | null = null;
@@ -45,11 +65,13 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options;
+    this.#watcher = new Watcher({ ...options, logFile: logPath(options.dir) });
   }
 
-  get port(): number {
-    if (this.#port === null) throw new EmbeddedPostgresError("the server was not started");
-    return this.#port;
+  /** Where it listens. */
+  get place(): Place {
+    if (this.#place === null) throw new EmbeddedPostgresError("the server was not started");
+    return this.#place;
   }
 
   get pid(): number | null {
@@ -64,13 +86,14 @@ export class Supervisor {
   async start(): Promise<void> {
     const { clock } = this.#options;
     const deadlineMs = clock.nowMs() + START_DEADLINE_MS;
-    this.#adopted = await this.#bringUp(deadlineMs);
     try {
+      this.#adopted = await this.#bringUp(deadlineMs);
       await this.#watch();
       await this.#ensureDatabase();
     } catch (error) {
       // What another process supervises is not ours to stop; else what we launched would be left without anybody.
-      if (!isSupervisedElsewhere(error)) await this.stop();
+      if (isSupervisedElsewhere(error)) await this.release();
+      else await this.stop();
       throw error;
     }
   }
@@ -87,12 +110,14 @@ export class Supervisor {
       await this.#stopAdopted(pid);
     }
     this.#pid = null;
+    this.#watcher.release();
   }
 
   /** Stop watching and leave the server running. */
   async release(): Promise<void> {
     const claim = await this.#end();
     await claim?.end().catch(() => {});
+    this.#watcher.release();
   }
 
   async #end(): Promise<pg.Client | null> {
@@ -120,54 +145,98 @@ export class Supervisor {
   }
 
   async #findOrLaunch(): Promise<boolean> {
-    const { dataDirectory, log, dir, rememberedPort } = this.#options;
+    const { dataDirectory, log, dir } = this.#options;
     const found = await readPostmasterFile(dataDirectory);
-    if (found !== null) {
-      if ((await askServer(this.#address(found.port))) === "ours") {
-        await this.#settle(found.port, found.pid);
-        log.info({ pid: found.pid, port: found.port }, "postgres found running");
-        return true;
-      }
-      const kind = await inspectProcess(found.pid, dataDirectory);
-      if (kind === "postmaster") {
-        throw new EmbeddedPostgresError(
-          `process ${found.pid} runs Postgres on ${dataDirectory} (${found.status || "no status"}) and does not answer on port ${found.port}`,
-          { failure: "passing" },
-        );
-      }
-      // Postgres itself would refuse to start for as long as any process has this id. That no old backend is left, it
-      // still checks by its shared memory.
-      if (kind === "stranger") await removePostmasterFile(dataDirectory);
-    }
-    const wanted = this.#port ?? this.#options.port;
-    const port = wanted ?? (await choosePort(rememberedPort));
-    if (wanted !== null && !(await isPortFree(wanted))) {
-      throw new EmbeddedPostgresError(`port ${wanted} on 127.0.0.1 is taken by another process`);
-    }
+    if (found !== null && (await this.#adopt(found))) return true;
+    const place = await this.#prepareToListen();
     const server = await launch(
-      { ...this.#options, ...this.#address(port), dir },
+      {
+        ...this.#options,
+        ...this.#address(place),
+        dir,
+        onSpawned: (pid) => this.#watcher.watch(pid),
+      },
       this.#ending.signal,
     );
     this.#launched = server;
-    await this.#settle(port, server.child.pid ?? null);
-    log.info({ pid: this.#pid, port }, "postgres started");
+    await this.#settle(place, server.child.pid ?? null);
+    log.info({ pid: this.#pid, ...placeFields(place) }, "postgres started");
     return false;
   }
 
-  async #settle(port: number, pid: number | null): Promise<void> {
-    if (this.#port !== null && this.#port !== port) {
+  /** Take over the server that the file names, if it is ours. False when there is none any more, so that one can be launched. */
+  async #adopt({ pid, place, status }: PostmasterFile): Promise<boolean> {
+    const { dataDirectory, log } = this.#options;
+    if (place !== null && (await askServer(this.#address(place))) === "ours") {
+      if (!(await launcherRuns((await commandLine(pid)) ?? []))) {
+        await this.#endOrphan(pid, place);
+        return false;
+      }
+      await this.#settle(place, pid);
+      log.info({ pid, ...placeFields(place) }, "postgres found running");
+      return true;
+    }
+    const kind = await inspectProcess(pid, dataDirectory);
+    if (kind === "postmaster") {
+      const where = place === null ? "anywhere" : `at ${describePlace(place)}`;
       throw new EmbeddedPostgresError(
-        `Postgres came back on port ${port} instead of ${this.#port}: restart this process`,
+        `process ${pid} runs Postgres on ${dataDirectory} (${status || "no status"}) and does not answer ${where}`,
+        { failure: "passing" },
       );
     }
-    this.#port = port;
+    // Postgres itself would refuse to start for as long as any process has this id. That no old backend is left, it
+    // still checks by its shared memory.
+    if (kind === "stranger") await removePostmasterFile(dataDirectory);
+    return false;
+  }
+
+  /** End a server whose process is gone. Its watcher is about to do the same, if it lives: such a server must not be relied on. */
+  async #endOrphan(pid: number, place: Place): Promise<void> {
+    // Refused when another process supervises it after all.
+    const claim = await claimSupervision(this.#address(place)).catch((cause: unknown) => {
+      if (cause instanceof EmbeddedPostgresError) throw cause;
+      const message = `Postgres (process ${pid}) ends just now`;
+      throw new EmbeddedPostgresError(message, { cause, failure: "passing" });
+    });
+    await claim.end().catch(() => {});
+    this.#options.log.info(
+      { pid },
+      "postgres found running without its process, starting it again",
+    );
+    await this.#stopAdopted(pid);
+  }
+
+  async #prepareToListen(): Promise<Place> {
+    const { listen } = this.#options;
+    if (listen.kind === "socket") {
+      const place = socketIn(listen.directory);
+      await readySocketDirectory(place, this.#options);
+      return place;
+    }
+    const wanted = this.#place?.port ?? listen.port;
+    const port = wanted ?? (await choosePort(listen.rememberedPort));
+    if (wanted !== null && !(await isPortFree(wanted))) {
+      throw new EmbeddedPostgresError(`port ${wanted} on 127.0.0.1 is taken by another process`);
+    }
+    return loopback(port);
+  }
+
+  async #settle(place: Place, pid: number | null): Promise<void> {
+    const before = this.#place;
+    if (before !== null && (before.host !== place.host || before.port !== place.port)) {
+      throw new EmbeddedPostgresError(
+        `Postgres came back at ${describePlace(place)} instead of ${describePlace(before)}: restart this process`,
+      );
+    }
+    this.#place = place;
     this.#pid = pid;
-    await rememberPort(this.#options.dir, port);
+    if (!isSocket(place)) await rememberPort(this.#options.dir, place.port);
   }
 
   async #watch(): Promise<void> {
-    const claim = await claimSupervision(this.#address(this.port));
+    const claim = await claimSupervision(this.#address(this.place));
     this.#claim = claim;
+    if (this.#pid !== null) this.#watcher.watch(this.#pid);
     claim.once("end", () => {
       if (this.#ending.signal.aborted) return;
       this.#claim = null;
@@ -214,7 +283,11 @@ export class Supervisor {
     const deadlineMs = clock.nowMs() + STOP_DEADLINE_MS;
     // The reason would be that of the end itself, which is what is waited for here.
     const { signal } = new AbortController();
-    process.kill(pid, "SIGINT");
+    try {
+      process.kill(pid, "SIGINT");
+    } catch (error) {
+      if (!isErrno(error, "ESRCH")) throw error;
+    }
     while ((await inspectProcess(pid, dataDirectory)) === "postmaster") {
       if (clock.nowMs() >= deadlineMs) {
         log.error({ pid }, "postgres does not stop");
@@ -231,9 +304,9 @@ export class Supervisor {
     if (known?.rowCount === 0) await this.#claim?.query(`create database ${DATABASE_NAME}`);
   }
 
-  #address(port: number): ServerAddress {
+  #address({ host, port }: Place): ServerAddress {
     const { password, dataDirectory } = this.#options;
-    return { port, password, dataDirectory };
+    return { host, port, password, dataDirectory };
   }
 }
 

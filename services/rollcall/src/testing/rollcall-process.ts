@@ -17,6 +17,9 @@ const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADE
 /** Instead of a line, when none can come any more. */
 const ENDED = { msg: "" } as const satisfies LogLine;
 
+/** A start from the sources takes seconds where nothing else runs, and a minute on a machine with six times as many busy processes as cores. */
+const PATIENCE_MS = 120_000;
+
 const running = new Set<RollcallProcess>();
 /** Processes that the ones above started, by the lines in which they said so. */
 const descendants = new Set<number>();
@@ -63,11 +66,15 @@ export class RollcallProcess {
 
   /** Wait for the end. Answers the exit code, or the signal that ended it. */
   async exit(): Promise<number | string> {
-    return until(`the end of process ${this.pid}\n${this.#out}${this.#err}`, () => {
-      const { exitCode, signalCode } = this.#child;
-      // Code 0 is an answer like any other.
-      return exitCode === null && signalCode === null ? null : [exitCode ?? signalCode ?? 0];
-    }).then(([end]) => end ?? 0);
+    return until(
+      `the end of process ${this.pid}\n${this.#out}${this.#err}`,
+      () => {
+        const { exitCode, signalCode } = this.#child;
+        // Code 0 is an answer like any other.
+        return exitCode === null && signalCode === null ? null : [exitCode ?? signalCode ?? 0];
+      },
+      PATIENCE_MS,
+    ).then(([end]) => end ?? 0);
   }
 
   /** Kill it, and wait until it is gone. */
@@ -83,9 +90,11 @@ export class RollcallProcess {
     skip = 0,
   ): Promise<LogLine> {
     const find = () => this.#lines.filter((line) => isLine(line, msg, fields))[skip];
-    const said = await until(`"${msg}"`, () => find() ?? (this.#hasEnded() ? ENDED : null)).catch(
-      () => ENDED,
-    );
+    const said = await until(
+      `"${msg}"`,
+      () => find() ?? (this.#hasEnded() ? ENDED : null),
+      PATIENCE_MS,
+    ).catch(() => ENDED);
     const line = said === ENDED ? find() : said;
     if (line !== undefined) return line;
     throw new Error(`process ${this.pid} did not say "${msg}":\n${this.#out}${this.#err}`);

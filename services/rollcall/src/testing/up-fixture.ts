@@ -21,6 +21,8 @@ export interface UpFixture {
   readonly client: ControlPlaneClient;
   /** Start `up`, and wait until it says that everything is up. */
   up(...more: readonly string[]): Promise<RollcallProcess>;
+  /** Start `up`, and wait for nothing. */
+  launch(...more: readonly string[]): RollcallProcess;
   /** Start an agent of its own; `name` is its node id and names its state directory. */
   agent(name: string, ...more: readonly string[]): RollcallProcess;
   /** Start an agent on a state directory that there is already. */
@@ -46,17 +48,26 @@ export async function createUpFixture(): Promise<UpFixture> {
     internalPort,
   ].map(String);
   const tokenFile = join(dataDirectory, "admin-token");
+  const launch = (...more: readonly string[]) =>
+    new RollcallProcess([
+      "up",
+      "--data-dir",
+      dataDirectory,
+      ...ports,
+      ...SHORT_THRESHOLDS,
+      ...more,
+    ]);
   return {
     dataDirectory,
     server,
     probes: `127.0.0.1:${probePort}`,
     client: new ControlPlaneClient({ registry: server, admin: server, tokenFile }),
     up: async (...more) => {
-      const args = ["--data-dir", dataDirectory, ...ports, ...SHORT_THRESHOLDS, ...more];
-      const process = new RollcallProcess(["up", ...args]);
+      const process = launch(...more);
       await process.logged("everything is up");
       return process;
     },
+    launch,
     agent: (name, ...more) => {
       const state = join(root, name);
       const identity = ["--server", server, "--state-dir", state, "--name", name];

@@ -1,8 +1,6 @@
-import { execFile } from "node:child_process";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
-import { makeDirectory } from "@rollcall/runtime";
+import { makeDirectory, processStart } from "@rollcall/runtime";
 
 /** Another agent works with the same state directory. */
 export class AgentRunningError extends Error {
@@ -23,7 +21,6 @@ interface Holder {
 }
 
 const LOCK_FILE = "agent.pid";
-const run = promisify(execFile);
 
 /**
  * Claim a state directory for the agent of this process: two agents with one identity would take the session from each other for ever.
@@ -38,7 +35,7 @@ export async function lockStateDirectory(
   if (running !== null && running !== pid) throw new AgentRunningError(stateDirectory, running);
   const file = join(stateDirectory, LOCK_FILE);
   const draft = `${file}.${pid}`;
-  const holder: Holder = { pid, started: (await startOf(pid)) ?? "" };
+  const holder: Holder = { pid, started: (await processStart(pid)) ?? "" };
   await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
   await rename(draft, file);
   // Of two that came at once the later rename stays; the earlier one finds that here.
@@ -53,7 +50,7 @@ export async function lockStateDirectory(
 export async function runningAgent(stateDirectory: string): Promise<number | null> {
   const holder = await readHolder(join(stateDirectory, LOCK_FILE));
   if (holder === null) return null;
-  return (await startOf(holder.pid)) === holder.started ? holder.pid : null;
+  return (await processStart(holder.pid)) === holder.started ? holder.pid : null;
 }
 
 async function readHolder(file: string): Promise<Holder | null> {
@@ -62,20 +59,6 @@ async function readHolder(file: string): Promise<Holder | null> {
     return isHolder(value) ? value : null;
   } catch {
     // Not there, or cut short by a crash: nobody holds it.
-    return null;
-  }
-}
-
-/** When a process began, in whatever form the system has; null when it does not run. */
-async function startOf(pid: number): Promise<string | null> {
-  const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null);
-  // The name of the program, in brackets, may hold anything; what follows the last bracket does not.
-  if (stat !== null) return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? null;
-  try {
-    const { stdout } = await run("ps", ["-o", "lstart=", "-p", String(pid)]);
-    return stdout.trim() || null;
-  } catch {
-    // ps ends with 1 when there is no such process.
     return null;
   }
 }

@@ -6,7 +6,7 @@ import {
   startAgent,
 } from "@rollcall/agent";
 import { cliVersion, Failure, type Shell, UsageError } from "@rollcall/cli";
-import { runProcess } from "@rollcall/runtime";
+import { type Logger, runProcess } from "@rollcall/runtime";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
@@ -53,9 +53,9 @@ export async function runAgent(
   const config = await load(args, shell);
   const log = openLog(config.values, shell, "agent");
   logConfiguration(config, log);
+  endWithParent(process, log);
   const stateDirectory = config.values["Compute.StateDir"] ?? defaultStateDirectory();
   const unlock = await lock(stateDirectory, process.pid);
-  endWithParent(process);
   const code = await runProcess({
     process,
     log,
@@ -91,7 +91,18 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
   }
 }
 
-/** An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. */
-function endWithParent(process: NodeJS.Process): void {
-  if (process.connected) process.on("disconnect", () => process.exit(1));
+/**
+ * An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. It says no goodbye, since
+ * nobody wants this node to be away: it is judged by its silence, like one whose agent crashed, and not at all when `up` is soon back.
+ */
+function endWithParent(process: NodeJS.Process, log: Logger): void {
+  // No channel to a parent: somebody started it by hand.
+  if (process.connected === undefined) return;
+  const end = () => {
+    log.warn({}, "up is gone, ending without a goodbye");
+    process.exit(1);
+  };
+  // It may have gone while this process still loaded, when nobody listened yet.
+  if (process.connected) process.on("disconnect", end);
+  else end();
 }

@@ -121,7 +121,11 @@ async function startWith(up: Up, probes: Probes, signal: AbortSignal): Promise<R
   const { config, dataDirectory, log } = up;
   const postgres =
     config["Database.URL"] === undefined
-      ? await startEmbeddedPostgres({ dir: join(dataDirectory, "postgres"), log })
+      ? await startEmbeddedPostgres({
+          dir: join(dataDirectory, "postgres"),
+          parent: dataDirectory,
+          log,
+        })
       : null;
   try {
     const url = config["Database.URL"] ?? postgres?.url ?? "";

@@ -1,0 +1,27 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { describe, expect, it } from "@jest/globals";
+import { launcherArgument, launcherRuns } from "./launcher.ts";
+
+describe("launcherRuns()", () => {
+  it("should know this process by its argument", async () => {
+    const argument = await launcherArgument();
+    expect(argument).toMatch(/^rollcall\.launcher=\d+\.\w+$/);
+    expect(await launcherRuns(["postgres", "-c", argument])).toBe(true);
+  });
+
+  it("should tell a process that ended, one with an id that was used again, and none", async () => {
+    const argument = await launcherArgument();
+    const child = spawn("true", { stdio: "ignore" });
+    await once(child, "exit");
+    const others = [
+      ["postgres"],
+      [],
+      [argument.replace(`${process.pid}.`, `${child.pid}.`)],
+      [`rollcall.launcher=${process.pid}.1`],
+      ["rollcall.launcher=x.y"],
+      ["rollcall.launcher="],
+    ];
+    for (const args of others) expect([args, await launcherRuns(args)]).toEqual([args, false]);
+  });
+});

@@ -1,0 +1,62 @@
+import { execFile } from "node:child_process";
+import { chmod, cp, mkdir, mkdtemp, readdir, realpath, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { type Binaries, locateBinaries } from "./binaries.ts";
+import { programsFor } from "./programs.ts";
+
+/** Owns nothing. */
+const OTHER = { uid: 54_321, gid: 54_321 };
+
+let root: string;
+let dir: string;
+/** As in a clone that was made with a umask of 077. */
+let closed: Binaries;
+
+beforeAll(async () => {
+  root = await mkdtemp(join(await realpath(tmpdir()), "rollcall-programs-"));
+  dir = join(root, "dir");
+  const installed = await locateBinaries(process.platform, process.arch);
+  const copy = join(root, "closed");
+  await cp(join(dirname(installed.postgres), ".."), join(copy, "native"), {
+    recursive: true,
+    verbatimSymlinks: true,
+  });
+  await writeFile(join(copy, "package.json"), `{"version":"1.0.0"}`);
+  await mkdir(dir);
+  await Promise.all([chmod(root, 0o711), chmod(dir, 0o711), chmod(copy, 0o700)]);
+  const [initdb, postgres] = ["initdb", "postgres"].map((name) => join(copy, "native/bin", name));
+  closed = { initdb: initdb ?? "", postgres: postgres ?? "" };
+});
+
+afterAll(() => rm(root, { recursive: true, force: true }));
+
+describe("programsFor()", () => {
+  const asRoot = process.getuid?.() === 0 ? it : it.skip;
+  const run = (program: string) => promisify(execFile)(program, ["--version"], OTHER);
+
+  asRoot(
+    "should copy the programs to where another user can run them, once a version",
+    async () => {
+      await expect(run(closed.postgres)).rejects.toThrow("EACCES");
+      await mkdir(join(dir, "programs-0.9.0"));
+      const { initdb, postgres } = await programsFor(closed, OTHER, dir);
+      expect(postgres).toBe(join(dir, "programs-1.0.0/bin/postgres"));
+      for (const program of [initdb, postgres]) {
+        expect((await run(program)).stdout).toMatch(/PostgreSQL\) 18/);
+      }
+      expect(await readdir(dir)).toEqual(["programs-1.0.0"]);
+      // A second copy would not have this.
+      await writeFile(join(dir, "programs-1.0.0", "mark"), "");
+      await programsFor(closed, OTHER, dir);
+      expect(await readdir(join(dir, "programs-1.0.0"))).toContain("mark");
+    },
+  );
+
+  it("should leave them where they are when nothing stands in the way", async () => {
+    const account = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
+    expect(await programsFor(closed, account, dir)).toBe(closed);
+  });
+});

@@ -1,0 +1,91 @@
+import { randomUUID } from "node:crypto";
+import {
+  chmod,
+  copyFile,
+  mkdir,
+  readdir,
+  readFile,
+  readlink,
+  rename,
+  rm,
+  stat,
+  symlink,
+} from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import type { Binaries } from "./binaries.ts";
+import { isErrno } from "./files.ts";
+import { type Account, blockedFolder, foldersTo } from "./passage.ts";
+
+const PREFIX = "programs-";
+
+/**
+ * The programs where another user can run them: as they are installed, or, where a folder above them is closed to that user, a copy in
+ * the server's directory. The copy takes about 60 MB and is made once for each version.
+ */
+export async function programsFor(
+  binaries: Binaries,
+  user: Account,
+  dir: string,
+): Promise<Binaries> {
+  if (blockedFolder(await foldersTo(dirname(binaries.postgres)), user) === null) return binaries;
+  const installed = resolve(dirname(binaries.postgres), "..");
+  const name = `${PREFIX}${await versionOf(installed)}`;
+  const target = join(dir, name);
+  if (!(await isThere(target))) await copyAside(installed, target);
+  await removeOthers(dir, name);
+  const bin = join(target, "bin");
+  return {
+    initdb: join(bin, basename(binaries.initdb)),
+    postgres: join(bin, basename(binaries.postgres)),
+  };
+}
+
+async function versionOf(installed: string): Promise<string> {
+  const text = await readFile(resolve(installed, "..", "package.json"), "utf8");
+  const { version }: { readonly version?: unknown } = JSON.parse(text);
+  return String(version);
+}
+
+async function copyAside(from: string, target: string): Promise<void> {
+  const draft = `${target}.${randomUUID()}`;
+  try {
+    await copyTree(from, draft);
+    await rename(draft, target);
+  } catch (error) {
+    // Another start was faster, and its copy is the same.
+    if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
+  } finally {
+    await rm(draft, { recursive: true, force: true });
+  }
+}
+
+/** Others may read what is copied, whatever the umask was under which it was installed. */
+async function copyTree(from: string, to: string): Promise<void> {
+  await mkdir(to);
+  await chmod(to, 0o755);
+  for (const entry of await readdir(from, { withFileTypes: true })) {
+    const [source, copy] = [join(from, entry.name), join(to, entry.name)];
+    if (entry.isDirectory()) await copyTree(source, copy);
+    else if (entry.isSymbolicLink()) await symlink(await readlink(source), copy);
+    else {
+      await copyFile(source, copy);
+      await chmod(copy, ((await stat(source)).mode & 0o100) === 0 ? 0o644 : 0o755);
+    }
+  }
+}
+
+async function removeOthers(dir: string, keep: string): Promise<void> {
+  for (const name of await readdir(dir)) {
+    // A draft, which has more behind its version, may be that of another start just now.
+    if (name.startsWith(PREFIX) && !name.startsWith(keep)) {
+      await rm(join(dir, name), { recursive: true, force: true });
+    }
+  }
+}
+
+function isThere(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

@@ -1,0 +1,125 @@
+import { randomBytes } from "node:crypto";
+import { chown, lstat, mkdir, mkdtemp, readFile, rm, rmdir } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { EmbeddedPostgresError } from "./errors.ts";
+import { isErrno, writeFileAtomically } from "./files.ts";
+import { type Place, socketFile, socketIn } from "./place.ts";
+import { inspectProcess } from "./postmaster.ts";
+import type { RunAs } from "./run-as.ts";
+
+/** What the choice of a directory for the socket depends on. */
+export interface SocketDirectoryInput {
+  /** The directory of the server. */
+  readonly dir: string;
+  readonly runAs: RunAs;
+  /** Where a short directory may be made; the system's places for temporary files. */
+  readonly temporary?: readonly string[];
+  readonly platform?: string;
+}
+
+/** A directory for the socket, or why there is none. */
+export type SocketDirectory =
+  | { readonly directory: string }
+  | { readonly directory: null; readonly why: string };
+
+/** What the address of a socket holds: `sun_path` without its last byte. */
+const LONGEST_PATH_BYTES: Readonly<Record<string, number>> = { linux: 107, darwin: 103 };
+const REMEMBERED = "socket-directory";
+
+/**
+ * Choose and make a directory that only the server's user can enter: in the server's own, or a short one among the temporary files where
+ * that has too long a path, or lies on a file system without sockets.
+ */
+export async function chooseSocketDirectory(input: SocketDirectoryInput): Promise<SocketDirectory> {
+  const { dir, runAs, platform = process.platform } = input;
+  const longest = LONGEST_PATH_BYTES[platform];
+  if (longest === undefined) return { directory: null, why: `${platform} has no sockets for it` };
+  const reasons: string[] = [];
+  const isUsable = async (directory: string): Promise<boolean> => {
+    const bytes = Buffer.byteLength(socketFile(socketIn(directory)));
+    const trouble =
+      bytes > longest
+        ? `the path of a socket in ${directory} has ${bytes} bytes and may have ${longest}`
+        : await troubleWith(directory, runAs);
+    if (trouble !== null) reasons.push(trouble);
+    return trouble === null;
+  };
+  const own = join(dir, "socket");
+  if (await isUsable(own)) return { directory: own };
+  const remembered = await readFile(join(dir, REMEMBERED), "utf8").catch(() => "");
+  if (remembered !== "" && (await isUsable(remembered))) return { directory: remembered };
+  for (const parent of input.temporary ?? new Set([tmpdir(), "/tmp"])) {
+    const made = await mkdtemp(join(parent, "rollcall-")).catch((error: unknown) => {
+      reasons.push(String(error));
+      return null;
+    });
+    if (made === null) continue;
+    if (await isUsable(made)) {
+      await writeFileAtomically(join(dir, REMEMBERED), made, 0o644);
+      return { directory: made };
+    }
+    await rmdir(made).catch(() => {});
+  }
+  return { directory: null, why: reasons.join("; ") };
+}
+
+/**
+ * Make the directory of a socket again where it is missing, and remove a lock file in it that names a process which is no server of this
+ * data: Postgres would refuse to start for as long as any process has that id.
+ *
+ * @throws EmbeddedPostgresError when the directory is somebody else's, or others can enter it.
+ */
+export async function readySocketDirectory(
+  place: Place,
+  { dataDirectory, runAs }: { readonly dataDirectory: string; readonly runAs: RunAs },
+): Promise<void> {
+  const trouble = await prepare(place.host, runAs);
+  if (trouble !== null) throw new EmbeddedPostgresError(trouble);
+  const lockFile = `${socketFile(place)}.lock`;
+  const text = await readFile(lockFile, "utf8").catch(() => "");
+  const pid = Number(text.split("\n")[0]);
+  if (!Number.isInteger(pid) || pid <= 1) return;
+  if ((await inspectProcess(pid, dataDirectory)) === "stranger")
+    await rm(lockFile, { force: true });
+}
+
+async function troubleWith(directory: string, runAs: RunAs): Promise<string | null> {
+  return (await prepare(directory, runAs)) ?? (await troubleBinding(directory));
+}
+
+/** Make the directory, for the server's user alone. Answers what is wrong with one that is there. */
+async function prepare(directory: string, runAs: RunAs): Promise<string | null> {
+  try {
+    await mkdir(directory, { mode: 0o700 }).catch((error: unknown) => {
+      if (!isErrno(error, "EEXIST")) throw error;
+    });
+    const found = await lstat(directory);
+    if (!found.isDirectory()) return `${directory} is no directory`;
+    if ((found.mode & 0o077) !== 0) return `${directory} can be entered by other users`;
+    const us = process.getuid?.() ?? found.uid;
+    const owner = runAs.kind === "user" ? runAs.uid : us;
+    if (found.uid === owner) return null;
+    if (runAs.kind !== "user" || found.uid !== us) {
+      return `${directory} belongs to user ${found.uid}`;
+    }
+    // It was made by us, just now.
+    await chown(directory, runAs.uid, runAs.gid);
+    return null;
+  } catch (error) {
+    return String(error);
+  }
+}
+
+/** Some file systems, such as those that show a host's folders in a virtual machine, have no sockets. */
+function troubleBinding(directory: string): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", (error) => resolve(String(error)));
+    // As long as the name of the socket itself.
+    server.listen(join(directory, `.probe-${randomBytes(3).toString("hex")}`), () => {
+      server.close(() => resolve(null));
+    });
+  });
+}

@@ -1,0 +1,118 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
+import { haveEnded, processesOf } from "./testing/processes.ts";
+import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
+import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
+
+const WELL = "APPROVED CONNECTED HEALTHY";
+const WATCHER = "rollcall-postgres-watcher";
+const WITHOUT_AGENT = ["--set", "Up.Agent=false"];
+
+// Real processes on a busy machine: each wait has its own bound, and a test has several.
+jest.setTimeout(180_000);
+
+// However it ends, what it started ends as well, and the next one can start. One story, in one data directory.
+describe("the end of rollcall up", () => {
+  let fixture: UpFixture;
+  let up: RollcallProcess;
+  beforeAll(async () => {
+    fixture = await createUpFixture();
+  });
+  afterAll(() => fixture.dispose());
+
+  it("should take Postgres and the agent along after a SIGKILL, and let the next one start at once", async () => {
+    up = await fixture.up();
+    const own = await ownNode();
+    const { sessionEpoch = 0n } = (await fixture.client.node(own)) ?? {};
+    const started = [await pidOf("postgres started"), await pidOf("local agent started")];
+    await up.killed();
+    up = await fixture.up();
+    await haveEnded(...started);
+    await until("a new stream", async () => {
+      const node = await fixture.client.node(own);
+      return node !== null && node.sessionEpoch > sessionEpoch;
+    });
+    // Nobody had asked the agent to leave.
+    const events = await fixture.client.events(own);
+    expect(events.filter(({ reason }) => reason === "AGENT_SHUTDOWN")).toEqual([]);
+  });
+
+  it("should be in order when the same signal comes several times within a moment", async () => {
+    for (let times = 0; times < 3; times += 1) up.kill("SIGTERM");
+    expect(await up.exit()).toBe(0);
+    await up.logged("ended");
+    await nothingIsLeft();
+  });
+
+  it("should take along an agent that has only just begun", async () => {
+    up = fixture.launch();
+    const agent = await pidOf("local agent started");
+    await up.killed();
+    await haveEnded(agent);
+    await nothingIsLeft();
+  });
+
+  it("should be watched again when the watcher itself was killed", async () => {
+    up = await fixture.up(...WITHOUT_AGENT);
+    const first = await watcher();
+    endProcess(first);
+    await up.logged("the watcher of postgres ended, starting another");
+    await haveEnded(first);
+    await watcher();
+  });
+
+  it("should leave a Postgres that nobody watched to the next one, which starts it again", async () => {
+    const postgres = await pidOf("postgres started");
+    const last = await watcher();
+    // It must start no other one.
+    up.kill("SIGSTOP");
+    endProcess(last);
+    await haveEnded(last);
+    await up.killed();
+    expect((await processesOf(fixture.dataDirectory)).map(({ pid }) => pid)).toContain(postgres);
+    up = await fixture.up(...WITHOUT_AGENT);
+    const message = "postgres found running without its process, starting it again";
+    await up.logged(message, { pid: postgres });
+    await haveEnded(postgres);
+    await up.killed();
+    await nothingIsLeft();
+  });
+
+  it("should take several workers along after a SIGKILL of their primary", async () => {
+    up = await fixture.up("--workers", "2");
+    await ownNode();
+    await up.killed();
+    await nothingIsLeft();
+  });
+
+  async function pidOf(message: string): Promise<number> {
+    return Number((await up.logged(message)).pid);
+  }
+
+  /** The process that watches the Postgres of this `up`. */
+  async function watcher(): Promise<number> {
+    const found = await until("a watcher", async () => {
+      const all = await processesOf(fixture.dataDirectory);
+      return all.find(({ parent, command }) => parent === up.pid && command.includes(WATCHER));
+    });
+    return found.pid;
+  }
+
+  /** The node of this machine, once it is well. */
+  async function ownNode(): Promise<string> {
+    const id = await until("a compute node", async () => {
+      const { nodes } = await fixture.client.registry.listNodes({ types: [2] });
+      return nodes[0]?.id;
+    });
+    await fixture.client.becomes(id, WELL);
+    return id;
+  }
+
+  async function nothingIsLeft(): Promise<void> {
+    await until("the end of everything", async () => {
+      const left = await processesOf(fixture.dataDirectory);
+      if (left.length > 0) throw new Error(JSON.stringify(left));
+      return true;
+    });
+  }
+});
