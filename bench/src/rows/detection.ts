@@ -81,7 +81,7 @@ export async function detectionDelays(
 async function watch(context: BenchContext, url: string): Promise<ReadonlyMap<string, Arrival>> {
   const log = silentLogger;
   const store = await openStore({ url, applicationName: "bench watcher", poolSize: 2, log });
-  const feed = new EventFeed({ store, clock: systemClock, log });
+  const feed = new EventFeed({ store: store.reserved, clock: systemClock, log });
   context.atEnd(async () => {
     await feed.close();
     await store.close();

@@ -15,7 +15,10 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function usesOf(clock: ManualClock, store: Pick<TestDatabase["store"], "db"> = database.store) {
+function usesOf(
+  clock: ManualClock,
+  store: Pick<TestDatabase["store"], "lane" | "db"> = database.store,
+) {
   return new AccessTokenUses({ store, clock, log: silentLogger });
 }
 
@@ -66,6 +69,7 @@ describe("AccessTokenUses", () => {
     const clock = new ManualClock();
     const state = { away: true };
     const uses = usesOf(clock, {
+      lane: "calls",
       get db() {
         if (state.away) throw new Error("the record is away");
         return database.store.db;

@@ -1,10 +1,10 @@
 import type { Clock, Logger, Task } from "@rollcall/runtime";
 import { noteAccessTokenUses } from "./access-tokens.ts";
-import type { Store } from "./store.ts";
+import type { CallStore } from "./store.ts";
 
 /** What is needed to note uses. */
 export interface AccessTokenUsesOptions {
-  readonly store: Pick<Store, "db">;
+  readonly store: Pick<CallStore, "lane" | "db">;
   readonly clock: Clock;
   readonly log: Logger;
   /** How often uses are written; 1 minute. */

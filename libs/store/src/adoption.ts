@@ -2,7 +2,7 @@ import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcal
 import { sql } from "kysely";
 import { toConnection } from "./node-record.ts";
 import { type HeldNode, toHeldNode } from "./sessions.ts";
-import type { Store, Tx } from "./store.ts";
+import type { LaneStore, Tx } from "./store.ts";
 
 /** A node taken over from a replica that is gone. */
 export interface AdoptedNode extends HeldNode {
@@ -16,7 +16,7 @@ export interface AdoptedNode extends HeldNode {
  * adopters share the nodes among them. Call it again while it answers as many as the limit.
  */
 export async function adoptOrphans(
-  store: Store,
+  store: LaneStore,
   replicaId: string,
   limit: number,
 ): Promise<readonly AdoptedNode[]> {

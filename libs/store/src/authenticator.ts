@@ -1,10 +1,10 @@
 import { createHash } from "node:crypto";
 import { type Authenticator, type Caller, type Clock, type Role, refuse } from "@rollcall/runtime";
 import { findAccessToken } from "./access-tokens.ts";
-import type { Store } from "./store.ts";
+import type { CallStore } from "./store.ts";
 
 export interface AuthenticatorOptions {
-  readonly store: Pick<Store, "db">;
+  readonly store: Pick<CallStore, "lane" | "db">;
   readonly clock: Pick<Clock, "nowMs">;
   /** How long an answer of the record holds, and so how long a revoked token may still be good. Default 1 s. */
   readonly cacheMs?: number;
@@ -66,7 +66,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-async function findToken(store: Pick<Store, "db">, hash: Buffer): Promise<Finding> {
+async function findToken(store: Pick<CallStore, "lane" | "db">, hash: Buffer): Promise<Finding> {
   const token = await findAccessToken(store.db, hash);
   // A role of a newer version is nobody here rather than somebody with a guessed role.
   if (token === null || !isRole(token.role)) return { kind: "unknown" };

@@ -2,7 +2,7 @@ import { type CollectionReason, membershipEvent, type NewEvent } from "@rollcall
 import { type SqlBool, sql } from "kysely";
 import type { NodeRecord } from "./node-record.ts";
 import { lockWithSessions, removeNode } from "./nodes.ts";
-import type { Db, Store, Tx } from "./store.ts";
+import type { Db, LaneStore, Tx } from "./store.ts";
 
 /** Which nodes may be gone. */
 export interface GoneNodes {
@@ -57,7 +57,7 @@ export async function isHealthServed(db: Db): Promise<boolean> {
  * @param decide why a node goes, or null when it stays; the time is the database's, in milliseconds since 1970.
  */
 export async function removeGoneNodes(
-  store: Store,
+  store: LaneStore,
   ids: readonly string[],
   decide: (node: NodeRecord, nowMs: number) => CollectionReason | null,
 ): Promise<readonly string[]> {

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Db, Store } from "./store.ts";
+import type { Db, LaneStore } from "./store.ts";
 
 /** How to compact. */
 export interface CompactOptions {
@@ -17,7 +17,7 @@ const DEFAULT_BATCH_SIZE = 5_000;
  * where the log is. Any number of processes may do so at once.
  */
 export async function compactEvents(
-  store: Store,
+  store: LaneStore,
   olderThanMs: number,
   options: CompactOptions = {},
 ): Promise<number> {

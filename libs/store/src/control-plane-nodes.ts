@@ -8,7 +8,7 @@ import {
 import { sql } from "kysely";
 import type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
 import { insertNode, lockNode, removeNode, saveInfo } from "./nodes.ts";
-import type { Store, Tx } from "./store.ts";
+import type { LaneStore, Tx } from "./store.ts";
 
 /** A control-plane process, as the node that it appears as. */
 export interface OrchestratorNode {
@@ -33,7 +33,10 @@ export interface LostOrchestrator {
 }
 
 /** Show this process as an approved, connected ORCHESTRATOR node. False when the id belongs to a compute node. */
-export async function joinAsOrchestrator(store: Store, node: OrchestratorNode): Promise<boolean> {
+export async function joinAsOrchestrator(
+  store: LaneStore,
+  node: OrchestratorNode,
+): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
     const known = await lockNode(tx, node.nodeId);
@@ -101,7 +104,7 @@ export async function orchestratorLost(
  * the ids that went.
  */
 export async function expireOrchestrators(
-  store: Store,
+  store: LaneStore,
   olderThanMs: number,
 ): Promise<readonly string[]> {
   const { result } = await store.change(async (tx) => {

@@ -1,12 +1,15 @@
 import { identityClearedEvent, isDuplicateOver } from "@rollcall/domain";
 import { sql } from "kysely";
-import type { Db, Store } from "./store.ts";
+import type { Db, LaneStore } from "./store.ts";
 
 /**
  * Clear the nodes of a replica that one machine has had to itself for long enough since two used them in turns, each with its event.
  * Answers their ids. Costs one look at an index while there are none.
  */
-export async function clearDuplicates(store: Store, replicaId: string): Promise<readonly string[]> {
+export async function clearDuplicates(
+  store: LaneStore,
+  replicaId: string,
+): Promise<readonly string[]> {
   if ((await selectDuplicated(store.db, replicaId).limit(1).execute()).length === 0) return [];
   const { result } = await store.change(async (tx) => {
     const rows = await selectDuplicated(tx, replicaId)

@@ -47,7 +47,7 @@ describe("EventFeed over restarts of Postgres", () => {
     const stores = await Promise.all([open("one"), open("two"), open("writer")]);
     const [one, two, writer] = stores;
     const feeds = [one, two].map((store) => {
-      const feed = new EventFeed({ store, log: silentLogger });
+      const feed = new EventFeed({ store: store.reserved, log: silentLogger });
       const seen: { revision: bigint; id: string }[] = [];
       feed.subscribe((events) => seen.push(...events));
       return { feed, seen };

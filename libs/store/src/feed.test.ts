@@ -35,7 +35,7 @@ async function follow(
   options: { types?: NewEvent["type"][]; batchSize?: number } = {},
 ) {
   const after = await currentRevision(store.db);
-  const feed = new EventFeed({ store, log: silentLogger, ...options });
+  const feed = new EventFeed({ store: store.reserved, log: silentLogger, ...options });
   const seen: StoredEvent[] = [];
   feed.subscribe((events) => seen.push(...events));
   await feed.start(after);
@@ -171,7 +171,7 @@ describe("EventFeed", () => {
 
   it("should be woken by a commit without polling", async () => {
     const store = await database.openStore("woken");
-    const feed = new EventFeed({ store, log: silentLogger, pollMs: 3_600_000 });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 3_600_000 });
     const seen: string[] = [];
     feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
     await feed.start(await currentRevision(store.db));
@@ -190,7 +190,7 @@ describe("EventFeed", () => {
 
   it("should find by polling what no notification told", async () => {
     const store = await database.openStore("polled");
-    const feed = new EventFeed({ store, log: silentLogger, pollMs: 1 });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 1 });
     const seen: string[] = [];
     feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
     await feed.start(await currentRevision(store.db));
@@ -213,7 +213,7 @@ describe("EventFeed", () => {
         subjects.map((subject) => eventOf(subject)),
       ),
     );
-    const feed = new EventFeed({ store, log: silentLogger, batchSize: 3 });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, batchSize: 3 });
     const batches: string[][] = [];
     feed.subscribe((events) => batches.push(events.map(({ subject }) => subject)));
     await feed.start(after + 1n);
@@ -227,7 +227,7 @@ describe("EventFeed", () => {
 
   it("should go on for others when a listener throws, and stop for one that left", async () => {
     const { store } = database;
-    const feed = new EventFeed({ store, log: silentLogger });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
     const seen: string[] = [];
     feed.subscribe(() => {
       throw new Error("listener");
@@ -257,7 +257,7 @@ describe("EventFeed", () => {
   it("should close at any moment, even while it connects", async () => {
     const { store } = database;
     for (let turn = 0; turn < 40; turn += 1) {
-      const feed = new EventFeed({ store, log: silentLogger });
+      const feed = new EventFeed({ store: store.reserved, log: silentLogger });
       const started = feed.start(0n).catch((error: unknown) => String(error));
       for (let tick = 0; tick < turn; tick += 1) {
         await new Promise((resolve) => setImmediate(resolve));

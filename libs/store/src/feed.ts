@@ -3,11 +3,11 @@ import { type Clock, type Logger, systemClock, WakeUp } from "@rollcall/runtime"
 import { createDeferred, type Deferred } from "./deferred.ts";
 import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";
-import type { Store } from "./store.ts";
+import type { ReservedStore } from "./store.ts";
 
 /** What a feed needs. */
 export interface EventFeedOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly log: Logger;
   /** Only these types; absent means all. */
   readonly types?: readonly EventType[];

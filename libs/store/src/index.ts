@@ -82,6 +82,7 @@ export {
   readLatestEvents,
   type StoredEvent,
 } from "./events.ts";
+export { exposePools } from "./expose-pools.ts";
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
 export { acceptHardware, hardwareIn } from "./hardware.ts";
 export {
@@ -193,6 +194,7 @@ export {
 } from "./policy-subjects.ts";
 export { endCrashedProcess } from "./process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
+export { createRecordCheck } from "./record-check.ts";
 export {
   createRefusalRecorder,
   type RefusalRecorder,
@@ -210,7 +212,16 @@ export {
   type SessionOrigin,
 } from "./sessions.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
-export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
+export {
+  type CallStore,
+  type Db,
+  type LaneStore,
+  openStore,
+  type ReservedStore,
+  type Store,
+  type StoreOptions,
+  type Tx,
+} from "./store.ts";
 export {
   type Capacity,
   type ClusterSummary,

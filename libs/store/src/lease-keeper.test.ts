@@ -44,7 +44,7 @@ function keep(instance: string) {
   const told: string[] = [];
   let successes = 0;
   const keeper: LeaseKeeper = createLeaseKeeper({
-    store,
+    store: store.reserved,
     clock,
     log: silentLogger,
     claim: { instance, service: "health", address: "a:1" },

@@ -9,11 +9,11 @@ import {
   takeLease,
 } from "./leases.ts";
 import { endLostProcess, endOwnProcess } from "./process-end.ts";
-import { openStore, type Store } from "./store.ts";
+import { type OwnConnections, openOwnConnections, type ReservedStore } from "./store.ts";
 
 /** What a lease keeper needs, and whom it tells. Callbacks must neither throw nor block. */
 export interface LeaseKeeperOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** The process, without the name: its own lease is named as its instance. */
@@ -81,13 +81,9 @@ class Keeper implements LeaseKeeper {
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { store, log, claim } = this.#options;
     // A connection of its own: when all others wait for something, the process must not be taken for gone.
-    const own = await openStore({
-      url: store.url,
-      applicationName: `${store.applicationName} lease`,
-      poolSize: 1,
-      log,
-      statementTimeoutMs: ANSWER_TIMEOUT_MS,
-    });
+    const applicationName = `${store.applicationName} lease`;
+    const statementTimeoutMs = ANSWER_TIMEOUT_MS;
+    const own = openOwnConnections({ url: store.url, applicationName, log, statementTimeoutMs }, 1);
     try {
       await Promise.all([this.#renewUntil(signal, own, succeeded), this.#doubtUntil(signal)]);
     } finally {
@@ -100,7 +96,11 @@ class Keeper implements LeaseKeeper {
     );
   }
 
-  async #renewUntil(signal: AbortSignal, own: Store, succeeded: () => void): Promise<void> {
+  async #renewUntil(
+    signal: AbortSignal,
+    own: OwnConnections,
+    succeeded: () => void,
+  ): Promise<void> {
     const { clock, log } = this.#options;
     while (!signal.aborted) {
       const startMs = clock.nowMs();
@@ -129,7 +129,7 @@ class Keeper implements LeaseKeeper {
     }
   }
 
-  async #turn(own: Store, startMs: number): Promise<void> {
+  async #turn(own: OwnConnections, startMs: number): Promise<void> {
     const { clock, claim, report } = this.#options;
     // A process that was stopped may come here before its other timer: the gap must not go unnoticed.
     this.#checkDoubt();

@@ -11,6 +11,7 @@ import { createPool } from "./pool.ts";
  */
 export async function migrate(url: string, log: Logger): Promise<void> {
   const pool = createPool({
+    lane: "reserved",
     url,
     log,
     size: 2,

@@ -20,7 +20,7 @@ import {
 import { sql } from "kysely";
 import type { NodeRecord } from "./node-record.ts";
 import { getNodes, lockWithSessions, saveHolds } from "./nodes.ts";
-import type { Db, Store, Tx } from "./store.ts";
+import type { Db, LaneStore, Tx } from "./store.ts";
 import type { SessionAfter } from "./transition-plan.ts";
 import { saveSessionStates } from "./transitions.ts";
 
@@ -97,7 +97,7 @@ export async function recordedTroubles(
  * Nothing is locked while there is nothing to change. Answers the ids of the nodes that changed.
  */
 export async function settleTruth(
-  store: Store,
+  store: LaneStore,
   replicaId: string,
   views: readonly OwnersView[],
 ): Promise<readonly string[]> {

@@ -2,13 +2,17 @@ import type { NewEvent } from "@rollcall/domain";
 import { orchestratorLost } from "./control-plane-nodes.ts";
 import { withdraw } from "./health-replicas.ts";
 import { expireLease, type Lease } from "./leases.ts";
-import type { Store, Tx } from "./store.ts";
+import type { LaneStore, Tx } from "./store.ts";
 
 /**
  * End the lease of a process that is gone, provided that its counter is still the one observed, and in the same transaction
  * all that the process was: its other leases, its addresses, the connection of its node. Whether it ended.
  */
-export async function endLostProcess(store: Store, lease: Lease, actor: string): Promise<boolean> {
+export async function endLostProcess(
+  store: LaneStore,
+  lease: Lease,
+  actor: string,
+): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     if (!(await expireLease(tx, lease))) return { result: false, events: [] };
     // A lease that only says who leads says nothing about the process that held it.
@@ -19,7 +23,7 @@ export async function endLostProcess(store: Store, lease: Lease, actor: string):
 }
 
 /** Give back everything that this process holds, at its own end. */
-export async function endOwnProcess(store: Store, instance: string): Promise<void> {
+export async function endOwnProcess(store: LaneStore, instance: string): Promise<void> {
   await store.change(async (tx) => {
     const events = await clear(tx, instance, "goodbye", `replica:${instance}`);
     return { result: null, events };
@@ -31,7 +35,7 @@ export async function endOwnProcess(store: Store, instance: string): Promise<voi
  * nobody else's, so a process that took its place is not touched.
  */
 export async function endCrashedProcess(
-  store: Store,
+  store: LaneStore,
   instance: string,
   actor: string,
 ): Promise<void> {

@@ -56,7 +56,7 @@ describe("createRefusalRecorder()", () => {
   it("should harm nobody when the record is away or the queue is full", async () => {
     const change = () => Promise.reject(new Error("the record is away"));
     const perActor = { perSecond: 1, burst: 5_000 };
-    const { recorder, metrics } = createRecorder({ store: { change }, perActor });
+    const { recorder, metrics } = createRecorder({ store: { lane: "calls", change }, perActor });
     for (let call = 0; call < 2_500; call += 1) recorder.record(refusal("token:4", "x"));
     await recorder.close();
     const text = await renderMetrics(metrics);

@@ -9,10 +9,10 @@ import {
   reasonOf,
 } from "@rollcall/runtime";
 import type { NewAuditEntry } from "./audit.ts";
-import type { Store } from "./store.ts";
+import type { CallStore } from "./store.ts";
 
 export interface RefusalRecorderOptions {
-  readonly store: Pick<Store, "change">;
+  readonly store: Pick<CallStore, "lane" | "change">;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -72,7 +72,7 @@ export function createRefusalRecorder(options: RefusalRecorderOptions): RefusalR
 }
 
 async function writeAll(
-  store: Pick<Store, "change">,
+  store: Pick<CallStore, "lane" | "change">,
   audit: readonly NewAuditEntry[],
 ): Promise<readonly null[]> {
   await store.change(async () => ({ result: null, events: [], audit }));

@@ -1,5 +1,5 @@
 import { sql } from "kysely";
-import type { Db, Store, Tx } from "./store.ts";
+import type { Db, LaneStore, Tx } from "./store.ts";
 
 /** The record as it was at one revision, however long one looks at it. It holds a connection until it is closed. */
 export interface Snapshot {
@@ -13,7 +13,7 @@ export interface Snapshot {
 }
 
 /** Open a snapshot of the present moment, in one read-only REPEATABLE READ transaction. */
-export async function openSnapshot(store: Store): Promise<Snapshot> {
+export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
   const tx = await store.db
     .startTransaction()
     .setIsolationLevel("repeatable read")

@@ -1,8 +1,8 @@
 import type { Logger } from "@rollcall/runtime";
 import { Kysely, PostgresDialect, type Transaction } from "kysely";
 import { type Change, type CommittedChange, commitChange } from "./change.ts";
-import { identifyCluster } from "./cluster.ts";
-import { createPool } from "./pool.ts";
+import { type ClusterIdentity, identifyCluster } from "./cluster.ts";
+import { type BoundedPool, createPool, type Lane, type PoolUse } from "./pool.ts";
 import type { Database } from "./schema.ts";
 
 declare const insideTransaction: unique symbol;
@@ -16,17 +16,25 @@ export type Db = Kysely<Database> | Tx;
 /** How to reach the record. */
 export interface StoreOptions {
   readonly url: string;
-  /** Connections at most; 10. */
+  /** Connections for calls at most; 10. */
   readonly poolSize?: number;
+  /** Connections at most for what keeps nodes safe; 6. */
+  readonly reservedPoolSize?: number;
   readonly log: Logger;
   /** Shown by `pg_stat_activity`. */
   readonly applicationName: string;
   /** Longest a statement may run, waits for locks included; 15000. */
   readonly statementTimeoutMs?: number;
+  /** Longest wait for a connection; 5000. */
+  readonly waitMs?: number;
 }
 
-/** The open record. */
-export interface Store {
+/**
+ * The record by the connections of one lane. A function that works in either takes a LaneStore; what may wait for connections behind callers takes
+ * a CallStore, and what may not takes a ReservedStore: neither can be given in place of the other.
+ */
+export interface LaneStore<L extends Lane = Lane> {
+  readonly lane: L;
   readonly db: Kysely<Database>;
   readonly url: string;
   readonly applicationName: string;
@@ -45,12 +53,29 @@ export interface Store {
   clusterSecret(): Buffer;
   /** Names this history of the log; a resume token of another is worthless. */
   logId(): string;
-  /** Learn anew which history of the log this is: after the connection was lost it may be another. */
+  /** Learn again which history of the log this is: after the connection was lost it may be another. */
   refreshLogId(): Promise<string>;
+}
+
+/** The record for calls. A call that gets no connection in time is refused as OVERLOADED. */
+export type CallStore = LaneStore<"calls">;
+
+/**
+ * The record for what keeps nodes safe: leases, sessions, transitions, the brake, the feed, upkeep. Its connections are used by a fixed number of
+ * loops, and by batches of which one runs at a time; never by a call, or callers could take them all.
+ */
+export type ReservedStore = LaneStore<"reserved">;
+
+/** The open record of a process. */
+export interface Store extends CallStore {
+  readonly reserved: ReservedStore;
+  /** How the connections of both lanes are used. */
+  use(): readonly PoolUse[];
   close(): Promise<void>;
 }
 
 const DEFAULT_POOL_SIZE = 10;
+const DEFAULT_RESERVED_POOL_SIZE = 6;
 const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
 
 /**
@@ -59,36 +84,82 @@ const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
  * @throws the driver's error when the server cannot be reached, or the schema is not there.
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const { url, applicationName, log } = options;
-  const pool = createPool({
-    url,
-    applicationName,
-    log,
-    size: options.poolSize ?? DEFAULT_POOL_SIZE,
-    statementTimeoutMs: options.statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
-  });
-  const db = new Kysely<Database>({ dialect: new PostgresDialect({ pool }) });
+  const { poolSize = DEFAULT_POOL_SIZE, reservedPoolSize = DEFAULT_RESERVED_POOL_SIZE } = options;
+  const calls = openLane("calls", options, poolSize);
+  const reserved = openLane("reserved", options, reservedPoolSize);
+  const close = async () => {
+    await Promise.all([calls.db.destroy(), reserved.db.destroy()]);
+  };
   try {
-    let identity = await identifyCluster(db);
+    const known = { identity: await identifyCluster(reserved.db) };
     return {
-      db,
-      url,
-      applicationName,
-      transaction: (fn) => transact(db, fn),
-      change: (fn) => commitChange(db, (connection) => fn(connection as Tx)),
-      clusterId: () => identity.clusterId,
-      clusterSecret: () => identity.secret,
-      logId: () => identity.logId,
-      refreshLogId: async () => {
-        identity = await identifyCluster(db);
-        return identity.logId;
-      },
-      close: () => db.destroy(),
+      ...laneStore(calls, options, known),
+      reserved: laneStore(reserved, options, known),
+      use: () => [reserved.pool.use(), calls.pool.use()],
+      close,
     };
   } catch (error) {
-    await db.destroy();
+    await close();
     throw error;
   }
+}
+
+/** Connections of somebody's own. */
+export interface OwnConnections {
+  readonly db: Kysely<Database>;
+  close(): Promise<void>;
+}
+
+/** Open connections that are shared with nobody, for what must go on even when every reserved one waits for something. */
+export function openOwnConnections(
+  options: Pick<StoreOptions, "url" | "applicationName" | "log" | "statementTimeoutMs">,
+  size: number,
+): OwnConnections {
+  const { db } = openLane("reserved", options, size);
+  return { db, close: () => db.destroy() };
+}
+
+interface OpenLane<L extends Lane> {
+  readonly lane: L;
+  readonly pool: BoundedPool;
+  readonly db: Kysely<Database>;
+}
+
+function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number): OpenLane<L> {
+  const { url, applicationName, log, waitMs, statementTimeoutMs } = options;
+  const pool = createPool({
+    ...{ lane, url, applicationName, log, size },
+    statementTimeoutMs: statementTimeoutMs ?? DEFAULT_STATEMENT_TIMEOUT_MS,
+    ...(waitMs === undefined ? {} : { waitMs }),
+  });
+  return { lane, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }) };
+}
+
+/** What both lanes know is one: otherwise what one of them learns of a new history of the log the other would not know. */
+interface Known {
+  identity: ClusterIdentity;
+}
+
+function laneStore<L extends Lane>(
+  { lane, db }: OpenLane<L>,
+  { url, applicationName }: Pick<StoreOptions, "url" | "applicationName">,
+  known: Known,
+): LaneStore<L> {
+  return {
+    lane,
+    db,
+    url,
+    applicationName,
+    transaction: (fn) => transact(db, fn),
+    change: (fn) => commitChange(db, (connection) => fn(connection as Tx)),
+    clusterId: () => known.identity.clusterId,
+    clusterSecret: () => known.identity.secret,
+    logId: () => known.identity.logId,
+    refreshLogId: async () => {
+      known.identity = await identifyCluster(db);
+      return known.identity.logId;
+    },
+  };
 }
 
 async function transact<T>(db: Kysely<Database>, fn: (tx: Tx) => Promise<T>): Promise<T> {

@@ -35,7 +35,7 @@ function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Proc
   const ending = new AbortController();
   let begun = 0;
   const task = leasedTask({
-    store: database.store,
+    store: database.store.reserved,
     clock: systemClock,
     log: silentLogger,
     claim: claimOf(instance),

@@ -8,11 +8,11 @@ import {
   renewLease,
   takeLease,
 } from "./leases.ts";
-import type { Store } from "./store.ts";
+import type { ReservedStore } from "./store.ts";
 
 /** What a task that one process alone runs is made of. */
 export interface LeasedTaskOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** The lease, whose name is the task's too. Its instance is that of the process. */

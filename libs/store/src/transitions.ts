@@ -12,7 +12,7 @@ import { PREPARED } from "./pool.ts";
 import { type ReactionItem, saveReactions } from "./reactions.ts";
 import { inRounds } from "./rounds.ts";
 import { rowsFrom } from "./rows-from.ts";
-import type { Store, Tx } from "./store.ts";
+import type { LaneStore, Tx } from "./store.ts";
 import { planTransition, type SessionAfter, type SessionBefore } from "./transition-plan.ts";
 
 /** A state to move to. Since when it holds is the database's. */
@@ -46,7 +46,7 @@ export interface Transition {
  * Answers the ids of the nodes that still belonged to the replica; forget the others.
  */
 export async function writeTransitions(
-  store: Store,
+  store: LaneStore,
   replicaId: string,
   items: readonly Transition[],
 ): Promise<ReadonlySet<string>> {

@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
-import { currentRevision } from "@rollcall/store";
+import { createRecordCheck, type Store } from "@rollcall/store";
 import type { AdminDeps } from "./deps.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 
@@ -19,23 +19,14 @@ export interface AdminApp {
 }
 
 /** Create admin: what operators decide about nodes. */
-export function createApp(deps: AdminDeps): AdminApp {
+export function createApp(deps: AdminDeps & { readonly store: Store }): AdminApp {
+  const checkRecord = createRecordCheck(deps.store.reserved, deps.log);
   return {
     routes: createRoutes(deps),
     services: SERVICES,
     policies: POLICIES,
     tasks: [],
-    ready: async () => ({ store: await checkStore(deps) }),
+    ready: async () => ({ store: await checkRecord() }),
     close: async () => {},
   };
-}
-
-async function checkStore({ store, log }: AdminDeps): Promise<ReadyReport[string]> {
-  try {
-    const revision = await currentRevision(store.db);
-    return { ok: true, message: `at revision ${revision}` };
-  } catch (err) {
-    log.debug({ err }, "record cannot be reached");
-    return { ok: false, message: "the record cannot be reached" };
-  }
 }

@@ -1,10 +1,10 @@
 import type { Clock, Logger } from "@rollcall/runtime";
-import type { Store } from "@rollcall/store";
+import type { CallStore } from "@rollcall/store";
 import type { LoginIssuer } from "./access/login-issuer.ts";
 
 /** What admin is made of. */
 export interface AdminDeps {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** The issuers with which people can log in; none when absent. */

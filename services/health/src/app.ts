@@ -54,7 +54,7 @@ const CLOSE_WITHIN_MS = 5_000;
 /** Create health: who is well. */
 export function createApp(deps: HealthDeps): HealthApp {
   const { replica, desk, host, work, policies, brake, moves, methods } = createParts(deps);
-  const { store } = deps;
+  const { reserved } = deps.store;
   const stopFollowing = deps.feed.subscribe((events) => {
     policies.observe(events);
     desk.observe(events);
@@ -91,7 +91,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       replica.close(moves.reconnects.windowMs(replica.nodes.sessions));
       await within(deps, CLOSE_WITHIN_MS, async () => {
         await work.transitions.flush();
-        await withdraw(store.db, deps.instance);
+        await withdraw(reserved.db, deps.instance);
       });
       stopFollowing();
       methods.peers.close();

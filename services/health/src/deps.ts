@@ -1,5 +1,5 @@
 import type { Clock, FailedAttempts, Logger, MetricsRegistry, PeerTls } from "@rollcall/runtime";
-import type { EventFeed, Store } from "@rollcall/store";
+import type { CallStore, EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { Peers } from "./internal/peers.ts";
 import type { ClusterTotals } from "./query/cluster-totals.ts";
@@ -47,7 +47,7 @@ export interface HealthDeps {
 
 /** What its methods share. */
 export interface Deps {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly replica: Replica;
   readonly clock: Clock;
   readonly log: Logger;

@@ -57,10 +57,10 @@ export function createParts(deps: HealthDeps): Parts {
     onLabelsChanged: (node) => work.pushSettings(node),
     onTruthChanged: (node) => work.keepTruth(node),
   });
-  const peers = new Peers(deps);
+  const peers = new Peers({ ...deps, store: deps.store.reserved });
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
   const policies = new PolicyFollower({
-    store: deps.store,
+    store: deps.store.reserved,
     instance,
     configured: policyOf(config),
     policies: replica.policies,
@@ -114,7 +114,7 @@ function createDesk(
 ): HelloDesk {
   const { replica, validator, metrics, random, work, policies, moves } = parts;
   return new HelloDesk({
-    store,
+    store: store.reserved,
     replica,
     policiesKnown: () => policies.ready(),
     validator,

@@ -66,7 +66,8 @@ const CATCH_UP_WITHIN_MS = 5_000;
 /** Create the background work of a replica. */
 export function createRecordWork(options: RecordWorkOptions): RecordWork {
   const { deps, replica, validator, metrics, random, isOpening } = options;
-  const { store, clock, log, config } = deps;
+  const { clock, log, config } = deps;
+  const store = deps.store.reserved;
   const loops = { clock, log, random };
   const tickMs = config["Orchestrator.NodeManager.DetectorTick"];
   const catchUp = async () => {
@@ -82,7 +83,13 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
     groupOf,
     catchUp,
   });
-  const infos = new InfoWriter({ store, replica, validator, onQueued: () => informing.call() });
+  const infos = new InfoWriter({
+    // What a node says of itself may wait behind callers.
+    store: deps.store,
+    replica,
+    validator,
+    onQueued: () => informing.call(),
+  });
   const settings = new SettingsPusher({ store, replica, clock });
   const policiesKnown = () => options.policies.ready();
   const { peers } = options;
@@ -110,7 +117,7 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
   const adoption = adoptOrphansTask(adopter, loops);
   const advertisement = advertiseTask(advertiser, loops);
   const clearing = clearDuplicatesTask({ store, instance: deps.instance, clock, log });
-  const decider = new BrakeDecider({ ...deps, ...deps.brakeTimes });
+  const decider = new BrakeDecider({ ...deps, store, ...deps.brakeTimes });
   const deciding = decideBrakeTask(decider, {
     store,
     clock: deps.brakeTimes?.clock ?? clock,

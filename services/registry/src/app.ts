@@ -1,7 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createPageTokens, type PolicyTable, type ReadyReport, type Task } from "@rollcall/runtime";
-import { currentRevision } from "@rollcall/store";
+import { createRecordCheck } from "@rollcall/store";
 import type { RegistryDeps } from "./deps.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
@@ -31,6 +31,7 @@ export function createApp(deps: RegistryDeps): RegistryApp {
   const pageTokens = createPageTokens(deps.store.clusterSecret());
   const watches = createWatches(deps);
   const relay = createRelay(deps, watches);
+  const checkRecord = createRecordCheck(deps.store.reserved, deps.log);
   return {
     routes: createRoutes({ ...deps, registrar, gate, pageTokens, watches }),
     services: SERVICES,
@@ -41,7 +42,7 @@ export function createApp(deps: RegistryDeps): RegistryApp {
       ...(relay?.tasks ?? []),
     ],
     ready: async () => ({
-      store: await checkStore(deps),
+      store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),
     }),
     close: async () => {
@@ -54,14 +55,4 @@ export function createApp(deps: RegistryDeps): RegistryApp {
 function createRelay(deps: RegistryDeps, { events: hub }: Watches): EventRelay | null {
   const { outward, relayTiming: timing = {} } = deps;
   return outward == null ? null : relayEvents({ ...deps, outward, hub, timing });
-}
-
-async function checkStore({ store, log }: RegistryDeps): Promise<ReadyReport[string]> {
-  try {
-    const revision = await currentRevision(store.db);
-    return { ok: true, message: `at revision ${revision}` };
-  } catch (err) {
-    log.debug({ err }, "record cannot be reached");
-    return { ok: false, message: "the record cannot be reached" };
-  }
 }

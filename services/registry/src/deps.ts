@@ -1,5 +1,5 @@
 import type { Clock, Logger, MetricsRegistry, PageTokens } from "@rollcall/runtime";
-import type { Store } from "@rollcall/store";
+import type { CallStore, Store } from "@rollcall/store";
 import type { RegistryConfig } from "./config.ts";
 import type { Registrar } from "./registration/registrar.ts";
 import type { RegistrationGate } from "./registration-gate.ts";
@@ -27,7 +27,8 @@ export interface RegistryDeps {
 }
 
 /** What its methods share. */
-export interface Deps extends RegistryDeps {
+export interface Deps extends Omit<RegistryDeps, "store"> {
+  readonly store: CallStore;
   readonly registrar: Registrar;
   readonly gate: RegistrationGate;
   readonly pageTokens: PageTokens;

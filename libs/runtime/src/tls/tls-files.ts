@@ -75,9 +75,25 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   };
 }
 
+/**
+ * What our ports speak: the suites of TLS 1.3, and of TLS 1.2 those with an ephemeral key exchange and authenticated encryption. Node's own list has CBC
+ * and SHA-1 too, for clients of a decade ago.
+ */
+const SUITES = [
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_GCM_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
+
 /** What Node's TLS makes a server's context of. */
 export function contextOf({ cert, key, clientCa }: TlsPems): SecureContextOptions {
-  const pair = { cert, key, minVersion: "TLSv1.2" as const };
+  const pair = { cert, key, minVersion: "TLSv1.2" as const, ciphers: SUITES.join(":") };
   // A session that is resumed by a ticket is not checked again: one begun without a certificate would pass.
   return clientCa === null
     ? pair

@@ -15,12 +15,18 @@ import {
   type Logger,
   type MetricsRegistry,
 } from "@rollcall/runtime";
-import { forgetBrakes, listBrakes, lossBefore, readBrake, type Store } from "@rollcall/store";
+import {
+  forgetBrakes,
+  listBrakes,
+  lossBefore,
+  type ReservedStore,
+  readBrake,
+} from "@rollcall/store";
 import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
 import { type BrakeWriter, createBrakeWriter } from "./brake-writer.ts";
 
 export interface BrakeDeciderOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   /** The instance of this process, which holds the lease of the brake while it decides. */
   readonly instance: string;
   readonly clock: Clock;

@@ -14,7 +14,7 @@ import {
   type AllowedReaction,
   allowReactions,
   holdBrakeLease,
-  type Store,
+  type ReservedStore,
   saveBrake,
   saveFollowed,
   type Tx,
@@ -45,7 +45,7 @@ const STRICTNESS: Readonly<Record<BrakeMode, number>> = { NORMAL: 0, PARTIAL: 1,
 
 /** Create the writer of one process's decisions. It throws when the lease is another's by now, and then nothing was written. */
 export function createBrakeWriter(options: {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly instance: string;
   readonly log: Logger;
 }): BrakeWriter {

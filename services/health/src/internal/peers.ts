@@ -10,10 +10,10 @@ import {
   type PeerTls,
   signReplicaCall,
 } from "@rollcall/runtime";
-import { type LiveReplica, listHealthReplicas, type Store } from "@rollcall/store";
+import { type LiveReplica, listHealthReplicas, type ReservedStore } from "@rollcall/store";
 
 export interface PeersOptions {
-  readonly store: Pick<Store, "db" | "clusterSecret">;
+  readonly store: Pick<ReservedStore, "lane" | "db" | "clusterSecret">;
   /** The own instance, which is nobody's peer. */
   readonly instance: string;
   readonly clock: Clock;

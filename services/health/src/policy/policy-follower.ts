@@ -8,15 +8,15 @@ import {
   withPolicy,
 } from "@rollcall/domain";
 import {
+  type ReservedStore,
   readHealthPolicies,
-  type Store,
   type StoredEvent,
   tellConfiguredPolicy,
 } from "@rollcall/store";
 import type { NodePolicies } from "./node-policies.ts";
 
 export interface PolicyFollowerOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly instance: string;
   /** What this process's configuration says. */
   readonly configured: HealthPolicy;

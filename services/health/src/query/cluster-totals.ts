@@ -5,14 +5,14 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Clock, isStoreUnavailable, type Logger } from "@rollcall/runtime";
-import { coresOfHeld, type Store } from "@rollcall/store";
+import { type CallStore, coresOfHeld } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { addTotals } from "./add-totals.ts";
 
 export interface ClusterTotalsOptions {
-  readonly store: Pick<Store, "db">;
+  readonly store: Pick<CallStore, "lane" | "db">;
   readonly replica: Replica;
   readonly peers: Peers;
   readonly clock: Clock;

@@ -2,13 +2,13 @@ import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
 import { type RequestValidator, refuse, refuseFields } from "@rollcall/runtime";
-import { type Change, lockNode, type Store, saveInfo, type Tx } from "@rollcall/store";
+import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
 export interface InfoWriterOptions {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly replica: Replica;
   readonly validator: RequestValidator;
   /** Called when there is something to write. */

@@ -1,6 +1,11 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { connectionEvent, type NewEvent } from "@rollcall/domain";
-import { openSessions, type SessionHello, type SessionOpening, type Store } from "@rollcall/store";
+import {
+  openSessions,
+  type ReservedStore,
+  type SessionHello,
+  type SessionOpening,
+} from "@rollcall/store";
 import type { Replica } from "../replica/replica.ts";
 import { toText } from "../stream/hello-fields.ts";
 
@@ -15,7 +20,7 @@ export interface VerifiedHello {
 
 /** Take the next epoch for each of these nodes, in one transaction. One answer for each, in their order. */
 export async function openBatch(
-  store: Store,
+  store: ReservedStore,
   replica: Replica,
   hellos: readonly VerifiedHello[],
 ): Promise<readonly SessionOpening[]> {

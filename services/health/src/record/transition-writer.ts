@@ -1,11 +1,11 @@
 import type { Connection, Health } from "@rollcall/domain";
-import { type Store, type Transition, writeTransitions } from "@rollcall/store";
+import { type ReservedStore, type Transition, writeTransitions } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import { type HeldNode, unwrittenOf } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
 export interface TransitionWriterOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly replica: Replica;
   readonly metrics: HealthMetrics;
   /** Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's. */

@@ -1,5 +1,12 @@
 import { fullJitter } from "@rollcall/domain";
-import { type Clock, isStoreUnavailable, type Logger, type Task, WakeUp } from "@rollcall/runtime";
+import {
+  type Clock,
+  isStoreUnavailable,
+  type Logger,
+  reasonOf,
+  type Task,
+  WakeUp,
+} from "@rollcall/runtime";
 import type { Random } from "../replica/farewell.ts";
 
 export interface WorkLoopOptions {
@@ -61,7 +68,8 @@ export class WorkLoop implements Task {
       this.#failures += 1;
       const fields = { task, failures: this.#failures, err };
       // An outage is one line, not one for each try.
-      if (!isStoreUnavailable(err)) log.error(fields, "work failed");
+      if (!isStoreUnavailable(err) && reasonOf(err) !== "OVERLOADED")
+        log.error(fields, "work failed");
       else if (this.#failures === 1) log.warn(fields, "work waits for the record");
       return false;
     }

@@ -1,6 +1,6 @@
 import type { HelloAdmission } from "@rollcall/domain";
 import type { Clock, FailedAttempts, Logger, RequestValidator } from "@rollcall/runtime";
-import type { Store } from "@rollcall/store";
+import type { ReservedStore } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";
 import type { Random } from "../replica/farewell.ts";
@@ -8,7 +8,7 @@ import type { Replica } from "../replica/replica.ts";
 
 /** What hellos are taken in with. */
 export interface HelloDeskOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly replica: Replica;
   readonly validator: RequestValidator;
   readonly metrics: HealthMetrics;

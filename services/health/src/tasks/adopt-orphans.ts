@@ -6,14 +6,14 @@ import {
   type HeldNode,
   heldBy,
   labelSetsOf,
-  type Store,
+  type ReservedStore,
 } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { Replica } from "../replica/replica.ts";
 
 export interface AdoptOrphansOptions {
   readonly log: Logger;
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly replica: Replica;
   /** Whether a session of this node may be being opened just now. */
   readonly isOpening: (nodeId: string) => boolean;

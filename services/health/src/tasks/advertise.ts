@@ -1,4 +1,4 @@
-import { advertise, type HealthReplica, type Store } from "@rollcall/store";
+import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 
 /** Where a replica can be reached, each as HOST:PORT. */
@@ -6,12 +6,12 @@ export type Endpoints = Omit<HealthReplica, "instance">;
 
 /** Says where this replica can be reached: once it is known, and again when the lease had to be taken anew. */
 export class Advertiser {
-  readonly #store: Store;
+  readonly #store: ReservedStore;
   readonly #instance: string;
   #endpoints: Endpoints | null = null;
   #isDue = false;
 
-  constructor(store: Store, instance: string) {
+  constructor(store: ReservedStore, instance: string) {
     this.#store = store;
     this.#instance = instance;
   }

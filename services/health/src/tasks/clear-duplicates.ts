@@ -1,12 +1,12 @@
 import type { Clock, Logger, Task } from "@rollcall/runtime";
-import { clearDuplicates, type Store } from "@rollcall/store";
+import { clearDuplicates, type ReservedStore } from "@rollcall/store";
 
 /** The quiet time is ten minutes: nobody waits for half of one more. */
 const LOOK_EVERY_MS = 30_000;
 
 /** Clears the nodes of this replica whose identity one machine has had to itself for long enough. */
 export function clearDuplicatesTask(options: {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;

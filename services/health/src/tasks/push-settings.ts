@@ -1,13 +1,13 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "@rollcall/runtime";
-import { keyOf, labelSetsOf, NO_LABELS, type Store } from "@rollcall/store";
+import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { rotationSpreadMs, withRotation } from "../stream/frames.ts";
 
 export interface SettingsPusherOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly replica: Replica;
   readonly clock: Clock;
 }

@@ -21,7 +21,7 @@ export function meddle(store: Store): MeddledStore {
   const next = new Map<MeddledChange | null, () => Promise<void>>();
   let isRefusing = false;
   const change: Store["change"] = async (work) => {
-    const answer = await store.change(async (tx) => {
+    const answer = await store.reserved.change(async (tx) => {
       const done = await work(tx);
       if (isRefusing && kindOf(done.result) === "transition") throw LOST_ANSWER;
       return done;
@@ -32,13 +32,7 @@ export function meddle(store: Store): MeddledStore {
     await now?.();
     return answer;
   };
-  const meddled = new Proxy(store, {
-    get: (target, name) => {
-      if (name === "change") return change;
-      const value: unknown = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
+  const meddled = { ...store, reserved: { ...store.reserved, change } };
   return {
     store: meddled,
     afterCommit: (work, of = "opening") => {

@@ -82,7 +82,7 @@ export class TestReplica {
     } = options;
     const instance = randomUUID();
     const metrics = createMetrics({ defaults: false });
-    const feed = new EventFeed({ store, log, pollMs: options.feedPollMs ?? 200 });
+    const feed = new EventFeed({ store: store.reserved, log, pollMs: options.feedPollMs ?? 200 });
     const app = createApp({
       store,
       feed,

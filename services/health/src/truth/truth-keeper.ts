@@ -1,11 +1,11 @@
 import type { Logger } from "@rollcall/runtime";
-import { recordedTroubles, type Store, settleTruth, troubledNodes } from "@rollcall/store";
+import { type ReservedStore, recordedTroubles, settleTruth, troubledNodes } from "@rollcall/store";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { seedGpus, troublesOf } from "./gpu-watch.ts";
 
 export interface TruthKeeperOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly replica: Replica;
   readonly log: Logger;
 }

@@ -1,13 +1,13 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Clock, type Logger, refuse } from "@rollcall/runtime";
-import type { Store, StoredEvent } from "@rollcall/store";
+import type { CallStore, StoredEvent } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import type { Replica } from "../replica/replica.ts";
 import { HealthWatch } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 
 export interface HealthWatchesOptions {
-  readonly store: Pick<Store, "db">;
+  readonly store: Pick<CallStore, "lane" | "db">;
   readonly replica: Replica;
   readonly peers: Peers;
   readonly clock: Clock;

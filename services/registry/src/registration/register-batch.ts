@@ -83,7 +83,9 @@ async function registerWithRetries(
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
     try {
-      const { result } = await deps.store.change((tx) => registerInTransaction(tx, deps, batch));
+      const { result } = await deps.store.reserved.change((tx) =>
+        registerInTransaction(tx, deps, batch),
+      );
       return result;
     } catch (error) {
       // Whoever was faster has committed, so the next look sees it.

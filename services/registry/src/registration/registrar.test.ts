@@ -20,9 +20,9 @@ function gated(store: Store) {
   });
   const change: Store["change"] = async (fn) => {
     await opened;
-    return store.change(fn);
+    return store.reserved.change(fn);
   };
-  return { store: { ...store, change }, open };
+  return { store: { ...store, reserved: { ...store.reserved, change } }, open };
 }
 
 describe("createRegistrar()", () => {

@@ -24,16 +24,15 @@ beforeAll(async () => {
     stopAt = null;
     await postgres.stop();
   };
-  const fragile: Store = {
-    ...store,
-    change: (fn) =>
-      store.change(async (tx) => {
-        await stopOnce("before its first statement");
-        const result = await fn(tx);
-        await stopOnce("after its last one, before the commit");
-        return result;
-      }),
-  };
+  const { reserved } = store;
+  const change: Store["change"] = (fn) =>
+    reserved.change(async (tx) => {
+      await stopOnce("before its first statement");
+      const result = await fn(tx);
+      await stopOnce("after its last one, before the commit");
+      return result;
+    });
+  const fragile: Store = { ...store, reserved: { ...reserved, change } };
   rig = await startRig({ store: fragile });
 });
 afterAll(async () => {

@@ -6,7 +6,7 @@ import {
   openRelay,
   RELAY_LEASE,
   type RelayCursor,
-  type Store,
+  type ReservedStore,
   type StoredEvent,
   saveRelay,
 } from "@rollcall/store";
@@ -17,7 +17,7 @@ import type { Outward, RelayTiming } from "./outward.ts";
 
 /** What publishing the log needs. */
 export interface LogPublisherOptions {
-  readonly store: Store;
+  readonly store: ReservedStore;
   readonly clock: Clock;
   readonly log: Logger;
   /** The process, as its leases name it. */

@@ -1,5 +1,10 @@
 import { counter, type Logger, type MetricsRegistry } from "@rollcall/runtime";
-import { compactedRevision, type EventBatch, readEvents, type Store } from "@rollcall/store";
+import {
+  compactedRevision,
+  type EventBatch,
+  type ReservedStore,
+  readEvents,
+} from "@rollcall/store";
 
 const BATCH_EVENTS = 1_000;
 
@@ -15,11 +20,11 @@ export interface LogReading {
 
 /** Reads the log in batches for the relay, and tells what of it was forgotten before it was read. */
 export class LogReader {
-  readonly #store: Store;
+  readonly #store: ReservedStore;
   readonly #log: Logger;
   readonly #lost: ReturnType<typeof lostCounter>;
 
-  constructor(store: Store, log: Logger, metrics: MetricsRegistry) {
+  constructor(store: ReservedStore, log: Logger, metrics: MetricsRegistry) {
     this.#store = store;
     this.#log = log;
     this.#lost = lostCounter(metrics);

@@ -15,7 +15,8 @@ const LONGEST_GOODBYE_MS = 60_000;
 export function collectNodes(
   deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
 ): Chore {
-  const { store, clock, log } = deps;
+  const { clock, log } = deps;
+  const store = deps.store.reserved;
   const settings = settingsOf(deps.config);
   const served = new ServedTime();
   return {

@@ -16,7 +16,7 @@ export function expireOrchestrators({
     everyMs: EVERY_MS,
     clock,
     turn: async () => {
-      for (const node of await expire(store, LOST_FOR_MS)) {
+      for (const node of await expire(store.reserved, LOST_FOR_MS)) {
         log.info({ node }, "removed a lost orchestrator");
       }
     },

@@ -30,7 +30,8 @@ export interface EventRelay {
 
 /** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
 export function relayEvents({ timing, outward, hub, ...deps }: RelayDeps): EventRelay {
-  const { store, clock, log, metrics, instance } = deps;
+  const { clock, log, metrics, instance } = deps;
+  const store = deps.store.reserved;
   const times = { ...DEFAULT_RELAY_TIMING, ...timing };
   const reader = new LogReader(store, log, metrics);
   const shared = { store, clock, log, instance, hub, outward, reader };

@@ -11,7 +11,7 @@ import {
   pruneJoinTokens,
   pruneRequestIds,
   pruneTombstones,
-  type Store,
+  type ReservedStore,
 } from "@rollcall/store";
 import { type Logger as CronLogger, createTask, type ScheduledTask } from "node-cron";
 import type { RegistryDeps } from "../deps.ts";
@@ -50,7 +50,8 @@ const EVERY_TEN_MINUTES = "*/10 * * * *";
 export function registryChores(
   deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
 ): readonly Chore[] {
-  const { store, config } = deps;
+  const { config } = deps;
+  const store = deps.store.reserved;
   const { db } = store;
   const often = { schedule: EVERY_TEN_MINUTES, overdueAfterMs: 10 * MINUTE_MS };
   const hourly = { schedule: "7 * * * *", overdueAfterMs: 60 * MINUTE_MS };
@@ -79,7 +80,8 @@ export function registryChores(
 
 /** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
 export function upkeep(deps: UpkeepDeps): LeasedTask {
-  const { store, clock, log, instance, chores, renewEveryMs, expiryMs } = deps;
+  const { clock, log, instance, chores, renewEveryMs, expiryMs } = deps;
+  const store = deps.store.reserved;
   const runner = new ChoreRunner(deps);
   return leasedTask({
     ...{ store, clock, log },
@@ -115,14 +117,14 @@ export function upkeep(deps: UpkeepDeps): LeasedTask {
 
 /** Does chores, one at a time of each kind, and records what came of them. */
 class ChoreRunner {
-  readonly #store: Store;
+  readonly #store: ReservedStore;
   readonly #instance: string;
   readonly #log: Logger;
   readonly #metrics: ReturnType<typeof upkeepMetrics>;
   readonly #running = new Set<Promise<void>>();
 
   constructor({ store, instance, log, metrics }: UpkeepDeps) {
-    this.#store = store;
+    this.#store = store.reserved;
     this.#instance = instance;
     this.#log = log;
     this.#metrics = upkeepMetrics(metrics);
@@ -169,7 +171,7 @@ class ChoreRunner {
 }
 
 async function overdue(
-  store: Store,
+  store: ReservedStore,
   chores: readonly Chore[],
   nowMs: number,
 ): Promise<readonly Chore[]> {

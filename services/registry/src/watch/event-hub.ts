@@ -164,7 +164,7 @@ export class EventHub {
     // Filled with what is recent, so that watchers that come back after a restart need not read the table.
     const floor = recent > compacted ? recent : compacted;
     const window = new LogWindow<StoredEvent>(limits.windowEvents, floor);
-    const feed = new EventFeed({ store, clock, log });
+    const feed = new EventFeed({ store: store.reserved, clock, log });
     this.#logId = feed.logId;
     feed.subscribe((events) => {
       if (feed.logId !== this.#logId) {

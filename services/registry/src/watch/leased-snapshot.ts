@@ -1,5 +1,5 @@
 import type { Clock } from "@rollcall/runtime";
-import { openSnapshot, type Snapshot, type Store } from "@rollcall/store";
+import { type CallStore, openSnapshot, type Snapshot } from "@rollcall/store";
 import type { Limiter } from "./limiter.ts";
 
 /** A snapshot that is taken back when its reader is idle for too long. */
@@ -13,7 +13,7 @@ export interface LeasedSnapshot {
 
 /** Open a snapshot as soon as there is a place for one more. It is taken back after `idleMs` between two reads. */
 export async function leaseSnapshot(options: {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly clock: Clock;
   readonly places: Limiter;
   readonly idleMs: number;

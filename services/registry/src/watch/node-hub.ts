@@ -1,12 +1,12 @@
 import type { Clock, Logger } from "@rollcall/runtime";
 import {
+  type CallStore,
   changedNodeIds,
   type Db,
   getNodes,
   type NodeRecord,
   openSnapshot,
   readEvents,
-  type Store,
   type StoredEvent,
 } from "@rollcall/store";
 import type { EventHub } from "./event-hub.ts";
@@ -27,7 +27,7 @@ export interface NodeChange {
 
 /** What a hub of nodes needs. */
 export interface NodeHubOptions {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: WatchLimits;

@@ -1,5 +1,10 @@
 import type { Clock } from "@rollcall/runtime";
-import { compactedRevision, currentRevision, type Store, type StoredEvent } from "@rollcall/store";
+import {
+  type CallStore,
+  compactedRevision,
+  currentRevision,
+  type StoredEvent,
+} from "@rollcall/store";
 import { compileEventFilter, type EventFilter } from "./event-filter.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
@@ -24,7 +29,7 @@ export interface EventMessage {
 
 /** What a watch of events needs. */
 export interface EventWatch {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly hub: EventHub;
   readonly clock: Clock;
   readonly limits: WatchLimits;

@@ -1,12 +1,12 @@
 import type { Clock } from "@rollcall/runtime";
 import {
+  type CallStore,
   changedNodeIds,
   listNodes,
   type NodeCursor,
   type NodeFilter,
   type NodePage,
   type NodeRecord,
-  type Store,
 } from "@rollcall/store";
 import type { EventHub } from "./event-hub.ts";
 import { type LeasedSnapshot, leaseSnapshot } from "./leased-snapshot.ts";
@@ -37,7 +37,7 @@ export interface NodeMessage {
 
 /** What a watch of nodes needs. */
 export interface NodeWatch {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly events: EventHub;
   readonly hub: NodeHub;
   readonly snapshots: Limiter;

@@ -39,7 +39,12 @@ export const PROCESS_KEYS = defineKeys({
   "Database.PoolSize": {
     schema: int({ min: 2, max: 500 }),
     default: 16,
-    doc: "Most connections to Postgres of one process, besides one for the feed of events.",
+    doc: "Most connections to Postgres of one process for what callers ask of it. A call that gets none within 5 seconds, or finds 32 calls for each connection waiting already, is refused with OVERLOADED and told when to try again.",
+  },
+  "Database.ReservedPoolSize": {
+    schema: int({ min: 2, max: 100 }),
+    default: 6,
+    doc: "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call can take them. A process has three more at most, one for its lease and two that listen: 25 by default, so that Postgres must take that many for each process (max_connections). Workers of `up` with its own Postgres share 170, and take less each where there are more than six of them.",
   },
   "Listen.Host": {
     schema: text(),
@@ -58,7 +63,7 @@ export const PROCESS_KEYS = defineKeys({
     schema: optional(text()),
     default: undefined,
     flag: "tls-cert",
-    doc: "PEM file of the server's certificate, followed by those between it and its authority. When set, the API and the agents' port speak TLS (1.2 or later) and nothing else. This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks at once on SIGHUP.",
+    doc: "PEM file of the server's certificate, followed by those between it and its authority. When set, the API and the agents' port speak TLS (1.3, or 1.2 by ECDHE with AES-GCM or ChaCha20-Poly1305) and nothing else. This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks at once on SIGHUP.",
   },
   "TLS.KeyFile": {
     schema: optional(text()),

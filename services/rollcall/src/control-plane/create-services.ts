@@ -73,7 +73,12 @@ export function createServices(
   nats: ProcessNats | null,
 ): Services {
   const { store, log } = deps;
-  const feed = new EventFeed({ store, log, clock: deps.clock, gatherMs: GATHER_MS });
+  const feed = new EventFeed({
+    store: store.reserved,
+    log,
+    clock: deps.clock,
+    gatherMs: GATHER_MS,
+  });
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
@@ -100,7 +105,7 @@ export function createServices(
     health,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
     start: async () => {
-      if (health !== null) await feed.start(await currentRevision(store.db));
+      if (health !== null) await feed.start(await currentRevision(store.reserved.db));
     },
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));

@@ -1,10 +1,10 @@
 import type { Authenticator, Clock, Logger } from "@rollcall/runtime";
 import { type OidcConfig, oidcIssuersOf, openOidc } from "@rollcall/runtime/oidc";
-import { AccessTokenUses, createAuthenticator, type Store } from "@rollcall/store";
+import { AccessTokenUses, type CallStore, createAuthenticator } from "@rollcall/store";
 
 /** What callers are recognised with. */
 export interface AuthenticationOptions {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly config: OidcConfig;
   readonly clock: Clock;
   readonly log: Logger;

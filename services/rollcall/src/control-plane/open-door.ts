@@ -1,6 +1,6 @@
 import { FailureLimiter, NODE_FAILURE_LIMITS, TOKEN_FAILURE_LIMITS } from "@rollcall/domain";
 import { type Clock, FailedAttempts, type Logger, type MetricsRegistry } from "@rollcall/runtime";
-import { createRefusalRecorder, type RefusalRecorder, type Store } from "@rollcall/store";
+import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
 
 /** What all servers of a process share to keep out, and to note down, those who may not come in. */
 export interface Door {
@@ -9,7 +9,7 @@ export interface Door {
 }
 
 export interface DoorOptions {
-  readonly store: Store;
+  readonly store: CallStore;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;

@@ -1,11 +1,12 @@
 import type { Clock, Logger } from "@rollcall/runtime";
 import { isStoreUnavailable } from "@rollcall/runtime";
 import { migrate, openStore, type Store } from "@rollcall/store";
+import type { PoolSizes } from "./pool-sizes.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
   readonly url: string;
-  readonly poolSize: number;
+  readonly pools: PoolSizes;
   readonly applicationName: string;
   readonly log: Logger;
   readonly clock: Clock;
@@ -18,13 +19,13 @@ const PAUSE_MS = 1000;
  * start in any order; one that refuses this user, or a migration that fails, is an error at once.
  */
 export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
-  const { url, poolSize, applicationName, log, clock } = options;
+  const { url, pools, applicationName, log, clock } = options;
   let told = "";
   for (;;) {
     signal.throwIfAborted();
     try {
       await migrate(url, log);
-      return await openStore({ url, poolSize, applicationName, log });
+      return await openStore({ url, ...pools, applicationName, log });
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
       const cause = error instanceof Error ? error.message : String(error);

@@ -22,7 +22,7 @@ function create(port: number) {
     port,
     version: "9.9.9",
   };
-  const node = new OrchestratorNode(store, shown, silentLogger);
+  const node = new OrchestratorNode(store.reserved, shown, silentLogger);
   const ending = new AbortController();
   const done = node.run(ending.signal, () => {});
   return {

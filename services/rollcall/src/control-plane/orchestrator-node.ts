@@ -2,7 +2,7 @@ import { arch, hostname, platform, release } from "node:os";
 import { create } from "@bufbuild/protobuf";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Logger, Task } from "@rollcall/runtime";
-import { joinAsOrchestrator, type Store } from "@rollcall/store";
+import { joinAsOrchestrator, type ReservedStore } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { orchestratorId } from "./orchestrator-id.ts";
 
@@ -27,13 +27,13 @@ const MOST_ATTEMPTS = 9;
  */
 export class OrchestratorNode implements Task {
   readonly name = "orchestrator-node";
-  readonly #store: Store;
+  readonly #store: ReservedStore;
   readonly #process: OrchestratorProcess;
   readonly #log: Logger;
   #wanted = false;
   #wake: (() => void) | null = null;
 
-  constructor(store: Store, process: OrchestratorProcess, log: Logger) {
+  constructor(store: ReservedStore, process: OrchestratorProcess, log: Logger) {
     this.#store = store;
     this.#process = process;
     this.#log = log;

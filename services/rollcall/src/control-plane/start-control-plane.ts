@@ -13,7 +13,7 @@ import {
   type Task,
   type TlsSource,
 } from "@rollcall/runtime";
-import { createLeaseKeeper, type Store } from "@rollcall/store";
+import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
@@ -85,6 +85,7 @@ async function start(
   const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
   tls?.measure(metrics);
+  exposePools(metrics, store);
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
   options.onInstance?.(instance);
@@ -104,10 +105,10 @@ async function start(
   const servers = await listen(options, { services, authentication, door, serving, started });
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
   const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
-  const node = new OrchestratorNode(store, shown, log);
+  const node = new OrchestratorNode(store.reserved, shown, log);
   const firstHeld = new AbortController();
   const keeper = createLeaseKeeper({
-    store,
+    store: store.reserved,
     clock,
     log,
     claim: { instance, service: plan.name, address },

@@ -9,8 +9,13 @@ import {
 import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { Probes } from "../control-plane/open-probes.ts";
+import {
+  configuredPoolSizes,
+  fitsEmbeddedPostgres,
+  sharedPoolSizes,
+} from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planUp } from "../control-plane/process-plan.ts";
-import { openWorkers, sharedPoolSize } from "../workers/open-workers.ts";
+import { openWorkers } from "../workers/open-workers.ts";
 import { runWorker, type WorkerOptions } from "../workers/run-worker.ts";
 
 /** The services of an `up`, in one process or in several. */
@@ -39,11 +44,17 @@ export async function upWorkers(
   signal: AbortSignal,
 ): Promise<UpServices> {
   const count = config["Health.Workers"];
-  const poolSize = sharedPoolSize(config["Database.PoolSize"], count);
+  const pools = sharedPoolSizes(configuredPoolSizes(config), count);
+  if (isOwnRecord && !fitsEmbeddedPostgres(count)) {
+    log.warn(
+      { workers: count },
+      "the embedded postgres may run out of connections, use fewer workers or Database.URL",
+    );
+  }
   const pool = openWorkers({
     count,
     store: () => store,
-    ...(isOwnRecord ? { poolSize } : {}),
+    ...(isOwnRecord ? { pools } : {}),
     env: { DATABASE_URL: store.url },
     log,
   });

@@ -21,6 +21,7 @@ import { exposure, exposureFacts, openTransport } from "../control-plane/exposur
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
+import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
@@ -82,7 +83,7 @@ export async function runServe(
   if (service === "health" && values["Health.Workers"] > 1) return serveWorkers(several);
   if (tls !== null) process.on("SIGHUP", () => void tls.reload());
   const startWith = async (probes: Probes, signal: AbortSignal): Promise<Running> => {
-    const record = { url, poolSize: values["Database.PoolSize"], log, clock: systemClock };
+    const record = { url, pools: configuredPoolSizes(values), log, clock: systemClock };
     const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
     if (service === "admin") {
       const file = join(values["Data.Dir"] ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);

@@ -26,6 +26,7 @@ import { formatVerbHelp } from "../config/verb-help.ts";
 import { exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
+import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
@@ -129,8 +130,8 @@ async function startWith(up: Up, probes: Probes, signal: AbortSignal): Promise<R
       : null;
   try {
     const url = config["Database.URL"] ?? postgres?.url ?? "";
-    const poolSize = config["Database.PoolSize"];
-    const record = { url, poolSize, applicationName: "rollcall up", log, clock: systemClock };
+    const pools = configuredPoolSizes(config);
+    const record = { url, pools, applicationName: "rollcall up", log, clock: systemClock };
     const store = await openRecord(record, signal);
     return await startOnRecord(up, { probes, store, postgres }, signal).catch(
       async (error: unknown) => {

@@ -8,6 +8,7 @@ import {
 } from "@rollcall/runtime";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { openRecord } from "../control-plane/open-record.ts";
+import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planWorker } from "../control-plane/process-plan.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { openWorkerLink } from "./worker-link.ts";
@@ -41,7 +42,7 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
     const store = await openRecord(
       {
         url: options.databaseUrl,
-        poolSize: role.poolSize ?? config["Database.PoolSize"],
+        pools: role.pools ?? configuredPoolSizes(config),
         applicationName: `rollcall ${plan.name} worker ${role.number}`,
         log,
         clock: systemClock,

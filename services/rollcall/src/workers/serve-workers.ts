@@ -26,7 +26,7 @@ export interface ServeWorkersOptions {
 /** Longer than each worker has, and within what Kubernetes waits by default. */
 const SHUTDOWN_DEADLINE_MS = 29_000;
 /** It ends leases of crashed workers, and nothing else. */
-const POOL_SIZE = 2;
+const POOLS = { poolSize: 1, reservedPoolSize: 1 };
 
 /** Run a service as several workers behind its ports, until SIGTERM or SIGINT. Answers the exit code. */
 export async function serveWorkers(options: ServeWorkersOptions): Promise<number> {
@@ -55,7 +55,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
       await probes.close();
     };
     try {
-      const record = { url: options.databaseUrl, poolSize: POOL_SIZE, log, clock: systemClock };
+      const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
       store = await openRecord(
         { ...record, applicationName: `rollcall ${plan.name} primary` },
         signal,

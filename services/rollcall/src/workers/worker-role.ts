@@ -1,4 +1,5 @@
 import cluster from "node:cluster";
+import type { PoolSizes } from "../control-plane/pool-sizes.ts";
 
 /** Not named like our variables: none of these is anybody's to set. */
 const NUMBER = "_ROLLCALL_WORKER";
@@ -8,21 +9,24 @@ const POOL = "_ROLLCALL_WORKER_POOL";
 export interface WorkerRole {
   /** From 1. A worker that takes the place of one that crashed has its number. */
   readonly number: number;
-  /** Most connections to Postgres; undefined for as many as are configured. */
-  readonly poolSize: number | undefined;
+  /** Its share of the connections to Postgres; undefined for as many as are configured. */
+  readonly pools: PoolSizes | undefined;
 }
 
 /** The role of this process as a worker; null when it is none. */
 export function workerRole(env: Readonly<Record<string, string | undefined>>): WorkerRole | null {
   const { [NUMBER]: number, [POOL]: pool } = env;
   if (!cluster.isWorker || number === undefined) return null;
-  return { number: Number(number), poolSize: pool === undefined ? undefined : Number(pool) };
+  return {
+    number: Number(number),
+    pools: pool === undefined ? undefined : (JSON.parse(pool) as PoolSizes),
+  };
 }
 
 /** The environment of a worker, besides its primary's. */
-export function workerEnvironment({ number, poolSize }: WorkerRole): Record<string, string> {
+export function workerEnvironment({ number, pools }: WorkerRole): Record<string, string> {
   return {
     [NUMBER]: String(number),
-    ...(poolSize === undefined ? {} : { [POOL]: String(poolSize) }),
+    ...(pools === undefined ? {} : { [POOL]: JSON.stringify(pools) }),
   };
 }

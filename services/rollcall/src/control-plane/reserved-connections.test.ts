@@ -1,0 +1,178 @@
+import type { DescService } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, expect, it } from "@jest/globals";
+import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  describeError,
+  keyFingerprint,
+  sendBearer,
+  silentLogger,
+  systemClock,
+} from "@rollcall/runtime";
+import {
+  accessTokenHash,
+  ensureAccessToken,
+  getNode,
+  listLeases,
+  readEvents,
+  readLease,
+  saveKey,
+} from "@rollcall/store";
+import {
+  addNode,
+  createGate,
+  createTestDatabase,
+  FakeAgent,
+  refusalOf,
+  type TestDatabase,
+  until,
+} from "@rollcall/testkit";
+import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
+import { openProbes } from "./open-probes.ts";
+import { planUp } from "./process-plan.ts";
+import { startControlPlane } from "./start-control-plane.ts";
+
+const FLAGS = {
+  ...{ port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" },
+  "Compute.Heartbeat.Interval": "1s",
+  "Orchestrator.NodeManager.DisconnectTimeout": "3s",
+  "Orchestrator.NodeManager.UnknownTimeout": "1h",
+};
+/** More than there are connections for calls; fewer than may wait. */
+const CALLS_AT_A_TIME = 200;
+const TOKEN = "an-admin-that-reads-a-lot";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+async function start() {
+  const shell = { env: {}, cwd: "/" };
+  const { values } = await loadControlPlaneConfig({ shell, file: undefined, flags: FLAGS });
+  const plan = planUp(values);
+  const shared = { plan, clock: systemClock, log: silentLogger };
+  const probes = await openProbes(shared);
+  // The process's own store; what the test asks of the record goes over another one.
+  const store = await database.openStore("up");
+  const { signal } = new AbortController();
+  const running = await startControlPlane(
+    { ...shared, config: values, store, probes, version: "9.9.9" },
+    signal,
+  );
+  return { running, probes };
+}
+
+async function agentOf(nodeId: string): Promise<FakeAgent> {
+  const { store } = database;
+  const agent = new FakeAgent({ nodeId });
+  const { publicKey } = agent;
+  await addNode(store, nodeId, { hasKey: false });
+  const key = { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) };
+  await store.transaction((tx) => saveKey(tx, key));
+  return agent;
+}
+
+/** Call until told to stop, as often at a time as `CALLS_AT_A_TIME`; the reasons of what was refused. */
+function flood(call: () => Promise<unknown>) {
+  const reasons = new Set<string | undefined>();
+  let isOver = false;
+  const again = async (): Promise<void> => {
+    while (!isOver) {
+      await call().catch((error: unknown) => reasons.add(describeError(error).reason));
+    }
+  };
+  const done = Promise.all(Array.from({ length: CALLS_AT_A_TIME }, again));
+  const stop = async () => {
+    isOver = true;
+    await done;
+  };
+  return { reasons, stop };
+}
+
+it("should keep nodes safe while calls hold every connection that calls may have", async () => {
+  const { store } = database;
+  const hash = accessTokenHash(TOKEN);
+  await ensureAccessToken(store.db, { id: "reader", name: "reader", role: "admin", hash });
+  const [early, late] = [await agentOf("early"), await agentOf("late")];
+  const { running, probes } = await start();
+  const baseUrl = `http://127.0.0.1:${running.port}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  const transport = createGrpcTransport({
+    ...{ baseUrl, sessionManager },
+    interceptors: [sendBearer(TOKEN)],
+  });
+  const clientOf = <S extends DescService>(service: S) => createClient(service, transport);
+  const agentAddress = `127.0.0.1:${running.agentPort}`;
+  const blocked = createGate();
+  const locked = createGate();
+  // As a migration that takes long does, until it is rolled back.
+  const blocking = store
+    .transaction(async (tx) => {
+      await tx.schema.alterTable("join_tokens").addColumn("more", "text").execute();
+      locked.open();
+      await blocked.passed;
+      throw new Error("rolled back");
+    })
+    .catch(() => {});
+  try {
+    await locked.passed;
+    const stream = await early.join(agentAddress);
+    await stream.beatAcknowledged();
+    await until("the first node to be HEALTHY", async () => {
+      return (await getNode(store.db, "early"))?.health.state === "HEALTHY";
+    });
+    const readers = flood(() => clientOf(JoinTokenService).listJoinTokens({}));
+    await until("the calls to hold every connection", async () => {
+      const metrics = await (await fetch(`http://127.0.0.1:${probes.port}/metrics`)).text();
+      return /^rollcall_database_waiting{pool="calls"} [1-9]/m.test(metrics);
+    });
+    const own = async () =>
+      (await listLeases(store.db)).find(({ name, instance }) => name === instance);
+    const [leaseBefore, brakeBefore] = [await own(), await readLease(store.db, "brake")];
+
+    // A caller that does not read in masses either is told when to come back.
+    expect(await refusalOf(clientOf(RegistryService).listNodes({}))).toMatchObject({
+      reason: "OVERLOADED",
+      retryAfterMs: expect.any(Number),
+    });
+    // A hello.
+    await (await late.join(agentAddress)).beatAcknowledged();
+    // A transition, and what the brake decides about it.
+    early.close();
+    await until("the loss to be declared, and its reaction to be let go", async () => {
+      const { events } = await readEvents(store.db, { after: 0n, limit: 1_000 });
+      return events.some(
+        ({ type, subject }) => type === "node.reactions.allowed" && subject === "early",
+      );
+    });
+    await until("both leases to be renewed", async () => {
+      const [lease, brake] = [await own(), await readLease(store.db, "brake")];
+      return (
+        (lease?.counter ?? 0) > (leaseBefore?.counter ?? 0) &&
+        (brake?.counter ?? 0) > (brakeBefore?.counter ?? 0)
+      );
+    });
+    expect((await fetch(`http://127.0.0.1:${probes.port}/readyz`)).status).toBe(200);
+
+    blocked.open();
+    await blocking;
+    await readers.stop();
+    // Nobody hung, and nobody was told anything but that it may try again, or that its own time was over.
+    for (const reason of readers.reasons)
+      expect(["OVERLOADED", "DEADLINE_EXCEEDED"]).toContain(reason);
+    expect(readers.reasons).toContain("OVERLOADED");
+    expect((await clientOf(RegistryService).listNodes({})).nodes.length).toBeGreaterThan(1);
+  } finally {
+    blocked.open();
+    await blocking;
+    early.close();
+    late.close();
+    sessionManager.abort();
+    await running.close();
+    await probes.close();
+  }
+});
