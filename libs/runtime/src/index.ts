@@ -102,7 +102,7 @@ export {
   type GrpcRoute,
   grpcRoute,
 } from "./server/grpc-handlers.ts";
-export { createGrpcServer, type GrpcServerOptions } from "./server/grpc-server.ts";
+export { createGrpcServer, type GrpcServer, type GrpcServerOptions } from "./server/grpc-server.ts";
 export type { RecordRefusal, RefusedCall } from "./server/interceptors/record-refusals.ts";
 export { createProbeServer, type ProbeServerOptions } from "./server/probe-server.ts";
 export {
@@ -114,6 +114,7 @@ export {
 export { createRequestValidator, type RequestValidator } from "./server/request-validator.ts";
 export { createRpcServer } from "./server/rpc-server.ts";
 export {
+  type GuardedServer,
   type HttpHandler,
   MESSAGE_LIMIT_BYTES,
   type RpcServerOptions,

@@ -1,10 +1,14 @@
 import { once } from "node:events";
+import type http2 from "node:http2";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
+import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import { ConnectionKeeper } from "./connections/connection-keeper.ts";
+import type { ConnectionTimes } from "./server-options.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
 
 export interface BindingOptions {
@@ -13,13 +17,19 @@ export interface BindingOptions {
   readonly port: number;
   /** In clear text when absent. */
   readonly tls?: TlsSource;
+  readonly name?: string;
+  readonly maxConnections?: number;
+  readonly maxStrangersOfAddress?: number;
+  readonly connectionTimes?: ConnectionTimes;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
+  readonly clock: Pick<Clock, "nowMs">;
 }
 
 /** A port that a grpc-js server has taken. */
 export interface GrpcBinding {
   readonly port: number;
+  readonly keeper: ConnectionKeeper;
   /** GOAWAY, no more connections, and after `graceMs` the cut. */
   drain(graceMs: number): void;
 }
@@ -31,6 +41,13 @@ export interface GrpcBinding {
 const PEER_SILENCE_MS = 30_000;
 /** How long the first bytes and the handshake of a connection may take. */
 const HANDSHAKE_MS = 10_000;
+/** An agent opens its stream at once; health checks may call again and again. */
+const IDLE_MS = 30_000;
+/** A stranger with a call is asked for its Hello within 10 s, and waits for what becomes of that; one with other calls has to make room then. */
+const SPARE_BUSY_MS = 30_000;
+const DEFAULT_MAX_CONNECTIONS = 65_536;
+/** A thousand agents behind one address come back at once, and a thousand more may be a second late with their Hello. */
+const DEFAULT_MAX_STRANGERS = 2_048;
 
 /**
  * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others with new
@@ -40,13 +57,29 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   const { host, port } = options;
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   const inject = (socket: Duplex) => injector.injectConnection(socket);
-  const acceptor = options.tls === undefined ? null : acceptTls(options.tls, options, inject);
+  const keeper = new ConnectionKeeper({
+    name: "agents",
+    ...options,
+    ...options.connectionTimes,
+    limits: {
+      maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+      maxStrangersOfAddress: options.maxStrangersOfAddress ?? DEFAULT_MAX_STRANGERS,
+      freshMs: HANDSHAKE_MS,
+      idleMs: options.connectionTimes?.idleMs ?? IDLE_MS,
+      spareBusyMs: SPARE_BUSY_MS,
+    },
+  });
+  keeper.watchHttp2(innerServer(server));
+  const acceptor =
+    options.tls === undefined ? null : acceptTls(options.tls, options, keeper, inject);
   const listener = net.createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: PEER_SILENCE_MS },
     (socket) => {
-      if (acceptor === null) return inject(socket);
-      socket.on("error", () => socket.destroy());
-      acceptor.accept(socket);
+      // Unheard, an error before the session has taken over would end the process.
+      socket.on("error", destroyIt);
+      if (!keeper.accept(socket)) return;
+      if (acceptor === null) inject(socket);
+      else acceptor.accept(socket);
     },
   );
   listener.listen(port, host);
@@ -54,6 +87,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     await once(listener, "listening");
   } catch (error) {
     acceptor?.close();
+    keeper.close();
     injector.destroy();
     throw error;
   }
@@ -62,6 +96,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   const address = listener.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
+    keeper,
     drain: (graceMs) => {
       listener.close();
       acceptor?.close();
@@ -70,9 +105,23 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   };
 }
 
+/** grpc-js keeps to itself the HTTP/2 server that it feeds, whose sessions have to be looked after. */
+function innerServer(server: Server): http2.Http2Server {
+  // biome-ignore lint/complexity/useLiteralKeys: the compiler lets nobody else in, and fails when there is no such field any more.
+  const [inner]: http2.Http2Server[] = [...server["http2Servers"].keys()];
+  if (inner === undefined)
+    throw new Error("this version of grpc-js has no HTTP/2 server to look at");
+  return inner;
+}
+
+function destroyIt(this: net.Socket): void {
+  this.destroy();
+}
+
 function acceptTls(
   source: TlsSource,
   { log, metrics }: BindingOptions,
+  keeper: ConnectionKeeper,
   inject: (socket: Duplex) => void,
 ): TlsAcceptor {
   return new TlsAcceptor({
@@ -81,7 +130,8 @@ function acceptTls(
     metrics,
     limitMs: HANDSHAKE_MS,
     protocols: ["h2"],
-    onSecure: (socket) => {
+    onSecure: (socket, raw) => {
+      keeper.secured(socket, raw);
       // Without ALPN it may be anything; all that speak gRPC have it.
       if (socket.alpnProtocol === "h2") inject(socket);
       else socket.destroy();

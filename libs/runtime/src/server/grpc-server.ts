@@ -10,7 +10,7 @@ import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
-import { MESSAGE_LIMIT_BYTES, type RunningServer } from "./server-options.ts";
+import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
 
 export interface GrpcServerOptions {
@@ -27,14 +27,31 @@ export interface GrpcServerOptions {
   readonly closeGraceMs?: number;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
+  /** What the port is called in the log and in metrics. Default "agents". */
+  readonly name?: string;
+  /** Most connections at a time. At the limit strangers without a call give way to new ones, the longest idle first. Default 65,536. */
+  readonly maxConnections?: number;
+  /** Most connections of one address that have not shown who they are, see GrpcServer.known. Default 2,048. */
+  readonly maxStrangersOfAddress?: number;
+  /** How connections are looked after, for tests. */
+  readonly connectionTimes?: ConnectionTimes;
   readonly clock?: Clock;
+}
+
+/** A server of long streams. */
+export interface GrpcServer extends GuardedServer {
+  /**
+   * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts as a stranger's no more, and
+   * is not ended to make room, as long as it has a call.
+   */
+  known(peer: string): void;
 }
 
 /**
  * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each with
  * its reason; what is left after the grace period is cut.
  */
-export async function createGrpcServer(options: GrpcServerOptions): Promise<RunningServer> {
+export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const { host, log, routes, clock = systemClock } = options;
   const serving = options.serving ?? new ServingStatus();
   const observer = observeGrpcCalls({
@@ -50,13 +67,15 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
     server.addService(toGrpcService(route.service, route.decoders), route.handlers);
   }
   logTroubles(log);
-  const binding = await bindGrpc(server, options).catch((error: unknown) => {
+  const binding = await bindGrpc(server, { ...options, clock }).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
   });
   for (const name of names) serving.set(name, "SERVING");
   return {
     host,
     port: binding.port,
+    known: (peer) => binding.keeper.known(peer),
+    spare: (most) => binding.keeper.spare(most),
     close: async () => {
       for (const name of names) serving.set(name, "NOT_SERVING");
       await shutDown(server, binding, options.closeGraceMs ?? 5_000);
@@ -64,11 +83,15 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
   };
 }
 
+const MAX_STREAMS_A_CONNECTION = 1_000;
+
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
   // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that beats.
   "grpc.keepalive_time_ms": 300_000,
   "grpc.keepalive_timeout_ms": 10_000,
+  // As the API has it. A proxy that holds the streams of more agents opens another connection.
+  "grpc.max_concurrent_streams": MAX_STREAMS_A_CONNECTION,
   // Its bookkeeping costs memory for each connection and is read by nobody here.
   "grpc.enable_channelz": 0,
 };
@@ -80,6 +103,7 @@ const CHANNEL_OPTIONS: ServerOptions = {
 async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
   binding.drain(graceMs);
   await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  binding.keeper.close();
 }
 
 /** grpc-js tells its troubles to one place for the whole process: what nobody reads on a console goes to the log. */

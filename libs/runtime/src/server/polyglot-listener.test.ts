@@ -4,6 +4,9 @@ import http2 from "node:http2";
 import net from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { until } from "@rollcall/testkit/time";
+import { captureLog } from "../../test/log-capture.ts";
+import { systemClock } from "../clock.ts";
+import { createMetrics } from "../metrics.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
 
 let listener: PolyglotListener;
@@ -15,6 +18,10 @@ async function listen(options: Partial<PolyglotOptions> = {}): Promise<number> {
     port: 0,
     firstByteMs: 5_000,
     maxConnections: 100,
+    name: "api",
+    log: captureLog().log,
+    metrics: createMetrics({ defaults: false }),
+    clock: systemClock,
     handler: (request, response) => {
       response.writeHead(200);
       response.end(`served ${request.httpVersion}`);
@@ -123,13 +130,29 @@ describe("PolyglotListener", () => {
     session.destroy();
   });
 
-  it("should close connections beyond its limit", async () => {
-    const port = await listen({ maxConnections: 2 });
-    const kept = [await connect(port), await connect(port)];
+  it("should end connections without a call for new ones at its limit, and refuse new ones when all have calls", async () => {
+    const held: http2.Http2ServerResponse[] = [];
+    const port = await listen({
+      maxConnections: 2,
+      handler: (request, response) => {
+        if (request.url === "/hold" && "stream" in response) held.push(response);
+        else response.end(`served ${request.httpVersion}`);
+      },
+    });
+    const idle = await connect(port);
+    const madeRoom = once(idle.resume(), "close");
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    session.request({ ":path": "/hold" }).on("error", () => {});
+    await until("one has a call", () => held.length === 1);
+    expect(await overHttp1(port)).toBe("served 1.1");
+    await madeRoom;
+    const other = http2.connect(`http://127.0.0.1:${port}`);
+    other.request({ ":path": "/hold" }).on("error", () => {});
+    await until("both have a call", () => held.length === 2);
     const refused = await connect(port);
     await once(refused.resume(), "close");
-    expect(kept.every((socket) => !socket.destroyed)).toBe(true);
-    for (const socket of kept) socket.destroy();
+    expect([session, other].map(({ destroyed }) => destroyed)).toEqual([false, false]);
+    for (const it of [session, other]) it.destroy();
     await until("the connections are gone", () => listener.connections === 0);
     expect(await overHttp1(port)).toBe("served 1.1");
   });

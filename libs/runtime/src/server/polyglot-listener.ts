@@ -3,9 +3,11 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import type { TLSSocket } from "node:tls";
+import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
 import type { HttpHandler } from "./server-options.ts";
@@ -19,7 +21,10 @@ export interface PolyglotOptions {
   readonly handler: HttpHandler;
   /** How long a new connection may take to show which protocol it speaks. */
   readonly firstByteMs: number;
+  /** Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. */
   readonly maxConnections: number;
+  /** How long a connection may have no call under way. Default 90 s. */
+  readonly idleMs?: number;
   /** How long the headers of an HTTP/1.1 request may take. Default 60 s, Node's own. */
   readonly http1HeadersMs?: number;
   /** Speak TLS, and nothing else. In clear text when absent. */
@@ -27,10 +32,20 @@ export interface PolyglotOptions {
     readonly source: TlsSource;
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
-    readonly log: Logger;
-    readonly metrics: MetricsRegistry;
   };
+  /** What the port is called in the log and in metrics. */
+  readonly name: string;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** See ConnectionKeeperOptions. */
+  readonly tickMs?: number;
+  /** See ConnectionKeeperOptions. */
+  readonly answerMs?: number;
 }
+
+/** As long as the API servers of Kubernetes keep one. */
+const IDLE_MS = 90_000;
 
 const MAX_STREAMS_A_CONNECTION = 1_000;
 const TCP_KEEPALIVE_MS = 60_000;
@@ -44,12 +59,23 @@ export class PolyglotListener {
   // On Node 20 an HTTP/2 server that closes waits for sessions that nobody closes, so they are kept here.
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   readonly #unrecognised = new Set<net.Socket>();
+  readonly #keeper: ConnectionKeeper;
   readonly #firstByteMs: number;
   readonly #tls: TlsAcceptor | null;
   #draining = false;
 
   private constructor(options: PolyglotOptions) {
     this.#firstByteMs = options.firstByteMs;
+    this.#keeper = new ConnectionKeeper({
+      ...options,
+      limits: {
+        maxConnections: options.maxConnections,
+        freshMs: options.firstByteMs,
+        idleMs: options.idleMs ?? IDLE_MS,
+        maxStrangersOfAddress: Number.POSITIVE_INFINITY,
+        spareBusyMs: Number.POSITIVE_INFINITY,
+      },
+    });
     const headersTimeout = options.http1HeadersMs ?? 60_000;
     const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
     this.#http1 = http.createServer(
@@ -62,25 +88,35 @@ export class PolyglotListener {
     );
     // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
     this.#http1.emit("listening");
+    this.#keeper.watchHttp1(this.#http1);
     this.#http2 = http2.createServer(
       { settings: { maxConcurrentStreams: MAX_STREAMS_A_CONNECTION } },
       options.handler,
     );
     this.#http2.on("session", (session) => this.#track(session));
+    this.#keeper.watchHttp2(this.#http2);
     this.#net = net.createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
       (socket) => this.#accept(socket),
     );
-    this.#net.maxConnections = options.maxConnections;
-    this.#tls =
-      options.tls === undefined
-        ? null
-        : new TlsAcceptor({
-            ...options.tls,
-            limitMs: options.firstByteMs,
-            protocols: ["h2", "http/1.1"],
-            onSecure: (socket) => this.#recognise(socket),
-          });
+    this.#tls = options.tls === undefined ? null : this.#acceptTls(options, options.tls);
+  }
+
+  #acceptTls(
+    { firstByteMs, log, metrics }: PolyglotOptions,
+    tls: NonNullable<PolyglotOptions["tls"]>,
+  ): TlsAcceptor {
+    return new TlsAcceptor({
+      ...tls,
+      log,
+      metrics,
+      limitMs: firstByteMs,
+      protocols: ["h2", "http/1.1"],
+      onSecure: (socket, raw) => {
+        this.#keeper.secured(socket, raw);
+        this.#recognise(socket);
+      },
+    });
   }
 
   /** Listen. Rejects when the address is taken or not this machine's. */
@@ -109,6 +145,11 @@ export class PolyglotListener {
     return this.#sockets.size;
   }
 
+  /** End connections without a call, `most` of each kind, for the process has no descriptors left; how many. */
+  spare(most: number): number {
+    return this.#keeper.spare(most);
+  }
+
   /**
    * Accept no more connections, send GOAWAY, and let each connection end with its last call.
    * Resolves when the last one has ended.
@@ -121,6 +162,7 @@ export class PolyglotListener {
     for (const session of this.#sessions) session.close();
     this.#closeIdleHttp1();
     await Promise.all([...this.#sockets].map((socket) => once(socket, "close").catch(() => {})));
+    this.#keeper.close();
   }
 
   /** Cut everything that is left. */
@@ -128,6 +170,7 @@ export class PolyglotListener {
     this.#net.close();
     this.#tls?.close();
     this.#http1.close();
+    this.#keeper.close();
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
   }
@@ -141,17 +184,14 @@ export class PolyglotListener {
     session.once("close", () => this.#sessions.delete(session));
     // Bad frames end their session by themselves; unheard, the error would end the process.
     session.on("error", () => session.destroy());
-    // Whoever shows the preface and then nothing is as silent as the rest.
-    const timer = setTimeout(() => session.destroy(), this.#firstByteMs);
-    session.once("remoteSettings", () => clearTimeout(timer));
-    session.once("close", () => clearTimeout(timer));
     if (this.#draining) session.close();
   }
 
   #accept(socket: net.Socket): void {
+    socket.on("error", () => socket.destroy());
+    if (!this.#keeper.accept(socket)) return;
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    socket.on("error", () => socket.destroy());
     if (this.#tls === null) this.#recognise(socket);
     else this.#tls.accept(socket);
   }
@@ -174,6 +214,7 @@ export class PolyglotListener {
       this.#http2.emit("connection", socket);
       return;
     }
+    this.#keeper.recognised(socket);
     this.#http1.emit("connection", socket);
     socket.resume();
   }

@@ -27,9 +27,11 @@ import {
 } from "./reflection-service.ts";
 import { createRequestValidator } from "./request-validator.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
-import type { HttpHandler, RpcServerOptions, RunningServer } from "./server-options.ts";
+import type { GuardedServer, HttpHandler, RpcServerOptions } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
 import { StreamWatch } from "./stream-watch.ts";
+
+const DEFAULT_MAX_CONNECTIONS = 8_192;
 
 /** What a client is told to wait before it connects again, there or elsewhere. */
 const RECONNECT_AFTER_MS = 250;
@@ -38,7 +40,7 @@ const RECONNECT_AFTER_MS = 250;
  * Serve RPCs on one port, in clear text or over TLS: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with reflection and grpc.health.v1.
  * Rejects when a method has no policy row, or when the address cannot be taken.
  */
-export async function createRpcServer(options: RpcServerOptions): Promise<RunningServer> {
+export async function createRpcServer(options: RpcServerOptions): Promise<GuardedServer> {
   const reflection = reflectionServices([...options.services, GrpcHealth]);
   const builtin = [GrpcHealth, ...reflection.map(({ service }) => service)];
   const policies = { ...options.policies, ...builtinPolicies(builtin) };
@@ -54,22 +56,28 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
     exclusive: options.exclusive ?? false,
     handler,
     firstByteMs: options.firstByteMs ?? 10_000,
-    maxConnections: options.maxConnections ?? 8_192,
+    maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
+    name: options.name ?? "api",
+    log: options.log,
+    metrics: options.metrics,
+    clock: options.clock ?? systemClock,
+    ...options.connectionTimes,
     ...tlsOf(options),
   });
   for (const { typeName } of options.services) serving.set(typeName, "SERVING");
   return {
     host: options.host,
     port: listener.port,
+    spare: (most) => listener.spare(most),
     close: () => close(options, listener, serving, ending),
   };
 }
 
 function tlsOf(options: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
-  const { tls, log, metrics, asksClients } = options;
+  const { tls, asksClients } = options;
   if (tls === undefined) return {};
   const asking = asksClients === undefined ? {} : { asksClients };
-  return { tls: { source: tls, log, metrics, ...asking } };
+  return { tls: { source: tls, ...asking } };
 }
 
 /** How long the answers of calls that were cut may take to be written. */

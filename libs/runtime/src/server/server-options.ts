@@ -53,13 +53,27 @@ export interface RpcServerOptions {
   readonly closeGraceMs?: number;
   /** How long a new connection may take for its first bytes. Default 10 s. */
   readonly firstByteMs?: number;
-  /** Most connections at a time; more are closed as they come. Default 8,192. */
+  /** What the port is called in the log and in metrics. Default "api". */
+  readonly name?: string;
+  /** Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. Default 8,192. */
   readonly maxConnections?: number;
+  /** How connections are looked after, for tests. */
+  readonly connectionTimes?: ConnectionTimes;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */
   readonly asksClients?: boolean;
   readonly clock?: Clock;
+}
+
+/** How the connections of a port are looked after. */
+export interface ConnectionTimes {
+  /** How long a connection may have no call under way. Default 90 s; 30 s on the agents' port. */
+  readonly idleMs?: number;
+  /** How often connections are looked at. Default 1 s. */
+  readonly tickMs?: number;
+  /** How long a peer may take to answer a ping. Default 20 s. */
+  readonly answerMs?: number;
 }
 
 /** A server that listens. */
@@ -69,4 +83,10 @@ export interface RunningServer {
   readonly port: number;
   /** End within the grace period: no new calls, streams are told SERVER_SHUTTING_DOWN, what is left is cut. */
   close(): Promise<void>;
+}
+
+/** A server whose connections are looked after. */
+export interface GuardedServer extends RunningServer {
+  /** End connections that have no call, up to twice `most`, since the process has no descriptors left; how many. */
+  spare(most: number): number;
 }

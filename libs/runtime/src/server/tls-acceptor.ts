@@ -19,8 +19,8 @@ export interface TlsAcceptorOptions {
   readonly limitMs: number;
   /** Protocols that are spoken here, the first ones preferred. */
   readonly protocols: readonly ("h2" | "http/1.1")[];
-  /** Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. */
-  onSecure(socket: tls.TLSSocket): void;
+  /** Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. `raw` is what carries it. */
+  onSecure(socket: tls.TLSSocket, raw: net.Socket): void;
 }
 
 /**
@@ -90,8 +90,12 @@ export class TlsAcceptor {
       this.#toStranger.serve(socket, socket.alpnProtocol === "h2");
       return;
     }
-    this.#pending.delete(peerOf(socket));
-    this.#options.onSecure(socket);
+    const peer = peerOf(socket);
+    const raw = this.#pending.get(peer);
+    this.#pending.delete(peer);
+    // It went away while its last bytes were being decrypted.
+    if (raw === undefined) socket.destroy();
+    else this.#options.onSecure(socket, raw);
   }
 
   #onFailure(error: Error, socket: tls.TLSSocket): void {

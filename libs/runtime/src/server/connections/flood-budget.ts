@@ -1,0 +1,60 @@
+/** What a peer makes work with and gets nothing for. */
+export type Nuisance = "ping" | "settings" | "reset";
+
+/** What each costs. A call that is given up is not rare; a change of settings is. */
+const COSTS: Readonly<Record<Nuisance, number>> = { ping: 1, reset: 5, settings: 20 };
+
+const BURST = 2_000;
+const PER_SECOND = 200;
+
+/** Bytes of a connection that are nobody's business: frames of control, headers, a request that came in pieces. */
+const BURST_BYTES = 4 * 1_048_576;
+const BYTES_PER_SECOND = 524_288;
+/** What a stream may go on to send. */
+const BYTES_PER_SECOND_A_STREAM = 65_536;
+/** What a stream may bring along: the largest message, its frames and its headers. */
+const BYTES_A_STREAM = 1_179_648;
+
+/**
+ * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
+ * settings; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each stream
+ * that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of,
+ * such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
+ */
+export class FloodBudget {
+  #owed = 0;
+  #owedBytes = 0;
+  #atMs = 0;
+  #bytesAtMs = 0;
+  #bytesSeen = 0;
+  #streams = 0;
+
+  /** Note a nuisance; whether it was one too many. */
+  spend(nuisance: Nuisance, nowMs: number): boolean {
+    this.#owed = Math.max(0, this.#owed - since(this.#atMs, nowMs) * PER_SECOND);
+    this.#atMs = Math.max(this.#atMs, nowMs);
+    this.#owed += COSTS[nuisance];
+    return this.#owed > BURST;
+  }
+
+  /** Note that a stream was opened. */
+  streamOpened(): void {
+    this.#streams += 1;
+  }
+
+  /** Look at how many bytes have come on the connection altogether; whether they are too many. */
+  look(bytesRead: number, openStreams: number, nowMs: number): boolean {
+    const fresh = bytesRead - this.#bytesSeen;
+    const perSecond = BYTES_PER_SECOND + openStreams * BYTES_PER_SECOND_A_STREAM;
+    const paid = since(this.#bytesAtMs, nowMs) * perSecond + this.#streams * BYTES_A_STREAM;
+    this.#bytesSeen = bytesRead;
+    this.#bytesAtMs = Math.max(this.#bytesAtMs, nowMs);
+    this.#streams = 0;
+    this.#owedBytes = Math.max(0, this.#owedBytes + fresh - paid);
+    return this.#owedBytes > BURST_BYTES;
+  }
+}
+
+function since(thenMs: number, nowMs: number): number {
+  return Math.max(0, nowMs - thenMs) / 1_000;
+}
