@@ -7,6 +7,7 @@ export {
   callerKey,
   callerOf,
   type KnownCaller,
+  type ReplicaAuthenticator,
   requestIdKey,
   requestIdOf,
   roleSuffices,
@@ -88,7 +89,7 @@ export {
   type Role,
   type ServicePolicies,
 } from "./policy.ts";
-export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
+export { type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
 export {
   checkReplicaCall,
   REPLICA_CREDENTIALS_TTL_MS,

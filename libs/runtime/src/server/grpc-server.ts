@@ -12,6 +12,7 @@ import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
 import { MESSAGE_LIMIT_BYTES, type RunningServer } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
+import { answerUnknownMethods } from "./unknown-grpc-method.ts";
 
 export interface GrpcServerOptions {
   readonly host: string;
@@ -49,6 +50,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Runn
   for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
     server.addService(toGrpcService(route.service, route.decoders), route.handlers);
   }
+  answerUnknownMethods(server);
   logTroubles(log);
   const binding = await bindGrpc(server, options).catch((error: unknown) => {
     throw listeningError(error, host, options.port);
