@@ -199,6 +199,7 @@ export {
   type PolicyField,
 } from "./policy-fields.ts";
 export { proofText } from "./proof.ts";
+export { PUBLIC_KEY_BYTES, type PublicKeyFlaw, publicKeyFlaw } from "./public-key.ts";
 export {
   chooseTarget,
   DEFAULT_REBALANCE_LIMITS,

@@ -1,3 +1,4 @@
+import type { DescMethod } from "@bufbuild/protobuf";
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Role } from "./policy.ts";
 
@@ -31,6 +32,12 @@ export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
  * not call with it, and another error when it cannot know (the store is away), never answers null then.
  */
 export type Authenticator = (bearer: string) => Promise<Caller | null>;
+
+/**
+ * Check that another replica of the cluster calls a method, by the call's authorization header, null when it has none. It is asked before
+ * anything of the request is read. Throws REPLICA_CREDENTIALS_INVALID.
+ */
+export type ReplicaAuthenticator = (method: DescMethod, authorization: string | null) => void;
 
 /** The caller of a method that asks for no token. */
 export const ANONYMOUS: Caller = { kind: "anonymous" };

@@ -23,7 +23,6 @@ export {
   keyFingerprint,
   keyPairFromPem,
   type NodeKeyPair,
-  PUBLIC_KEY_BYTES,
   privateKeyToPem,
   signProof,
   verifyProof,

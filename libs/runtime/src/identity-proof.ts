@@ -8,8 +8,7 @@ import {
   verify,
 } from "node:crypto";
 
-/** The length of a raw Ed25519 public key. */
-export const PUBLIC_KEY_BYTES = 32;
+const PUBLIC_KEY_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 /** The fixed start of a SubjectPublicKeyInfo of Ed25519 (RFC 8410); the raw key follows. */
 const SPKI_PREFIX_BYTES = 12;

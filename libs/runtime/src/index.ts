@@ -7,6 +7,7 @@ export {
   callerKey,
   callerOf,
   type KnownCaller,
+  type ReplicaAuthenticator,
   requestIdKey,
   requestIdOf,
   roleSuffices,
@@ -53,7 +54,6 @@ export {
   keyFingerprint,
   keyPairFromPem,
   type NodeKeyPair,
-  PUBLIC_KEY_BYTES,
   privateKeyToPem,
   signProof,
   verifyProof,
@@ -90,7 +90,7 @@ export {
   type ServicePolicies,
 } from "./policy.ts";
 export { processStart } from "./process-start.ts";
-export { checkTexts, type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
+export { type DecidedRefusal, refusalError, refuseFields } from "./refusals.ts";
 export {
   checkReplicaCall,
   REPLICA_CREDENTIALS_TTL_MS,

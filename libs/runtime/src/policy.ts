@@ -5,8 +5,8 @@ export type Role = "viewer" | "operator" | "admin";
 
 /**
  * Who may call a method. "anyone" and "node" ask for no token, and a token that is sent is not looked at,
- * so that these methods answer while the store is away; a "node" method proves the caller's key by itself, a "replica" method
- * checks that another process of the cluster calls, see checkReplicaCall().
+ * so that these methods answer while the store is away; a "node" method proves the caller's key by itself, a "replica" method is
+ * for other processes of the cluster, see ReplicaAuthenticator.
  */
 export type MethodCaller = "anyone" | "node" | "replica" | Role;
 

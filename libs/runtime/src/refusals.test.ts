@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { PreconditionFailureSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { describeError } from "./errors.ts";
-import { checkTexts, refusalError, refuseFields } from "./refusals.ts";
+import { refusalError, refuseFields } from "./refusals.ts";
 
 describe("refusalError()", () => {
   it("should say on what a precondition failed", () => {
@@ -34,22 +34,5 @@ describe("refuseFields()", () => {
       message: "a: too long; b: too short",
       violations,
     });
-  });
-});
-
-describe("checkTexts()", () => {
-  it("should let pass what the record can keep", () => {
-    expect(() => checkTexts({ reason: "disk \u{1f4be}", etag: "" })).not.toThrow();
-  });
-
-  it("should refuse U+0000, naming all fields that have it", () => {
-    try {
-      checkTexts({ reason: "a\0", etag: "1", request_id: "\0" });
-      expect("nothing thrown").toBe("INVALID_REQUEST");
-    } catch (error) {
-      const { reason, violations } = describeError(error);
-      expect(reason).toBe("INVALID_REQUEST");
-      expect(violations.map(({ field }) => field)).toEqual(["reason", "request_id"]);
-    }
   });
 });

@@ -1,3 +1,4 @@
+import { publicKeyFlaw } from "@rollcall/domain";
 import { sql } from "kysely";
 import { TOUCHED } from "./nodes.ts";
 import type { Db, Tx } from "./store.ts";
@@ -53,9 +54,13 @@ export async function keyOf(
   );
 }
 
-/** The keys that count, the node's own first: a proof is good when it was made with any of them. */
+/**
+ * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that could not register
+ * today does not count: anybody can sign for a key of small order, so its node has to be deleted and join again with another one.
+ */
 export function keysInForce(keys: NodeKeys): readonly PublicKey[] {
-  return keys.next === null ? [keys] : [keys, keys.next];
+  const recorded = keys.next === null ? [keys] : [keys, keys.next];
+  return recorded.filter(({ publicKey }) => publicKeyFlaw(publicKey) === null);
 }
 
 /** The nodes that have these keys or have offered them as their next ones, by fingerprint. */

@@ -2,7 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import type { HandlerContext } from "@connectrpc/connect";
 import type { NodeSelector } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import type { CommandSource } from "@rollcall/domain";
-import { type AuditedCall, auditedCall, checkTexts, refuseFields } from "@rollcall/runtime";
+import { type AuditedCall, auditedCall, refuseFields } from "@rollcall/runtime";
 import type { NewAuditEntry, RequestKey } from "@rollcall/store";
 import type { AdminDeps } from "./deps.ts";
 import type { DecideNode } from "./node-decision.ts";
@@ -39,8 +39,7 @@ export interface NodeCommand {
 
 /** Check what the schema cannot, and tell who calls. Throws INVALID_REQUEST. */
 export function readCommand({ clock }: Pick<AdminDeps, "clock">, verb: NodeVerb): NodeCommand {
-  const { reason, etag, requestId, selector, pageToken } = verb.request;
-  checkTexts({ reason, etag, request_id: requestId });
+  const { reason, etag, selector, pageToken } = verb.request;
   const violations = [
     ...(selector !== undefined && etag !== ""
       ? [{ field: "etag", description: "an etag is of one node; leave it out with a selector" }]

@@ -1,8 +1,15 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { GrpcRoute, PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
+import type {
+  GrpcRoute,
+  PolicyTable,
+  ReadyReport,
+  ReplicaAuthenticator,
+  Task,
+} from "@rollcall/runtime";
 import { type LeaseReport, withdraw } from "@rollcall/store";
 import type { HealthDeps } from "./deps.ts";
+import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createParts } from "./parts.ts";
 import type { HeldNode } from "./replica/held-node.ts";
@@ -18,7 +25,9 @@ export interface HealthApp {
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   /** What other replicas ask, for a port of its own: see Endpoints.internalAddress. */
-  readonly internal: Pick<HealthApp, "routes" | "services" | "policies">;
+  readonly internal: Pick<HealthApp, "routes" | "services" | "policies"> & {
+    readonly authenticateReplica: ReplicaAuthenticator;
+  };
   /** The agents' side, for createGrpcServer(). */
   readonly agentRoutes: readonly GrpcRoute[];
   /** Background work, for a supervisor to run. */
@@ -69,6 +78,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       routes: createInternalRoutes(methods),
       services: INTERNAL_SERVICES,
       policies: INTERNAL_POLICIES,
+      authenticateReplica: replicasOnly(methods),
     },
     agentRoutes: createAgentRoutes(host),
     tasks: [...work.tasks, ...moves.tasks],

@@ -5,16 +5,12 @@ import {
   isNodeId,
   keyRotatedEvent,
   type NewEvent,
-  proofText,
-} from "@rollcall/domain";
-import {
-  checkChallenge,
-  NONCE_TTL_MS,
   PUBLIC_KEY_BYTES,
-  refusalError,
-  refuse,
-  verifyProof,
-} from "@rollcall/runtime";
+  type PublicKeyFlaw,
+  proofText,
+  publicKeyFlaw,
+} from "@rollcall/domain";
+import { checkChallenge, NONCE_TTL_MS, refusalError, refuse, verifyProof } from "@rollcall/runtime";
 import {
   keyOf,
   keysInForce,
@@ -88,13 +84,21 @@ export function checkNextSignature(
 
 /** Check that bytes can be a public key. Throws INVALID_PUBLIC_KEY. */
 export function checkPublicKey(node: string, publicKey: Uint8Array, field: string): void {
-  if (publicKey.length === PUBLIC_KEY_BYTES) return;
-  const description = `a public key is a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, not ${publicKey.length}`;
+  const flaw = publicKeyFlaw(publicKey);
+  if (flaw === null) return;
+  const bytes = publicKey.length;
+  const description = `a public key is a raw Ed25519 key of ${PUBLIC_KEY_BYTES} bytes, ${FLAWS[flaw](bytes)}`;
   throw refuse("INVALID_PUBLIC_KEY", `node ${node}: ${description}`, {
-    metadata: { node, bytes: String(publicKey.length) },
+    metadata: { node, bytes: String(bytes), flaw },
     violations: [{ field, description }],
   });
 }
+
+const FLAWS: Readonly<Record<PublicKeyFlaw, (bytes: number) => string>> = {
+  WRONG_LENGTH: (bytes) => `not ${bytes}`,
+  NOT_CANONICAL: () => "in its canonical encoding; generate another key",
+  SMALL_ORDER: () => "not a point of small order, for which anybody can sign; generate another key",
+};
 
 /** A node that makes a call, locked and proven. */
 export interface LockedCaller {

@@ -1,11 +1,24 @@
 import { constants } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
-import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamToJson,
+  errorToJson,
+} from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import type { HttpHandler } from "./server-options.ts";
 
 type Request = Parameters<HttpHandler>[0];
 type Response = Parameters<HttpHandler>[1];
+
+/** Answer a call with an error in the caller's protocol, whatever the rest of the request holds. */
+export function answerRpcError(request: Request, response: Response, error: ConnectError): void {
+  if (isGrpc(request)) answerGrpcError(request, response, error);
+  else if (isConnectStream(request)) answerConnectStreamError(request, response, error);
+  else answerConnectError(request, response, error);
+}
 
 /** In gRPC and gRPC-Web alike an error without messages may be all in the headers, if the answer ends with them. */
 export function answerGrpcError(request: Request, response: Response, error: ConnectError): void {
@@ -31,18 +44,30 @@ export function answerConnectError(
   sendWhole(request, response, status, { "content-type": "application/json" }, body);
 }
 
+/** As Connect's streams have it: the error is in the frame that ends the stream, and the status of HTTP says nothing. */
+function answerConnectStreamError(request: Request, response: Response, error: ConnectError): void {
+  const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+  const type = request.headers["content-type"] ?? "";
+  const frame = encodeEnvelope(endStreamFlag, Buffer.from(end));
+  sendWhole(request, response, 200, { "content-type": type }, frame);
+}
+
 /** Answer at once, without waiting for what the caller still sends. */
 export function sendWhole(
   request: Request,
   response: Response,
   status: number,
   headers: Record<string, string>,
-  body: string,
+  body: string | Uint8Array,
 ): void {
   // Whatever the caller still sends is not read, and must not fill its connection's window.
   request.resume();
   response.writeHead(status, { ...headers, "content-length": String(Buffer.byteLength(body)) });
   response.end(body);
+}
+
+function isConnectStream(request: Request): boolean {
+  return /^application\/connect\+/.test(request.headers["content-type"] ?? "");
 }
 
 /** Whether a request is one of gRPC or gRPC-Web. */

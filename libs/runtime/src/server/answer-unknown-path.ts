@@ -28,6 +28,7 @@ export function answerUnknownPath(
   }
 }
 
-function unknownMethod(path: string) {
+/** The error of a call of a method that is not served here. */
+export function unknownMethod(path: string) {
   return refuse("UNKNOWN_METHOD", `there is no method ${path} here`, { metadata: { path } });
 }

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { create, toBinary } from "@bufbuild/protobuf";
-import { createClient } from "@connectrpc/connect";
+import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { type ClientDuplexStream, credentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "@jest/globals";
@@ -88,6 +88,23 @@ const answerEach: Heartbeat = (call) => {
 };
 
 describe("createGrpcServer()", () => {
+  it("should say of a method that it does not have what is wrong, without a name of the caller's in its metrics", async () => {
+    const { client, metrics, lines } = await start(answerEach);
+    const echo = (bytes: Buffer) => bytes;
+    for (const path of ["/rollcall.health.v1.HealthService/Nope", "/a.B/C", "/", "/__proto__"]) {
+      const call = client.makeBidiStreamRequest(path, echo, echo);
+      call.write(Buffer.from("anything"));
+      expect(await errorOf(call as never)).toMatchObject({
+        code: Code.Unimplemented,
+        reason: "UNKNOWN_METHOD",
+        metadata: { path },
+      });
+    }
+    expect(await renderMetrics(metrics)).toContain('method="unknown"');
+    expect(await renderMetrics(metrics)).not.toContain("Nope");
+    expect(lines.map(({ method }) => method)).not.toContain("a.B/C");
+  });
+
   it("should carry messages, and bytes that a handler encoded itself, unchanged", async () => {
     const encoded = Buffer.from(toBinary(HeartbeatResponseSchema, ack));
     const { client, lines } = await start((call) => {

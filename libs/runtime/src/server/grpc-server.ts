@@ -12,6 +12,7 @@ import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
+import { answerUnknownMethods } from "./unknown-grpc-method.ts";
 
 export interface GrpcServerOptions {
   readonly host: string;
@@ -66,6 +67,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
     server.addService(toGrpcService(route.service, route.decoders), route.handlers);
   }
+  answerUnknownMethods(server);
   logTroubles(log);
   const binding = await bindGrpc(server, { ...options, clock }).catch((error: unknown) => {
     throw listeningError(error, host, options.port);

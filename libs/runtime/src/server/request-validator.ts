@@ -2,8 +2,9 @@ import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { pathToString } from "@bufbuild/protobuf/reflect";
 import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { type FieldViolation, refuse } from "../errors.ts";
+import { malformedFields } from "./well-formed.ts";
 
-/** Checks messages against the rules of their proto files. */
+/** Checks messages against the rules of their proto files, and against those that hold for every field, see malformedFields(). */
 export interface RequestValidator {
   /** Throws INVALID_ARGUMENT, INVALID_REQUEST with every violation, or an error when a rule itself is broken. */
   check<D extends DescMessage>(desc: D, message: MessageShape<D>): void;
@@ -17,9 +18,12 @@ export function createRequestValidator(): RequestValidator {
   const validator = createValidator();
   return {
     check: (desc, message) => {
+      const malformed = malformedFields(desc, message, MOST_VIOLATIONS);
       const result = validator.validate(desc, message);
-      if (result.kind === "error") throw result.error;
-      if (result.kind === "invalid") throw invalidRequest(result.violations.map(toFieldViolation));
+      // A rule may fail to be evaluated on a value that is out of its type's range: then that is what is wrong.
+      if (result.kind === "error" && malformed.length === 0) throw result.error;
+      const broken = result.kind === "invalid" ? result.violations.map(toFieldViolation) : [];
+      if (malformed.length + broken.length > 0) throw invalidRequest([...malformed, ...broken]);
     },
   };
 }

@@ -17,6 +17,7 @@ import {
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
 import type { Logger } from "../logging.ts";
+import { answerRpcError } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { peerKey, seenKey } from "./call-values.ts";
 import { completeErrors } from "./complete-errors.ts";
@@ -31,6 +32,8 @@ export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;
   readonly interceptors: Interceptor[];
   readonly log: Logger;
+  /** The error of a call that is refused before anything of it is read; null for one that may go on. */
+  refuseAtDoor(method: DescMethod, authorization: string | null): ConnectError | null;
   /** Told of the calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
   readonly fallback?: HttpHandler;
@@ -55,14 +58,21 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       serveElse(request, response, path, options);
       return;
     }
-    const spec = specs.get(handler.method);
+    const { method } = handler;
+    const refusal = options.refuseAtDoor(method, request.headers.authorization ?? null);
+    if (refusal !== null) {
+      options.onEarlyError(methodName(method), refusal, peerOf(request));
+      answerRpcError(request, response, refusal);
+      return;
+    }
+    const spec = specs.get(method);
     const serving =
       spec !== undefined && isDirect(request, response)
         ? serveGrpc(spec, request, response, options)
         : serve(handler, request, response, options);
     serving.catch((error: unknown) => {
       // Nearly always a caller that went away while its answer was written; the call itself has its own line.
-      options.log.debug({ method: methodName(handler.method), err: error }, "answer not written");
+      options.log.debug({ method: methodName(method), err: error }, "answer not written");
       giveUp(response);
     });
   };

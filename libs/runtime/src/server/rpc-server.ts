@@ -25,6 +25,7 @@ import {
   reflectionServices,
   routeReflection,
 } from "./reflection-service.ts";
+import { refuseStrangers } from "./refuse-strangers.ts";
 import { createRequestValidator } from "./request-validator.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
 import type { GuardedServer, HttpHandler, RpcServerOptions } from "./server-options.ts";
@@ -146,6 +147,7 @@ function rpcHandler(
     },
     interceptors,
     log,
+    refuseAtDoor: refuseStrangers(policies, options),
     onEarlyError: (method, error, peer) => {
       const { code, reason, message } = describeError(error);
       observe(method, codeName(code), 0);

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { Authenticator } from "../auth.ts";
+import type { Authenticator, ReplicaAuthenticator } from "../auth.ts";
 import type { Clock } from "../clock.ts";
 import type { FailedAttempts } from "../failed-attempts.ts";
 import type { Logger } from "../logging.ts";
@@ -35,6 +35,8 @@ export interface RpcServerOptions {
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
   readonly authenticate: Authenticator;
+  /** Required when the caller of a method is "replica". */
+  readonly authenticateReplica?: ReplicaAuthenticator;
   /** Told of mutations that were refused to somebody authenticated. Nobody is when absent. */
   readonly recordRefusal?: RecordRefusal;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */

@@ -12,7 +12,7 @@ import {
   parseSelector,
   type Selector,
 } from "@rollcall/domain";
-import { checkTexts, type FieldViolation, refuse, refuseFields } from "@rollcall/runtime";
+import { type FieldViolation, refuse, refuseFields } from "@rollcall/runtime";
 import type { Db } from "@rollcall/store";
 import { findNode, type NodeRecord } from "@rollcall/store";
 import { valueName, valuesFromProto } from "./convert.ts";
@@ -37,7 +37,6 @@ export async function parseScope(
     case "group":
       return { kind: "group", name: scope.value };
     case "node": {
-      checkTexts({ "scope.node": scope.value });
       const node = await find(scope.value);
       if (node.type === "COMPUTE") return { kind: "node", nodeId: node.id };
       const text = `node ${node.id} is an orchestrator; its lease alone says how it fares`;

@@ -7,7 +7,7 @@ import {
   BanNodeResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { banEvent, isKeyFingerprint, isNodeId } from "@rollcall/domain";
-import { checkTexts, refusalError, refuse } from "@rollcall/runtime";
+import { refusalError, refuse } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   type Change,
@@ -35,11 +35,10 @@ export function banNode(deps: AdminDeps): MethodImpl<typeof AdminService.method.
   return async (request, context) => {
     const verb = { method, request, context, decide, placesBans: true };
     const command = readCommand(deps, verb);
-    const { selector, nodeId, fingerprint } = request;
+    const { selector } = request;
     if (selector !== undefined) {
       return create(BanNodeResponseSchema, await changeSelection(deps, command, selector));
     }
-    checkTexts({ node_id: nodeId, fingerprint });
     const { result } = await deps.store.change(async (tx) => {
       await lockBans(tx);
       const key = requestKeyOf(command);

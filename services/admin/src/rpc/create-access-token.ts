@@ -7,7 +7,7 @@ import {
   CreateAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenCreated } from "@rollcall/domain";
-import { auditedCall, bearerOf, checkTexts } from "@rollcall/runtime";
+import { auditedCall, bearerOf } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   accessTokenHash,
@@ -34,7 +34,6 @@ export function createAccessToken({
 }: Pick<AdminDeps, "store">): MethodImpl<typeof AccessService.method.createAccessToken> {
   const method = AccessService.method.createAccessToken;
   return async (request, context) => {
-    checkTexts({ name: request.name, request_id: request.requestId });
     const call = auditedCall(context, method);
     const { actor } = call;
     const bearer = bearerIn(context);

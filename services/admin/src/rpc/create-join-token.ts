@@ -7,7 +7,7 @@ import {
   type JoinToken as ProtoToken,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent } from "@rollcall/domain";
-import { auditedCall, bearerOf, checkTexts } from "@rollcall/runtime";
+import { auditedCall, bearerOf } from "@rollcall/runtime";
 import { AUDIT_OK, insertJoinToken, joinTokenHash } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import type { AdminDeps } from "../deps.ts";
@@ -30,7 +30,6 @@ export function createJoinToken({
   const method = JoinTokenService.method.createJoinToken;
   return async (request, context) => {
     const { description, requestId } = request;
-    checkTexts({ description, request_id: requestId });
     const terms = parseTerms(request);
     const call = auditedCall(context, method);
     const { actor } = call;

@@ -7,7 +7,7 @@ import {
   HealthPolicyService,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { formatPolicyScope, policyDeletedEvent } from "@rollcall/domain";
-import { type AuditedCall, auditedCall, checkTexts } from "@rollcall/runtime";
+import { type AuditedCall, auditedCall } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   type Change,
@@ -30,8 +30,7 @@ export function deleteHealthPolicy({
 }: AdminDeps): MethodImpl<typeof HealthPolicyService.method.deleteHealthPolicy> {
   const method = HealthPolicyService.method.deleteHealthPolicy;
   return async (request, context) => {
-    const { reason, etag, requestId } = request;
-    checkTexts({ reason, etag, request_id: requestId });
+    const { requestId } = request;
     const call = auditedCall(context, method);
     const key = requestKey(method, requestId, call.actor);
     const { result } = await store.change((tx) =>

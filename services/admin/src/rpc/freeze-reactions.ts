@@ -7,7 +7,7 @@ import {
   FreezeReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { type BrakeFreeze, brakeEvent } from "@rollcall/domain";
-import { auditedCall, checkTexts, refuse } from "@rollcall/runtime";
+import { auditedCall, refuse } from "@rollcall/runtime";
 import { saveFreeze } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import { changeBrake } from "../brake/brake-change.ts";
@@ -26,7 +26,6 @@ export function freezeReactions({
 }: AdminDeps): MethodImpl<typeof BrakeService.method.freezeReactions> {
   const method = BrakeService.method.freezeReactions;
   return async ({ group, reason, requestId }, context) => {
-    checkTexts({ group, reason, request_id: requestId });
     const call = auditedCall(context, method);
     const { actor } = call;
     const key = requestKey(method, requestId, actor);

@@ -4,7 +4,6 @@ import {
   GetJoinTokenResponseSchema,
   type JoinTokenService,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
-import { checkTexts } from "@rollcall/runtime";
 import { getJoinToken as getStored, lastUsesOf } from "@rollcall/store";
 import type { AdminDeps } from "../deps.ts";
 import {
@@ -20,7 +19,6 @@ export function getJoinToken({
   store,
 }: Pick<AdminDeps, "store">): MethodImpl<typeof JoinTokenService.method.getJoinToken> {
   return async ({ id }) => {
-    checkTexts({ id });
     const token = await getStored(store.db, id);
     if (token === null) throw joinTokenNotFound(id);
     const uses = await lastUsesOf(store.db, id, MOST_USES);

@@ -5,7 +5,7 @@ import {
   ReleaseReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { BRAKE_CLUSTER, type BrakeRow, brakeEvent } from "@rollcall/domain";
-import { auditedCall, checkTexts, refuse } from "@rollcall/runtime";
+import { auditedCall, refuse } from "@rollcall/runtime";
 import { lockBrake, saveFreeze, saveOrder, type Tx } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import { changeBrake } from "../brake/brake-change.ts";
@@ -19,7 +19,6 @@ export function releaseReactions({
 }: AdminDeps): MethodImpl<typeof BrakeService.method.releaseReactions> {
   const method = BrakeService.method.releaseReactions;
   return async ({ group, reason, requestId, now }, context) => {
-    checkTexts({ group, reason, request_id: requestId });
     const call = auditedCall(context, method);
     const { actor } = call;
     const key = requestKey(method, requestId, actor);

@@ -11,7 +11,7 @@ import {
   revocationRefusal,
   strangersTokenRefusal,
 } from "@rollcall/domain";
-import { auditedCall, checkTexts, refusalError, refuse } from "@rollcall/runtime";
+import { auditedCall, refusalError, refuse } from "@rollcall/runtime";
 import {
   type AccessToken,
   AUDIT_OK,
@@ -34,7 +34,6 @@ export function revokeAccessToken({
   const method = AccessService.method.revokeAccessToken;
   return async (request, context) => {
     const { id, reason } = request;
-    checkTexts({ id, reason, request_id: request.requestId });
     const by = revokerOf(knownCallerOf(context));
     // Before it is looked for: who may not revoke learns nothing of the ids that there are.
     const strangers = strangersTokenRefusal(id, by);

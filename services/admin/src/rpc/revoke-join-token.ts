@@ -6,7 +6,7 @@ import {
   RevokeJoinTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent, joinTokenState } from "@rollcall/domain";
-import { auditedCall, checkTexts, refuse } from "@rollcall/runtime";
+import { auditedCall, refuse } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   getJoinToken,
@@ -26,7 +26,6 @@ export function revokeJoinToken({
   const method = JoinTokenService.method.revokeJoinToken;
   return async (request, context) => {
     const { id, reason, requestId } = request;
-    checkTexts({ id, reason, request_id: requestId });
     const call = auditedCall(context, method);
     const { actor } = call;
     const key = requestId === "" ? null : { requestId, method: METHOD, caller: actor };

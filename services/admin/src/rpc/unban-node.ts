@@ -7,7 +7,7 @@ import {
   UnbanNodeResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { banEvent, isBanned } from "@rollcall/domain";
-import { checkTexts, refusalError } from "@rollcall/runtime";
+import { refusalError } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   type Ban,
@@ -36,11 +36,10 @@ export function unbanNode(deps: AdminDeps): MethodImpl<typeof AdminService.metho
   return async (request, context) => {
     const verb = { method, request, context, decide, placesBans: true };
     const command = readCommand(deps, verb);
-    const { selector, fingerprint } = request;
+    const { selector } = request;
     if (selector !== undefined) {
       return create(UnbanNodeResponseSchema, await changeSelection(deps, command, selector));
     }
-    checkTexts({ fingerprint });
     const { result } = await deps.store.change(async (tx) => {
       await lockBans(tx);
       const key = requestKeyOf(command);

@@ -12,7 +12,7 @@ import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
 /** What a replica serves to other replicas, on a port of its own. */
 export const INTERNAL_SERVICES = [HealthInternalService];
 
-/** Each method checks by itself that another replica calls: no access token opens this port. */
+/** See replicasOnly(): no access token opens this port. */
 export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalService, {
   getHeldNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },

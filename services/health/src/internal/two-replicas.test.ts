@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:http2";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
@@ -175,4 +177,52 @@ describe("the internal address", () => {
     const interceptors = authorization === null ? [] : [sending(authorization)];
     expect(await ask(...interceptors)).toBe("REPLICA_CREDENTIALS_INVALID");
   });
+
+  // A field of length 127 that is not there.
+  const garbage = Buffer.from([0x0a, 0x7f, 0x00]);
+  const inFrame = Buffer.concat([Buffer.from([0, 0, 0, 0, garbage.length]), garbage]);
+  const service = "rollcall.health.v1.HealthInternalService";
+
+  it.each([
+    ["ProbeNodes", "application/proto", garbage],
+    ["ProbeNodes", "application/json", Buffer.from("{]")],
+    ["ProbeNodes", "application/grpc-web", inFrame],
+    ["WatchHeldNodes", "application/connect+proto", inFrame],
+    ["WatchHeldNodes", "application/grpc-web+proto", inFrame],
+  ])("should not read what a stranger sends: %s as %s", async (method, type, body) => {
+    const answer = await fetch(`http://${right.internalAddress}/${service}/${method}`, {
+      method: "POST",
+      headers: { "content-type": type },
+      body: new Uint8Array(body),
+    });
+    const text = Buffer.from(await answer.arrayBuffer()).toString();
+    const said = type.includes("grpc") ? detailsOf(answer) : text;
+    expect(said).toContain("REPLICA_CREDENTIALS_INVALID");
+  });
+
+  it("should not read what a stranger sends by GET, nor by gRPC", async () => {
+    const query = "connect=v1&encoding=json&message=%7B%5D";
+    const byGet = await fetch(`http://${right.internalAddress}/${service}/ProbeNodes?${query}`);
+    expect(await byGet.text()).toContain("REPLICA_CREDENTIALS_INVALID");
+    const session = connect(`http://${right.internalAddress}`);
+    try {
+      const stream = session.request({
+        ":method": "POST",
+        ":path": `/${service}/ProbeNodes`,
+        "content-type": "application/grpc",
+        te: "trailers",
+      });
+      // Nothing follows, and the call has its answer all the same.
+      stream.write(inFrame.subarray(0, 2));
+      const [headers] = await once(stream, "response");
+      const details = Buffer.from(String(headers["grpc-status-details-bin"]), "base64");
+      expect(details.toString()).toContain("REPLICA_CREDENTIALS_INVALID");
+    } finally {
+      session.destroy();
+    }
+  });
 });
+
+function detailsOf({ headers }: Response): string {
+  return Buffer.from(headers.get("grpc-status-details-bin") ?? "", "base64").toString();
+}

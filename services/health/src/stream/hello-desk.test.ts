@@ -66,6 +66,17 @@ describe("Hello", () => {
     ]);
   });
 
+  it("should refuse a recorded key for which anybody can sign", async () => {
+    const agent = agents.create("weak");
+    const neutral = new Uint8Array(32);
+    neutral[0] = 1;
+    await register(database.store, [{ nodeId: "weak", publicKey: neutral }]);
+    const signature = new Uint8Array(64);
+    signature[0] = 1;
+    const { error } = await refusedHello(agent, { signature });
+    expect(error).toMatchObject({ reason: "PROOF_INVALID", metadata: { node: "weak" } });
+  });
+
   it("should welcome a node that waits for approval", async () => {
     const agent = agents.create("pending");
     await register(database.store, [agent], "PENDING");

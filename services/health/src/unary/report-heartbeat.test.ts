@@ -190,6 +190,17 @@ describe("reportHeartbeat()", () => {
     });
   });
 
+  it("should refuse a recorded key for which anybody can sign", async () => {
+    const neutral = new Uint8Array(32);
+    neutral[0] = 1;
+    const agent = agents.create("u-weak");
+    await register(database.store, [{ nodeId: "u-weak", publicKey: neutral }]);
+    const { open } = await opening(agent, atLeft);
+    const signature = Buffer.concat([Buffer.from([1]), Buffer.alloc(63)]).toString("base64");
+    const forged = { nodeId: "u-weak", open: { ...open, hello: { signature } } };
+    expect(await post(atLeft, forged)).toMatchObject({ refused: "PROOF_INVALID" });
+  });
+
   it("should refuse whoever does not prove to be the node, and no challenge twice", async () => {
     const agent = await registered("u-proof");
     const thief = agents.create("u-thief");

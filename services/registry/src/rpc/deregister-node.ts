@@ -5,7 +5,7 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
-import { auditedCall, checkTexts, refusalError } from "@rollcall/runtime";
+import { auditedCall, refusalError } from "@rollcall/runtime";
 import { AUDIT_OK, removeNode } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
@@ -17,7 +17,6 @@ export function deregisterNode(
   return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
     checkNodeId(nodeId);
-    checkTexts({ reason: message });
     checkNonce(deps, proof.nonce);
     const method = RegistryService.method.deregisterNode;
     await deps.store.change(async (tx) => {

@@ -8,7 +8,6 @@ import {
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { Connection, Health, Label, Membership, Scheduling } from "@rollcall/domain";
-import { checkTexts } from "@rollcall/runtime";
 import { listTombstones, type Tombstone } from "@rollcall/store";
 import {
   connectionToProto,
@@ -28,7 +27,6 @@ export function listDeletedNodes({
 }: Deps): MethodImpl<typeof RegistryService.method.listDeletedNodes> {
   return async (request) => {
     const { nodeId } = request;
-    checkTexts({ node_id: nodeId });
     const limit = pageSize(request.pageSize);
     const name = JSON.stringify(["deleted-nodes", nodeId]);
     // The MAC says that the cursor was made below.

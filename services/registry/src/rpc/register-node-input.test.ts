@@ -1,5 +1,7 @@
+import { create, toJson } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { RegisterNodeRequestSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
@@ -18,7 +20,6 @@ describe("registerNode(), input", () => {
     ["a blank", "a b"],
     ["a slash", "a/b"],
     ["a letter beyond ASCII", "ä"],
-    ["U+0000", "a\0"],
     ["a line break", "a\nb"],
     ["64 characters", "x".repeat(64)],
   ])("should refuse a node id with %s", async (_, id) => {
@@ -27,6 +28,24 @@ describe("registerNode(), input", () => {
       reason: "INVALID_NODE_ID",
       metadata: { node: id },
     });
+  });
+
+  it.each([
+    ["U+0000", "a\0"],
+    ["half of a surrogate pair", "a\ud800"],
+  ])("should refuse a node id with %s, as in any field", async (_, id) => {
+    const request = await new TestNode("plain").joining(rig.registry);
+    // As JSON: the binary encoding has no half of a pair.
+    const body = toJson(RegisterNodeRequestSchema, create(RegisterNodeRequestSchema, request));
+    const answer = await fetch(`${rig.baseUrl}/rollcall.registry.v1.RegistryService/RegisterNode`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ ...(body as object), nodeId: id }),
+    });
+    expect([answer.status, await answer.text()]).toEqual([
+      400,
+      expect.stringMatching(/INVALID_REQUEST|MALFORMED_MESSAGE/),
+    ]);
   });
 
   it("should refuse a node id that is longer than any field may be", async () => {

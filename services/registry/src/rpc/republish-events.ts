@@ -6,7 +6,7 @@ import {
   type RepublishEventsResponse,
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { auditedCall, checkTexts } from "@rollcall/runtime";
+import { auditedCall } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   compactedRevision,
@@ -29,7 +29,6 @@ export function republishEvents({
   log,
 }: Pick<Deps, "store" | "log">): MethodImpl<typeof EventService.method.republishEvents> {
   return async (request, context) => {
-    checkTexts({ request_id: request.requestId });
     const call = auditedCall(context, EventService.method.republishEvents);
     const { actor } = call;
     const key = requestKeyOf(request, actor);

@@ -210,7 +210,7 @@ async function listen(
           // Its callers are replicas, which prove themselves by the cluster's secret.
           asksClients: false,
           ...services.health.internal,
-          // No access token opens it: its methods check that a replica calls.
+          // No access token opens it.
           authenticate: async () => null,
           serving,
         });

@@ -34,11 +34,7 @@ export function recordRefusals(
   metrics: MetricsRegistry,
   record: RecordRefusal,
 ): Interceptor {
-  const strangers = counter(metrics, {
-    name: "rollcall_strangers_refused_total",
-    help: "Calls refused to callers who could not prove who they are, by method and reason.",
-    labelNames: ["method", "reason"],
-  });
+  const strangers = strangersRefused(metrics);
   return (next) => async (request) => {
     try {
       return await next(request);
@@ -56,6 +52,15 @@ export function recordRefusals(
       throw error;
     }
   };
+}
+
+/** Counts what strangers are refused. */
+export function strangersRefused(metrics: MetricsRegistry) {
+  return counter(metrics, {
+    name: "rollcall_strangers_refused_total",
+    help: "Calls refused to callers who could not prove who they are, by method and reason.",
+    labelNames: ["method", "reason"],
+  });
 }
 
 function isAboutIdentity(code: Code, reason: string | undefined): boolean {

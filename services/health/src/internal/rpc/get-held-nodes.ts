@@ -7,15 +7,13 @@ import {
 import { heldToProto } from "../../convert.ts";
 import type { Deps } from "../../deps.ts";
 import { heldAfter, heldOf } from "../../query/held-page.ts";
-import { checkReplica } from "../replica-only.ts";
 
 const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
 /** Answer what this replica knows of nodes that it holds. */
 export function getHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
-  return ({ nodeIds, afterId, limit, includeSamples }, context) => {
-    checkReplica(deps, METHOD, context);
+  return ({ nodeIds, afterId, limit, includeSamples }) => {
     const { replica, clock } = deps;
     const most = limit === 0 ? MOST_NODES : limit;
     const nodes = nodeIds.length > 0 ? heldOf(replica, nodeIds) : heldAfter(replica, afterId, most);

@@ -5,14 +5,12 @@ import {
   HealthInternalService,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Deps } from "../../deps.ts";
-import { checkReplica } from "../replica-only.ts";
 
 const METHOD = HealthInternalService.method.getReplicaState;
 
 /** Answer whether the record is there for this replica. */
 export function getReplicaState(deps: Deps): MethodImpl<typeof METHOD> {
-  return (_request, context) => {
-    checkReplica(deps, METHOD, context);
+  return () => {
     const { mayOpen, nodes } = deps.replica;
     return create(GetReplicaStateResponseSchema, {
       holdsLease: mayOpen,

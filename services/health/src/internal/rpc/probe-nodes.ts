@@ -7,14 +7,12 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Deps } from "../../deps.ts";
 import { heldOf } from "../../query/held-page.ts";
-import { checkReplica } from "../replica-only.ts";
 
 const METHOD = HealthInternalService.method.probeNodes;
 
 /** Answer which nodes this replica still has a stream of, although another one has taken them over. */
 export function probeNodes(deps: Deps): MethodImpl<typeof METHOD> {
-  return ({ nodeIds }, context) => {
-    checkReplica(deps, METHOD, context);
+  return ({ nodeIds }) => {
     const { replica, clock } = deps;
     const nowMs = clock.nowMs();
     const contacts = heldOf(replica, nodeIds).flatMap(({ id: nodeId, stream, lastFrameAtMs }) => {

@@ -6,14 +6,12 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Deps } from "../../deps.ts";
 import { watchHeld } from "../../watch/watch-held.ts";
-import { checkReplica } from "../replica-only.ts";
 
 const METHOD = HealthInternalService.method.watchHeldNodes;
 
 /** Send what becomes of nodes that this replica holds. */
 export function watchHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
   return async function* ({ nodeIds, includeSamples }, context) {
-    checkReplica(deps, METHOD, context);
     const { replica, clock } = deps;
     const { signal } = context;
     for await (const news of watchHeld({ replica, clock, nodeIds, includeSamples, signal })) {

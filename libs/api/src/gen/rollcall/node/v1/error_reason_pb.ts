@@ -71,7 +71,8 @@ export const ErrorReason = {
   INVALID_ORDER_BY: 6,
 
   /**
-   * [INVALID_ARGUMENT] A public key is not a raw Ed25519 key of 32 bytes.
+   * [INVALID_ARGUMENT] A public key is not a raw Ed25519 key of 32 bytes, not in its canonical encoding, or a point of small order, for which
+   * anybody can sign.
    *
    * @generated from enum value: ERROR_REASON_INVALID_PUBLIC_KEY = 7;
    */
