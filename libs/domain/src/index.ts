@@ -36,6 +36,7 @@ export {
   type CollectionSettings,
   decideCollection,
 } from "./collection.ts";
+export { caselessId, checkNewId, isIdBanned } from "./confusable-id.ts";
 export { type ConnectionSignal, connectionAfter } from "./connection.ts";
 export { Detector, type Due, type Watch } from "./detector.ts";
 export {

@@ -36,6 +36,8 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   NODE_BANNED: Code.PermissionDenied,
   NODE_KEY_MISMATCH: Code.PermissionDenied,
   NODE_KEY_IN_USE: Code.PermissionDenied,
+  NODE_ID_CONFUSABLE: Code.FailedPrecondition,
+  HOST_NOT_ALLOWED: Code.PermissionDenied,
   ROLE_TOO_LOW: Code.PermissionDenied,
   PROOF_INVALID: Code.Unauthenticated,
   CHALLENGE_INVALID: Code.Unauthenticated,

@@ -1,3 +1,4 @@
+import { caselessId } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "./store.ts";
 
@@ -20,30 +21,28 @@ export type NewBan = Omit<Ban, "id" | "atMs">;
 export interface BannableNames {
   readonly nodeIds: readonly string[];
   readonly fingerprints: readonly string[];
+  /** Whether ids are meant in whatever case. Default false. */
+  readonly anyCase?: boolean;
 }
 
 /**
- * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `holdOffBans()` before, or a ban of a
+ * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `beginAdmission()` before, or a ban of a
  * node that is only about to be could be overlooked.
  */
 export async function findBans(db: Db, names: BannableNames): Promise<readonly Ban[]> {
+  const isOnId =
+    names.anyCase === true
+      ? sql`lower(node_id) = any(${names.nodeIds.map(caselessId)}::text[])`
+      : sql`node_id = any(${[...names.nodeIds]}::text[])`;
   const { rows } = await sql<BanRow>`
     select id, node_id, fingerprint, reason, actor, at from bans
-    where node_id = any(${[...names.nodeIds]}::text[])
+    where ${isOnId}
       or fingerprint = any(${[...names.fingerprints]}::text[])
     order by id`.execute(db);
   return rows.map(toBan);
 }
 
-/**
- * Let no ban be placed until this transaction ends; several may hold bans off at a time. Comes before any row is locked,
- * because whoever places a ban locks rows after it.
- */
-export async function holdOffBans(tx: Tx): Promise<void> {
-  await sql`select pg_advisory_xact_lock_shared(${BANS_LOCK})`.execute(tx);
-}
-
-/** Wait for all who hold bans off, and let nobody else place one until this transaction ends. Comes before any row is locked. */
+/** Wait for all who admit nodes, and let nobody else place one until this transaction ends. Comes before any row is locked. */
 export async function lockBans(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${BANS_LOCK})`.execute(tx);
 }
@@ -81,7 +80,7 @@ export async function listBans(
 }
 
 /** Names the lock of all bans; any number will do that no other advisory lock has. */
-const BANS_LOCK = 5_226_011;
+export const BANS_LOCK = 5_226_011;
 
 interface BanRow {
   readonly id: bigint;

@@ -46,6 +46,13 @@ async function makeOld(nodeId: string): Promise<void> {
 }
 
 describe("joinAsOrchestrator()", () => {
+  it("should take no id that differs in case alone from a node's", async () => {
+    await addNode(store, "Machine-7700");
+    expect(await joinAsOrchestrator(store, nodeOf("machine-7700", "i0"))).toBe(false);
+    expect(await getNode(store.db, "machine-7700")).toBeNull();
+    expect(await joinAsOrchestrator(store, nodeOf("machine-7700-2", "i0"))).toBe(true);
+  });
+
   it("should show a process as an approved and connected node", async () => {
     const before = await currentRevision(store.db);
     expect(await joinAsOrchestrator(store, nodeOf("cp", "i1"))).toBe(true);

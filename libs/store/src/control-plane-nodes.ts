@@ -1,4 +1,5 @@
 import {
+  checkNewId,
   connectionAfter,
   connectionEvent,
   decideMembership,
@@ -6,8 +7,9 @@ import {
   type NewEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
+import { beginAdmission } from "./admission-locks.ts";
 import type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
-import { insertNode, lockNode, removeNode, saveInfo } from "./nodes.ts";
+import { insertNode, lockAlikeNodes, lockNode, removeNode, saveInfo } from "./nodes.ts";
 import type { LaneStore, Tx } from "./store.ts";
 
 /** A control-plane process, as the node that it appears as. */
@@ -39,7 +41,12 @@ export async function joinAsOrchestrator(
 ): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
-    const known = await lockNode(tx, node.nodeId);
+    await beginAdmission(tx, [node.nodeId]);
+    const alike = await lockAlikeNodes(tx, [node.nodeId]);
+    const ids = alike.map(({ id }) => id);
+    // Taken all the same, by an id that people would take for it.
+    if (checkNewId(node.nodeId, ids) !== null) return { result: false, events: [] };
+    const known = alike.find(({ id }) => id === node.nodeId) ?? null;
     if (known === null) events.push(...(await register(tx, node)));
     const current = known ?? (await lockNode(tx, node.nodeId));
     if (current === null || current.type !== "ORCHESTRATOR") return { result: false, events: [] };

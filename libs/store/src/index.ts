@@ -14,6 +14,7 @@ export {
   pruneAccessTokens,
   revokeAccessToken,
 } from "./access-tokens.ts";
+export { beginAdmission } from "./admission-locks.ts";
 export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
 export { AUDIT_OK, type NewAuditEntry } from "./audit.ts";
 export { type AuditEntry, type AuditHead, type ListAuditOptions, listAudit } from "./audit-log.ts";
@@ -27,7 +28,6 @@ export {
   type BannableNames,
   deleteBans,
   findBans,
-  holdOffBans,
   insertBan,
   listBans,
   lockBans,
@@ -174,6 +174,7 @@ export {
   getNodes,
   type InfoReport,
   insertNode,
+  lockAlikeNodes,
   lockNode,
   lockNodes,
   lockWithSessions,

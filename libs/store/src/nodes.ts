@@ -1,5 +1,12 @@
-import type { Hold, Label, LabelTier, Membership, NodeType } from "@rollcall/domain";
-import { type SqlBool, sql } from "kysely";
+import {
+  caselessId,
+  type Hold,
+  type Label,
+  type LabelTier,
+  type Membership,
+  type NodeType,
+} from "@rollcall/domain";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
 import { HARDWARE_OF_ROW, hardwareColumns } from "./hardware.ts";
 import { replaceLabels } from "./labels.ts";
 import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
@@ -85,10 +92,22 @@ export async function lockNode(tx: Tx, id: string): Promise<NodeRecord | null> {
 
 /** Several nodes, in order of id, with their rows locked; those that are not there are left out. */
 export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  return lockWhere(tx, sql<SqlBool>`id = any(${ids}::text[])`);
+}
+
+/** Like `lockNodes`, with those whose ids differ from these in case alone. */
+export async function lockAlikeNodes(
+  tx: Tx,
+  ids: readonly string[],
+): Promise<readonly NodeRecord[]> {
+  return lockWhere(tx, sql<SqlBool>`lower(id) = any(${ids.map(caselessId)}::text[])`);
+}
+
+async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readonly NodeRecord[]> {
   const locked = await tx
     .selectFrom("nodes")
     .select("id")
-    .where(sql<SqlBool>`id = any(${ids}::text[])`)
+    .where(condition)
     .orderBy("id")
     .forNoKeyUpdate()
     .execute();

@@ -32,6 +32,7 @@ describe("decideNextStep()", () => {
     ["no join token", refused({ reason: "JOIN_TOKEN_REQUIRED" }), { delayMs: 135_000 }],
     ["a used join token", refused({ reason: "JOIN_TOKEN_USED_UP" }), { delayMs: 135_000 }],
     ["another key", refused({ reason: "NODE_KEY_MISMATCH" }), { delayMs: 135_000 }],
+    ["another case", refused({ reason: "NODE_ID_CONFUSABLE" }), { delayMs: 135_000 }],
     ["a second process", refused({ reason: "SESSION_SUPERSEDED" }), { delayMs: 33_750 }],
     [
       "a second process with a time",

@@ -15,6 +15,7 @@ import { healthPolicies } from "./0013-health-policies.ts";
 import { brake } from "./0014-brake.ts";
 import { nodeTruth } from "./0015-node-truth.ts";
 import { leaseSessions } from "./0017-lease-sessions.ts";
+import { caselessIds } from "./0018-caseless-ids.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -34,4 +35,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0014-brake": brake,
   "0015-node-truth": nodeTruth,
   "0017-lease-sessions": leaseSessions,
+  "0018-caseless-ids": caselessIds,
 };

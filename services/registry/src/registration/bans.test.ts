@@ -60,6 +60,16 @@ describe("registerNode(), bans", () => {
     expect(await new TestNode("honest").register(rig.registry)).toMatchObject({ created: true });
   });
 
+  it("should not be got round by another case of the banned id", async () => {
+    await ban(rig.store, new TestNode("Banned-In-Advance"));
+    expect(await refusalOf(new TestNode("banned-in-advance").register(rig.registry))).toMatchObject(
+      {
+        reason: "NODE_BANNED",
+        metadata: { node: "banned-in-advance", banReason: "stolen" },
+      },
+    );
+  });
+
   it("should never let a node slip in beside a ban of it", async () => {
     const nodes = Array.from({ length: 60 }, (_, index) => new TestNode(`slippery-${index}`));
     await Promise.all(

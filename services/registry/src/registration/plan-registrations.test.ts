@@ -127,6 +127,41 @@ describe("planRegistrations()", () => {
     expect(planned.creations).toHaveLength(1);
   });
 
+  it("should refuse a new id that differs in case alone from one that exists, or is created before it", () => {
+    const pair = plan([registration("a-1"), registration("A-1"), registration("a-1")]);
+    expect(words(pair)).toEqual(["created", "NODE_ID_CONFUSABLE", "returned"]);
+    const known1 = { nodes: [known("A-1")] };
+    const late = plan([registration("a-1"), registration("A-1")], known1);
+    expect(words(late)).toEqual(["NODE_ID_CONFUSABLE", "returned"]);
+    expect(late.creations).toEqual([]);
+    expect(late.results[0]).toMatchObject({
+      refusal: { metadata: { node: "a-1", existing: "A-1" } },
+    });
+    const orchestrator = known("Host-7700", { type: "ORCHESTRATOR", fingerprint: null });
+    const host = plan([registration("host-7700")], { nodes: [orchestrator] });
+    expect(words(host)).toEqual(["NODE_ID_CONFUSABLE"]);
+  });
+
+  it("should let nodes of a pair that exists already return, each as itself", () => {
+    const nodes = [known("A-1"), known("a-1")];
+    const planned = plan(
+      [registration("a-1"), registration("A-1"), registration("A-1", { fingerprint: "x" })],
+      { nodes },
+    );
+    expect(words(planned)).toEqual(["returned", "returned", "NODE_KEY_MISMATCH"]);
+    expect(words(plan([registration("a-1")], { nodes: [known("a-1")] }))).toEqual(["returned"]);
+  });
+
+  it("should keep a new node out by a ban on its id in any case, and a known one by that on its own", () => {
+    const bans = [
+      { id: 1n, nodeId: "A-1", fingerprint: null, reason: "", actor: "token:t", atMs: 0 },
+    ];
+    expect(words(plan([registration("a-1")], { bans }))).toEqual(["NODE_BANNED"]);
+    const nodes = [known("A-1"), known("a-1")];
+    const planned = plan([registration("a-1"), registration("A-1")], { bans, nodes });
+    expect(words(planned)).toEqual(["returned", "NODE_BANNED"]);
+  });
+
   it("should take what a known node said last", () => {
     const say = (digest: string) => registration("a", { report: report(digest) });
     const nodes = [known("a")];

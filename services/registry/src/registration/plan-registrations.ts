@@ -1,7 +1,10 @@
 import {
   acceptKey,
   bannedRefusal,
+  caselessId,
+  checkNewId,
   decideMembership,
+  isIdBanned,
   keyRotatedEvent,
   type Membership,
   membershipEvent,
@@ -19,13 +22,13 @@ import {
 
 /** What the record says about a batch of registrations, read under the locks of its transaction. */
 export interface RegistrationFacts extends AdmissionFacts {
-  /** The nodes of the batch that are known. */
+  /** The nodes of the batch that are known, and those with an id that differs from one of the batch in case alone. */
   readonly nodes: readonly KnownNode[];
   /** The owners of the batch's keys, by fingerprint. */
   readonly keyOwners: ReadonlyMap<string, string>;
   /** The nonces of the batch that this transaction is the first to use, by name. */
   readonly freshNonces: ReadonlySet<string>;
-  /** The bans on the batch's ids and keys. */
+  /** The bans on the batch's ids, in whatever case, and keys. */
   readonly bans: readonly Ban[];
   /** Whether a new node waits for an operator. */
   readonly manualApproval: boolean;
@@ -85,7 +88,9 @@ export function planRegistrations(
 
 class Planner {
   readonly #facts: RegistrationFacts;
-  readonly #nodes: Map<string, KnownNode>;
+  readonly #nodes = new Map<string, KnownNode>();
+  /** The ids of the nodes, by what they have in common with ids that differ in case alone. */
+  readonly #idsAlike = new Map<string, readonly string[]>();
   readonly #keyOwners: Map<string, string>;
   readonly #freshNonces: Set<string>;
   readonly #admissions: Admissions;
@@ -98,7 +103,7 @@ class Planner {
 
   constructor(facts: RegistrationFacts) {
     this.#facts = facts;
-    this.#nodes = new Map(facts.nodes.map((node) => [node.id, node]));
+    for (const node of facts.nodes) this.#learn(node);
     this.#keyOwners = new Map(facts.keyOwners);
     this.#freshNonces = new Set(facts.freshNonces);
     this.#admissions = new Admissions(facts);
@@ -120,7 +125,8 @@ class Planner {
     const refusal =
       this.#checkProof(registration) ??
       this.#checkKey(registration) ??
-      this.#checkBans(registration);
+      this.#checkBans(registration) ??
+      this.#checkId(registration);
     if (refusal !== null) return { ok: false, nodeId, refusal };
     const known = this.#nodes.get(nodeId) ?? null;
     const given = registration.joinToken;
@@ -168,18 +174,34 @@ class Planner {
 
   #checkBans({ nodeId, fingerprint }: Registration): RegistrationRefusal | null {
     const ban = this.#facts.bans.find(
-      (it) => it.nodeId === nodeId || it.fingerprint === fingerprint,
+      (it) => it.fingerprint === fingerprint || this.#isBannedId(nodeId, it),
     );
     // An orchestrator's name is refused for what it is.
     if (ban === undefined || this.#nodes.get(nodeId)?.type === "ORCHESTRATOR") return null;
     return bannedRefusal(nodeId, ban.reason);
   }
 
+  #isBannedId(nodeId: string, ban: Ban): boolean {
+    return ban.nodeId !== null && isIdBanned(nodeId, ban.nodeId, this.#nodes.has(nodeId));
+  }
+
+  #checkId({ nodeId }: Registration): RegistrationRefusal | null {
+    return checkNewId(nodeId, this.#idsAlike.get(caselessId(nodeId)) ?? []);
+  }
+
+  #learn(node: KnownNode): void {
+    const form = caselessId(node.id);
+    if (!this.#nodes.has(node.id)) {
+      this.#idsAlike.set(form, [...(this.#idsAlike.get(form) ?? []), node.id]);
+    }
+    this.#nodes.set(node.id, node);
+  }
+
   #create(registration: Registration, membership: Membership, token: LockedJoinToken | null): void {
     const { nodeId: id, fingerprint, report } = registration;
     this.#creations.set(id, { registration, membership, token });
     this.#keyOwners.set(fingerprint, id);
-    this.#nodes.set(id, {
+    this.#learn({
       id,
       type: "COMPUTE",
       membership,

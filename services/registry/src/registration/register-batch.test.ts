@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createMetrics, reasonOf, silentLogger, systemClock } from "@rollcall/runtime";
-import { getNode, type Store } from "@rollcall/store";
+import { getNode, getNodes, insertComputeNodes, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryDeps } from "../deps.ts";
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";
@@ -133,6 +133,52 @@ describe("registerBatch()", () => {
         expect(await eventsOf(database.store, id)).toHaveLength(1);
       }
     }
+  });
+
+  it("should let one of many registries create a node of ids that differ in case alone", async () => {
+    const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
+    const cases = [
+      (id: string) => id,
+      (id: string) => id.toUpperCase(),
+      (id: string) => id.replace("c", "C"),
+    ];
+    for (let round = 0; round < 20; round += 1) {
+      const ids = Array.from({ length: 12 }, (_, index) => `case-${round}-${index}`);
+      const answers = await Promise.all(
+        stores.map((store, turn) => {
+          const inCase = cases[turn] ?? String;
+          const batch = rotate(ids, turn * 5).map((id) => registration(inCase(id)));
+          return registerBatch(depsOf(store), batch);
+        }),
+      );
+      const outcomes = answers.flatMap(words);
+      expect(outcomes.filter((word) => word === "created")).toHaveLength(ids.length);
+      expect(outcomes.filter((word) => word === "NODE_ID_CONFUSABLE")).toHaveLength(2 * ids.length);
+      const any = ids.flatMap((id) => cases.map((inCase) => inCase(id)));
+      expect(await getNodes(database.store.db, any)).toHaveLength(ids.length);
+    }
+  });
+
+  it("should go on serving both nodes of a pair that was there before", async () => {
+    const { store } = database;
+    // As a release wrote them that did not look.
+    const pair = [registration("Twin-1"), registration("twin-1")];
+    await store.transaction((tx) =>
+      insertComputeNodes(
+        tx,
+        pair.map(({ nodeId, publicKey, fingerprint, report }) => ({
+          key: { nodeId, publicKey, fingerprint },
+          membership: { state: "APPROVED", reason: "T", message: "", actor: "system", sinceMs: 0 },
+          report,
+          joining: { tokenId: null, ephemeral: false, withoutToken: false },
+          tokenLabels: {},
+        })),
+      ),
+    );
+    const again = pair.map((it) => ({ ...it, nonce: registration("").nonce }));
+    expect(words(await registerBatch(depsOf(store), again))).toEqual(["returned", "returned"]);
+    const third = await registerBatch(depsOf(store), [registration("TWIN-1")]);
+    expect(words(third)).toEqual(["NODE_ID_CONFUSABLE"]);
   });
 
   it("should give one of many registries a key that all want for different nodes", async () => {

@@ -2,15 +2,15 @@ import { clusterShortId, labelsEvent, type NewEvent, nodeInfoEvents } from "@rol
 import { isStoreUnavailable, refusalError, refuse } from "@rollcall/runtime";
 import {
   AUDIT_OK,
+  beginAdmission,
   type Change,
   findBans,
   getNodes,
-  holdOffBans,
   insertComputeNodes,
   type LockedJoinToken,
   listHealthReplicas,
+  lockAlikeNodes,
   lockJoinTokens,
-  lockNodes,
   type NewAuditEntry,
   type NewComputeNode,
   type NodeJoining,
@@ -105,15 +105,16 @@ async function registerInTransaction(
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
   // Before any row is locked: whoever places a ban locks rows after it.
-  await holdOffBans(tx);
+  await beginAdmission(tx, distinct(batch, "nodeId"));
   const tokens = await lockJoinTokens(tx, givenTokens(batch));
-  const known = await lockNodes(tx, distinct(batch, "nodeId"));
+  const known = await lockAlikeNodes(tx, distinct(batch, "nodeId"));
   const plan = planRegistrations(batch, {
     nodes: known.map(toKnownNode),
     keyOwners: await ownersOfKeys(tx, distinct(batch, "fingerprint")),
     bans: await findBans(tx, {
       nodeIds: distinct(batch, "nodeId"),
       fingerprints: distinct(batch, "fingerprint"),
+      anyCase: true,
     }),
     freshNonces: new Set(freshNonces.map(nonceName)),
     tokens,

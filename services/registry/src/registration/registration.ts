@@ -40,7 +40,13 @@ export interface KnownNode {
 
 /** Why a registration is refused. */
 export type RegistrationRefusal =
-  | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE">
+  | Refusal<
+      | RefusalReason
+      | "CHALLENGE_INVALID"
+      | "NODE_KEY_MISMATCH"
+      | "NODE_KEY_IN_USE"
+      | "NODE_ID_CONFUSABLE"
+    >
   | JoinTokenRefusal;
 
 /** What comes of one registration of a batch. */

@@ -241,6 +241,20 @@ describe("registerNode(), refusals", () => {
     expect(await getNode(rig.store.db, "second-name")).toBeNull();
   });
 
+  it("should refuse a new id that differs in case alone from one that exists, and name that", async () => {
+    await new TestNode("Rack-1").register(rig.registry);
+    const refusal = await refusalOf(new TestNode("rack-1").register(rig.registry));
+    expect(refusal).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: "NODE_ID_CONFUSABLE",
+      metadata: { node: "rack-1", existing: "Rack-1" },
+    });
+    expect(refusal.message).toContain("delete node Rack-1 first");
+    expect(await getNode(rig.store.db, "rack-1")).toBeNull();
+    await operate(rig.store, "Rack-1", "delete");
+    expect(await new TestNode("rack-1").register(rig.registry)).toMatchObject({ created: true });
+  });
+
   it("should refuse the id of a control-plane process", async () => {
     await addOrchestrator(rig.store, "control");
     expect(await refusalOf(new TestNode("control").register(rig.registry))).toMatchObject({

@@ -1604,7 +1604,8 @@ export const RegistryService: GenService<{
   },
   /**
    * RegisterNode joins the fleet, or returns to it. A known node keeps its membership, scheduling and history, and replaces only what it says
-   * about itself. Refused with NODE_REJECTED, NODE_IS_ORCHESTRATOR, NODE_KEY_MISMATCH, NODE_KEY_IN_USE, PROOF_INVALID or CHALLENGE_INVALID.
+   * about itself. Refused with NODE_REJECTED, NODE_BANNED, NODE_IS_ORCHESTRATOR, NODE_KEY_MISMATCH, NODE_KEY_IN_USE, NODE_ID_CONFUSABLE,
+   * PROOF_INVALID or CHALLENGE_INVALID.
    *
    * @generated from rpc rollcall.registry.v1.RegistryService.RegisterNode
    */
