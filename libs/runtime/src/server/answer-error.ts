@@ -1,11 +1,40 @@
 import { constants } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
-import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { encodeEnvelope } from "@connectrpc/connect/protocol";
+import {
+  codeToHttpStatus,
+  endStreamFlag,
+  endStreamToJson,
+  errorToJson,
+} from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { finishRequest } from "./finish-request.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 type Request = Parameters<HttpHandler>[0];
 type Response = Parameters<HttpHandler>[1];
+
+/** What decides how Connect writes the error of a call. */
+export interface AnsweredProtocol {
+  /** Whether the method has a stream in either direction. */
+  readonly isStream: boolean;
+}
+
+/** Answer a call with an error in its caller's protocol, without reading more of it. */
+export function refuseCall(
+  request: Request,
+  response: Response,
+  { isStream }: AnsweredProtocol,
+  error: ConnectError,
+): void {
+  if (isGrpc(request)) {
+    answerGrpcError(request, response, error);
+    return;
+  }
+  finishRequest(request, response);
+  if (isStream) answerConnectStreamError(request, response, error);
+  else answerConnectError(request, response, error);
+}
 
 /** In gRPC and gRPC-Web alike an error without messages may be all in the headers, if the answer ends with them. */
 export function answerGrpcError(request: Request, response: Response, error: ConnectError): void {
@@ -31,13 +60,21 @@ export function answerConnectError(
   sendWhole(request, response, status, { "content-type": "application/json" }, body);
 }
 
+/** Connect's streams tell their error in their last message. */
+function answerConnectStreamError(request: Request, response: Response, error: ConnectError): void {
+  const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
+  const body = encodeEnvelope(endStreamFlag, new TextEncoder().encode(end));
+  const type = request.headers["content-type"] ?? "application/connect+json";
+  sendWhole(request, response, 200, { "content-type": type }, body);
+}
+
 /** Answer at once, without waiting for what the caller still sends. */
 export function sendWhole(
   request: Request,
   response: Response,
   status: number,
   headers: Record<string, string>,
-  body: string,
+  body: string | Uint8Array,
 ): void {
   // Whatever the caller still sends is not read, and must not fill its connection's window.
   request.resume();

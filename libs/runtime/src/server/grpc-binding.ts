@@ -2,8 +2,8 @@ import { once } from "node:events";
 import net from "node:net";
 import type { Duplex } from "node:stream";
 import { type Server, ServerCredentials } from "@grpc/grpc-js";
-import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
 
@@ -13,7 +13,7 @@ export interface BindingOptions {
   readonly port: number;
   /** In clear text when absent. */
   readonly tls?: TlsSource;
-  readonly log: Logger;
+  readonly strangers: StrangerLog;
   readonly metrics: MetricsRegistry;
 }
 
@@ -72,12 +72,12 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
 
 function acceptTls(
   source: TlsSource,
-  { log, metrics }: BindingOptions,
+  { strangers, metrics }: BindingOptions,
   inject: (socket: Duplex) => void,
 ): TlsAcceptor {
   return new TlsAcceptor({
     source,
-    log,
+    strangers,
     metrics,
     limitMs: HANDSHAKE_MS,
     protocols: ["h2"],

@@ -3,8 +3,8 @@ import http from "node:http";
 import http2 from "node:http2";
 import net from "node:net";
 import type { TLSSocket } from "node:tls";
-import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
@@ -27,7 +27,7 @@ export interface PolyglotOptions {
     readonly source: TlsSource;
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
-    readonly log: Logger;
+    readonly strangers: StrangerLog;
     readonly metrics: MetricsRegistry;
   };
 }
