@@ -42,10 +42,12 @@ export async function startAccessRig(
   const flags = { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
   const shell = { env: {}, cwd: "/" };
   const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
-  const { failures } = openDoor({ store, clock, log, metrics });
+  const door = openDoor({ store, config, clock, log, metrics });
+  const { failures, strangers, clientAddress } = door;
   const perActor = { perSecond: 1_000, burst: 1_000 };
   const refusals = createRefusalRecorder({ store, clock, log, metrics, perActor });
-  const shared = { store, config, instance: "access-test", clock, log, metrics, failures };
+  const process = { store, config, instance: "access-test", clock, log, metrics };
+  const shared = { ...process, failures, strangers, clientAddress };
   const services = createServices(planUp(config), shared, null);
   await services.start();
   const { authenticate } = await openAuthentication({ store, config, clock, log });
@@ -77,6 +79,7 @@ export async function startAccessRig(
       await internal.close();
       await services.close();
       await refusals.close();
+      await door.close();
     },
   };
 }

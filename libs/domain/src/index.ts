@@ -31,6 +31,14 @@ export {
 export * from "./brake/index.ts";
 export { BucketTable } from "./bucket-table.ts";
 export {
+  type CallLimits,
+  type CallParty,
+  CallPlaces,
+  type CallRow,
+  DEFAULT_CALL_LIMITS,
+} from "./call-places.ts";
+export { clientAddress, type ForwardingHeaders, type HostJudgement } from "./client-address.ts";
+export {
   type CollectableNode,
   type CollectionReason,
   type CollectionSettings,
@@ -153,6 +161,12 @@ export {
   type MembershipSubject,
 } from "./membership.ts";
 export { isNodeId, NODE_ID_PATTERN, type NodeRefResolution, resolveNodeRef } from "./node-id.ts";
+export {
+  DEFAULT_NOISE_LIMITS,
+  type NoiseLimits,
+  type NoiseSummary,
+  NoiseTable,
+} from "./noise-table.ts";
 export { ObservedTime } from "./observed-time.ts";
 export {
   heartbeatsPerSecond,

@@ -30,6 +30,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   TOO_MANY_FAILURES: Code.ResourceExhausted,
   REGISTRATION_LIMITED: Code.ResourceExhausted,
   TOO_MANY_STREAMS: Code.ResourceExhausted,
+  TOO_MANY_CALLS: Code.ResourceExhausted,
   HELLO_REQUIRED: Code.FailedPrecondition,
   HELLO_REPEATED: Code.FailedPrecondition,
   NODE_REJECTED: Code.PermissionDenied,

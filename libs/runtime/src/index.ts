@@ -14,6 +14,7 @@ export {
 } from "./auth.ts";
 export { Batcher, type BatcherOptions } from "./batcher.ts";
 export { sendBearer } from "./bearer.ts";
+export type { CallCounts, CallParty } from "./call-counts.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export {
   checkChallenge,
@@ -96,6 +97,8 @@ export {
   REPLICA_CREDENTIALS_TTL_MS,
   signReplicaCall,
 } from "./replica-credentials.ts";
+export { CallDoor } from "./server/call-door.ts";
+export { type ClientAddress, grpcAddressOf } from "./server/client-address.ts";
 export {
   type GrpcHandler,
   type GrpcHandlers,
@@ -121,6 +124,7 @@ export {
   type RunningServer,
 } from "./server/server-options.ts";
 export { type ServiceStatus, ServingStatus } from "./server/serving-status.ts";
+export { type NoiseCounts, type StrangerLine, StrangerLog } from "./stranger-log.ts";
 export {
   type PeriodicTask,
   periodicTask,

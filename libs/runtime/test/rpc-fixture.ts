@@ -22,9 +22,12 @@ import type { Caller } from "../src/auth.ts";
 import { sendBearer } from "../src/bearer.ts";
 import { createMetrics, type MetricsRegistry } from "../src/metrics.ts";
 import type { MethodPolicy, PolicyTable } from "../src/policy.ts";
+import { CallDoor } from "../src/server/call-door.ts";
 import { createRpcServer } from "../src/server/rpc-server.ts";
 import type { RpcServerOptions, RunningServer } from "../src/server/server-options.ts";
+import { type NoiseCounts, StrangerLog } from "../src/stranger-log.ts";
 import { captureLog, type LogLine } from "./log-capture.ts";
+import { TestCounts, type TestLimits } from "./test-counts.ts";
 
 const REGISTRY = RegistryService.typeName;
 
@@ -62,6 +65,10 @@ export const TRANSPORT_KINDS: readonly TransportKind[] = [
 export interface FixtureOptions extends Partial<RpcServerOptions> {
   readonly registry?: Partial<ServiceImpl<typeof RegistryService>>;
   readonly health?: Partial<ServiceImpl<typeof HealthService>>;
+  /** Decides which lines about strangers are written; all are when absent. */
+  readonly noise?: NoiseCounts;
+  /** Limits of calls under way; there are none when absent. */
+  readonly limits?: TestLimits;
 }
 
 /** A real server on a free port, with clients of every kind that close when it does. */
@@ -69,17 +76,29 @@ export class RpcFixture {
   readonly server: RunningServer;
   readonly lines: readonly LogLine[];
   readonly metrics: MetricsRegistry;
+  /** The calls under way, by what they are counted for. */
+  readonly held: ReadonlyMap<string, number>;
+  readonly #strangers: StrangerLog;
   readonly #sessions: Http2SessionManager[] = [];
 
-  private constructor(server: RunningServer, lines: readonly LogLine[], metrics: MetricsRegistry) {
+  private constructor(
+    server: RunningServer,
+    facts: Pick<RpcFixture, "lines" | "metrics" | "held">,
+    strangers: StrangerLog,
+  ) {
     this.server = server;
-    this.lines = lines;
-    this.metrics = metrics;
+    this.lines = facts.lines;
+    this.metrics = facts.metrics;
+    this.held = facts.held;
+    this.#strangers = strangers;
   }
 
-  static async start({ registry, health, ...options }: FixtureOptions = {}): Promise<RpcFixture> {
+  static async start(fixture: FixtureOptions = {}): Promise<RpcFixture> {
+    const { registry, health, noise, limits = {}, ...options } = fixture;
     const { log, lines } = captureLog();
     const metrics = createMetrics({ defaults: false });
+    const counts = new TestCounts(limits);
+    const strangers = new StrangerLog({ log, metrics, ...(noise ? { counts: noise } : {}) });
     const server = await createRpcServer({
       host: "127.0.0.1",
       port: 0,
@@ -91,11 +110,13 @@ export class RpcFixture {
       },
       authenticate: async (bearer) => TOKENS[bearer] ?? null,
       log,
+      strangers,
+      calls: new CallDoor({ counts, metrics }),
       metrics,
       closeGraceMs: 3_000,
       ...options,
     });
-    return new RpcFixture(server, lines, metrics);
+    return new RpcFixture(server, { lines, metrics, held: counts.held }, strangers);
   }
 
   get url(): string {
@@ -137,6 +158,7 @@ export class RpcFixture {
   async stop(): Promise<void> {
     for (const session of this.#sessions) session.abort();
     await this.server.close();
+    this.#strangers.close();
   }
 }
 

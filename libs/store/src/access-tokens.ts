@@ -79,12 +79,24 @@ export async function insertAccessToken(tx: Tx, token: NewAccessToken): Promise<
 
 /** The token with this hash, expired or revoked or neither; else null. */
 export async function findAccessToken(db: Db, hash: Uint8Array): Promise<AccessToken | null> {
-  const wanted = Buffer.from(hash);
-  const row = await selectTokens(db).where("hash", "=", wanted).executeTakeFirst();
-  // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes tells nothing of its
-  // secret by that, and what decides is compared here.
-  if (row === undefined || !timingSafeEqual(row.hash, wanted)) return null;
-  return toAccessToken(row);
+  const [token = null] = await findAccessTokens(db, [hash]);
+  return token;
+}
+
+/** The same for several hashes, in their order. */
+export async function findAccessTokens(
+  db: Db,
+  hashes: readonly Uint8Array[],
+): Promise<readonly (AccessToken | null)[]> {
+  const wanted = hashes.map((hash) => Buffer.from(hash));
+  const rows = await selectTokens(db).where("hash", "in", wanted).execute();
+  const byHash = new Map(rows.map((row) => [row.hash.toString("base64"), row]));
+  return wanted.map((hash) => {
+    const row = byHash.get(hash.toString("base64"));
+    // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes tells nothing of
+    // its secret by that, and what decides is compared here.
+    return row === undefined || !timingSafeEqual(row.hash, hash) ? null : toAccessToken(row);
+  });
 }
 
 /** The token with this id; null when there is none. */

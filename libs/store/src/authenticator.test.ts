@@ -64,6 +64,19 @@ describe("createAuthenticator()", () => {
     expect(state.questions).toBe(2);
   });
 
+  it("should ask for many tokens at once in one question at a time, and answer each", async () => {
+    const { authenticate, state } = rig();
+    const tokens = await Promise.all(["one", "two", "three"].map((id) => keep(`many-${id}`)));
+    const strangers = Array.from({ length: 600 }, (_, index) => `token-stranger-${index}`);
+    const all = [...strangers, ...tokens];
+    const callers = await Promise.all(all.map((token) => authenticate(token)));
+    expect(callers.slice(0, strangers.length)).toEqual(strangers.map(() => null));
+    expect(callers.slice(strangers.length)).toMatchObject(
+      ["one", "two", "three"].map((id) => ({ id: `many-${id}` })),
+    );
+    expect(state.questions).toBe(2);
+  });
+
   it("should notice within a second that a token was revoked", async () => {
     const { authenticate, state } = rig();
     const token = await keep("revoked");

@@ -1,6 +1,13 @@
 import { createHash } from "node:crypto";
-import { type Authenticator, type Caller, type Clock, type Role, refuse } from "@rollcall/runtime";
-import { findAccessToken } from "./access-tokens.ts";
+import {
+  type Authenticator,
+  Batcher,
+  type Caller,
+  type Clock,
+  type Role,
+  refuse,
+} from "@rollcall/runtime";
+import { type AccessToken, findAccessTokens } from "./access-tokens.ts";
 import type { CallStore } from "./store.ts";
 
 export interface AuthenticatorOptions {
@@ -25,6 +32,11 @@ interface Answer {
   readonly untilMs: number;
 }
 
+/** Tokens that are asked for in one question. */
+const MOST_AT_ONCE = 500;
+/** Tokens that may wait for the record, a few milliseconds as a rule. */
+const MOST_WAITING = 10_000;
+
 /**
  * The hash under which a bearer token is kept: SHA-256 of its whole text, 32 bytes. Tokens are random and long, so a
  * slow hash would protect nothing.
@@ -37,13 +49,22 @@ export function accessTokenHash(token: string): Buffer {
  * Find callers by the access tokens of the record. A token is looked up by its hash, so no comparison of secrets takes
  * a time that tells anything of them. It rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only the holder of the right text can
  * learn, and while the store is away; the latter answer is never remembered.
+ *
+ * Tokens that are not remembered are asked for together, in one question at a time: however many strangers try tokens, that takes one
+ * connection. Beyond what may wait it rejects with OVERLOADED.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { store, clock, cacheMs = 1_000, cacheLimit = 1_000, onUse } = options;
   const answers = new Map<string, Answer>();
+  const lookups = new Batcher<Buffer, AccessToken | null>({
+    run: (hashes) => findAccessTokens(store.db, hashes),
+    maxItems: MOST_AT_ONCE,
+    maxWaitMs: 0,
+    maxQueued: MOST_WAITING,
+  });
 
   const ask = (key: string, hash: Buffer): Promise<Finding> => {
-    const finding = findToken(store, hash);
+    const finding = lookups.submit(hash).then(findingOf);
     // The age counts from the question: an answer is never older than it claims to be.
     const answer = { finding, untilMs: clock.nowMs() + cacheMs };
     answers.delete(key);
@@ -66,8 +87,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
-async function findToken(store: Pick<CallStore, "lane" | "db">, hash: Buffer): Promise<Finding> {
-  const token = await findAccessToken(store.db, hash);
+function findingOf(token: AccessToken | null): Finding {
   // A role of a newer version is nobody here rather than somebody with a guessed role.
   if (token === null || !isRole(token.role)) return { kind: "unknown" };
   const { id, role, expiresAtMs, revocation } = token;

@@ -1,4 +1,12 @@
-import type { Clock, FailedAttempts, Logger, MetricsRegistry, PeerTls } from "@rollcall/runtime";
+import type {
+  ClientAddress,
+  Clock,
+  FailedAttempts,
+  Logger,
+  MetricsRegistry,
+  PeerTls,
+  StrangerLog,
+} from "@rollcall/runtime";
 import type { CallStore, EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { Peers } from "./internal/peers.ts";
@@ -35,6 +43,10 @@ export interface HealthDeps {
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts;
+  /** Where streams that never had a session are told of; each is logged when absent. */
+  readonly strangers?: StrangerLog;
+  /** Tells where an agent's stream comes from that a proxy passed on; the peer counts when absent. */
+  readonly clientAddress?: ClientAddress;
   /** How long hellos, and nodes that changed, are gathered after those before them; 0 for tests whose clock stands still. */
   readonly gatherMs: number;
   /** How often the brake is decided about, and how soon another process takes that over, for tests. */

@@ -1,5 +1,5 @@
 import { HelloAdmission } from "@rollcall/domain";
-import { createRequestValidator, type RequestValidator } from "@rollcall/runtime";
+import { createRequestValidator, type RequestValidator, StrangerLog } from "@rollcall/runtime";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { policyOf } from "./config.ts";
 import type { Deps, HealthDeps } from "./deps.ts";
@@ -132,7 +132,7 @@ function createDesk(
 }
 
 function createHost(
-  { store, clock, log, limits, onBeat }: HealthDeps,
+  { store, clock, log, limits, onBeat, clientAddress, strangers }: HealthDeps,
   replica: Replica,
   desk: HelloDesk,
   work: RecordWork,
@@ -141,6 +141,8 @@ function createHost(
     replica,
     clock,
     log,
+    strangers: strangers ?? new StrangerLog({ log }),
+    clientAddress,
     limits: { ...DEFAULT_STREAM_LIMITS, ...limits },
     onBeat: onBeat ?? null,
     clusterId: () => store.clusterId(),

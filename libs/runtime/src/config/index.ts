@@ -29,6 +29,7 @@ export {
   formatAddress,
   int,
   list,
+  network,
   oneOf,
   optional,
   parseAddress,

@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 import { formatDuration, parseDuration } from "./duration.ts";
 
@@ -93,6 +94,16 @@ export function oneOf<const W extends string>(words: readonly W[]): z.ZodType<W>
 /** HOST:PORT, with an IPv6 host in brackets. Port 0 takes a free one. */
 export function address(): z.ZodType<Address> {
   return valueType("an address HOST:PORT", formatAddress, parseAddress);
+}
+
+/** An address of the network, or a network: 10.0.0.7, 10.0.0.0/8, 2001:db8::/32. */
+export function network(): z.ZodType<string> {
+  return valueType("an IP address, or a network such as 10.0.0.0/8", String, (text) => {
+    const [, host = "", length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text.trim()) ?? [];
+    const version = isIP(host);
+    const mostBits = version === 4 ? 32 : 128;
+    return version === 0 || Number(length ?? 0) > mostBits ? null : text.trim();
+  });
 }
 
 /** HOST:PORT, or a URL that says whether to speak TLS: https://HOST or http://HOST, with or without a port. */

@@ -8,15 +8,20 @@ import {
   errorToJson,
 } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { finishRequest } from "./finish-request.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 type Request = Parameters<HttpHandler>[0];
 type Response = Parameters<HttpHandler>[1];
 
-/** Answer a call with an error in the caller's protocol, whatever the rest of the request holds. */
-export function answerRpcError(request: Request, response: Response, error: ConnectError): void {
-  if (isGrpc(request)) answerGrpcError(request, response, error);
-  else if (isConnectStream(request)) answerConnectStreamError(request, response, error);
+/** Answer a call with an error in its caller's protocol, without reading more of it. */
+export function refuseCall(request: Request, response: Response, error: ConnectError): void {
+  if (isGrpc(request)) {
+    answerGrpcError(request, response, error);
+    return;
+  }
+  finishRequest(request, response);
+  if (isConnectStream(request)) answerConnectStreamError(request, response, error);
   else answerConnectError(request, response, error);
 }
 

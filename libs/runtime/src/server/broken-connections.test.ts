@@ -12,6 +12,7 @@ import { BREAKING, connectRaw, PREFACE } from "../../test/raw-http2.ts";
 import { TlsFixture } from "../../test/tls-fixture.ts";
 import { systemClock } from "../clock.ts";
 import { createMetrics, renderMetrics } from "../metrics.ts";
+import { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer } from "./grpc-server.ts";
@@ -51,7 +52,7 @@ async function openApi(isSecure: boolean): Promise<Port> {
     metrics,
     clock: systemClock,
     handler: (_, response) => response.end("served"),
-    ...(isSecure ? { tls: { source } } : {}),
+    ...(isSecure ? { tls: { source, strangers: new StrangerLog({ log: captureLog().log }) } } : {}),
   });
   closers.push(() => listener.destroy());
   const { port } = listener;

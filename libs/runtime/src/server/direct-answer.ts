@@ -1,6 +1,7 @@
 import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { piecesOf } from "./answer-pieces.ts";
 import { writeEnvelope } from "./grpc-envelope.ts";
 
 /** The answer to one call of gRPC over HTTP/2: headers once, messages, and the status in the trailers. */
@@ -32,7 +33,17 @@ export class DirectAnswer {
   /** Send a message. A promise when the reader is slower than its writer: then wait for it. */
   send(message: Uint8Array): Promise<void> | undefined {
     this.#messages += 1;
-    if (this.isLeft || this.#response.write(writeEnvelope(message))) return undefined;
+    const pieces = piecesOf(writeEnvelope(message));
+    const [only] = pieces;
+    return pieces.length === 1 && only !== undefined ? this.#write(only) : this.#writeAll(pieces);
+  }
+
+  async #writeAll(pieces: readonly Uint8Array[]): Promise<void> {
+    for (const piece of pieces) await this.#write(piece);
+  }
+
+  #write(piece: Uint8Array): Promise<void> | undefined {
+    if (this.isLeft || this.#response.write(piece)) return undefined;
     return new Promise((resolve) => {
       const { stream } = this.#response;
       const go = () => {

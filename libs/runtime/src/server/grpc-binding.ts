@@ -6,6 +6,7 @@ import { type Server, ServerCredentials } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import type { ConnectionTimes } from "./server-options.ts";
@@ -22,6 +23,7 @@ export interface BindingOptions {
   readonly maxStrangersOfAddress?: number;
   readonly connectionTimes?: ConnectionTimes;
   readonly log: Logger;
+  readonly strangers: StrangerLog;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
 }
@@ -120,13 +122,13 @@ function destroyIt(this: net.Socket): void {
 
 function acceptTls(
   source: TlsSource,
-  { log, metrics }: BindingOptions,
+  { strangers, metrics }: BindingOptions,
   keeper: ConnectionKeeper,
   inject: (socket: Duplex) => void,
 ): TlsAcceptor {
   return new TlsAcceptor({
     source,
-    log,
+    strangers,
     metrics,
     limitMs: HANDSHAKE_MS,
     protocols: ["h2"],

@@ -6,11 +6,14 @@ import {
   type ServerInterceptor,
 } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
+import { mapError } from "../error-mapping.ts";
 import { describeError, refuse } from "../errors.ts";
 import { DETAILS_TRAILER, errorFromGrpc } from "../grpc-error.ts";
 import { toGrpcStatus } from "../grpc-status.ts";
-import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { StrangerLog } from "../stranger-log.ts";
+import type { CallDoor, CallPlace } from "./call-door.ts";
+import { type ClientAddress, grpcAddressOf } from "./client-address.ts";
 import { codeName } from "./interceptors/code-name.ts";
 import { rpcDurations } from "./interceptors/measure-calls.ts";
 
@@ -21,7 +24,10 @@ export interface GrpcObserverOptions {
   readonly clock: Clock;
   readonly metrics: MetricsRegistry;
   /** Null when the service writes lines of its own. */
-  readonly log: Logger | null;
+  readonly log: StrangerLog | null;
+  readonly clientAddress?: ClientAddress | undefined;
+  /** What limits the calls of a method; undefined for one that is not limited here. */
+  doorOf(method: string): CallDoor | undefined;
 }
 
 /**
@@ -44,9 +50,10 @@ export function observeGrpcCalls(options: GrpcObserverOptions): ServerIntercepto
 interface Observed {
   readonly method: string;
   readonly isStream: boolean;
-  /** Read while the call has one; empty when nobody logs it. */
-  readonly peer: string;
   readonly startMs: number;
+  /** Read while the call has one; empty where it is neither logged nor limited. */
+  peer: string;
+  place: CallPlace | null;
   hasEnded: boolean;
 }
 
@@ -76,17 +83,40 @@ class CallObserver {
         observer.#end(this, GrpcCode.CANCELLED as number, { reason: "CANCELLED" });
         onCancel.call(listener);
       };
+      observer.#admit(this, listener);
       methodsOf(this).start.call(this, listener);
     };
   }
 
   begin(call: ObservedCall, method: string, isStream: boolean): void {
-    const { clock, log } = this.#options;
-    const peer = log === null ? "" : call.getPeer();
-    call[OBSERVED] = { method, isStream, peer, startMs: clock.nowMs(), hasEnded: false };
+    const startMs = this.#options.clock.nowMs();
+    call[OBSERVED] = { method, isStream, startMs, peer: "", place: null, hasEnded: false };
     call.sendStatus = this.#sendStatus;
     call.start = this.#start;
-    if (isStream) log?.info({ method, peer }, "stream opened");
+  }
+
+  /** Learn from its headers where a call comes from, and let it in; for those that are limited or logged. */
+  #admit(call: ObservedCall, listener: Listener): void {
+    const observed = call[OBSERVED];
+    const { log, clientAddress, doorOf } = this.#options;
+    const door = observed === undefined ? undefined : doorOf(observed.method);
+    if (observed === undefined || (log === null && door === undefined)) return;
+    const { method, isStream } = observed;
+    const { onReceiveMetadata } = listener;
+    listener.onReceiveMetadata = (metadata) => {
+      const peer = grpcAddressOf({ metadata, getPeer: () => call.getPeer() }, clientAddress);
+      observed.peer = peer;
+      try {
+        const from = { needs: "anyone", isStream, peer, authorization: null } as const;
+        observed.place = door?.enter(from) ?? null;
+      } catch (error) {
+        call.sendStatus(toGrpcStatus(mapError(error)));
+        return;
+      }
+      const line = { level: "info", peer, what: "opened", fields: { method } } as const;
+      if (isStream) log?.write({ ...line, message: "stream opened" });
+      onReceiveMetadata.call(listener, metadata);
+    };
   }
 
   #onStatus(call: ObservedCall, status: Status): void {
@@ -98,10 +128,15 @@ class CallObserver {
     this.#end(call, code, { reason, message });
   }
 
-  #end(call: ObservedCall, code: Code | undefined, fields: object): void {
+  #end(
+    call: ObservedCall,
+    code: Code | undefined,
+    fields: { readonly reason?: string | undefined; readonly message?: string },
+  ): void {
     const observed = call[OBSERVED];
     if (observed === undefined || observed.hasEnded) return;
     observed.hasEnded = true;
+    observed.place?.leave();
     const { clock, log } = this.#options;
     const { method, isStream, peer, startMs } = observed;
     const durationMs = clock.nowMs() - startMs;
@@ -109,12 +144,18 @@ class CallObserver {
     if (log === null) return;
     const line = {
       method,
-      peer,
       code: codeName(code),
       ...fields,
       duration_ms: Math.round(durationMs * 10) / 10,
     };
-    log.info(line, isStream ? "stream closed" : "call finished");
+    const message = isStream ? "stream closed" : "call finished";
+    log.write({
+      level: "info",
+      peer,
+      what: fields.reason ?? codeName(code),
+      fields: line,
+      message,
+    });
   }
 }
 

@@ -4,12 +4,16 @@ import { systemClock } from "../clock.ts";
 import { toGrpcService } from "../grpc-service.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import type { CallDoor } from "./call-door.ts";
+import type { ClientAddress } from "./client-address.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
 import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
+import { methodName } from "./method-name.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
 import { answerUnknownMethods } from "./unknown-grpc-method.ts";
@@ -23,6 +27,12 @@ export interface GrpcServerOptions {
   readonly metrics: MetricsRegistry;
   /** Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its own. */
   readonly logCalls?: boolean;
+  /** Where lines about callers are written, none of whom is known here; one for all servers of a process. Default: each to the log. */
+  readonly strangers?: StrangerLog;
+  /** Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit. Not limited when absent. */
+  readonly calls?: CallDoor;
+  /** See RpcServerOptions. */
+  readonly clientAddress?: ClientAddress;
   readonly serving?: ServingStatus;
   /** How long close() waits for streams under way. Default 5 s. */
   readonly closeGraceMs?: number;
@@ -53,12 +63,16 @@ export interface GrpcServer extends GuardedServer {
  * its reason; what is left after the grace period is cut.
  */
 export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const { host, log, routes, clock = systemClock } = options;
+  const { host, log, routes, calls, clientAddress, clock = systemClock } = options;
   const serving = options.serving ?? new ServingStatus();
+  const strangers = options.strangers ?? new StrangerLog({ log });
+  const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
   const observer = observeGrpcCalls({
     clock,
     metrics: options.metrics,
-    log: (options.logCalls ?? true) ? log : null,
+    log: (options.logCalls ?? true) ? strangers : null,
+    clientAddress,
+    doorOf: (method) => (own.has(method) ? undefined : calls),
   });
   const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
   const names = routes.map(({ service }) => service.typeName);
@@ -69,9 +83,11 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   }
   answerUnknownMethods(server);
   logTroubles(log);
-  const binding = await bindGrpc(server, { ...options, clock }).catch((error: unknown) => {
-    throw listeningError(error, host, options.port);
-  });
+  const binding = await bindGrpc(server, { ...options, strangers, clock }).catch(
+    (error: unknown) => {
+      throw listeningError(error, host, options.port);
+    },
+  );
   for (const name of names) serving.set(name, "SERVING");
   return {
     host,

@@ -1,8 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import type { HandlerContext } from "@connectrpc/connect";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { RegisterNodeResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
 import { describeError, refuse } from "../errors.ts";
 import { FailedAttempts, type FailureLimits } from "../failed-attempts.ts";
@@ -10,41 +8,6 @@ import { FailedAttempts, type FailureLimits } from "../failed-attempts.ts";
 const PROOF = { nonce: new Uint8Array(16), signature: new Uint8Array(64) };
 let fixture: RpcFixture;
 afterEach(async () => await fixture.stop());
-
-/** Holds every stream until its caller leaves. */
-async function* hold(_: unknown, { signal }: HandlerContext) {
-  yield {};
-  await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-}
-
-/** Open a stream; ends it. */
-async function open(token: string): Promise<() => void> {
-  const leaving = new AbortController();
-  const stream = fixture.registry("grpc", token).watchNodes({}, { signal: leaving.signal });
-  await stream[Symbol.asyncIterator]().next();
-  return () => leaving.abort();
-}
-
-describe("streams of one caller", () => {
-  it("should be so many at a time, and no fewer for others", async () => {
-    fixture = await RpcFixture.start({ registry: { watchNodes: hold }, maxStreamsPerCaller: 2 });
-    await open("viewer-token");
-    const leave = await open("viewer-token");
-    const error = describeError(await failureOf(open("viewer-token")));
-    expect(error).toMatchObject({
-      reason: "TOO_MANY_STREAMS",
-      metadata: { actor: "token:v1", limit: "2" },
-    });
-    await open("operator-token");
-    leave();
-    await until("a place is free again", () =>
-      open("viewer-token").then(
-        () => true,
-        () => false,
-      ),
-    );
-  });
-});
 
 /** Limits that shut out what it was told to, and remember what they heard. */
 class FakeLimits implements FailureLimits {

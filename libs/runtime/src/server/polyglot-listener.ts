@@ -6,6 +6,7 @@ import type { TLSSocket } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { recogniseOpening } from "./first-bytes.ts";
@@ -32,6 +33,7 @@ export interface PolyglotOptions {
     readonly source: TlsSource;
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
+    readonly strangers: StrangerLog;
   };
   /** What the port is called in the log and in metrics. */
   readonly name: string;
@@ -103,12 +105,11 @@ export class PolyglotListener {
   }
 
   #acceptTls(
-    { firstByteMs, log, metrics }: PolyglotOptions,
+    { firstByteMs, metrics }: PolyglotOptions,
     tls: NonNullable<PolyglotOptions["tls"]>,
   ): TlsAcceptor {
     return new TlsAcceptor({
       ...tls,
-      log,
       metrics,
       limitMs: firstByteMs,
       protocols: ["h2", "http/1.1"],

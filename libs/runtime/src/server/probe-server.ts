@@ -33,6 +33,8 @@ interface Answer {
 }
 
 const MAX_CONNECTIONS = 256;
+/** A connection on which nothing moves for so long is cut: a prober that does not read its answer, for example. */
+const SILENCE_MS = 30_000;
 
 /**
  * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
@@ -59,6 +61,7 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
   };
   const server = createServer(listener, options.tls);
   server.maxConnections = MAX_CONNECTIONS;
+  server.timeout = SILENCE_MS;
   server.listen(options.port, options.host);
   await once(server, "listening").catch((error: unknown) => {
     throw listeningError(error, options.host, options.port);

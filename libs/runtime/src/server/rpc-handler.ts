@@ -11,15 +11,21 @@ import {
   createMethodImplSpec,
   createServiceImplSpec,
 } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import {
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from "@connectrpc/connect-node";
+import { mapError } from "../error-mapping.ts";
 import type { Logger } from "../logging.ts";
-import { answerRpcError } from "./answer-error.ts";
+import type { MethodCaller, PolicyTable } from "../policy.ts";
+import { refuseCall } from "./answer-error.ts";
+import { inPieces } from "./answer-pieces.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
-import { peerKey, seenKey } from "./call-values.ts";
+import type { AnswerWatch } from "./answer-watch.ts";
+import type { CallDoor } from "./call-door.ts";
+import { peerKey, placeKey, seenKey } from "./call-values.ts";
+import { addressOf, type ClientAddress } from "./client-address.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { type DirectSpec, isDirect, serveDirect } from "./direct-grpc.ts";
 import { finishRequest } from "./finish-request.ts";
@@ -31,62 +37,136 @@ import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;
   readonly interceptors: Interceptor[];
+  readonly policies: PolicyTable;
   readonly log: Logger;
   /** The error of a call that is refused before anything of it is read; null for one that may go on. */
   refuseAtDoor(method: DescMethod, authorization: string | null): ConnectError | null;
   /** Told of the calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
-  readonly fallback?: HttpHandler;
+  /** Told of calls of methods that there are not. */
+  onUnknownMethod(path: string, peer: string): void;
+  /** Counts calls under way; they are not counted when absent. */
+  readonly calls?: CallDoor | undefined;
+  /** Gives up what nobody reads. */
+  readonly answers: AnswerWatch;
+  /** See RpcServerOptions. */
+  readonly clientAddress?: ClientAddress | undefined;
+  readonly fallback?: HttpHandler | undefined;
 }
 
 type Request = Parameters<HttpHandler>[0];
 type Response = Parameters<HttpHandler>[1];
+
+/** A method as a call of it is served. */
+interface Served {
+  readonly handler: UniversalHandler;
+  /** Absent for methods that take several requests. */
+  readonly spec: DirectSpec | undefined;
+  readonly method: string;
+  readonly needs: MethodCaller;
+  readonly deadlineMs: number;
+  readonly isStream: boolean;
+}
+
+/** What does not depend on which method it is: a page, or a method that there is not. */
+const NO_METHOD = { method: "none", needs: "anyone", deadlineMs: 0, isStream: false } as const;
 
 /**
  * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used because
  * it lets a request with a malformed authority end the process, and writes to the console.
  */
 export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
-  const router = createConnectRouter(routerOptions(options.interceptors));
-  const specs = new Map<DescMethod, DirectSpec>();
-  options.routes(recordSpecs(router, specs));
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+  const methods = servedMethods(options);
   return (request, response) => {
     const path = (request.url ?? "").split("?", 1)[0] ?? "";
-    const handler = handlers.get(path);
-    if (handler === undefined) {
-      serveElse(request, response, path, options);
+    const served = methods.get(path);
+    const values = admit(served ?? NO_METHOD, request, response, options);
+    if (values === null) return;
+    if (served === undefined) {
+      serveElse({ request, response, path, peer: values.get(peerKey) }, options);
       return;
     }
-    const { method } = handler;
-    const refusal = options.refuseAtDoor(method, request.headers.authorization ?? null);
+    const { spec } = served;
+    const refusal = options.refuseAtDoor(
+      served.handler.method,
+      request.headers.authorization ?? null,
+    );
     if (refusal !== null) {
-      options.onEarlyError(methodName(method), refusal, peerOf(request));
-      answerRpcError(request, response, refusal);
+      options.onEarlyError(served.method, refusal, values.get(peerKey));
+      refuseCall(request, response, refusal);
       return;
     }
-    const spec = specs.get(method);
     const serving =
       spec !== undefined && isDirect(request, response)
-        ? serveGrpc(spec, request, response, options)
-        : serve(handler, request, response, options);
+        ? serveGrpc({ ...served, spec }, request, response, values, options)
+        : serve(served, request, response, values, options);
     serving.catch((error: unknown) => {
       // Nearly always a caller that went away while its answer was written; the call itself has its own line.
-      options.log.debug({ method: methodName(method), err: error }, "answer not written");
+      options.log.debug({ method: served.method, err: error }, "answer not written");
       giveUp(response);
     });
   };
 }
 
-/** Nothing that is thrown in a request listener may end the process. */
-function serveElse(
+function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> {
+  const router = createConnectRouter(routerOptions(options.interceptors));
+  const specs = new Map<DescMethod, DirectSpec>();
+  options.routes(recordSpecs(router, specs));
+  const served = router.handlers.map((handler): [string, Served] => {
+    const method = methodName(handler.method);
+    const { caller = "anyone", deadlineMs = 0 } = options.policies[method] ?? {};
+    const isStream = handler.method.methodKind !== "unary";
+    const spec = specs.get(handler.method);
+    return [handler.requestPath, { handler, spec, method, needs: caller, deadlineMs, isStream }];
+  });
+  return new Map(served);
+}
+
+/**
+ * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no place: then it has its
+ * refusal, and nothing of it was decoded.
+ */
+function admit(
+  served: Omit<Served, "handler" | "spec">,
   request: Request,
   response: Response,
-  path: string,
-  { fallback, log }: RpcHandlerOptions,
+  { calls, answers, clientAddress, onEarlyError }: RpcHandlerOptions,
+): ContextValues | null {
+  const { method, needs, isStream, deadlineMs } = served;
+  const peer = addressOf(peerOf(request), request.headers, clientAddress);
+  const values = createContextValues().set(peerKey, peer);
+  answers.join({ method, request, response, values, deadlineMs });
+  try {
+    const { authorization = null } = request.headers;
+    const place = calls?.enter({ needs, isStream, peer, authorization });
+    if (place === undefined) return values;
+    // Not when its handler has returned: an answer that nobody has read yet holds its place.
+    response.once("close", () => place.leave());
+    return values.set(placeKey, place);
+  } catch (error) {
+    const refusal = mapError(error);
+    onEarlyError(method, refusal, peer);
+    refuseCall(request, response, refusal);
+    return null;
+  }
+}
+
+/** A request for what is no method here. */
+interface OtherRequest {
+  readonly request: Request;
+  readonly response: Response;
+  readonly path: string;
+  readonly peer: string;
+}
+
+/** Nothing that is thrown in a request listener may end the process. */
+function serveElse(
+  { request, response, path, peer }: OtherRequest,
+  { fallback, log, onUnknownMethod }: RpcHandlerOptions,
 ): void {
   try {
-    answerUnknownPath(request, response, path, fallback);
+    const isCall = answerUnknownPath(request, response, path, fallback);
+    if (isCall) onUnknownMethod(path, peer);
   } catch (error) {
     log.error({ path, err: error }, "page failed");
     giveUp(response);
@@ -125,32 +205,30 @@ function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>):
 }
 
 async function serveGrpc(
-  spec: DirectSpec,
+  { spec, method }: Served & { readonly spec: DirectSpec },
   request: Request,
   response: Response,
+  values: ContextValues,
   { interceptors, onEarlyError }: RpcHandlerOptions,
 ): Promise<void> {
   if (!("stream" in request) || !("stream" in response)) throw new Error("gRPC needs HTTP/2");
-  const peer = peerOf(request);
-  const values = createContextValues().set(peerKey, peer);
   await serveDirect({
     spec,
     request,
     response,
     values,
     interceptors,
-    onEarlyError: (error) => onEarlyError(methodName(spec.method), error, peer),
+    onEarlyError: (error) => onEarlyError(method, error, values.get(peerKey)),
   });
 }
 
 async function serve(
-  handler: UniversalHandler,
+  { handler, method, isStream }: Served,
   request: Request,
   response: Response,
+  values: ContextValues,
   options: RpcHandlerOptions,
 ): Promise<void> {
-  const peer = peerOf(request);
-  const values = createContextValues().set(peerKey, peer);
   const universal = universalRequest(request, response, values, isClientStream(handler));
   if (universal === null) {
     response.writeHead(400);
@@ -159,13 +237,26 @@ async function serve(
   }
   finishRequest(request, response);
   const answer = await handler(universal);
-  const complete =
-    handler.method.methodKind === "unary"
-      ? await completeErrors(answer, (error) => {
-          if (!values.get(seenKey)) options.onEarlyError(methodName(handler.method), error, peer);
-        })
-      : answer;
-  await universalResponseToNodeResponse(complete, response);
+  const complete = isStream
+    ? answer
+    : await completeErrors(answer, (error) => {
+        if (!values.get(seenKey)) options.onEarlyError(method, error, values.get(peerKey));
+      });
+  await universalResponseToNodeResponse(answerInPieces(complete), response);
+}
+
+/** The trailers of an answer are complete only once its body has been read, which is when they are asked for. */
+function answerInPieces(answer: UniversalServerResponse): UniversalServerResponse {
+  const { status, header = new Headers(), body } = answer;
+  if (body === undefined || body === null) return answer;
+  return {
+    status,
+    header,
+    body: inPieces(body),
+    get trailer() {
+      return answer.trailer ?? new Headers();
+    },
+  };
 }
 
 /** Null when the request has no authority, or one that makes no URL. */

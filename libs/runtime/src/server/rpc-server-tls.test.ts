@@ -16,6 +16,7 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { TestAuthority } from "@rollcall/testkit/certificates";
 import { until } from "@rollcall/testkit/time";
 import { failureOf, RpcFixture } from "../../test/rpc-fixture.ts";
+import { FirstLines } from "../../test/test-counts.ts";
 import { TlsFixture } from "../../test/tls-fixture.ts";
 import { sendBearer } from "../bearer.ts";
 import { describeError } from "../errors.ts";
@@ -29,7 +30,7 @@ beforeEach(() => {
 afterEach(() => fixture.end());
 
 async function startApi(source: TlsSource, options: { readonly firstByteMs?: number } = {}) {
-  const api = await RpcFixture.start({ tls: source, ...options });
+  const api = await RpcFixture.start({ tls: source, noise: new FirstLines(), ...options });
   fixture.atEnd(() => api.stop());
   return api;
 }

@@ -1,17 +1,19 @@
 import type { DescService } from "@bufbuild/protobuf";
-import type { Interceptor } from "@connectrpc/connect";
+import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { systemClock } from "../clock.ts";
 import { describeError, refuse } from "../errors.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../policy.ts";
+import { type StrangerLine, StrangerLog } from "../stranger-log.ts";
+import { AnswerWatch } from "./answer-watch.ts";
 import { routeHealth } from "./health-service.ts";
 import { authorize } from "./interceptors/authorize.ts";
 import { boundDuration, type ServerEnding } from "./interceptors/bound-duration.ts";
 import { CallGroup } from "./interceptors/call-group.ts";
 import { codeName } from "./interceptors/code-name.ts";
+import { countCallers, takeTurns } from "./interceptors/count-callers.ts";
 import { endWithCaller } from "./interceptors/end-with-caller.ts";
 import { limitFailures } from "./interceptors/limit-failures.ts";
-import { limitStreams } from "./interceptors/limit-streams.ts";
 import { logCalls } from "./interceptors/log-calls.ts";
 import { mapErrors } from "./interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "./interceptors/measure-calls.ts";
@@ -50,7 +52,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
 
   const serving = options.serving ?? new ServingStatus();
   const ending = { streams: new CallGroup(), unary: new CallGroup() };
-  const handler = rpcHandler(options, serving, policies, reflection, ending);
+  const strangers = options.strangers ?? new StrangerLog({ log: options.log });
+  const handler = rpcHandler({ ...options, strangers }, { serving, policies, reflection, ending });
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
@@ -63,7 +66,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
     metrics: options.metrics,
     clock: options.clock ?? systemClock,
     ...options.connectionTimes,
-    ...tlsOf(options),
+    ...tlsOf(options, strangers),
   });
   for (const { typeName } of options.services) serving.set(typeName, "SERVING");
   return {
@@ -74,12 +77,17 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
   };
 }
 
-function tlsOf(options: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
-  const { tls, asksClients } = options;
+function tlsOf(
+  { tls, asksClients }: RpcServerOptions,
+  strangers: StrangerLog,
+): Pick<PolyglotOptions, "tls"> {
   if (tls === undefined) return {};
   const asking = asksClients === undefined ? {} : { asksClients };
-  return { tls: { source: tls, ...asking } };
+  return { tls: { source: tls, strangers, ...asking } };
 }
+
+/** How often answers are looked at, unless their times are shorter. */
+const LOOK_EVERY_MS = 5_000;
 
 /** How long the answers of calls that were cut may take to be written. */
 const LAST_WORDS_MS = 250;
@@ -116,27 +124,33 @@ function shuttingDown() {
   });
 }
 
+/** What a server's handler needs besides its options. */
+interface Handling {
+  readonly serving: ServingStatus;
+  readonly policies: PolicyTable;
+  readonly reflection: readonly ReflectionService[];
+  readonly ending: ServerEnding;
+}
+
 function rpcHandler(
-  options: RpcServerOptions,
-  serving: ServingStatus,
-  policies: PolicyTable,
-  reflection: readonly ReflectionService[],
-  ending: ServerEnding,
+  options: RpcServerOptions & { readonly strangers: StrangerLog },
+  { serving, policies, reflection, ending }: Handling,
 ): HttpHandler {
-  const { clock = systemClock, log, metrics } = options;
+  const { clock = systemClock, log, metrics, strangers } = options;
   const observe = rpcDurations(metrics);
-  const { failures } = options;
+  const { failures, calls, clientAddress, fallback } = options;
   const interceptors: Interceptor[] = [
     requestId,
-    logCalls(log, clock),
+    logCalls({ log, strangers, clock }),
     measureCalls(metrics, clock),
     mapErrors,
     recordRefusals(policies, metrics, options.recordRefusal ?? (() => {})),
     ...(failures === undefined ? [] : [limitFailures(policies, failures)]),
     authorize(policies, options.authenticate),
-    limitStreams(policies, options.maxStreamsPerCaller ?? 2_000),
+    countCallers,
     endWithCaller(policies, new StreamWatch({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
+    takeTurns,
     validateRequests(options.validator ?? createRequestValidator()),
   ];
   return createRpcHandler({
@@ -148,13 +162,40 @@ function rpcHandler(
     interceptors,
     log,
     refuseAtDoor: refuseStrangers(policies, options),
+    policies,
     onEarlyError: (method, error, peer) => {
-      const { code, reason, message } = describeError(error);
-      observe(method, codeName(code), 0);
-      log.info({ method, peer, code: codeName(code), reason, message }, "call finished");
+      observe(method, codeName(error.code), 0);
+      strangers.write(earlyLine(method, error, peer));
     },
-    ...(options.fallback === undefined ? {} : { fallback: options.fallback }),
+    // Their paths are anybody's own words, of which no metric may be made.
+    onUnknownMethod: (path, peer) => strangers.write(unknownLine(path, peer)),
+    answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
+    calls,
+    clientAddress,
+    fallback,
   });
+}
+
+function answerTimes({ unreadAnswerMs, requestMs }: RpcServerOptions) {
+  // Tests have short times, and do not want to wait for a look that is long.
+  const times = unreadAnswerMs === undefined ? {} : { unreadMs: unreadAnswerMs };
+  const shortestMs = Math.min(unreadAnswerMs ?? LOOK_EVERY_MS, requestMs ?? LOOK_EVERY_MS);
+  return { ...times, ...(requestMs === undefined ? {} : { requestMs }), everyMs: shortestMs };
+}
+
+/** The line of a call that failed before it was known whose it is. */
+function earlyLine(method: string, error: ConnectError, peer: string): StrangerLine {
+  const { code, reason, message } = describeError(error);
+  const fields = { method, code: codeName(code), reason, message };
+  return { level: "info", peer, what: reason ?? codeName(code), fields, message: "call finished" };
+}
+
+const SHOWN_PATH_LENGTH = 200;
+
+function unknownLine(path: string, peer: string): StrangerLine {
+  const reason = "UNKNOWN_METHOD";
+  const fields = { path: path.slice(0, SHOWN_PATH_LENGTH), code: "unimplemented", reason };
+  return { level: "info", peer, what: reason, fields, message: "call finished" };
 }
 
 /** What the runtime serves by itself is open to anyone: balancers and tools carry no token. */

@@ -8,7 +8,10 @@ import type { FailedAttempts } from "../failed-attempts.ts";
 import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { PolicyTable } from "../policy.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import type { CallDoor } from "./call-door.ts";
+import type { ClientAddress } from "./client-address.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
@@ -41,8 +44,16 @@ export interface RpcServerOptions {
   readonly recordRefusal?: RecordRefusal;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
   readonly failures?: FailedAttempts;
-  /** Most streams at a time of one caller; one more is refused with TOO_MANY_STREAMS. Default 2,000. */
-  readonly maxStreamsPerCaller?: number;
+  /** Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not limited. */
+  readonly calls?: CallDoor;
+  /** Tells where a call comes from that a proxy passed on. Without it the socket's peer counts, whatever headers say. */
+  readonly clientAddress?: ClientAddress;
+  /** Where lines about callers are written who are not known; one for all servers of a process. Without it each is written to the log. */
+  readonly strangers?: StrangerLog;
+  /** How long a peer may read nothing of an answer before that is given up. Default 30 s. */
+  readonly unreadAnswerMs?: number;
+  /** How long the request of a call with one answer may take to come. Default 60 s. */
+  readonly requestMs?: number;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   /** What grpc.health.v1 answers; one for all ports of a process. Made anew when absent. */

@@ -2,9 +2,8 @@ import type net from "node:net";
 import tls from "node:tls";
 import { errorCode } from "../error-code.ts";
 import { refuse } from "../errors.ts";
-import type { Logger } from "../logging.ts";
 import { counter, type MetricsRegistry } from "../metrics.ts";
-import { AddressLog } from "../tls/address-log.ts";
+import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { RefusalServer } from "./refusal-server.ts";
@@ -13,7 +12,8 @@ export interface TlsAcceptorOptions {
   readonly source: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */
   readonly asksClients?: boolean;
-  readonly log: Logger;
+  /** Where failures are told. */
+  readonly strangers: StrangerLog;
   readonly metrics: MetricsRegistry;
   /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
   readonly limitMs: number;
@@ -25,7 +25,7 @@ export interface TlsAcceptorOptions {
 
 /**
  * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that stand are not touched by
- * a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut. The first failure of each address is logged.
+ * a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut.
  */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
@@ -35,7 +35,6 @@ export class TlsAcceptor {
   readonly #toStranger = new RefusalServer(certificateRequired);
   /** Connections that nobody has taken over yet, by the address and port of their peer. */
   readonly #pending = new Map<string, net.Socket>();
-  readonly #said = new AddressLog();
   readonly #stopListening: () => void;
 
   constructor(options: TlsAcceptorOptions) {
@@ -107,15 +106,15 @@ export class TlsAcceptor {
   }
 
   #note(peer = "", reason: string, message: string, fields: object = {}): void {
-    const { log, metrics } = this.#options;
+    const { strangers, metrics } = this.#options;
     counter(metrics, {
       name: "rollcall_tls_handshake_failures_total",
       help: "Connections to ports that speak TLS that came to nothing, by reason.",
       labelNames: ["reason"],
     }).inc({ reason });
     // Balancers and port scans connect and leave: nothing to tell anybody.
-    if (reason === "left" || !this.#said.isNew(`${peer} ${reason}`)) return;
-    log.warn({ peer, reason, ...fields }, message);
+    if (reason === "left") return;
+    strangers.write({ level: "warn", peer, what: reason, fields: { reason, ...fields }, message });
   }
 }
 

@@ -17,7 +17,7 @@ import {
   type SessionState,
   type Watch,
 } from "@rollcall/domain";
-import { describeError, mapError, refuse, toGrpcStatus } from "@rollcall/runtime";
+import { describeError, grpcAddressOf, mapError, refuse, toGrpcStatus } from "@rollcall/runtime";
 import { type Farewell, reconnect, stale, tooSlow } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
@@ -58,7 +58,7 @@ export class AgentStream implements GreetedStream, QuietStream {
     const { replica, limits } = host;
     this.#outgoing = new Outgoing(call, host.clock, limits, () => this.#onDrained());
     this.#host = host;
-    this.peer = call.getPeer();
+    this.peer = grpcAddressOf(call, host.clientAddress);
     this.#openedAtMs = host.clock.nowMs();
     this.#nonce = randomBytes(NONCE_BYTES);
     const observedMs = replica.silence.nowMs();
@@ -255,9 +255,15 @@ export class AgentStream implements GreetedStream, QuietStream {
     this.#node = null;
     this.#nonce = null;
     this.#settle();
-    const fields = { peer: this.peer, reason, detail: message, duration_ms: durationMs };
-    if (node === null) this.#host.log.info(fields, "stream closed without a session");
-    else this.#host.log.info({ node: node.id, epoch: node.epoch, ...fields }, "session closed");
+    const { log, strangers } = this.#host;
+    const { peer } = this;
+    const fields = { reason, detail: message, duration_ms: durationMs };
+    if (node !== null) {
+      log.info({ node: node.id, epoch: node.epoch, peer, ...fields }, "session closed");
+      return;
+    }
+    const text = "stream closed without a session";
+    strangers.write({ level: "info", peer, what: reason, fields, message: text });
   }
 
   #expect(withinMs: number): void {

@@ -5,7 +5,7 @@ import type {
   Hello,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { ClientAddress, Clock, Logger, StrangerLog } from "@rollcall/runtime";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { WelcomeFacts } from "./frames.ts";
@@ -29,6 +29,10 @@ export interface StreamHost {
   readonly replica: Replica;
   readonly clock: Clock;
   readonly log: Logger;
+  /** For streams that never had a session. */
+  readonly strangers: StrangerLog;
+  /** See HealthDeps. */
+  readonly clientAddress: ClientAddress | undefined;
   readonly limits: StreamLimits;
   /** See HealthDeps. */
   readonly onBeat: ((nodeId: string, sequence: number) => void) | null;

@@ -1,8 +1,11 @@
+import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
 import {
   bool,
   type ConfigValues,
   defineKeys,
   int,
+  list,
+  network,
   oneOf,
   optional,
   text,
@@ -52,6 +55,33 @@ export const PROCESS_KEYS = defineKeys({
     flag: "listen",
     aliases: ["API.Host"],
     doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
+  },
+  "Listen.TrustedProxies": {
+    schema: list(network()),
+    default: [] as readonly string[],
+    flag: "trusted-proxies",
+    aliases: ["TrustedProxies", "API.TrustedProxies"],
+    doc: "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From anybody else both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default none: then all that a proxy passes on are one caller to the limits of an address.",
+  },
+  "Listen.CallsPerCaller": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: DEFAULT_CALL_LIMITS.callerCalls,
+    doc: "Calls with one answer that one caller (an access token, a person) may have under way at one process; more are refused with TOO_MANY_CALLS. A call counts until its answer was read. Eight of them work at a time, or half of Database.PoolSize where that is more; the others wait.",
+  },
+  "Listen.StreamsPerCaller": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: DEFAULT_CALL_LIMITS.callerStreams,
+    doc: "Streams, such as watches, that one caller may hold at one process; more are refused with TOO_MANY_STREAMS.",
+  },
+  "Listen.CallsPerAddress": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: DEFAULT_CALL_LIMITS.stranger,
+    doc: "Calls and streams of methods that are open to anyone that one address (IPv6: one /64) may have under way at one process; more are refused with TOO_MANY_CALLS. See Listen.TrustedProxies.",
+  },
+  "Listen.NodeCallsPerAddress": {
+    schema: int({ min: 1, max: 100_000 }),
+    default: DEFAULT_CALL_LIMITS.node,
+    doc: "Calls of nodes, such as registrations, that one address may have under way at one process; more are refused with TOO_MANY_CALLS, and agents try again. 256 of them work at a time, the others wait. Many nodes may be behind one address.",
   },
   "Listen.InsecurePlaintext": {
     schema: bool(),

@@ -5,6 +5,7 @@ import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
 import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rollcall/health";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type {
+  ClientAddress,
   Clock,
   FailedAttempts,
   Logger,
@@ -12,6 +13,7 @@ import type {
   PeerTls,
   PolicyTable,
   ReadyReport,
+  StrangerLog,
   Task,
 } from "@rollcall/runtime";
 import { oidcIssuersOf } from "@rollcall/runtime/oidc";
@@ -39,6 +41,9 @@ export interface SharedDeps {
   readonly peerTls?: PeerTls | null;
   /** Who fails too often to prove who they are. */
   readonly failures: FailedAttempts;
+  /** Where lines about those are written who are not known. */
+  readonly strangers: StrangerLog;
+  readonly clientAddress: ClientAddress;
 }
 
 /** The services of one process as one. */

@@ -3,6 +3,7 @@ import { type ExposureFacts, exposure } from "./exposure.ts";
 
 const OPEN: ExposureFacts = {
   host: "0.0.0.0",
+  proxied: false,
   plaintext: false,
   manualApproval: false,
   joinTokens: "none",
@@ -21,6 +22,10 @@ describe("exposure()", () => {
     [{ ...OPEN, plaintext: true, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "::1" }, 0],
+    // Whoever reaches the proxy reaches this.
+    [{ ...OPEN, host: "127.0.0.1", proxied: true }, 1],
+    [{ ...OPEN, host: "127.0.0.1", proxied: true, plaintext: true }, 1],
+    [{ ...OPEN, host: "127.0.0.1", proxied: true, joinTokens: "strict" }, 0],
   ] as const)(
     "should speak only where others can join without being asked, or listen: %j",
     (facts, warnings) => {

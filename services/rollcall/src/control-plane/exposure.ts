@@ -6,6 +6,8 @@ import { isBeyondLoopback } from "./process-plan.ts";
 export interface ExposureFacts {
   /** The address that everything listens on. */
   readonly host: string;
+  /** Whether a proxy passes calls on, so that others reach what only this machine does by itself. */
+  readonly proxied: boolean;
   /** Without TLS. */
   readonly plaintext: boolean;
   readonly manualApproval: boolean;
@@ -16,6 +18,7 @@ export interface ExposureFacts {
 export function exposureFacts(host: string, config: ControlPlaneConfig): ExposureFacts {
   return {
     host,
+    proxied: config["Listen.TrustedProxies"].length > 0,
     plaintext: !speaksTls(config),
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     joinTokens: config["Orchestrator.NodeManager.JoinTokens"],
@@ -24,15 +27,18 @@ export function exposureFacts(host: string, config: ControlPlaneConfig): Exposur
 
 /** What must not go unnoticed about who may join and who can listen; nothing when only this machine can. */
 export function exposure(facts: ExposureFacts): readonly string[] {
-  if (!isBeyondLoopback(facts.host)) return [];
+  if (!isBeyondLoopback(facts.host) && !facts.proxied) return [];
   return [...openDoor(facts), ...openTransport(facts)];
 }
 
 /** Nothing when somebody is asked. */
-function openDoor({ host, manualApproval, joinTokens }: ExposureFacts): readonly string[] {
+function openDoor(facts: ExposureFacts): readonly string[] {
+  const { host, proxied, manualApproval, joinTokens } = facts;
   if (manualApproval || joinTokens === "strict") return [];
+  const where =
+    isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";
   return [
-    `Everything listens on ${host}, manual approval is off and join tokens are not required: whoever reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
+    `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: whoever reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
   ];
 }
 

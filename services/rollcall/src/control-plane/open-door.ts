@@ -1,15 +1,41 @@
-import { FailureLimiter, NODE_FAILURE_LIMITS, TOKEN_FAILURE_LIMITS } from "@rollcall/domain";
-import { type Clock, FailedAttempts, type Logger, type MetricsRegistry } from "@rollcall/runtime";
+import {
+  type CallLimits,
+  CallPlaces,
+  clientAddress,
+  DEFAULT_CALL_LIMITS,
+  FailureLimiter,
+  NODE_FAILURE_LIMITS,
+  NoiseTable,
+  TOKEN_FAILURE_LIMITS,
+} from "@rollcall/domain";
+import {
+  CallDoor,
+  type ClientAddress,
+  type Clock,
+  FailedAttempts,
+  type Logger,
+  type MetricsRegistry,
+  StrangerLog,
+} from "@rollcall/runtime";
 import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
+import type { ProcessConfig } from "../config/process-keys.ts";
+import { judgeProxies } from "./judge-proxies.ts";
 
 /** What all servers of a process share to keep out, and to note down, those who may not come in. */
 export interface Door {
   readonly failures: FailedAttempts;
   readonly refusals: RefusalRecorder;
+  readonly calls: CallDoor;
+  /** Where lines about those are written who are not known. */
+  readonly strangers: StrangerLog;
+  readonly clientAddress: ClientAddress;
+  /** Write what is not written yet. */
+  close(): Promise<void>;
 }
 
 export interface DoorOptions {
   readonly store: CallStore;
+  readonly config: ProcessConfig;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -21,8 +47,32 @@ export function openDoor(options: DoorOptions): Door {
     token: new FailureLimiter(TOKEN_FAILURE_LIMITS),
     node: new FailureLimiter(NODE_FAILURE_LIMITS),
   };
+  const { config, clock, log, metrics } = options;
+  const judge = judgeProxies(config["Listen.TrustedProxies"]);
+  const strangers = new StrangerLog({ log, clock, metrics, counts: new NoiseTable() });
+  const refusals = createRefusalRecorder(options);
   return {
-    failures: new FailedAttempts(limits, options.clock),
-    refusals: createRefusalRecorder(options),
+    failures: new FailedAttempts(limits, clock),
+    refusals,
+    calls: new CallDoor({ counts: new CallPlaces(callLimits(config)), metrics }),
+    strangers,
+    clientAddress: (peer, headers) => clientAddress(peer, headers, judge),
+    close: async () => {
+      strangers.close();
+      await refusals.close();
+    },
+  };
+}
+
+function callLimits(config: ProcessConfig): CallLimits {
+  const { callerWork } = DEFAULT_CALL_LIMITS;
+  return {
+    ...DEFAULT_CALL_LIMITS,
+    callerCalls: config["Listen.CallsPerCaller"],
+    callerStreams: config["Listen.StreamsPerCaller"],
+    stranger: config["Listen.CallsPerAddress"],
+    node: config["Listen.NodeCallsPerAddress"],
+    // Whoever gave the record more connections has readers that ask for more.
+    callerWork: Math.max(callerWork, Math.floor(config["Database.PoolSize"] / 2)),
   };
 }

@@ -89,11 +89,12 @@ async function start(
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
   options.onInstance?.(instance);
-  const door = openDoor({ store, clock, log, metrics });
-  started.push(() => door.refusals.close());
+  const door = openDoor({ store, config, clock, log, metrics });
+  started.push(door.close);
   const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
   const common = { store, config, instance, clock, log, metrics, peerTls };
-  const shared = { ...common, failures: door.failures };
+  const { failures, strangers, clientAddress } = door;
+  const shared = { ...common, failures, strangers, clientAddress };
   const nats = await openNats(plan, shared);
   if (nats !== null) started.push(nats.close);
   if (plan.services.includes("health")) boundGarbage();
@@ -151,9 +152,9 @@ async function start(
       });
       await servers.api.close();
       await services.close();
-      await door.refusals.close();
       await servers.agents?.close();
       await servers.internal?.close();
+      await door.close();
       await work.end();
       await nats?.close();
       await keeping.end();
@@ -181,7 +182,9 @@ async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
   { services, authentication, door, serving, started }: Listening,
 ): Promise<Servers> {
-  const common = { host: plan.host, metrics: probes.metrics, log, clock };
+  const { calls, strangers, clientAddress } = door;
+  const counted = { calls, strangers, clientAddress };
+  const common = { host: plan.host, metrics: probes.metrics, log, clock, ...counted };
   const secure = tls ? { tls } : {};
   const agents =
     services.health === null

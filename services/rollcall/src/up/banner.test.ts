@@ -3,6 +3,7 @@ import { type BannerFacts, formatBanner } from "./banner.ts";
 
 const FACTS: BannerFacts = {
   version: "0.1.0",
+  proxied: false,
   host: "127.0.0.1",
   server: "127.0.0.1:7700",
   agents: "127.0.0.1:7701",

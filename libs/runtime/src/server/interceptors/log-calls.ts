@@ -3,7 +3,8 @@ import { actorOf, callerKey, requestIdKey } from "../../auth.ts";
 import type { Clock } from "../../clock.ts";
 import { mapError } from "../../error-mapping.ts";
 import { describeError } from "../../errors.ts";
-import type { LogFunction, Logger } from "../../logging.ts";
+import type { Logger } from "../../logging.ts";
+import type { StrangerLog } from "../../stranger-log.ts";
 import { peerKey, seenKey } from "../call-values.ts";
 import { methodName } from "../method-name.ts";
 import { runToEnd } from "./call-end.ts";
@@ -12,52 +13,70 @@ import { codeName } from "./code-name.ts";
 /** Methods that balancers and tools call all the time. */
 const QUIET = /^grpc\.(health|reflection)\./;
 
-/** Write one line for a unary call, at its end; two for a stream, when it opens and when it has ended. */
-export function logCalls(log: Logger, clock: Clock): Interceptor {
+export interface LogCallsOptions {
+  readonly log: Logger;
+  /** For calls of callers who are not known. */
+  readonly strangers: StrangerLog;
+  readonly clock: Clock;
+}
+
+/**
+ * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Of callers who are not known
+ * the lines are few: see StrangerLog.
+ */
+export function logCalls({ log, strangers, clock }: LogCallsOptions): Interceptor {
   return (next) => (request) => {
     const startMs = clock.nowMs();
-    request.contextValues.set(seenKey, true);
+    const { contextValues: values, stream: isStream } = request;
+    values.set(seenKey, true);
     const method = methodName(request.method);
-    const peer = request.contextValues.get(peerKey);
-    const requestIdentifier = request.contextValues.get(requestIdKey);
-    const common = { method, peer, request_id: requestIdentifier };
-    const normal = QUIET.test(method) ? log.debug : log.info;
-    if (request.stream) normal.call(log, common, "stream opened");
-    return runToEnd(next, request, (error) => {
-      const outcome = outcomeOf(error);
-      const fields = {
-        ...common,
-        ...outcome.fields,
+    const normal = QUIET.test(method) ? "debug" : "info";
+    const peer = values.get(peerKey);
+    const write = (level: Level, what: string, fields: object, message: string) => {
+      const own = { method, request_id: values.get(requestIdKey), ...fields };
+      // Nothing of these reaches a log that is read: they need no counting.
+      if (values.get(callerKey).kind !== "anonymous" || level === "debug") {
+        log[level]({ peer, ...own }, message);
+      } else {
+        strangers.write({ level, peer, what, fields: own, message });
+      }
+    };
+    const opened: typeof next = async (opening) => {
+      const response = await next(opening);
+      write(normal, "opened", {}, "stream opened");
+      return response;
+    };
+    return runToEnd(isStream ? opened : next, request, (error) => {
+      const { level = normal, what, fields } = outcomeOf(error);
+      const all = {
+        ...fields,
         duration_ms: Math.round((clock.nowMs() - startMs) * 10) / 10,
-        caller: actorOf(request.contextValues.get(callerKey)),
+        caller: actorOf(values.get(callerKey)),
       };
-      const write = outcome.severe ? severe(log, outcome.code) : normal;
-      write.call(log, fields, request.stream ? "stream closed" : "call finished");
+      write(level, what, all, isStream ? "stream closed" : "call finished");
     });
   };
 }
 
+type Level = "debug" | "info" | "warn" | "error";
+
 interface Outcome {
-  readonly code: Code | undefined;
-  readonly severe: boolean;
+  /** Absent where it is that of the method. */
+  readonly level?: Level;
+  /** The reason, or the code. */
+  readonly what: string;
   readonly fields: object;
 }
 
 function outcomeOf(error: unknown): Outcome {
-  if (error === undefined)
-    return { code: undefined, severe: false, fields: { code: codeName(undefined) } };
+  if (error === undefined) return { what: "ok", fields: { code: codeName(undefined) } };
   // What was thrown outside of the mapping, by the transport, is mapped here.
   const mapped = mapError(error);
   const { code, reason, message } = describeError(mapped);
-  const severe = code === Code.Internal || reason === "STORE_UNAVAILABLE";
   const fields = { code: codeName(code), reason, message };
-  return {
-    code,
-    severe,
-    fields: severe && mapped.cause !== undefined ? { ...fields, err: mapped.cause } : fields,
-  };
-}
-
-function severe(log: Logger, code: Code | undefined): LogFunction {
-  return code === Code.Internal ? log.error : log.warn;
+  const what = reason ?? codeName(code);
+  if (code !== Code.Internal && reason !== "STORE_UNAVAILABLE") return { what, fields };
+  const level = code === Code.Internal ? "error" : "warn";
+  const { cause } = mapped;
+  return { level, what, fields: cause === undefined ? fields : { ...fields, err: cause } };
 }

@@ -1,0 +1,99 @@
+import { type Clock, systemClock } from "./clock.ts";
+import type { Logger } from "./logging.ts";
+import { counter, type MetricsRegistry } from "./metrics.ts";
+
+/** What decides which lines about strangers are written. The domain's NoiseTable is one; times are monotonic milliseconds. */
+export interface NoiseCounts {
+  note(peer: string, what: string, nowMs: number): boolean;
+  summaryDueMs(): number | null;
+  summarise(nowMs: number): readonly {
+    readonly key: { readonly source: string; readonly what: string } | null;
+    readonly leftOut: number;
+  }[];
+}
+
+export interface StrangerLogOptions {
+  readonly log: Logger;
+  /** Every line is written when null or absent. */
+  readonly counts?: NoiseCounts | null;
+  readonly clock?: Clock;
+  readonly metrics?: MetricsRegistry;
+}
+
+/** A line about somebody who has not proved who they are. */
+export interface StrangerLine {
+  readonly level: "debug" | "info" | "warn" | "error";
+  /** HOST:PORT. */
+  readonly peer: string;
+  /** What the line is counted as besides its peer: a reason, a code, a kind of failure. Not what the peer chose. */
+  readonly what: string;
+  readonly fields: object;
+  readonly message: string;
+}
+
+/**
+ * The log of what anybody can cause: refused and failed calls of callers who are not known, broken requests, failed handshakes. The first
+ * lines of each address about each thing are written, then a count once a minute, so that nobody can fill a disk by being refused. What
+ * concerns known callers does not come here.
+ */
+export class StrangerLog {
+  readonly #log: Logger;
+  readonly #counts: NoiseCounts | null;
+  readonly #clock: Clock;
+  readonly #leftOut: (lines: number) => void;
+  readonly #ending = new AbortController();
+  #isWaiting = false;
+
+  constructor({ log, counts = null, clock = systemClock, metrics }: StrangerLogOptions) {
+    this.#log = log;
+    this.#counts = counts;
+    this.#clock = clock;
+    const total =
+      metrics === undefined
+        ? null
+        : counter(metrics, {
+            name: "rollcall_log_lines_left_out_total",
+            help: "Lines about callers who are not known that were counted in place of being written.",
+          });
+    this.#leftOut = (lines) => total?.inc(lines);
+  }
+
+  /** Write a line, or count it. */
+  write({ level, peer, what, fields, message }: StrangerLine): void {
+    const counts = this.#counts;
+    const isWritten = counts === null || counts.note(peer, what, this.#clock.nowMs());
+    if (isWritten) this.#log[level]({ peer, ...fields }, message);
+    else this.#leftOut(1);
+    if (counts !== null && !this.#isWaiting) void this.#summariseInTime(counts);
+  }
+
+  /** Tell what was left out so far, and take no more time. */
+  close(): void {
+    this.#ending.abort(new Error("the log is closed"));
+    if (this.#counts !== null) this.#summarise(this.#counts);
+  }
+
+  /** It ends by itself once all is silent, so that a process that nobody disturbs is never woken for this. */
+  async #summariseInTime(counts: NoiseCounts): Promise<void> {
+    const { signal } = this.#ending;
+    if (signal.aborted) return;
+    this.#isWaiting = true;
+    try {
+      for (let dueMs = counts.summaryDueMs(); dueMs !== null; dueMs = counts.summaryDueMs()) {
+        await this.#clock.sleep(dueMs - this.#clock.nowMs(), signal);
+        this.#summarise(counts);
+      }
+    } catch {
+      // Closed: the last summary has been written.
+    } finally {
+      this.#isWaiting = false;
+    }
+  }
+
+  #summarise(counts: NoiseCounts): void {
+    for (const { key, leftOut } of counts.summarise(this.#clock.nowMs())) {
+      const of = key === null ? {} : { address: key.source, reason: key.what };
+      this.#log.info({ ...of, lines: leftOut }, "lines about strangers left out");
+    }
+  }
+}
