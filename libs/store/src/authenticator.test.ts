@@ -105,7 +105,10 @@ describe("createAuthenticator()", () => {
     });
     const caller = await authenticate("brief");
     expect(caller).toMatchObject({ id: "brief", expiresAtMs: expect.any(Number) });
-    await sql`update access_tokens set expires_at = now() where id = 'brief'`.execute(store.db);
+    // Whole seconds ago: what is read has milliseconds, and this very one may be rounded to the next.
+    await sql`update access_tokens set expires_at = now() - interval '1 minute' where id = 'brief'`.execute(
+      store.db,
+    );
     state.nowMs = 1_000;
     expect(await refusalOf(authenticate("brief"))).toMatchObject({
       reason: "TOKEN_EXPIRED",

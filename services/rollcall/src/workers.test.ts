@@ -10,6 +10,7 @@ import {
   type TestDatabase,
 } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
+import { haveEnded } from "./testing/processes.ts";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
@@ -140,5 +141,16 @@ describe("rollcall serve health --workers 2", () => {
     expect(await health.killed("SIGTERM")).toBe(0);
     expect(await leases()).toEqual([]);
     await health.logged("ended");
+  });
+
+  it("should leave no worker behind when the primary is killed", async () => {
+    health = await fixture.serve("health", "--workers", "2");
+    const workers = await Promise.all(
+      [1, 2].map(async (worker) => Number((await health.logged("worker started", { worker })).pid)),
+    );
+    await health.killed();
+    await haveEnded(...workers);
+    // They ended in order, not as if they had crashed.
+    await until("their leases to be ended", async () => (await leases()).length === 0);
   });
 });

@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
 import { processStart } from "@rollcall/runtime";
 import { until } from "@rollcall/testkit/time";
@@ -8,15 +9,6 @@ export interface ListedProcess {
   readonly pid: number;
   readonly parent: number;
   readonly command: string;
-}
-
-/** Every process of this machine. */
-export async function listProcesses(): Promise<readonly ListedProcess[]> {
-  const { stdout } = await promisify(execFile)("ps", ["-A", "-ww", "-o", "pid=,ppid=,args="]);
-  return stdout.split("\n").flatMap((line) => {
-    const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
-    return command === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), command }];
-  });
 }
 
 /** The processes that name a directory on their command line. */
@@ -30,4 +22,27 @@ export async function haveEnded(...pids: readonly number[]): Promise<void> {
     const starts = await Promise.all(pids.map(processStart));
     return starts.every((start) => start === null);
   });
+}
+
+async function listProcesses(): Promise<readonly ListedProcess[]> {
+  if (process.platform === "linux") return listFromProc();
+  const { stdout } = await promisify(execFile)("ps", ["-A", "-ww", "-o", "pid=,ppid=,args="]);
+  return stdout.split("\n").flatMap((line) => {
+    const [, pid, parent, command] = /^\s*(\d+)\s+(\d+)\s+(.*)$/.exec(line) ?? [];
+    return command === undefined ? [] : [{ pid: Number(pid), parent: Number(parent), command }];
+  });
+}
+
+/** Small images have no ps. */
+async function listFromProc(): Promise<readonly ListedProcess[]> {
+  const ids = (await readdir("/proc")).filter((name) => /^\d+$/.test(name));
+  const listed = ids.map(async (id) => {
+    const read = (file: string) => readFile(`/proc/${id}/${file}`, "utf8");
+    // One that has ended meanwhile is none.
+    const [status, words] = await Promise.all([read("status"), read("cmdline")]).catch(() => []);
+    if (status === undefined || words === undefined) return [];
+    const parent = Number(/^PPid:\s+(\d+)$/m.exec(status)?.[1]);
+    return [{ pid: Number(id), parent, command: words.replaceAll("\0", " ") }];
+  });
+  return (await Promise.all(listed)).flat();
 }
