@@ -4,7 +4,9 @@ import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { systemClock } from "../clock.ts";
 import { describeError, refuse } from "../errors.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../policy.ts";
+import { answerConnectError, answerGrpcError, isGrpc } from "./answer-error.ts";
 import { routeHealth } from "./health-service.ts";
+import { HostGuard } from "./host-guard.ts";
 import { authorize } from "./interceptors/authorize.ts";
 import { boundDuration, type ServerEnding } from "./interceptors/bound-duration.ts";
 import { CallGroup } from "./interceptors/call-group.ts";
@@ -47,7 +49,7 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
 
   const serving = options.serving ?? new ServingStatus();
   const ending = { streams: new CallGroup(), unary: new CallGroup() };
-  const handler = rpcHandler(options, serving, policies, reflection, ending);
+  const handler = guarded(options, rpcHandler(options, serving, policies, reflection, ending));
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
@@ -62,6 +64,17 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Runnin
     host: options.host,
     port: listener.port,
     close: () => close(options, listener, serving, ending),
+  };
+}
+
+/** A request under another server's name reaches nothing of this one. */
+function guarded(options: RpcServerOptions, handler: HttpHandler): HttpHandler {
+  const guard = new HostGuard(options);
+  return (request, response) => {
+    const refusal = guard.refusalOf(request);
+    if (refusal === null) handler(request, response);
+    else if (isGrpc(request)) answerGrpcError(request, response, refusal);
+    else answerConnectError(request, response, refusal);
   };
 }
 

@@ -9,6 +9,7 @@ import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { PolicyTable } from "../policy.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import type { HostRule } from "./host-guard.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
@@ -37,6 +38,8 @@ export interface RpcServerOptions {
   readonly authenticate: Authenticator;
   /** Told of mutations that were refused to somebody authenticated. Nobody is when absent. */
   readonly recordRefusal?: RecordRefusal;
+  /** Which names a browser may call this server by; any when absent. Others are refused with HOST_NOT_ALLOWED. */
+  readonly hosts?: HostRule | undefined;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
   readonly failures?: FailedAttempts;
   /** Most streams at a time of one caller; one more is refused with TOO_MANY_STREAMS. Default 2,000. */

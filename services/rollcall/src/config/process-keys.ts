@@ -3,6 +3,7 @@ import {
   type ConfigValues,
   defineKeys,
   int,
+  list,
   oneOf,
   optional,
   text,
@@ -52,6 +53,16 @@ export const PROCESS_KEYS = defineKeys({
     flag: "listen",
     aliases: ["API.Host"],
     doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
+  },
+  "Listen.HostNames": {
+    schema: list(
+      text({
+        pattern: /^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)$/,
+        expects: "a host name, *. and a domain for every name in it, or * for any name",
+      }),
+    ),
+    default: [],
+    doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no page of somebody else reaches this server through a visitor's browser under a name that it has resolve here.",
   },
   "Listen.InsecurePlaintext": {
     schema: bool(),

@@ -2,6 +2,7 @@ import {
   type Clock,
   createMetrics,
   createProbeServer,
+  type HostRule,
   type Logger,
   type MetricsRegistry,
   type ReadyCheck,
@@ -25,16 +26,18 @@ export async function openProbes(options: {
   readonly plan: ProcessPlan;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Which names /metrics is asked for by; any when absent. */
+  readonly hosts?: HostRule;
   /** Speak TLS; in clear text when absent or null. */
   readonly tls?: TlsSource | null;
 }): Promise<Probes> {
-  const { plan, clock, log } = options;
+  const { plan, clock, log, hosts } = options;
   const metrics = createMetrics();
   let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
   const { host, probePort: port } = plan;
   const ready = () => check();
   let render = renderMetrics;
-  const answers = { ready, render: (own: MetricsRegistry) => render(own) };
+  const answers = { ready, render: (own: MetricsRegistry) => render(own), hosts };
   const tls = options.tls ? { tls: options.tls } : {};
   const server = await createProbeServer({ host, port, metrics, clock, log, ...answers, ...tls });
   return {
