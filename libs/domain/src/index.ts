@@ -102,6 +102,7 @@ export {
   withPolicy,
 } from "./health-policies.ts";
 export { HelloAdmission, type HelloVerdict } from "./hello-admission.ts";
+export { isRequestForUs } from "./host-names.ts";
 export {
   labelsEvent,
   type NewsOfNode,

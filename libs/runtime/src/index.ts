@@ -106,6 +106,7 @@ export {
   grpcRoute,
 } from "./server/grpc-handlers.ts";
 export { createGrpcServer, type GrpcServer, type GrpcServerOptions } from "./server/grpc-server.ts";
+export type { HostRule } from "./server/host-guard.ts";
 export type { RecordRefusal, RefusedCall } from "./server/interceptors/record-refusals.ts";
 export { createProbeServer, type ProbeServerOptions } from "./server/probe-server.ts";
 export {

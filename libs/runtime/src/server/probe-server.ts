@@ -5,7 +5,9 @@ import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
+import { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import { HostGuard, type HostRule } from "./host-guard.ts";
 import { listeningError } from "./listening-error.ts";
 import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
 import type { RunningServer } from "./server-options.ts";
@@ -21,6 +23,10 @@ export interface ProbeServerOptions {
   readonly log: Logger;
   /** How long all checks together may take before they count as failed. Default 2 s. */
   readonly checkTimeoutMs?: number;
+  /** Which names a browser may ask for /metrics by; any when absent. */
+  readonly hosts?: HostRule | undefined;
+  /** Where lines about refused requests are written. Without it each is written to the log. */
+  readonly strangers?: StrangerLog;
   /** Speak TLS. Kubelets and scrapers have no certificates: none are asked for here. In clear text when absent. */
   readonly tls?: TlsSource;
   readonly clock?: Clock;
@@ -41,9 +47,11 @@ const SILENCE_MS = 30_000;
  * (Prometheus' text format) over HTTP or HTTPS.
  */
 export async function createProbeServer(options: ProbeServerOptions): Promise<RunningServer> {
+  const { strangers = new StrangerLog({ log: options.log }) } = options;
+  const guard = new HostGuard({ ...options, strangers });
   const listener: http.RequestListener = (request, response) => {
     request.resume();
-    answerTo(request, options)
+    answerTo(request, options, guard)
       .catch((error: unknown) => {
         options.log.error({ err: error, path: request.url }, "probe failed");
         return plain(500, "error");
@@ -91,6 +99,7 @@ function createServer(listener: http.RequestListener, tls: TlsSource | undefined
 async function answerTo(
   request: http.IncomingMessage,
   options: ProbeServerOptions,
+  guard: HostGuard,
 ): Promise<Answer> {
   if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "use GET");
   switch (request.url?.split("?", 1)[0]) {
@@ -103,6 +112,8 @@ async function answerTo(
       return { status: ready ? 200 : 503, contentType: "application/json", body };
     }
     case "/metrics": {
+      const refusal = guard.refusalOf(request);
+      if (refusal !== null) return plain(403, refusal.message);
       const body = await (options.render ?? renderMetrics)(options.metrics);
       return { status: 200, contentType: options.metrics.contentType, body };
     }

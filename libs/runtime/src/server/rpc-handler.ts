@@ -1,5 +1,3 @@
-import type { IncomingMessage } from "node:http";
-import type { Http2ServerRequest } from "node:http2";
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import {
@@ -30,6 +28,7 @@ import { completeErrors } from "./complete-errors.ts";
 import { type DirectSpec, isDirect, serveDirect } from "./direct-grpc.ts";
 import { finishRequest } from "./finish-request.ts";
 import { methodName } from "./method-name.ts";
+import { peerOf } from "./peer-of.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
 import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
@@ -133,7 +132,7 @@ function admit(
   { calls, answers, clientAddress, onEarlyError }: RpcHandlerOptions,
 ): ContextValues | null {
   const { method, needs, isStream, deadlineMs } = served;
-  const peer = addressOf(peerOf(request), request.headers, clientAddress);
+  const peer = addressOf(peerOf(request.socket), request.headers, clientAddress);
   const values = createContextValues().set(peerKey, peer);
   answers.join({ method, request, response, values, deadlineMs });
   try {
@@ -276,13 +275,6 @@ function universalRequest(
 
 function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {
   return methodKind === "client_streaming" || methodKind === "bidi_streaming";
-}
-
-function peerOf({ socket }: IncomingMessage | Http2ServerRequest): string {
-  const { remoteAddress = "", remotePort = 0 } = socket;
-  return remoteAddress.includes(":")
-    ? `[${remoteAddress}]:${remotePort}`
-    : `${remoteAddress}:${remotePort}`;
 }
 
 function giveUp(response: Response): void {

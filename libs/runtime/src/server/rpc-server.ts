@@ -5,8 +5,10 @@ import { systemClock } from "../clock.ts";
 import { describeError, refuse } from "../errors.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../policy.ts";
 import { type StrangerLine, StrangerLog } from "../stranger-log.ts";
+import { refuseCall } from "./answer-error.ts";
 import { AnswerWatch } from "./answer-watch.ts";
 import { routeHealth } from "./health-service.ts";
+import { HostGuard, type HostGuardOptions } from "./host-guard.ts";
 import { authorize } from "./interceptors/authorize.ts";
 import { boundDuration, type ServerEnding } from "./interceptors/bound-duration.ts";
 import { CallGroup } from "./interceptors/call-group.ts";
@@ -53,7 +55,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
   const serving = options.serving ?? new ServingStatus();
   const ending = { streams: new CallGroup(), unary: new CallGroup() };
   const strangers = options.strangers ?? new StrangerLog({ log: options.log });
-  const handler = rpcHandler({ ...options, strangers }, { serving, policies, reflection, ending });
+  const rpc = rpcHandler({ ...options, strangers }, { serving, policies, reflection, ending });
+  const handler = guarded({ ...options, strangers }, rpc);
   const listener = await PolyglotListener.listen({
     host: options.host,
     port: options.port,
@@ -74,6 +77,16 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
     port: listener.port,
     spare: (most) => listener.spare(most),
     close: () => close(options, listener, serving, ending),
+  };
+}
+
+/** A request under another server's name reaches nothing of this one. */
+function guarded(options: HostGuardOptions, handler: HttpHandler): HttpHandler {
+  const guard = new HostGuard(options);
+  return (request, response) => {
+    const refusal = guard.refusalOf(request);
+    if (refusal === null) handler(request, response);
+    else refuseCall(request, response, refusal);
   };
 }
 

@@ -12,6 +12,7 @@ import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import type { CallDoor } from "./call-door.ts";
 import type { ClientAddress } from "./client-address.ts";
+import type { HostRule } from "./host-guard.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
@@ -42,6 +43,8 @@ export interface RpcServerOptions {
   readonly authenticateReplica?: ReplicaAuthenticator;
   /** Told of mutations that were refused to somebody authenticated. Nobody is when absent. */
   readonly recordRefusal?: RecordRefusal;
+  /** Which names a browser may call this server by; any when absent. Others are refused with HOST_NOT_ALLOWED. */
+  readonly hosts?: HostRule | undefined;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
   readonly failures?: FailedAttempts;
   /** Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not limited. */

@@ -26,6 +26,8 @@ export interface TlsPems {
 /** Files that fit together. */
 export interface TlsMaterial extends TlsPems {
   readonly subject: string;
+  /** The host names that the certificate is for, wildcards as they are. */
+  readonly hostNames: readonly string[];
   readonly notBeforeMs: number;
   readonly notAfterMs: number;
 }
@@ -70,9 +72,14 @@ export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
   return {
     ...pems,
     subject: certificate.subject.replaceAll("\n", ", "),
+    hostNames: hostNamesIn(certificate),
     notBeforeMs: Date.parse(certificate.validFrom),
     notAfterMs: Date.parse(certificate.validTo),
   };
+}
+
+function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
+  return [...subjectAltName.matchAll(/DNS:([^,\s]+)/g)].map(([, name = ""]) => name);
 }
 
 /**

@@ -68,6 +68,11 @@ export class TlsSource {
     return names.map(([, name = ""]) => name.replace(/^\*/, "rollcall"));
   }
 
+  /** The host names that the certificate in use is for, wildcards as they are. */
+  get hostNames(): readonly string[] {
+    return this.#material.hostNames;
+  }
+
   /** When the certificate ends, in milliseconds since 1970. */
   get notAfterMs(): number {
     return this.#material.notAfterMs;

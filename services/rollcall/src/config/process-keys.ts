@@ -83,6 +83,16 @@ export const PROCESS_KEYS = defineKeys({
     default: DEFAULT_CALL_LIMITS.node,
     doc: "Calls of nodes, such as registrations, that one address may have under way at one process; more are refused with TOO_MANY_CALLS, and agents try again. 256 of them work at a time, the others wait. Many nodes may be behind one address.",
   },
+  "Listen.HostNames": {
+    schema: list(
+      text({
+        pattern: /^(\*|(\*\.)?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*)$/,
+        expects: "a host name, *. and a domain for every name in it, or * for any name",
+      }),
+    ),
+    default: [],
+    doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no page of somebody else reaches this server through a visitor's browser under a name that it has resolve here.",
+  },
   "Listen.InsecurePlaintext": {
     schema: bool(),
     default: false,

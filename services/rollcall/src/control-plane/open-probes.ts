@@ -1,11 +1,14 @@
+import { NoiseTable } from "@rollcall/domain";
 import {
   type Clock,
   createMetrics,
   createProbeServer,
+  type HostRule,
   type Logger,
   type MetricsRegistry,
   type ReadyCheck,
   renderMetrics,
+  StrangerLog,
   type TlsSource,
 } from "@rollcall/runtime";
 import type { ProcessPlan } from "./process-plan.ts";
@@ -25,16 +28,19 @@ export async function openProbes(options: {
   readonly plan: ProcessPlan;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Which names /metrics is asked for by; any when absent. */
+  readonly hosts?: HostRule;
   /** Speak TLS; in clear text when absent or null. */
   readonly tls?: TlsSource | null;
 }): Promise<Probes> {
-  const { plan, clock, log } = options;
+  const { plan, clock, log, hosts } = options;
   const metrics = createMetrics();
   let check: ReadyCheck = () => ({ record: { ok: false, message: "not open yet" } });
   const { host, probePort: port } = plan;
   const ready = () => check();
   let render = renderMetrics;
-  const answers = { ready, render: (own: MetricsRegistry) => render(own) };
+  const strangers = new StrangerLog({ log, clock, metrics, counts: new NoiseTable() });
+  const answers = { ready, render: (own: MetricsRegistry) => render(own), hosts, strangers };
   const tls = options.tls ? { tls: options.tls } : {};
   const server = await createProbeServer({ host, port, metrics, clock, log, ...answers, ...tls });
   return {
@@ -44,6 +50,9 @@ export async function openProbes(options: {
       check = next;
       render = nextRender;
     },
-    close: () => server.close(),
+    close: async () => {
+      await server.close();
+      strangers.close();
+    },
   };
 }

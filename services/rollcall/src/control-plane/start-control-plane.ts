@@ -17,6 +17,7 @@ import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
+import { hostRule } from "./host-rule.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type Door, openDoor } from "./open-door.ts";
 import { openNats } from "./open-nats.ts";
@@ -228,6 +229,7 @@ async function listen(
     authenticate: authentication.authenticate,
     recordRefusal: door.refusals.record,
     failures: door.failures,
+    hosts: hostRule(config, tls ?? null),
     serving,
   });
   started.push(() => api.close());

@@ -18,6 +18,7 @@ import { readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
+import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
@@ -113,7 +114,8 @@ export async function runServe(
   };
   const start = async (signal: AbortSignal): Promise<Running> => {
     const probesTls = values["TLS.Probes"] ? tls : null;
-    const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls });
+    const hosts = hostRule(values, tls);
+    const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts });
     return startWith(probes, signal).catch(async (error: unknown) => {
       await probes.close();
       throw error;

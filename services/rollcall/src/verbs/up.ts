@@ -24,6 +24,7 @@ import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
 import { exposure, exposureFacts } from "../control-plane/exposure.ts";
+import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
@@ -111,7 +112,8 @@ async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
   await makeDirectory(dataDirectory, 0o700);
   const probesTls = config["TLS.Probes"] ? (tls?.source ?? null) : null;
   const plan = planUp(config);
-  const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls });
+  const hosts = hostRule(config, tls?.source ?? null);
+  const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts });
   return startWith(up, probes, signal).catch(async (error: unknown) => {
     await probes.close();
     throw error;

@@ -8,6 +8,7 @@ import {
   type TlsSource,
 } from "@rollcall/runtime";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
@@ -42,6 +43,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
       clock: systemClock,
       log,
       tls: config["TLS.Probes"] ? options.tls : null,
+      hosts: hostRule(config, options.tls),
     });
     const watching = new AbortController();
     const watched = { log, clock: systemClock, signal: watching.signal };

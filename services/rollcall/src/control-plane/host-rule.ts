@@ -1,0 +1,24 @@
+import { hostname } from "node:os";
+import { isRequestForUs } from "@rollcall/domain";
+import type { HostRule, TlsSource } from "@rollcall/runtime";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
+
+type HostConfig = Pick<
+  ControlPlaneConfig,
+  "Listen.Host" | "Listen.HostNames" | "Health.AdvertiseAddress"
+>;
+
+/**
+ * The names by which browsers may call a process: this machine's, those that are configured or advertised, and those of the certificate, as it is at
+ * that moment. Loopback names and addresses are allowed besides.
+ */
+export function hostRule(config: HostConfig, tls: Pick<TlsSource, "hostNames"> | null): HostRule {
+  const advertised = config["Health.AdvertiseAddress"]?.replace(/:\d+$/, "");
+  const own = [
+    hostname(),
+    config["Listen.Host"],
+    ...config["Listen.HostNames"],
+    ...(advertised === undefined ? [] : [advertised]),
+  ];
+  return (request) => isRequestForUs(request, [...own, ...(tls?.hostNames ?? [])]);
+}
