@@ -37,6 +37,7 @@ export {
   decideCollection,
 } from "./collection.ts";
 export { type ConnectionSignal, connectionAfter } from "./connection.ts";
+export { type DescriptorNeeds, type DescriptorPlan, planDescriptors } from "./descriptor-plan.ts";
 export { Detector, type Due, type Watch } from "./detector.ts";
 export {
   DUPLICATE_QUIET_MS,

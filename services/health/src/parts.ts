@@ -132,7 +132,7 @@ function createDesk(
 }
 
 function createHost(
-  { store, clock, log, limits, onBeat }: HealthDeps,
+  { store, clock, log, limits, onBeat, onWelcomed }: HealthDeps,
   replica: Replica,
   desk: HelloDesk,
   work: RecordWork,
@@ -143,6 +143,7 @@ function createHost(
     log,
     limits: { ...DEFAULT_STREAM_LIMITS, ...limits },
     onBeat: onBeat ?? null,
+    onWelcomed: onWelcomed ?? null,
     clusterId: () => store.clusterId(),
     onHello: desk.submit.bind(desk),
     onNodeInfo: work.infos.submit.bind(work.infos),

@@ -48,6 +48,11 @@ export const PROCESS_KEYS = defineKeys({
     aliases: ["API.Host"],
     doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
   },
+  "Listen.MaxConnections": {
+    schema: int({ min: 16, max: 1_000_000 }),
+    default: 8_192,
+    doc: "Most connections at a time on the API's port of one process. At the limit, connections without a call make room for new ones, those that have had none for the longest first. Where the limit of open files (ulimit -n) leaves fewer, the port takes fewer, and the log says so at the start. See Health.MaxConnections for the agents' port.",
+  },
   "Listen.InsecurePlaintext": {
     schema: bool(),
     default: false,

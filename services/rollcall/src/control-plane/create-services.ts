@@ -39,6 +39,8 @@ export interface SharedDeps {
   readonly peerTls?: PeerTls | null;
   /** Who fails too often to prove who they are. */
   readonly failures: FailedAttempts;
+  /** Told of each agent that was welcomed, see HealthDeps. */
+  readonly onWelcomed?: (peer: string) => void;
 }
 
 /** The services of one process as one. */
