@@ -46,6 +46,7 @@ export {
 } from "./collection.ts";
 export { caselessId, checkNewId, isIdBanned } from "./confusable-id.ts";
 export { type ConnectionSignal, connectionAfter } from "./connection.ts";
+export { type DescriptorNeeds, type DescriptorPlan, planDescriptors } from "./descriptor-plan.ts";
 export { Detector, type Due, type Watch } from "./detector.ts";
 export {
   DUPLICATE_QUIET_MS,

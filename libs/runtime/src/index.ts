@@ -78,6 +78,7 @@ export {
   onScrape,
   renderMetrics,
 } from "./metrics.ts";
+export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
 export { Outbox } from "./outbox.ts";
 export { createPageTokens, type PageTokens } from "./page-token.ts";
 export { connectPeer, type PeerConnection, type PeerTls } from "./peer-connection.ts";

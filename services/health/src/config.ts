@@ -85,6 +85,16 @@ export const HEALTH_KEYS = defineKeys({
     flag: "workers",
     doc: "Processes that share the ports of `serve health`, or of `up`, on this machine, each a health replica of its own with its own lease. A worker that crashes is started again, and the others take over its nodes at once. Each asks and answers the others at Listen.HealthInternalPort and the ports that follow it. Probes and metrics are those of all together.",
   },
+  "Health.MaxConnections": {
+    schema: optional(int({ min: 16, max: 1_000_000 })),
+    default: undefined,
+    doc: "Most connections at a time on the agents' port of one process. At the limit, connections without a call make room for new ones, those that have had none for the longest first; agents that were welcomed are never cut for it. When not set: as many as the limit of open files (ulimit -n) leaves after all else, 65536 at most. When it is more than that leaves, the port takes fewer, and the log says so at the start.",
+  },
+  "Health.MaxStrangersPerAddress": {
+    schema: int({ min: 16, max: 1_000_000 }),
+    default: 2_048,
+    doc: "Most connections of one address on the agents' port that have not finished a Hello. It must exceed the number of agents behind one NAT or proxy that may come back at the same moment; those beyond it are cut, and try again. An agent that was welcomed counts no more.",
+  },
   "Health.HelloQueue": {
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,

@@ -41,6 +41,8 @@ export interface HealthDeps {
   readonly random?: () => number;
   /** Told of each heartbeat that took effect; absent or null for nobody. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
+  /** Told of each agent whose Hello was taken, by the address of its connection as getPeer() has it; absent for nobody. It must not throw. */
+  readonly onWelcomed?: (peer: string) => void;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts;
   /** Where streams that never had a session are told of; each is logged when absent. */

@@ -132,7 +132,7 @@ function createDesk(
 }
 
 function createHost(
-  { store, clock, log, limits, onBeat, clientAddress, strangers }: HealthDeps,
+  { store, clock, log, limits, onBeat, onWelcomed, clientAddress, strangers }: HealthDeps,
   replica: Replica,
   desk: HelloDesk,
   work: RecordWork,
@@ -145,6 +145,7 @@ function createHost(
     clientAddress,
     limits: { ...DEFAULT_STREAM_LIMITS, ...limits },
     onBeat: onBeat ?? null,
+    onWelcomed: onWelcomed ?? null,
     clusterId: () => store.clusterId(),
     onHello: desk.submit.bind(desk),
     onNodeInfo: work.infos.submit.bind(work.infos),

@@ -94,7 +94,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     throw error;
   }
   // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
-  listener.on("error", () => {});
+  listener.on("error", (error) => keeper.notAccepted(error));
   const address = listener.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,

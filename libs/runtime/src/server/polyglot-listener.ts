@@ -132,7 +132,7 @@ export class PolyglotListener {
       throw listeningError(error, options.host, options.port);
     }
     // Accepting may fail for a while, for lack of file descriptors; that must not end the process.
-    listener.#net.on("error", () => {});
+    listener.#net.on("error", (error) => listener.#keeper.notAccepted(error));
     return listener;
   }
 

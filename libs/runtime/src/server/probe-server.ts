@@ -1,12 +1,14 @@
 import { once } from "node:events";
 import http from "node:http";
 import https from "node:https";
+import type net from "node:net";
 import type { Clock } from "../clock.ts";
 import { systemClock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
 import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
 import { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { HostGuard, type HostRule } from "./host-guard.ts";
 import { listeningError } from "./listening-error.ts";
 import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
@@ -29,6 +31,8 @@ export interface ProbeServerOptions {
   readonly strangers?: StrangerLog;
   /** Speak TLS. Kubelets and scrapers have no certificates: none are asked for here. In clear text when absent. */
   readonly tls?: TlsSource;
+  /** Most connections at a time. At the limit those that ask for nothing give way to new ones. Default 64. */
+  readonly maxConnections?: number;
   readonly clock?: Clock;
 }
 
@@ -38,9 +42,10 @@ interface Answer {
   readonly body: string;
 }
 
-const MAX_CONNECTIONS = 256;
-/** A connection on which nothing moves for so long is cut: a prober that does not read its answer, for example. */
-const SILENCE_MS = 30_000;
+/** Kubelets and scrapers are few, and each asks for little. */
+const MAX_CONNECTIONS = 64;
+const FIRST_BYTES_MS = 5_000;
+const IDLE_MS = 10_000;
 
 /**
  * Serve /livez (200 while the event loop turns), /readyz (named checks as JSON; 503 when one fails) and /metrics
@@ -68,10 +73,10 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
       .catch(() => {});
   };
   const server = createServer(listener, options.tls);
-  server.maxConnections = MAX_CONNECTIONS;
-  server.timeout = SILENCE_MS;
+  const keeper = keepConnections(server, options);
   server.listen(options.port, options.host);
   await once(server, "listening").catch((error: unknown) => {
+    keeper.close();
     throw listeningError(error, options.host, options.port);
   });
   const address = server.address();
@@ -84,6 +89,7 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
       // A scrape that is cut is taken again; an end that waits for a scraper is worse.
       server.closeAllConnections();
       await closed;
+      keeper.close();
     },
   };
 }
@@ -94,6 +100,38 @@ function createServer(listener: http.RequestListener, tls: TlsSource | undefined
   const stop = tls.onChange((context) => server.setSecureContext(context));
   server.once("close", stop);
   return server;
+}
+
+/** Connections that ask for nothing must not keep probes out: they give way to new ones. */
+function keepConnections(server: http.Server, options: ProbeServerOptions): ConnectionKeeper {
+  const { log, metrics, clock = systemClock } = options;
+  const keeper = new ConnectionKeeper({
+    name: "probes",
+    limits: {
+      maxConnections: options.maxConnections ?? MAX_CONNECTIONS,
+      freshMs: FIRST_BYTES_MS,
+      idleMs: IDLE_MS,
+      maxStrangersOfAddress: Number.POSITIVE_INFINITY,
+      spareBusyMs: Number.POSITIVE_INFINITY,
+    },
+    log,
+    metrics,
+    clock,
+  });
+  keeper.watchHttp1(server);
+  const handshaking = new Map<string, net.Socket>();
+  server.prependListener("connection", (socket: net.Socket) => {
+    if (!keeper.accept(socket) || options.tls === undefined) return;
+    const peer = `${socket.remoteAddress} ${socket.remotePort}`;
+    handshaking.set(peer, socket);
+    socket.once("close", () => handshaking.delete(peer));
+  });
+  server.on("secureConnection", (socket: net.Socket) => {
+    const raw = handshaking.get(`${socket.remoteAddress} ${socket.remotePort}`);
+    if (raw !== undefined) keeper.secured(socket, raw);
+  });
+  server.on("error", (error) => keeper.notAccepted(error));
+  return keeper;
 }
 
 async function answerTo(

@@ -88,6 +88,7 @@ export class AgentStream implements GreetedStream, QuietStream {
     }
     this.#state = next;
     this.#node = node;
+    this.#host.onWelcomed?.(this.peer);
     this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
     this.#send(welcomeFrame({ ...facts, epoch: node.epoch }));
     // A healthy node is timed by the detector. Any other has to show first that it beats.

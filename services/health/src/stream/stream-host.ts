@@ -36,6 +36,8 @@ export interface StreamHost {
   readonly limits: StreamLimits;
   /** See HealthDeps. */
   readonly onBeat: ((nodeId: string, sequence: number) => void) | null;
+  /** See HealthDeps. */
+  readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
   /** Take a Hello to the record: the stream is welcomed or left later on. Throws when it breaks the contract's rules. */
   onHello(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void;

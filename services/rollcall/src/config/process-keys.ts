@@ -93,6 +93,11 @@ export const PROCESS_KEYS = defineKeys({
     default: [],
     doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no page of somebody else reaches this server through a visitor's browser under a name that it has resolve here.",
   },
+  "Listen.MaxConnections": {
+    schema: int({ min: 16, max: 1_000_000 }),
+    default: 8_192,
+    doc: "Most connections at a time on the API's port of one process. At the limit, connections without a call make room for new ones, those that have had none for the longest first. Where the limit of open files (ulimit -n) leaves fewer, the port takes fewer, and the log says so at the start. See Health.MaxConnections for the agents' port.",
+  },
   "Listen.InsecurePlaintext": {
     schema: bool(),
     default: false,

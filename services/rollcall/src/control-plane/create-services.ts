@@ -44,6 +44,8 @@ export interface SharedDeps {
   /** Where lines about those are written who are not known. */
   readonly strangers: StrangerLog;
   readonly clientAddress: ClientAddress;
+  /** Told of each agent that was welcomed, see HealthDeps. */
+  readonly onWelcomed?: (peer: string) => void;
 }
 
 /** The services of one process as one. */

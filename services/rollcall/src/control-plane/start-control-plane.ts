@@ -1,23 +1,28 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
+import type { DescriptorPlan } from "@rollcall/domain";
 import {
   type Clock,
   createGrpcServer,
   createRpcServer,
+  type GrpcServer,
+  type GuardedServer,
   type Logger,
+  openFilesLimit,
   type Running,
-  type RunningServer,
   ServingStatus,
   type SuperviseOptions,
   superviseTasks,
   type Task,
   type TlsSource,
+  watchOpenFiles,
 } from "@rollcall/runtime";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
 import { agentEndpoint, createServices, reachableHost, type Services } from "./create-services.ts";
 import { hostRule } from "./host-rule.ts";
+import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type Door, openDoor } from "./open-door.ts";
 import { openNats } from "./open-nats.ts";
@@ -99,12 +104,24 @@ async function start(
   const nats = await openNats(plan, shared);
   if (nats !== null) started.push(nats.close);
   if (plan.services.includes("health")) boundGarbage();
-  const services = createServices(plan, shared, nats);
+  let agents: GrpcServer | null = null;
+  const onWelcomed = (peer: string) => agents?.known(peer);
+  const services = createServices(plan, { ...shared, onWelcomed }, nats);
   started.push(services.close);
   await services.start();
 
   const authentication = await openAuthentication({ store, config, clock, log });
-  const servers = await listen(options, { services, authentication, door, serving, started });
+  const limit = openFilesLimit();
+  const shares = limitConnections(plan, config, { limit, log });
+  const servers = await listen(options, {
+    services,
+    authentication,
+    door,
+    serving,
+    started,
+    shares,
+  });
+  agents = servers.agents;
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
   const shown = { service: shownName(plan), instance, address, port: servers.api.port, version };
   const node = new OrchestratorNode(store.reserved, shown, log);
@@ -128,7 +145,15 @@ async function start(
       ? { ok: true, message: "held" }
       : { ok: false, message: "not held for certain" },
   }));
-  const own = [node, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
+  const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
+  const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
+  const own = [
+    node,
+    openFiles,
+    authentication.uses,
+    ...(tls ? [tls.task] : []),
+    ...(options.tasks ?? []),
+  ];
   const work = supervise([...own, ...services.tasks], { log, clock, metrics });
   const keeping = supervise([keeper], { log, clock, metrics });
   started.push(keeping.end, work.end);
@@ -164,10 +189,10 @@ async function start(
 }
 
 interface Servers {
-  readonly agents: RunningServer | null;
+  readonly agents: GrpcServer | null;
   /** What other replicas of health ask. */
-  readonly internal: RunningServer | null;
-  readonly api: RunningServer;
+  readonly internal: GuardedServer | null;
+  readonly api: GuardedServer;
 }
 
 /** What the servers of a process serve, and where what was started is noted. */
@@ -177,11 +202,13 @@ interface Listening {
   readonly door: Door;
   readonly serving: ServingStatus;
   readonly started: Close[];
+  /** How many connections each port may take. */
+  readonly shares: DescriptorPlan;
 }
 
 async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
-  { services, authentication, door, serving, started }: Listening,
+  { services, authentication, door, serving, started, shares }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = door;
   const counted = { calls, strangers, clientAddress };
@@ -194,6 +221,8 @@ async function listen(
           ...common,
           ...secure,
           port: config["Listen.AgentPort"],
+          maxConnections: shares.agents,
+          maxStrangersOfAddress: config["Health.MaxStrangersPerAddress"],
           routes: services.health.agentRoutes,
           // Health writes lines of its own, with the node and its epoch.
           logCalls: false,
@@ -208,6 +237,8 @@ async function listen(
           // Nobody outside has to reach a control plane that is one process.
           host: plan.name === "up" ? LOOPBACK : plan.host,
           port: internalPort(plan, config),
+          name: "internal",
+          maxConnections: shares.internal,
           // Workers share the other ports. This one leads to this process alone.
           exclusive: true,
           ...secure,
@@ -223,6 +254,7 @@ async function listen(
     ...common,
     ...secure,
     port: plan.port,
+    maxConnections: shares.api,
     routes: services.routes,
     services: services.services,
     policies: services.policies,

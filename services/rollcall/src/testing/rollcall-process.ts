@@ -32,8 +32,16 @@ export class RollcallProcess {
   #err = "";
   #rest = "";
 
-  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
-    this.#child = spawn(process.execPath, [...FROM_SOURCE, ...args], {
+  /** @param openFiles the limit of open files, as `ulimit -n` sets it. */
+  constructor(
+    args: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+    openFiles?: number,
+  ) {
+    const words = [process.execPath, ...FROM_SOURCE, ...args];
+    const limited = ["/bin/sh", "-c", `ulimit -n ${openFiles}; exec "$@"`, "sh", ...words];
+    const [program = "", ...rest] = openFiles === undefined ? words : limited;
+    this.#child = spawn(program, rest, {
       env: { ...cleanEnvironment(), ...env },
       stdio: ["ignore", "pipe", "pipe"],
       // Its own group, so that a test can end it without the test ending too.

@@ -26,8 +26,11 @@ export interface ServeFixture {
   dispose(): Promise<void>;
 }
 
-/** Prepare a port for everything that listens. The database is the test's. */
-export async function createServeFixture(databaseUrl: string): Promise<ServeFixture> {
+/** Prepare a port for everything that listens. The database is the test's. @param openFiles the limit of open files of each service. */
+export async function createServeFixture(
+  databaseUrl: string,
+  openFiles?: number,
+): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
   const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
   const ports = { registry, health, admin };
@@ -48,9 +51,8 @@ export async function createServeFixture(databaseUrl: string): Promise<ServeFixt
     serve: async (service, ...more) => {
       const own = ["--port", ports[service], "--probe-port", probePorts[service] ?? 0].map(String);
       const all = [...own, ...listening, "--data-dir", root, ...SHORT_THRESHOLDS];
-      const process = new RollcallProcess(["serve", service, ...all, ...more], {
-        DATABASE_URL: databaseUrl,
-      });
+      const env = { DATABASE_URL: databaseUrl };
+      const process = new RollcallProcess(["serve", service, ...all, ...more], env, openFiles);
       await process.logged("serving");
       return process;
     },

@@ -11,7 +11,8 @@ export type EndReason =
   | "shed"
   | "refused_port"
   | "refused_address"
-  | "out_of_descriptors";
+  | "out_of_descriptors"
+  | "not_accepted";
 
 /** What the log says of each; null for what is no trouble. */
 const MESSAGES: Readonly<Record<EndReason, string | null>> = {
@@ -23,6 +24,7 @@ const MESSAGES: Readonly<Record<EndReason, string | null>> = {
   refused_port: "connections refused, the port has as many as it may",
   refused_address: "connections refused, their address has as many strangers as it may",
   out_of_descriptors: "connections without a call were cut, no file descriptors were left",
+  not_accepted: "connections could not be accepted",
 };
 
 /** One line for each reason within so long, however many connections it concerns. */
@@ -31,7 +33,7 @@ const NAMED_ADDRESSES = 3;
 
 interface Unsaid {
   connections: number;
-  readonly addresses: Set<string>;
+  readonly from: Set<string>;
   saidAtMs: number;
 }
 
@@ -61,17 +63,17 @@ export class ConnectionTally {
     });
   }
 
-  /** Count a connection. */
-  add(reason: EndReason, address: string): void {
+  /** Count a connection. @param from its address, or the code of what failed. */
+  add(reason: EndReason, from: string): void {
     this.#ended.inc({ port: this.#port, reason });
     if (MESSAGES[reason] === null) return;
     let unsaid = this.#unsaid.get(reason);
     if (unsaid === undefined) {
-      unsaid = { connections: 0, addresses: new Set(), saidAtMs: Number.NEGATIVE_INFINITY };
+      unsaid = { connections: 0, from: new Set(), saidAtMs: Number.NEGATIVE_INFINITY };
       this.#unsaid.set(reason, unsaid);
     }
     unsaid.connections += 1;
-    if (unsaid.addresses.size < NAMED_ADDRESSES) unsaid.addresses.add(address);
+    if (unsaid.from.size < NAMED_ADDRESSES) unsaid.from.add(from);
   }
 
   /** Write what was counted, where its last line is long enough ago. To be called every second or so. */
@@ -79,11 +81,11 @@ export class ConnectionTally {
     const nowMs = this.#clock.nowMs();
     for (const [reason, unsaid] of this.#unsaid) {
       if (unsaid.connections === 0 || nowMs - unsaid.saidAtMs < SAY_EVERY_MS) continue;
-      const { connections, addresses } = unsaid;
-      const fields = { port: this.#port, reason, connections, addresses: [...addresses] };
+      const { connections, from } = unsaid;
+      const fields = { port: this.#port, reason, connections, from: [...from] };
       this.#log.warn(fields, MESSAGES[reason] ?? "");
       unsaid.connections = 0;
-      addresses.clear();
+      from.clear();
       unsaid.saidAtMs = nowMs;
     }
   }

@@ -17,9 +17,8 @@ const BYTES_A_STREAM = 1_179_648;
 
 /**
  * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
- * settings; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each stream
- * that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of,
- * such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
+ * settings; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each stream that it opens and 64 KiB a second for each that is open. What
+ * HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
  */
 export class FloodBudget {
   #owed = 0;

@@ -1,0 +1,138 @@
+import type http from "node:http";
+import http2 from "node:http2";
+import type net from "node:net";
+import { TableEntry } from "./connection-table.ts";
+import type { FloodBudget, Nuisance } from "./flood-budget.ts";
+
+/** Is told what happens to connections. */
+export interface ConnectionOwner {
+  /** The socket is gone. */
+  gone(connection: Connection): void;
+  /** A session of HTTP/2 has begun. */
+  sessionBegan(connection: Connection): void;
+  /** The peer's first settings have come. */
+  settled(connection: Connection): void;
+  callBegan(connection: Connection): void;
+  callEnded(connection: Connection): void;
+  /** The peer did what nobody needs much of. */
+  nuisance(connection: Connection, nuisance: Nuisance): void;
+}
+
+/** What is kept of a connection. There may be a hundred thousand: a field here is a megabyte. Its listeners are shared by all. */
+export class Connection extends TableEntry {
+  readonly owner: ConnectionOwner;
+  /** As it was accepted: under TLS, what carries the encrypted bytes. */
+  readonly socket: net.Socket;
+  session: http2.ServerHttp2Session | null = null;
+  /** Calls under way. */
+  calls = 0;
+  /** When a ping was sent that is not answered; 0 for none. */
+  askedAtMs = 0;
+  /** When the peer last showed that it lives. */
+  provedAtMs = 0;
+  /** Since when the session is known to have ended; 0 while it has not. */
+  endingAtMs = 0;
+  hasSettings = false;
+  /** Only of those that have been some nuisance. */
+  budget: FloodBudget | null = null;
+
+  constructor(owner: ConnectionOwner, socket: net.Socket) {
+    super(addressOf(socket));
+    this.owner = owner;
+    this.socket = socket;
+  }
+}
+
+/** What counts as one address for the limit of strangers. */
+function addressOf(socket: net.Socket): string {
+  return socket.remoteAddress ?? "";
+}
+
+/** HOST:PORT of the other end, as grpc-js writes it. */
+export function peerOf({ remoteAddress, remotePort }: net.Socket): string {
+  return `${remoteAddress}:${remotePort}`;
+}
+
+const CONNECTION = Symbol("connection");
+
+type Held = { [CONNECTION]?: Connection };
+
+/** Note to which connection a socket, a session or a call belongs. */
+export function hold(thing: object, connection: Connection): void {
+  (thing as Held)[CONNECTION] = connection;
+}
+
+/** To which connection a socket, a session or a call belongs; undefined when it was not accepted by a ConnectionKeeper. */
+export function held(thing: object | undefined): Connection | undefined {
+  return thing === undefined ? undefined : (thing as Held)[CONNECTION];
+}
+
+/** Begin to look after a connection. */
+export function watchSocket(socket: net.Socket, connection: Connection): void {
+  hold(socket, connection);
+  socket.on("close", onSocketClose);
+}
+
+/** Tell the owners of connections of the sessions and calls of a server. */
+export function watchHttp2(server: http2.Http2Server): void {
+  server.on("session", (session: http2.ServerHttp2Session) => {
+    const connection = held(session.socket);
+    if (connection === undefined) return;
+    hold(session, connection);
+    connection.session = session;
+    session.on("ping", onPing);
+    session.on("remoteSettings", onSettings);
+    connection.owner.sessionBegan(connection);
+  });
+  server.on("stream", (stream: http2.ServerHttp2Stream) => {
+    const connection = held(stream.session);
+    if (connection === undefined) return;
+    hold(stream, connection);
+    stream.on("close", onStreamClose);
+    connection.owner.callBegan(connection);
+  });
+}
+
+/** The same for a server of HTTP/1.1. */
+export function watchHttp1(server: http.Server): void {
+  server.on("request", ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
+    const connection = held(socket);
+    if (connection === undefined) return;
+    hold(response, connection);
+    response.on("close", onResponseClose);
+    connection.owner.callBegan(connection);
+  });
+}
+
+// Each is one function for all connections, with what it listens to as `this`: a closure a connection would cost more than all that is kept of it.
+
+function onSocketClose(this: net.Socket): void {
+  const connection = held(this);
+  connection?.owner.gone(connection);
+}
+
+function onPing(this: http2.Http2Session): void {
+  const connection = held(this);
+  connection?.owner.nuisance(connection, "ping");
+}
+
+function onSettings(this: http2.Http2Session): void {
+  const connection = held(this);
+  if (connection === undefined) return;
+  if (connection.hasSettings) connection.owner.nuisance(connection, "settings");
+  connection.hasSettings = true;
+  connection.owner.settled(connection);
+}
+
+function onStreamClose(this: http2.Http2Stream): void {
+  const connection = held(this);
+  if (connection === undefined) return;
+  const isReset = this.rstCode !== http2.constants.NGHTTP2_NO_ERROR;
+  if (isReset) connection.owner.nuisance(connection, "reset");
+  connection.owner.callEnded(connection);
+}
+
+function onResponseClose(this: http.ServerResponse): void {
+  const connection = held(this);
+  connection?.owner.callEnded(connection);
+}

@@ -1,0 +1,116 @@
+import type http2 from "node:http2";
+import type { Connection } from "./connection.ts";
+import type { EndReason } from "./connection-tally.ts";
+import { FloodBudget } from "./flood-budget.ts";
+
+/** From one answered ping of a connection to the next. */
+const PROOF_MS = 30_000;
+/** How long the peer of a connection that was ended in order may take to close its side. */
+const LINGER_MS = 5_000;
+/** All connections are looked at within five ticks; up to so many at each. */
+const LOOKED_AT_A_TICK = 2_000;
+const TICKS_A_ROUND = 5;
+/** Below these, the bytes of a connection are not worth counting. */
+const SMALL_BYTES = 65_536;
+const SMALL_BYTES_KNOWN = 4 * 1_048_576;
+
+export interface SessionChecksOptions {
+  /** How long a peer may take to answer a ping. */
+  readonly answerMs: number;
+  /** Whole monotonic milliseconds, never 0. */
+  nowMs(): number;
+  /** End a connection that failed a check. */
+  cut(connection: Connection, reason: EndReason): void;
+}
+
+/** Looks at the sessions of a port, some at each tick: whether they flood, whether strangers still answer, and whether what has ended is gone. */
+export class SessionChecks {
+  readonly #options: SessionChecksOptions;
+  readonly #connections = new Set<Connection>();
+  #round: Iterator<Connection> = [][Symbol.iterator]();
+
+  constructor(options: SessionChecksOptions) {
+    this.#options = options;
+  }
+
+  /** Look at a connection from now on; a stranger is asked at the next look. */
+  add(connection: Connection): void {
+    connection.provedAtMs = this.#options.nowMs() - PROOF_MS;
+    this.#connections.add(connection);
+  }
+
+  delete(connection: Connection): void {
+    this.#connections.delete(connection);
+  }
+
+  /** Look at the next of them. */
+  tick(): void {
+    const { size } = this.#connections;
+    let left = Math.min(size, Math.max(LOOKED_AT_A_TICK, Math.ceil(size / TICKS_A_ROUND)));
+    for (; left > 0; left -= 1) {
+      const next = this.#next();
+      if (next === undefined) break;
+      this.#look(next);
+    }
+  }
+
+  /** A socket that was ended in order is still open until its peer has closed it too. */
+  linger(connection: Connection): void {
+    const nowMs = this.#options.nowMs();
+    if (connection.endingAtMs === 0) connection.endingAtMs = nowMs;
+    else if (nowMs - connection.endingAtMs >= LINGER_MS) connection.socket.destroy();
+  }
+
+  /** A set may change while it is walked through: those that come are found, those that go are not. */
+  #next(): Connection | undefined {
+    let next = this.#round.next();
+    if (next.done === true) {
+      this.#round = this.#connections.values();
+      next = this.#round.next();
+    }
+    return next.done === true ? undefined : next.value;
+  }
+
+  #look(connection: Connection): void {
+    const { session, socket } = connection;
+    if (session === null || socket.destroyed) return;
+    if (session.destroyed) this.linger(connection);
+    else if (this.#isFlood(connection)) this.#options.cut(connection, "flood");
+    // What becomes of an agent that was welcomed is seen by its Beats.
+    else if (connection.standing !== "known") this.#checkAnswer(connection, session);
+  }
+
+  #isFlood(connection: Connection): boolean {
+    const { bytesRead } = connection.socket;
+    const small = connection.standing === "known" ? SMALL_BYTES_KNOWN : SMALL_BYTES;
+    if (bytesRead <= small) return false;
+    connection.budget ??= new FloodBudget();
+    return connection.budget.look(bytesRead, connection.calls, this.#options.nowMs());
+  }
+
+  #checkAnswer(connection: Connection, session: http2.ServerHttp2Session): void {
+    const { answerMs, cut } = this.#options;
+    const nowMs = this.#options.nowMs();
+    if (connection.askedAtMs === 0) {
+      if (nowMs - connection.provedAtMs >= PROOF_MS) this.#ask(connection, session, nowMs);
+      return;
+    }
+    const isLate = nowMs - connection.askedAtMs >= answerMs;
+    // With no call under way there is nothing that a ping could wait behind: one that was not even sent never will be.
+    const isStuck = connection.calls === 0 && (session.state.outboundQueueSize ?? 0) > 0;
+    if (isLate || isStuck) cut(connection, "unresponsive");
+  }
+
+  #ask(connection: Connection, session: http2.ServerHttp2Session, nowMs: number): void {
+    connection.askedAtMs = nowMs;
+    const onAnswer = (error: Error | null) => {
+      // A session that ends cancels what is not answered.
+      if (error !== null) return;
+      connection.askedAtMs = 0;
+      connection.provedAtMs = this.#options.nowMs();
+    };
+    // Node.js sends no ping on a session that takes no more calls. Settings are acknowledged just as well.
+    if (session.closed) session.settings({}, onAnswer);
+    else if (!session.ping(onAnswer)) this.#options.cut(connection, "unresponsive");
+  }
+}
