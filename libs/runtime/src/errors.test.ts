@@ -3,6 +3,8 @@ import { describe, expect, it } from "@jest/globals";
 import { ErrorReason, ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 import { describeError, reasonOf, refuse } from "./errors.ts";
+import { DETAILS_TRAILER } from "./grpc-error.ts";
+import { toGrpcStatus } from "./grpc-status.ts";
 
 describe("CODE_OF_REASON", () => {
   const names = Object.keys(ErrorReason).filter((name) => name !== "UNSPECIFIED");
@@ -43,6 +45,45 @@ describe("refuse()", () => {
       "google.rpc.ErrorInfo",
       "google.rpc.PreconditionFailure",
     ]);
+  });
+
+  it.each(["x", "é", "\u{1f4be}", "\0", "\ud800"])(
+    "should fit into the trailers that every client takes, whatever it is made of: %j",
+    (character) => {
+      const long = character.repeat(50_000);
+      const violations = Array.from({ length: 1_000 }, () => ({ field: long, description: long }));
+      const error = refuse("INVALID_REQUEST", long, {
+        violations,
+        metadata: { node: long, label: long },
+        subject: long,
+        retryAfterMs: 1,
+      });
+      const { details, metadata } = toGrpcStatus(error);
+      const trailers = metadata.get(DETAILS_TRAILER).map((it) => it.length);
+      expect(Math.max(...trailers)).toBeLessThan(7_000);
+      expect(Buffer.byteLength(details)).toBeLessThanOrEqual(1_024);
+      expect(details).toMatch(/\.\.\.$/);
+      expect(details).not.toContain("\ufffd...");
+      expect(describeError(error).violations.length).toBeGreaterThan(0);
+    },
+  );
+
+  it("should have no half of a surrogate pair, which cannot be sent", () => {
+    const error = refuse("INVALID_REQUEST", "a\ud800b \u{1f4be}", { metadata: { node: "\udc00" } });
+    expect(describeError(error)).toMatchObject({
+      message: "a\ufffdb \u{1f4be}",
+      metadata: { node: "\ufffd" },
+    });
+  });
+
+  it("should leave out no violation that fits", () => {
+    const violations = Array.from({ length: 40 }, (_, index) => ({
+      field: `labels["key-${index}"]`,
+      description: "must be a label's value",
+    }));
+    expect(describeError(refuse("INVALID_LABEL", "no", { violations })).violations).toEqual(
+      violations,
+    );
   });
 });
 

@@ -30,14 +30,24 @@ export interface RefusalDetails {
 }
 
 /**
+ * Bytes of an error's text, and of the texts of its details. gRPC carries an error in HTTP trailers, of which clients take 64 KiB, and some 8
+ * KiB: one that is larger reaches nobody. What a caller sent may be in an error, so that its size is the caller's to choose.
+ */
+const MOST_MESSAGE_BYTES = 1_024;
+const MOST_METADATA_BYTES = 512;
+const MOST_VIOLATIONS_BYTES = 3_072;
+const MOST_VIOLATION_BYTES = 512;
+
+/**
  * Make the error of a call that is refused or has failed. The code follows from the reason.
- * The message names what is concerned and what to do next.
+ * The message names what is concerned and what to do next. Texts that are too long are cut, and violations beyond 3 KiB are left out.
  */
 export function refuse(
   reason: ErrorReasonName,
-  message: string,
+  text: string,
   details: RefusalDetails = {},
 ): ConnectError {
+  const message = cut(text, MOST_MESSAGE_BYTES);
   const error = new ConnectError(
     message,
     CODE_OF_REASON[reason],
@@ -47,18 +57,20 @@ export function refuse(
   );
   error.details.push({
     desc: ErrorInfoSchema,
-    value: { reason, domain: ERROR_DOMAIN, metadata: { ...details.metadata } },
+    value: { reason, domain: ERROR_DOMAIN, metadata: boundMetadata(details.metadata) },
   });
   if (details.violations !== undefined) {
     error.details.push({
       desc: BadRequestSchema,
-      value: { fieldViolations: details.violations.map((violation) => ({ ...violation })) },
+      value: { fieldViolations: boundViolations(details.violations) },
     });
   }
   if (details.subject !== undefined) {
+    const subject = cut(details.subject, MOST_METADATA_BYTES);
+    const violation = { type: reason, subject, description: message };
     error.details.push({
       desc: PreconditionFailureSchema,
-      value: { violations: [{ type: reason, subject: details.subject, description: message }] },
+      value: { violations: [violation] },
     });
   }
   if (details.retryAfterMs !== undefined) {
@@ -108,6 +120,39 @@ export function reasonOf(error: unknown): ErrorReasonName | undefined {
   const reason = describeError(error).reason;
   return reason !== undefined && isErrorReasonName(reason) ? reason : undefined;
 }
+
+function boundMetadata(metadata: RefusalDetails["metadata"] = {}): Record<string, string> {
+  const entries = Object.entries(metadata);
+  return Object.fromEntries(
+    entries.map(([key, value]) => [key, cut(value, MOST_METADATA_BYTES)] as const),
+  );
+}
+
+function boundViolations(all: readonly FieldViolation[]): FieldViolation[] {
+  const kept: FieldViolation[] = [];
+  let bytes = 0;
+  for (const violation of all) {
+    const field = cut(violation.field, MOST_VIOLATION_BYTES);
+    const description = cut(violation.description, MOST_VIOLATION_BYTES);
+    bytes += Buffer.byteLength(field) + Buffer.byteLength(description);
+    if (bytes > MOST_VIOLATIONS_BYTES) break;
+    kept.push({ field, description });
+  }
+  return kept;
+}
+
+/** A text with UTF-8, which halves of surrogate pairs have none of; of one that is too long the beginning, and an ellipsis. */
+function cut(given: string, mostBytes: number): string {
+  const text = given.slice(0, mostBytes + 1).replace(LONE_SURROGATE, "\ufffd");
+  // No character has fewer bytes than it has places.
+  if (text.length <= mostBytes && Buffer.byteLength(text) <= mostBytes) return text;
+  const start = Buffer.from(text).subarray(0, mostBytes - ELLIPSIS.length);
+  // A character may have been cut in two, and a half of one has no UTF-8.
+  return `${start.toString().replace(/\ufffd+$/, "")}${ELLIPSIS}`;
+}
+
+const ELLIPSIS = "...";
+const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 function toDuration(ms: number) {
   const wholeMs = Math.max(0, Math.ceil(ms));

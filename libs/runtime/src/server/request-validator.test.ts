@@ -76,9 +76,11 @@ describe("a text that the record cannot keep", () => {
     ]);
   });
 
-  it("should be told of fifty times at most", () => {
+  it("should be told of as often as an error has room for", () => {
     const types = Array.from({ length: 10_000 }, () => "\0");
-    expect(brokenFields(ListEventsRequestSchema, { types })?.fields).toHaveLength(50);
+    const { fields = [] } = brokenFields(ListEventsRequestSchema, { types }) ?? {};
+    expect(fields.length).toBeGreaterThan(30);
+    expect(fields.length).toBeLessThanOrEqual(50);
   });
 });
 
