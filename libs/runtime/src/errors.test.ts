@@ -68,6 +68,14 @@ describe("refuse()", () => {
     },
   );
 
+  it("should have no half of a surrogate pair, which cannot be sent", () => {
+    const error = refuse("INVALID_REQUEST", "a\ud800b \u{1f4be}", { metadata: { node: "\udc00" } });
+    expect(describeError(error)).toMatchObject({
+      message: "a\ufffdb \u{1f4be}",
+      metadata: { node: "\ufffd" },
+    });
+  });
+
   it("should leave out no violation that fits", () => {
     const violations = Array.from({ length: 40 }, (_, index) => ({
       field: `labels["key-${index}"]`,

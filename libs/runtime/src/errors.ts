@@ -141,16 +141,18 @@ function boundViolations(all: readonly FieldViolation[]): FieldViolation[] {
   return kept;
 }
 
-/** The beginning of a text that is too long, and an ellipsis. */
-function cut(text: string, mostBytes: number): string {
+/** A text with UTF-8, which halves of surrogate pairs have none of; of one that is too long the beginning, and an ellipsis. */
+function cut(given: string, mostBytes: number): string {
+  const text = given.slice(0, mostBytes + 1).replace(LONE_SURROGATE, "\ufffd");
   // No character has fewer bytes than it has places.
   if (text.length <= mostBytes && Buffer.byteLength(text) <= mostBytes) return text;
-  const start = Buffer.from(text.slice(0, mostBytes)).subarray(0, mostBytes - ELLIPSIS.length);
+  const start = Buffer.from(text).subarray(0, mostBytes - ELLIPSIS.length);
   // A character may have been cut in two, and a half of one has no UTF-8.
   return `${start.toString().replace(/\ufffd+$/, "")}${ELLIPSIS}`;
 }
 
 const ELLIPSIS = "...";
+const LONE_SURROGATE = /\p{Surrogate}/gu;
 
 function toDuration(ms: number) {
   const wholeMs = Math.max(0, Math.ceil(ms));

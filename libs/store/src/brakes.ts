@@ -105,16 +105,12 @@ export async function forgetBrakes(tx: Tx, groups: readonly string[]): Promise<v
 
 /** One group's brake with its row locked until the transaction ends. The row is made when there is none. */
 export async function lockBrake(tx: Tx, group: string): Promise<BrakeRow> {
-  await tx
+  const row = await tx
     .insertInto("brakes")
     .values({ group_name: group })
-    .onConflict((conflict) => conflict.constraint("brakes_pkey").doNothing())
-    .execute();
-  const row = await tx
-    .selectFrom("brakes")
-    .selectAll()
-    .where("group_name", "=", group)
-    .forNoKeyUpdate()
+    // In one statement: between two, a row that was found may be forgotten. What is written is what is there.
+    .onConflict((conflict) => conflict.constraint("brakes_pkey").doUpdateSet({ group_name: group }))
+    .returningAll()
     .executeTakeFirstOrThrow();
   return toBrakeRow(row);
 }

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { connect } from "node:http2";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
@@ -88,6 +89,33 @@ const answerEach: Heartbeat = (call) => {
 };
 
 describe("createGrpcServer()", () => {
+  it.each([
+    ["what is no gzip", { "grpc-encoding": "gzip" }, [1, 0, 0, 0, 3, 1, 2, 3]],
+    ["an encoding that is unknown", { "grpc-encoding": "br" }, [1, 0, 0, 0, 1, 7]],
+    ["a timeout that is none", { "grpc-timeout": "soon" }, []],
+    ["no message", {}, []],
+    ["two messages", {}, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],
+  ])("should call %s the caller's mistake", async (what, headers, bytes) => {
+    const { server } = await start(answerEach);
+    const session = connect(`http://127.0.0.1:${server.port}`);
+    closers.push(() => session.destroy());
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Check",
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    });
+    // A timeout is refused whether or not anything follows.
+    if (!what.includes("timeout")) stream.end(Buffer.from(bytes));
+    const [answer] = await once(stream, "response");
+    const details = Buffer.from(String(answer["grpc-status-details-bin"]), "base64").toString();
+    expect([answer["grpc-status"], details]).toEqual([
+      String(Code.InvalidArgument),
+      expect.stringContaining("MALFORMED_MESSAGE"),
+    ]);
+  });
+
   it("should say of a method that it does not have what is wrong, without a name of the caller's in its metrics", async () => {
     const { client, metrics, lines } = await start(answerEach);
     const echo = (bytes: Buffer) => bytes;
