@@ -211,6 +211,7 @@ export {
   type ReplicaLoad,
 } from "./rebalance.ts";
 export type { Refusal, RefusalReason } from "./refusal.ts";
+export { chooseWithin, type RetryRange, rejectedRetry, spreadRetry } from "./rejected-retry.ts";
 export {
   PolicyResolver,
   type PolicySource,

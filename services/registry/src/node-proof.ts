@@ -11,7 +11,6 @@ import {
   checkChallenge,
   NONCE_TTL_MS,
   PUBLIC_KEY_BYTES,
-  refusalError,
   refuse,
   verifyProof,
 } from "@rollcall/runtime";
@@ -27,6 +26,7 @@ import {
   useChallenge,
 } from "@rollcall/store";
 import type { Deps } from "./deps.ts";
+import { refusalOfNode } from "./refusal-of-node.ts";
 
 /** A call by which a node speaks for itself. */
 export interface NodeCall {
@@ -162,7 +162,9 @@ export function checkMayReturn(node: NodeRecord, atMs: number): void {
   const by = { actor: `node:${node.id}`, message: "", atMs };
   const command = { kind: "register", manualApproval: true } as const;
   const decision = decideMembership(subject, node.id, command, by);
-  if (!decision.ok) throw refusalError(decision.refusal, node.id);
+  if (!decision.ok) {
+    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, atMs);
+  }
 }
 
 /** The error of a node that is not in the record. */

@@ -48,6 +48,7 @@ export class Replica {
     this.policies = new NodePolicies({ ...options, silence: this.silence });
     this.#hooks = {
       random: options.random,
+      wallMs: () => options.clock.wallMs(),
       lose: (node, farewell) => this.#lose(node, farewell),
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
       onLabelsChanged: options.onLabelsChanged,
