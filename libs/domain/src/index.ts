@@ -171,9 +171,12 @@ export {
   intervalsFor,
   laxerThresholds,
   longestHeartbeatMs,
+  NO_WISHES,
   type PolicyValue,
+  policyThresholds,
   type Thresholds,
   thresholdsOf,
+  type Wishes,
 } from "./policy.ts";
 export {
   changedPolicies,

@@ -99,7 +99,7 @@ export const agentKeys = defineKeys({
       "Compute.HeartbeatFrequency",
       "HEARTBEAT_INTERVAL",
     ],
-    doc: "The time between heartbeats that this node wishes for. The health policy wins.",
+    doc: "The time between heartbeats that this node wishes for. The health policy wins: a shorter one is granted where it says agent-may-shorten, down to 1 second. The agent's log and `rollcall node status` say so when it is not.",
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: optional(duration({ minMs: 1_000 })),
@@ -109,7 +109,7 @@ export const agentKeys = defineKeys({
       "Compute.ControlPlaneSettings.InfoUpdateFrequency",
       "Compute.InfoUpdateFrequency",
     ],
-    doc: "The longest time between two looks at whether the machine has changed. A change is reported at once; the report's own interval is the health policy's. When not set: 1 minute.",
+    doc: "The longest time between two looks at whether the machine has changed. A change is reported at once; the report's own interval is the health policy's, unless that says agent-may-shorten: then this one, down to 10 seconds. When not set: 1 minute.",
   },
   "Compute.Heartbeat.ResourceUpdateInterval": {
     schema: duration(),

@@ -25,7 +25,7 @@ function enrolment(
       agentVersion: "0.1.0",
       bootId: "",
       machineFingerprint: "",
-      wishedHeartbeatMs: undefined,
+      wishes: { heartbeatMs: undefined, infoMs: undefined },
     },
     state: {
       readSentinel: async () => undefined,

@@ -67,7 +67,7 @@ export class StayConnected {
     this.#connector = new Connector({ ...deps, events }, deps.random());
   }
 
-  status(): AgentStatus {
+  status(): Omit<AgentStatus, "ungrantedWishes"> {
     return {
       phase: this.#phase,
       nodeId: this.#deps.identity.nodeId,

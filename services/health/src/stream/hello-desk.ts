@@ -41,7 +41,7 @@ import {
 } from "./hello-arrival.ts";
 import type { HelloDeskOptions } from "./hello-desk-options.ts";
 import { HelloDoor } from "./hello-door.ts";
-import { clockSkewMs, wishedHeartbeatMs } from "./hello-fields.ts";
+import { clockSkewMs, wishesIn } from "./hello-fields.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
 import type { GreetedStream } from "./stream-host.ts";
 
@@ -243,7 +243,7 @@ export class HelloDesk {
       return;
     }
     const node = replica.take(stream, opening, {
-      wishedHeartbeatMs: wishedHeartbeatMs(hello),
+      wishes: wishesIn(hello),
       publicKey: key.publicKey,
       clockSkewMs: candidate.clockSkewMs,
       labels: labels.trusted,
