@@ -94,6 +94,14 @@ export {
 } from "./health-policies.ts";
 export { HelloAdmission, type HelloVerdict } from "./hello-admission.ts";
 export {
+  AMOUNTS_REST_MS,
+  type Amounts,
+  changeOfReport,
+  isJitter,
+  type ReportChange,
+  SteadyAmounts,
+} from "./info-amounts.ts";
+export {
   labelsEvent,
   type NewsOfNode,
   type NodeBeforeReport,

@@ -60,7 +60,7 @@ export function createAgent(deps: AgentDeps): Agent {
   const wishes = new WishLog(log, identity.wishes);
   const stayConnected = new StayConnected({
     ...deps,
-    info: createNodeInfoKeeper(deps.facts, deps.description, log),
+    info: createNodeInfoKeeper({ ...deps, log }),
     usage: createUsageFeed(deps.usage, () => clock.nowMs(), deps.usageGapMs ?? 0),
     infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,

@@ -192,7 +192,8 @@ async function saveReports(
     const report = reports.get(id);
     const before = known.get(id);
     if (report === undefined || before === undefined) continue;
-    if (await saveInfo(tx, id, report)) events.push(...nodeInfoEvents(before, report));
+    if ((await saveInfo(tx, id, report)) === "saved")
+      events.push(...nodeInfoEvents(before, report));
   }
   return { ids, events };
 }
