@@ -221,7 +221,12 @@ describe("key rotation over the wire", () => {
     const before = keys.fingerprint;
     const agent = createAgent({
       identity: {
-        ...{ nodeId: "forced", keys, agentVersion: "0.1.0", wishedHeartbeatMs: undefined },
+        ...{
+          nodeId: "forced",
+          keys,
+          agentVersion: "0.1.0",
+          wishes: { heartbeatMs: undefined, infoMs: undefined },
+        },
         ...{ bootId: "boot", machineFingerprint: "machine" },
       },
       description: { agentVersion: "0.1.0", advertiseUrl: "", labels: {} },

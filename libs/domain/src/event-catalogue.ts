@@ -110,7 +110,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["ONE_MACHINE_LEFT"],
   },
   "node.info.changed": {
-    when: "What a node says about itself changed. Volatile figures are no part of it.",
+    when: "What a node says about itself changed. Volatile figures are no part of it: memory and disk that move by 2 % or less (10 % for one NUMA node) make no event, and those that move by more at most one in ten minutes, unless something that was approved is lost.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["infoDigest"],

@@ -1,5 +1,6 @@
 import type { Json, NewEvent } from "./events.ts";
 import type { Hardware, HardwareGpu } from "./hardware.ts";
+import { AMOUNT_TOLERANCE } from "./info-amounts.ts";
 import type { Health } from "./states.ts";
 
 /** What can be wrong with a node's hardware, the gravest first. */
@@ -14,8 +15,6 @@ export interface Trouble {
   readonly message: string;
 }
 
-/** Kernels and firmware take a little more or less of it at each start. */
-const MEMORY_TOLERANCE = 0.02;
 const GRAVITY: readonly TroubleKind[] = ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_TOO_HOT"];
 
 /**
@@ -31,7 +30,7 @@ export function missingHardware(
   if (present.cores > 0 && present.cores < baseline.cores) {
     missing.push(less("cores", `${present.cores} of ${baseline.cores} cores`));
   }
-  const leastBytes = baseline.memoryBytes * (1 - MEMORY_TOLERANCE);
+  const leastBytes = baseline.memoryBytes * (1 - AMOUNT_TOLERANCE);
   if (present.memoryBytes > 0 && present.memoryBytes < leastBytes) {
     const amounts = `${toGib(present.memoryBytes)} of ${toGib(baseline.memoryBytes)} GiB of memory`;
     missing.push(less("memory", amounts));
@@ -49,6 +48,11 @@ export function missingHardware(
 /** Whether two lists name the same troubles; their texts may differ. */
 export function isSameTroubles(left: readonly Trouble[], right: readonly Trouble[]): boolean {
   return left.length === right.length && newAmong(right, left).length === 0;
+}
+
+/** Whether something is wrong now that was not wrong before. */
+export function hasNewTrouble(before: readonly Trouble[], after: readonly Trouble[]): boolean {
+  return newAmong(after, before).length > 0;
 }
 
 /**

@@ -105,6 +105,14 @@ export {
 export { HelloAdmission, type HelloVerdict } from "./hello-admission.ts";
 export { isRequestForUs } from "./host-names.ts";
 export {
+  AMOUNTS_REST_MS,
+  type Amounts,
+  changeOfReport,
+  isJitter,
+  type ReportChange,
+  SteadyAmounts,
+} from "./info-amounts.ts";
+export {
   labelsEvent,
   type NewsOfNode,
   type NodeBeforeReport,
@@ -188,9 +196,12 @@ export {
   intervalsFor,
   laxerThresholds,
   longestHeartbeatMs,
+  NO_WISHES,
   type PolicyValue,
+  policyThresholds,
   type Thresholds,
   thresholdsOf,
+  type Wishes,
 } from "./policy.ts";
 export {
   changedPolicies,
@@ -229,6 +240,7 @@ export {
   type ReplicaLoad,
 } from "./rebalance.ts";
 export type { Refusal, RefusalReason } from "./refusal.ts";
+export { chooseWithin, type RetryRange, rejectedRetry, spreadRetry } from "./rejected-retry.ts";
 export {
   PolicyResolver,
   type PolicySource,

@@ -70,6 +70,11 @@ export const POLICY_FIELDS = {
     kind: "celsius",
     doc: "temperature in degrees Celsius beyond which a GPU is too hot; 0 for none",
   },
+  agentMayShorten: {
+    name: "agentMayShorten",
+    kind: "switch",
+    doc: "whether agents whose own configuration asks for shorter intervals get them, down to a heartbeat each second and information every 10s: on or off",
+  },
 } as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
 
 /** The names of all fields, in the order of the table. */

@@ -8,6 +8,8 @@ import {
   intervalsFor,
   laxerThresholds,
   longestHeartbeatMs,
+  NO_WISHES,
+  policyThresholds,
   thresholdsOf,
 } from "./policy.ts";
 
@@ -59,11 +61,47 @@ describe("intervalsFor()", () => {
     ["no wish where missed heartbeats count", { unhealthyAfterMissed: 4 }, 18_000, 15_000],
     ["no wish where they count for UNKNOWN", { unknownAfterMissed: 9 }, 18_000, 15_000],
   ])("should grant %s: %j, wish %s", (_, override, wishedMs, heartbeatMs) => {
-    expect(intervalsFor(policy(override), wishedMs)).toEqual({
+    expect(intervalsFor(policy(override), { heartbeatMs: wishedMs, infoMs: null })).toEqual({
       heartbeatMs,
       infoMs: 60_000,
       usageMs: 2000,
     });
+  });
+
+  const MAY = { agentMayShorten: true };
+  it.each<[string, PolicyOverride, number, number]>([
+    ["a shorter wish", MAY, 5_000, 5_000],
+    ["no less than a second", MAY, 10, 1_000],
+    ["whole steps, rounded up", MAY, 5_001, 5_100],
+    ["nothing longer by rounding", { ...MAY, heartbeatIntervalMs: 10_050 }, 10_049, 10_050],
+    ["nothing below a policy that is shorter still", { ...MAY, heartbeatIntervalMs: 500 }, 10, 500],
+    ["a longer wish as before", MAY, 60_000, 20_000],
+    [
+      "a shorter wish where missed heartbeats count",
+      { ...MAY, unhealthyAfterMissed: 4 },
+      5_000,
+      5_000,
+    ],
+    [
+      "a shorter wish of a longer interval than the threshold bears",
+      { ...MAY, unhealthyAfterMs: 30_000 },
+      9_000,
+      9_000,
+    ],
+  ])("should let an agent shorten: %s: %j, wish %d", (_, override, wishedMs, heartbeatMs) => {
+    const given = policy(override);
+    const wishes = { heartbeatMs: wishedMs, infoMs: null };
+    expect(intervalsFor(given, wishes).heartbeatMs).toBe(heartbeatMs);
+  });
+
+  it.each<[string, PolicyOverride, number | null, number]>([
+    ["no shorter one", {}, 20_000, 60_000],
+    ["a shorter one where the policy lets it", MAY, 20_000, 20_000],
+    ["no less than ten seconds", MAY, 1_000, 10_000],
+    ["no longer one", MAY, 600_000, 60_000],
+    ["none", MAY, null, 60_000],
+  ])("should grant %s between reports: %j, wish %s", (_, override, infoMs, grantedMs) => {
+    expect(intervalsFor(policy(override), { heartbeatMs: null, infoMs }).infoMs).toBe(grantedMs);
   });
 });
 
@@ -99,18 +137,21 @@ describe("thresholdsOf()", () => {
       hardwareHold: fc.boolean(),
       rebootHoldMs: fc.nat(),
       gpuMaxCelsius: fc.option(fc.integer({ min: 1, max: 200 })),
+      agentMayShorten: fc.boolean(),
     });
     const wish = fc.option(fc.integer({ min: 0, max: 1_000_000 }));
     fc.assert(
       fc.property(anyPolicy, wish, (given, wishedMs) => {
         fc.pre(checkPolicy(given).length === 0);
-        const { heartbeatMs } = intervalsFor(given, wishedMs);
-        const thresholds = thresholdsOf(given, heartbeatMs);
+        const { heartbeatMs } = intervalsFor(given, { heartbeatMs: wishedMs, infoMs: null });
+        const thresholds = policyThresholds(given);
         expect(3 * heartbeatMs).toBeLessThanOrEqual(thresholds.unhealthyAfterMs);
         expect(thresholds.unknownAfterMs).toBeGreaterThanOrEqual(thresholds.unhealthyAfterMs);
-        // No wish makes the control plane more lenient.
-        const unwished = thresholdsOf(given, intervalsFor(given, null).heartbeatMs);
-        expect(thresholds).toEqual(unwished);
+        const unwished = intervalsFor(given, NO_WISHES).heartbeatMs;
+        expect(thresholds).toEqual(thresholdsOf(given, unwished));
+        if (given.agentMayShorten)
+          expect(heartbeatMs).toBeGreaterThanOrEqual(Math.min(unwished, 1_000));
+        else expect(heartbeatMs).toBeGreaterThanOrEqual(unwished);
       }),
     );
   });

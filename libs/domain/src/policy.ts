@@ -24,6 +24,8 @@ export interface HealthPolicy {
   readonly rebootHoldMs: number;
   /** Degrees beyond which a GPU is too hot. Null: none is. */
   readonly gpuMaxCelsius: number | null;
+  /** Whether an agent may beat and report more often than this, if its own configuration wishes so. */
+  readonly agentMayShorten: boolean;
 }
 
 /** 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute; holds for flapping and for hardware. */
@@ -39,6 +41,7 @@ export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   hardwareHold: true,
   rebootHoldMs: 0,
   gpuMaxCelsius: null,
+  agentMayShorten: false,
 };
 
 /** What one value of a policy can be. */
@@ -51,6 +54,15 @@ export interface Intervals {
   readonly usageMs: number;
 }
 
+/** What an agent's own configuration wishes for, in milliseconds; null where it says nothing. */
+export interface Wishes {
+  readonly heartbeatMs: number | null;
+  readonly infoMs: number | null;
+}
+
+/** The wishes of an agent that has none. */
+export const NO_WISHES: Wishes = { heartbeatMs: null, infoMs: null };
+
 /** Silence after which the detector declares, in milliseconds. */
 export interface Thresholds {
   readonly unhealthyAfterMs: number;
@@ -60,6 +72,12 @@ export interface Thresholds {
 
 /** Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count. */
 const HEARTBEATS_IN_THRESHOLD = 3;
+
+/** No wish is granted below these, even where the policy lets agents shorten: a heartbeat a second, and information every ten. */
+const SHORTEST_WISHED_HEARTBEAT_MS = 1_000;
+const SHORTEST_WISHED_INFO_MS = 10_000;
+/** Shorter wishes are rounded up to whole steps: a replica counts its sessions by interval, and there must not be one for each agent. */
+const WISH_STEP_MS = 100;
 
 /** Find what contradicts itself in a policy, in words for an operator; empty when it can be used. */
 export function checkPolicy(policy: HealthPolicy): string[] {
@@ -80,10 +98,10 @@ export function checkPolicy(policy: HealthPolicy): string[] {
 /**
  * Say how often an agent reports. The heartbeat never takes more than a third of the time to UNHEALTHY.
  *
- * @param wishedHeartbeatMs what the agent wished for in its Hello, or null. The policy wins: a wish to beat more often
- *   is not granted, one to beat less often only as far as the time to UNHEALTHY stays as it is.
+ * @param wishes what the agent wished for in its Hello. The policy wins: a wish to report more often is granted only where it says
+ *   so, and within bounds; one to beat less often only as far as the time to UNHEALTHY stays as it is. No wish changes a threshold.
  */
-export function intervalsFor(policy: HealthPolicy, wishedHeartbeatMs: number | null): Intervals {
+export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
   const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } =
     policy;
   const { unhealthyAfterMs: effectiveMs } = thresholdsOf(policy, heartbeatIntervalMs);
@@ -91,12 +109,24 @@ export function intervalsFor(policy: HealthPolicy, wishedHeartbeatMs: number | n
   // Where missed heartbeats count, a longer interval would be a longer threshold.
   const countsMissed = unhealthyAfterMissed !== null || unknownAfterMissed !== null;
   const longestMs = countsMissed ? policyMs : wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
-  const wishedMs = wholeMs(wishedHeartbeatMs ?? policyMs);
+  const wishedMs = wholeMs(wishes.heartbeatMs ?? policyMs);
+  const isShorter = wishedMs < policyMs;
   return {
-    heartbeatMs: Math.max(policyMs, Math.min(wishedMs, longestMs)),
-    infoMs: policy.infoIntervalMs,
+    heartbeatMs: isShorter
+      ? shortened(policy, { policyMs, wishedMs, shortestMs: SHORTEST_WISHED_HEARTBEAT_MS })
+      : Math.min(wishedMs, longestMs),
+    infoMs: shortened(policy, {
+      policyMs: policy.infoIntervalMs,
+      wishedMs: wholeMs(wishes.infoMs ?? policy.infoIntervalMs),
+      shortestMs: SHORTEST_WISHED_INFO_MS,
+    }),
     usageMs: policy.usageIntervalMs,
   };
+}
+
+/** The thresholds by which a node is judged. They follow from the policy's own interval: what an agent wishes for changes nothing about them. */
+export function policyThresholds(policy: HealthPolicy): Thresholds {
+  return thresholdsOf(policy, intervalsFor(policy, NO_WISHES).heartbeatMs);
 }
 
 /** The longest heartbeat interval that these thresholds allow for, in whole milliseconds. */
@@ -164,6 +194,21 @@ function missedContradictions(policy: HealthPolicy): string[] {
     ];
   }
   return [];
+}
+
+/** An interval that an agent wishes to be shorter, as far as the policy lets it; the policy's own when it does not. */
+function shortened(
+  { agentMayShorten }: HealthPolicy,
+  interval: {
+    readonly policyMs: number;
+    readonly wishedMs: number;
+    readonly shortestMs: number;
+  },
+): number {
+  const { policyMs, wishedMs, shortestMs } = interval;
+  if (!agentMayShorten) return policyMs;
+  const steppedMs = Math.ceil(Math.max(wishedMs, shortestMs) / WISH_STEP_MS) * WISH_STEP_MS;
+  return Math.min(policyMs, steppedMs);
 }
 
 function earlier(afterMs: number, missed: number | null, heartbeatMs: number): number {

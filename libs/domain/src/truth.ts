@@ -27,6 +27,7 @@ export {
   describeTroubles,
   hardwareAcceptedEvent,
   hardwareEvent,
+  hasNewTrouble,
   isSameTroubles,
   isUnexpectedReboot,
   missingHardware,

@@ -1,4 +1,5 @@
 import {
+  bacalhauNames,
   bool,
   type ConfigValues,
   defineKeys,
@@ -117,11 +118,7 @@ export const EVENTS_KEYS = defineKeys({
   "Events.HeartbeatTopic": {
     schema: optional(text({ maxLength: 255, pattern: SUBJECT, expects: SUBJECT_RULE })),
     default: undefined,
-    aliases: [
-      "Node.Requester.ControlPlaneSettings.HeartbeatTopic",
-      "Requester.ControlPlaneSettings.HeartbeatTopic",
-      "HeartbeatTopic",
-    ],
+    aliases: [...bacalhauNames("Requester", "HeartbeatTopic"), "HeartbeatTopic"],
     doc: "The NATS subject on which each heartbeat is published, as it comes, without any guarantee; it must not lie below Events.Nats.SubjectPrefix. When not set, or without Events.Nats.Url: none.",
   },
 });

@@ -1,4 +1,11 @@
-import { hardwareOf, type Json, missingHardware } from "@rollcall/domain";
+import {
+  AMOUNTS_REST_MS,
+  changeOfReport,
+  hardwareOf,
+  hasNewTrouble,
+  type Json,
+  missingHardware,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Tx } from "./store.ts";
 
@@ -32,26 +39,66 @@ export function approvedHardwareIn(row: {
   return (approved ?? (membership === "APPROVED" ? info : null)) as Json | null;
 }
 
-/** What a new report means for the columns of a node's hardware. The node's row is locked. */
-export async function hardwareColumns(
+/** What becomes of a report. */
+export type ReportVerdict =
+  /** It says something new. */
+  | "save"
+  /** It differs in what moves by itself alone. */
+  | "known"
+  /** Amounts have moved so soon after the last change that the next report will do. */
+  | "later";
+
+/** What a new report is worth, and what it means for the columns of a node's hardware. The node's row is locked. */
+export async function weighReport(
   tx: Tx,
   id: string,
   info: { readonly [key: string]: Json },
-): Promise<{ readonly approved_hardware?: string; readonly missing_hardware?: string }> {
+): Promise<{
+  readonly verdict: ReportVerdict;
+  readonly columns: { readonly approved_hardware?: string; readonly missing_hardware?: string };
+}> {
   const row = await tx
     .selectFrom("nodes")
     .select(["membership", "approved_hardware", "info"])
     .where("id", "=", id)
     .executeTakeFirst();
-  if (row === undefined) return {};
+  if (row === undefined) return { verdict: "save", columns: {} };
   const approved = approvedHardwareIn(row);
-  const missing = missingHardware(hardwareOf(approved ?? undefined), hardwareOf(info));
+  const baselineHardware = hardwareOf(approved ?? undefined);
+  const before = row.info as Json;
+  const missing = missingHardware(baselineHardware, hardwareOf(info));
+  const missedBefore = missingHardware(baselineHardware, hardwareOf(before));
   const isFirst = row.approved_hardware === null && row.membership === "APPROVED";
   const baseline = hardwareIn((approved as { readonly [key: string]: Json } | null) ?? info);
-  return {
+  const columns = {
     missing_hardware: JSON.stringify(missing),
     ...(isFirst ? { approved_hardware: JSON.stringify(baseline) } : {}),
   };
+  // What is lost is told at once, however little or often it moves.
+  if (hasNewTrouble(missedBefore, missing)) return { verdict: "save", columns };
+  switch (changeOfReport(before, info)) {
+    case "facts":
+    // Their digests differ, or nobody would have asked.
+    case "none":
+      return { verdict: "save", columns };
+    case "jitter":
+      return { verdict: "known", columns };
+    case "amounts":
+      return { verdict: (await hasChangedOfLate(tx, id)) ? "later" : "save", columns };
+  }
+}
+
+/** Whether the log has a change of the node's information within the time for which amounts rest. */
+async function hasChangedOfLate(tx: Tx, id: string): Promise<boolean> {
+  const { rows } = await sql`
+    select 1 from (
+      select at from events
+      where subject = ${id} and type = 'node.info.changed'
+      order by revision desc
+      limit 1
+    ) as latest
+    where latest.at > now() - make_interval(secs => ${AMOUNTS_REST_MS / 1000})`.execute(tx);
+  return rows.length > 0;
 }
 
 /** Remember what a node says of its hardware now as what it is to be compared with. The node's row is locked. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { nodeInfoEvents } from "@rollcall/domain";
 import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { saveMark } from "./marks.ts";
 import {
@@ -176,7 +177,7 @@ describe("saveMembership(), saveHolds() and saveMark()", () => {
 describe("saveInfo()", () => {
   it("should write what is new and nothing when the digest is the same", async () => {
     await addNode(store, "reporting");
-    expect(await store.transaction((tx) => saveInfo(tx, "reporting", REPORT))).toBe(true);
+    expect(await store.transaction((tx) => saveInfo(tx, "reporting", REPORT))).toBe("saved");
     const first = await getNode(store.db, "reporting");
     expect(first).toMatchObject({
       info: REPORT.info,
@@ -188,7 +189,7 @@ describe("saveInfo()", () => {
       ],
     });
     const same = { ...REPORT, info: { hostname: "other" }, agentLabels: {} };
-    expect(await store.transaction((tx) => saveInfo(tx, "reporting", same))).toBe(false);
+    expect(await store.transaction((tx) => saveInfo(tx, "reporting", same))).toBe("known");
     expect(await getNode(store.db, "reporting")).toEqual(first);
   });
 
@@ -220,6 +221,46 @@ describe("saveInfo()", () => {
   });
 
   it("should write nothing for a node that is not there", async () => {
-    expect(await store.transaction((tx) => saveInfo(tx, "nobody", REPORT))).toBe(false);
+    expect(await store.transaction((tx) => saveInfo(tx, "nobody", REPORT))).toBe("known");
+  });
+
+  it("should write no amounts that move by little, others at most every ten minutes, and lost memory at once", async () => {
+    const gib = 2 ** 30;
+    await addNode(store, "balloon");
+    let digests = 0;
+    const say = async (memoryGib: number, more: object = {}) => {
+      digests += 1;
+      const digest = `balloon-${digests}`;
+      const info = { hostname: "b", memoryBytes: `${memoryGib * gib}`, ...more };
+      const report = { ...REPORT, info, digest, agentLabels: {} };
+      const { result } = await store.change(async (tx) => {
+        const node = await lockNode(tx, "balloon");
+        const saved = await saveInfo(tx, "balloon", report);
+        const isSaved = saved === "saved" && node !== null;
+        return { result: saved, events: isSaved ? nodeInfoEvents(node, report) : [] };
+      });
+      return result;
+    };
+    expect(await say(64)).toBe("saved");
+    const approved = { ...PENDING, state: "APPROVED" } as const;
+    await store.transaction((tx) => saveMembership(tx, "balloon", approved));
+    expect(await say(63.5)).toBe("known");
+    // The first report of all was an event: a change by more has to wait, unless it is a loss.
+    expect(await say(70)).toBe("later");
+    expect((await getNode(store.db, "balloon"))?.info).toMatchObject({
+      memoryBytes: `${64 * gib}`,
+    });
+    expect(await say(32)).toBe("saved");
+    expect((await getNode(store.db, "balloon"))?.missingHardware).toHaveLength(1);
+    // It is back: no hurry. Something else that changed is never held up.
+    expect(await say(64)).toBe("later");
+    expect(await say(64, { hostname: "c" })).toBe("saved");
+    expect(await say(70, { hostname: "c" })).toBe("later");
+    await store.db
+      .updateTable("events")
+      .set({ at: new Date(Date.now() - 660_000) })
+      .where("subject", "=", "balloon")
+      .execute();
+    expect(await say(70, { hostname: "c" })).toBe("saved");
   });
 });

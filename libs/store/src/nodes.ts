@@ -7,7 +7,7 @@ import {
   type NodeType,
 } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
-import { HARDWARE_OF_ROW, hardwareColumns } from "./hardware.ts";
+import { HARDWARE_OF_ROW, weighReport } from "./hardware.ts";
 import { replaceLabels } from "./labels.ts";
 import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
 import { selectNodes } from "./node-rows.ts";
@@ -204,13 +204,18 @@ export async function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Pro
     .execute();
 }
 
+/** What became of a report: it is in the record now, the record says the same but for what moves by itself, or the next one will do. */
+export type SavedInfo = "saved" | "known" | "later";
+
 /**
- * Write what a node says about itself if it says something new; whether it did. The caller compares labels, which it has
- * locked, to tell what changed.
+ * Write what a node says about itself if it says something new. Memory and disk that move by little say nothing new, and those that move
+ * by more do so at most every ten minutes, unless something of what was approved is lost. The caller compares labels, which it has locked,
+ * to tell what changed.
  */
-export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<boolean> {
+export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<SavedInfo> {
   const { info, digest, summary, agentLabels } = report;
-  const hardware = await hardwareColumns(tx, id, info);
+  const { verdict, columns } = await weighReport(tx, id, info);
+  if (verdict !== "save") return verdict;
   const changed = await tx
     .updateTable("nodes")
     .set({
@@ -220,7 +225,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
       memory_bytes: BigInt(summary.memoryBytes),
       disk_bytes: BigInt(summary.diskBytes),
       gpus: summary.gpus,
-      ...hardware,
+      ...columns,
       ...TOUCHED,
     })
     .where("id", "=", id)
@@ -229,9 +234,9 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
     )
     .returning("id")
     .executeTakeFirst();
-  if (changed === undefined) return false;
+  if (changed === undefined) return "known";
   await replaceLabels(tx, id, "agent", toLabels(agentLabels));
-  return true;
+  return "saved";
 }
 
 /** Replace a node's labels of one tier, all of them. */

@@ -53,18 +53,41 @@ describe("createAgent(): decisions of operators", () => {
     await harness.ended();
   });
 
-  it("should ask again at most every 2 minutes when rejected, and be back after an approval", async () => {
+  it("should be back within 20 s of an approval soon after its rejection, though the server names no time", async () => {
     const { plane, clock, agent } = await start({ random: () => 0.5 });
     plane.refusal = { reason: ErrorReason.NODE_REJECTED, message: "node has been rejected: no" };
     plane.latest.goAway(plane.refusal);
-    await clock.pass(119_999);
+    await clock.pass(9_999);
     expect(plane.attempts).toHaveLength(1);
-    await clock.pass(15_001);
+    await clock.pass(10_001);
     expect(plane.attempts).toHaveLength(2);
     plane.refusal = undefined;
-    await clock.pass(135_000);
+    await clock.pass(20_000);
     expect(agent.status().phase).toBe("connected");
     expect(plane.registrations).toHaveLength(1);
+  });
+
+  it("should ask more and more slowly while it stays rejected, and soon again after the next rejection", async () => {
+    const { plane, clock, agent } = await start({ random: () => 0.5 });
+    plane.refusal = { reason: ErrorReason.NODE_REJECTED };
+    const attemptsIn = async (ms: number) => {
+      const before = plane.attempts.length;
+      for (let passedMs = 0; passedMs < ms; passedMs += 20_000) await clock.pass(20_000);
+      return plane.attempts.length - before;
+    };
+    plane.latest.goAway(plane.refusal);
+    expect(await attemptsIn(600_000)).toBeGreaterThanOrEqual(30);
+    await attemptsIn(7_200_000);
+    const late = await attemptsIn(600_000);
+    expect(late).toBeGreaterThanOrEqual(5);
+    expect(late).toBeLessThanOrEqual(10);
+    plane.refusal = undefined;
+    await clock.pass(120_000);
+    await clock.pass(1_000);
+    expect(agent.status().phase).toBe("connected");
+    plane.refusal = { reason: ErrorReason.NODE_REJECTED };
+    plane.latest.goAway(plane.refusal);
+    expect(await attemptsIn(60_000)).toBeGreaterThanOrEqual(3);
   });
 
   it("should ask sooner when the server says so", async () => {
@@ -74,18 +97,18 @@ describe("createAgent(): decisions of operators", () => {
     expect(plane.attempts).toHaveLength(2);
   });
 
-  it("should ask again at most every 2 minutes when its registration is refused", async () => {
+  it("should ask again within 20 s when its registration is refused because it was rejected", async () => {
     const plane = new FakeControlPlane();
     plane.registryError = refuse("NODE_REJECTED", "node has been rejected: no");
     const { clock, logged } = await start({ plane });
-    await clock.pass(119_999);
+    await clock.pass(9_999);
     expect(plane.registrations).toHaveLength(1);
     await clock.pass(1);
     expect(plane.registrations).toHaveLength(2);
     expect(logged.find((line) => line.level === "warn")?.fields).toMatchObject({
       reason: "NODE_REJECTED",
       detail: "node has been rejected: no",
-      retry_in_ms: 120_000,
+      retry_in_ms: 10_000,
     });
   });
 });

@@ -1,4 +1,5 @@
 import type { MembershipState } from "@rollcall/domain";
+import type { UngrantedWish } from "./wish-log.ts";
 
 /** What an agent is about. */
 export type AgentPhase =
@@ -21,4 +22,6 @@ export interface AgentStatus {
   readonly sessionEpoch: bigint | undefined;
   /** What the operators decided, as far as the agent was told. */
   readonly membership: MembershipState | undefined;
+  /** Intervals of this machine's configuration that have no effect, since its health policy says otherwise. */
+  readonly ungrantedWishes: readonly UngrantedWish[];
 }

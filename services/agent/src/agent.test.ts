@@ -32,6 +32,7 @@ describe("createAgent(): joining", () => {
       endpoint: "10.0.0.1:7701",
       sessionEpoch: 1n,
       membership: "APPROVED",
+      ungrantedWishes: [],
     });
     expect(sentinel).toEqual({
       nodeId: "node-1",
@@ -68,14 +69,24 @@ describe("createAgent(): joining", () => {
   it("should send its wish and its digest, and its report only when the server lacks it", async () => {
     const plane = new FakeControlPlane();
     plane.welcome = { nodeInfoWanted: true };
-    await start({ plane, wishedHeartbeatMs: 5_500 });
+    const { agent, logged } = await start({
+      plane,
+      wishedHeartbeatMs: 5_500,
+      wishedInfoMs: 60_000,
+    });
     expect(kindsOf(harness)).toEqual(["hello", "beat", "nodeInfo"]);
     const [hello] = plane.latest.received;
     expect(hello?.value).toMatchObject({
       bootId: "boot-1",
       machineFingerprint: "machine-1",
       wishedHeartbeatInterval: { seconds: 5n, nanos: 500_000_000 },
+      wishedInfoInterval: { seconds: 60n, nanos: 0 },
     });
+    const wish = { key: "Compute.Heartbeat.Interval", wishedMs: 5_500, toldMs: 15_000 };
+    expect(agent.status().ungrantedWishes).toEqual([wish]);
+    expect(logged.filter(({ message }) => message.startsWith("configured interval"))).toMatchObject(
+      [{ level: "warn", fields: { configured_ms: 5_500, in_force_ms: 15_000 } }],
+    );
     expect(hello?.case === "hello" && hello.value.nodeInfoDigest).toHaveLength(32);
   });
 

@@ -13,6 +13,7 @@ import { KeyRotation } from "./tasks/rotate-key.ts";
 import { StayConnected } from "./tasks/stay-connected.ts";
 import { createUsageFeed } from "./usage/usage-feed.ts";
 import type { UsageSampler } from "./usage/usage-sampler.ts";
+import { WishLog } from "./wish-log.ts";
 
 /** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
 export interface AgentDeps {
@@ -56,13 +57,17 @@ const DEFAULT_INFO_CHECK_MS = 60_000;
 export function createAgent(deps: AgentDeps): Agent {
   const { clock, identity } = deps;
   const log = deps.log.child({ node_id: identity.nodeId });
+  const wishes = new WishLog(log, identity.wishes);
   const stayConnected = new StayConnected({
     ...deps,
-    info: createNodeInfoKeeper(deps.facts, deps.description, log),
+    info: createNodeInfoKeeper({ ...deps, log }),
     usage: createUsageFeed(deps.usage, () => clock.nowMs(), deps.usageGapMs ?? 0),
     infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,
-    onSettings: (settings) => rotation.heed(settings),
+    onSettings: (settings) => {
+      rotation.heed(settings);
+      wishes.heed(settings);
+    },
     onKeyUsed: () => rotation.used(),
   });
   const rotation = new KeyRotation({
@@ -77,7 +82,7 @@ export function createAgent(deps: AgentDeps): Agent {
       { name: "stay-connected", run: (signal, succeeded) => stayConnected.run(signal, succeeded) },
       { name: "rotate-key", run: (signal, succeeded) => rotation.run(signal, succeeded) },
     ],
-    status: () => stayConnected.status(),
+    status: () => ({ ...stayConnected.status(), ungrantedWishes: wishes.ungranted }),
     close: (reason) => stayConnected.close(reason),
   };
 }

@@ -1,8 +1,11 @@
 import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
 import {
+  bacalhauNames,
   type ConfigValues,
   defineKeys,
   duration,
+  HEARTBEAT_INTERVAL_NAMES,
+  INFO_INTERVAL_NAMES,
   optional,
   serverAddress,
   stringMap,
@@ -55,6 +58,7 @@ export const agentKeys = defineKeys({
     schema: optional(text({ pattern: NODE_ID_PATTERN, expects: NODE_ID_RULE })),
     default: undefined,
     flag: "name",
+    aliases: ["Node.Name"],
     doc: "The node's id, chosen at its first registration. When not set: the id it registered with before, else the host name.",
   },
   "Compute.JoinToken": {
@@ -93,31 +97,23 @@ export const agentKeys = defineKeys({
   "Compute.Heartbeat.Interval": {
     schema: optional(duration({ minMs: 100 })),
     default: undefined,
-    aliases: [
-      "Node.Compute.ControlPlaneSettings.HeartbeatFrequency",
-      "Compute.ControlPlaneSettings.HeartbeatFrequency",
-      "Compute.HeartbeatFrequency",
-      "HEARTBEAT_INTERVAL",
-    ],
-    doc: "The time between heartbeats that this node wishes for. The health policy wins.",
+    aliases: HEARTBEAT_INTERVAL_NAMES,
+    env: ["HEARTBEAT_INTERVAL", "HEARTBEAT_INTERVAL_SECONDS"],
+    doc: "The time between heartbeats that this node wishes for. The health policy wins: a shorter one is granted where it says agent-may-shorten, down to 1 second. The agent's log and `rollcall node status` say so when it is not.",
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: optional(duration({ minMs: 1_000 })),
     default: undefined,
-    aliases: [
-      "Node.Compute.ControlPlaneSettings.InfoUpdateFrequency",
-      "Compute.ControlPlaneSettings.InfoUpdateFrequency",
-      "Compute.InfoUpdateFrequency",
-    ],
-    doc: "The longest time between two looks at whether the machine has changed. A change is reported at once; the report's own interval is the health policy's. When not set: 1 minute.",
+    aliases: INFO_INTERVAL_NAMES,
+    doc: "The longest time between two looks at whether the machine has changed. A change is reported at once; the report's own interval is the health policy's, unless that says agent-may-shorten: then this one, down to 10 seconds. When not set: 1 minute.",
   },
   "Compute.Heartbeat.ResourceUpdateInterval": {
     schema: duration(),
     default: 0,
     aliases: [
-      "Node.Compute.ControlPlaneSettings.ResourceUpdateFrequency",
-      "Compute.ControlPlaneSettings.ResourceUpdateFrequency",
-      "Compute.ResourceUpdateFrequency",
+      ...bacalhauNames("Compute", "ResourceUpdateFrequency"),
+      ...bacalhauNames("Requester", "ResourceUpdateFrequency"),
+      "ResourceUpdateFrequency",
     ],
     doc: "The least time between two measurements of resource usage, for machines where measuring is costly. Usage travels in each heartbeat; a heartbeat that comes sooner repeats the last one.",
   },

@@ -1,8 +1,14 @@
 import { describe, expect, it } from "@jest/globals";
-import { decideNextStep, isDecision } from "./next-step.ts";
+import { decideNextStep, isDecision, isRejection } from "./next-step.ts";
 import type { SessionEnd } from "./stream/session-end.ts";
 
-const FIRST = { failures: 0, unreachable: 0, backoffMaxMs: 20_000, random01: 0.5 };
+const FIRST = {
+  failures: 0,
+  unreachable: 0,
+  rejectedForMs: 0,
+  backoffMaxMs: 20_000,
+  random01: 0.5,
+};
 
 function refused(change: Partial<SessionEnd & { kind: "refused" }>): SessionEnd {
   return {
@@ -23,7 +29,8 @@ describe("decideNextStep()", () => {
     ["an end with a time", refused({ retryAfterMs: 7_000 }), { delayMs: 7_500 }],
     ["an unknown node", refused({ reason: "NODE_NOT_REGISTERED" }), { register: "must" }],
     ["an order to register", refused({ action: "REGISTER" }), { register: "must" }],
-    ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 135_000, register: "no" }],
+    ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 14_625, register: "no" }],
+    ["a ban", refused({ reason: "NODE_BANNED" }), { delayMs: 14_625, register: "no" }],
     [
       "a rejection with a time",
       refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }),
@@ -43,6 +50,22 @@ describe("decideNextStep()", () => {
   ])("should know what to do after %s", (_, end, step) => {
     expect(decideNextStep(end, FIRST)).toMatchObject({ kind: "retry", ...step });
   });
+
+  it.each([
+    [0, 10_000, 19_999],
+    [600_000, 10_000, 19_999],
+    [1_800_000, 30_000, 59_999],
+    [86_400_000, 60_000, 119_999],
+  ])(
+    "should be back within 20 s for ten minutes after a rejection, then more slowly: %d ms",
+    (rejectedForMs, leastMs, mostMs) => {
+      const end = refused({ reason: "NODE_REJECTED" });
+      const delayOf = (random01: number) =>
+        decideNextStep(end, { ...FIRST, rejectedForMs, random01 });
+      expect(delayOf(0)).toMatchObject({ delayMs: leastMs });
+      expect(delayOf(0.999999)).toMatchObject({ delayMs: mostMs });
+    },
+  );
 
   it.each([
     ["NODE_DELETED", refused({ reason: "NODE_DELETED" })],
@@ -85,5 +108,17 @@ describe("isDecision()", () => {
     [refused({}), false],
   ])("should tell what waits for a person", (end, decision) => {
     expect(isDecision(end)).toBe(decision);
+  });
+});
+
+describe("isRejection()", () => {
+  it.each([
+    [refused({ reason: "NODE_REJECTED" }), true],
+    [refused({ reason: "NODE_BANNED" }), true],
+    [refused({ reason: "JOIN_TOKEN_REQUIRED" }), false],
+    [refused({}), false],
+    [{ kind: "silent" } as const, false],
+  ])("should tell an operator's rejection from the rest", (end, rejection) => {
+    expect(isRejection(end)).toBe(rejection);
   });
 });

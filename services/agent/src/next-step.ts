@@ -1,4 +1,4 @@
-import { fullJitter } from "@rollcall/domain";
+import { chooseWithin, fullJitter, rejectedRetry, spreadRetry } from "@rollcall/domain";
 import type { SessionEnd } from "./stream/session-end.ts";
 
 /** What an agent does after an attempt has failed or a stream has ended. */
@@ -21,6 +21,8 @@ export interface Attempts {
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached, this one counted. */
   readonly unreachable: number;
+  /** Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the first time. */
+  readonly rejectedForMs: number;
   /** Upper bound of the backoff. */
   readonly backoffMaxMs: number;
   /** A random number from 0 to less than 1. */
@@ -30,7 +32,7 @@ export interface Attempts {
 /** Times in a row to reach no health endpoint before the agent asks the registry where they are now. */
 const UNREACHABLE_LIMIT = 5;
 
-/** An operator's decision is asked about again no sooner than this, so that a later approval brings the node back. */
+/** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
 const DECISION_RETRY_MS = 120_000;
 
 /** Another process has this node's identity: two that fight over it must not do so in a tight loop. */
@@ -59,6 +61,9 @@ const DECISIONS: ReadonlySet<string> = new Set([
   "INVALID_PUBLIC_KEY",
 ]);
 
+/** Decisions of an operator who may have named the wrong node. */
+const REJECTIONS: ReadonlySet<string> = new Set(["NODE_REJECTED", "NODE_BANNED"]);
+
 /** Decide what follows the end of a stream or the failure to open one. */
 export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
   switch (end.kind) {
@@ -82,6 +87,11 @@ export function isDecision(end: SessionEnd): boolean {
   return end.kind === "refused" && end.reason !== undefined && DECISIONS.has(end.reason);
 }
 
+/** Whether an operator has rejected or banned the node. */
+export function isRejection(end: SessionEnd): boolean {
+  return end.kind === "refused" && end.reason !== undefined && REJECTIONS.has(end.reason);
+}
+
 function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): NextStep {
   if (end.action === "STOP" || end.reason === "NODE_DELETED") return { kind: "idle" };
   const register =
@@ -90,18 +100,20 @@ function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts)
 }
 
 function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): number {
-  if (isDecision(end)) {
-    // Jitter only ever adds: the server's word, or else the two minutes, is the least.
-    return spread(end.retryAfterMs ?? DECISION_RETRY_MS, attempts.random01);
-  }
+  const { random01 } = attempts;
+  // The server knows when the node was rejected; an agent that was started since does not.
+  if (isDecision(end)) return spreadRetry(end.retryAfterMs ?? ownWait(end, attempts), random01);
   if (end.reason === "SESSION_SUPERSEDED") {
-    return spread(Math.max(SUPERSEDED_RETRY_MS, end.retryAfterMs ?? 0), attempts.random01);
+    return spreadRetry(Math.max(SUPERSEDED_RETRY_MS, end.retryAfterMs ?? 0), random01);
   }
   return (end.retryAfterMs ?? 0) + backoff(attempts);
 }
 
-function spread(leastMs: number, random01: number): number {
-  return leastMs + Math.floor((random01 * leastMs) / 4);
+/** The least time until the agent asks again when the server does not say. */
+function ownWait(end: SessionEnd, { rejectedForMs, random01 }: Attempts): number {
+  return isRejection(end)
+    ? chooseWithin(rejectedRetry(rejectedForMs), random01)
+    : DECISION_RETRY_MS;
 }
 
 function backoff({ failures, backoffMaxMs, random01 }: Attempts): number {

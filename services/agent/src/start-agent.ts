@@ -58,7 +58,10 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
       agentVersion: options.version,
       bootId: await readBootId(machine),
       machineFingerprint: await readMachineFingerprint(machine),
-      wishedHeartbeatMs: config["Compute.Heartbeat.Interval"],
+      wishes: {
+        heartbeatMs: config["Compute.Heartbeat.Interval"],
+        infoMs: config["Compute.Heartbeat.InfoUpdateInterval"],
+      },
     },
     description: {
       agentVersion: options.version,

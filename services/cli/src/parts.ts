@@ -1,3 +1,5 @@
+import type { Plain } from "./output/structured.ts";
+
 /** A verb that another part of the executable brings: `up`, `serve`, `agent`. It reads its own words. */
 export interface ForeignVerb {
   readonly name: string;
@@ -32,9 +34,36 @@ export interface ConfigurationView {
     readonly settings: readonly ListedSetting[];
     /** A line for each contradiction between values that are right by themselves. */
     readonly problems: readonly string[];
+    /** What is odd but harmless, a line each: keys of other programs, unknown ROLLCALL_ variables. */
+    readonly warnings: readonly string[];
   }>;
   /** A file with every key at its default, explained. */
   defaultYaml(): Promise<string>;
+  /** A file of Bacalhau's or KohakuRiver's, or an older one of ours, in our keys. Throws Failure with every problem of the file. */
+  convert(file: string): Promise<ConvertedFile>;
+}
+
+/** A file that was converted. */
+export interface ConvertedFile {
+  readonly settings: readonly {
+    readonly path: string;
+    /** As YAML would have it: texts, lists and maps of them. */
+    readonly written: Plain;
+    /** "bacalhau.yaml:12". */
+    readonly where: string;
+    /** The key in the file; undefined when it is called as here. */
+    readonly from: string | undefined;
+    /** For people; empty when there is nothing to say. */
+    readonly note: string;
+  }[];
+  /** Keys that mean nothing here. */
+  readonly leftAside: readonly {
+    readonly path: string;
+    readonly where: string;
+    readonly why: string;
+  }[];
+  /** The whole as a file that can be used, with comments. */
+  readonly yaml: string;
 }
 
 /** What the executable adds to the command line. */

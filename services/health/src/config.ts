@@ -1,8 +1,12 @@
 import { checkPolicy, DEFAULT_HEALTH_POLICY, type HealthPolicy } from "@rollcall/domain";
 import {
+  bacalhauNames,
   type ConfigValues,
+  decimal,
   defineKeys,
   duration,
+  HEARTBEAT_INTERVAL_NAMES,
+  INFO_INTERVAL_NAMES,
   int,
   optional,
   text,
@@ -18,46 +22,46 @@ export const HEALTH_KEYS = defineKeys({
     default: DEFAULT_HEALTH_POLICY.unhealthyAfterMs,
     doc: "Silence after which a node is UNHEALTHY. At least two of Compute.Heartbeat.Interval; agents are told to beat three times as often as this at least.",
     aliases: [
-      "Node.Requester.ControlPlaneSettings.NodeDisconnectedAfter",
-      "Requester.ControlPlaneSettings.NodeDisconnectedAfter",
+      ...bacalhauNames("Requester", "NodeDisconnectedAfter"),
       "NodeDisconnectedAfter",
       "HEARTBEAT_TIMEOUT",
     ],
+    env: ["HEARTBEAT_TIMEOUT"],
+  },
+  "Orchestrator.NodeManager.DisconnectTimeoutFactor": {
+    schema: optional(decimal({ min: 2, max: 1_000 })),
+    default: undefined,
+    doc: "The same as a multiple of Compute.Heartbeat.Interval: 6 with an interval of 5 seconds is 30 seconds. When set, it takes the place of Orchestrator.NodeManager.DisconnectTimeout.",
+    aliases: ["HEARTBEAT_TIMEOUT_FACTOR"],
+    env: ["HEARTBEAT_TIMEOUT_FACTOR"],
   },
   "Orchestrator.NodeManager.UnknownTimeout": {
-    schema: duration({ minMs: SECOND_MS, maxMs: 30 * DAY_MS }),
-    default: DEFAULT_HEALTH_POLICY.unknownAfterMs,
-    doc: "Silence after which a node is UNKNOWN. It must exceed Orchestrator.NodeManager.DisconnectTimeout.",
+    schema: optional(duration({ minMs: SECOND_MS, maxMs: 30 * DAY_MS })),
+    default: undefined,
+    doc: "Silence after which a node is UNKNOWN. It must exceed Orchestrator.NodeManager.DisconnectTimeout. When not set: 5 minutes, or twice that timeout where it is not shorter.",
   },
   "Orchestrator.NodeManager.DetectorTick": {
     schema: duration({ minMs: 10, maxMs: 60 * SECOND_MS }),
     default: 100,
     doc: "How often silent nodes are looked for, and so by how much one may be declared late. The cost of a tick does not depend on the number of nodes.",
     aliases: [
-      "Node.Requester.ControlPlaneSettings.HeartbeatFrequency",
-      "Node.Requester.ControlPlaneSettings.HeartbeatCheckFrequency",
-      "Requester.ControlPlaneSettings.HeartbeatFrequency",
-      "Requester.ControlPlaneSettings.HeartbeatCheckFrequency",
+      ...bacalhauNames("Requester", "HeartbeatFrequency"),
+      ...bacalhauNames("Requester", "HeartbeatCheckFrequency"),
+      "HeartbeatCheckFrequency",
     ],
   },
   "Compute.Heartbeat.Interval": {
     schema: duration({ minMs: 100, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.heartbeatIntervalMs,
     doc: "Time between two heartbeats of a node. The control plane tells it to its agents; what is set at an agent is a wish.",
-    aliases: [
-      "Node.Compute.ControlPlaneSettings.HeartbeatFrequency",
-      "Compute.ControlPlaneSettings.HeartbeatFrequency",
-      "HEARTBEAT_INTERVAL",
-    ],
+    aliases: HEARTBEAT_INTERVAL_NAMES,
+    env: ["HEARTBEAT_INTERVAL", "HEARTBEAT_INTERVAL_SECONDS"],
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.infoIntervalMs,
     doc: "Time between two reports of what a node is, besides one whenever that changes.",
-    aliases: [
-      "Node.Compute.ControlPlaneSettings.InfoUpdateFrequency",
-      "Compute.ControlPlaneSettings.InfoUpdateFrequency",
-    ],
+    aliases: INFO_INTERVAL_NAMES,
   },
   "Orchestrator.Brake.GroupLabel": {
     schema: text(),
@@ -107,13 +111,26 @@ export type HealthConfig = ConfigValues<typeof HEALTH_KEYS>;
 
 /** The policy of every node, as configured. */
 export function policyOf(config: HealthConfig): HealthPolicy {
+  const heartbeatIntervalMs = config["Compute.Heartbeat.Interval"];
+  const factor = config["Orchestrator.NodeManager.DisconnectTimeoutFactor"];
+  const unhealthyAfterMs =
+    factor === undefined
+      ? config["Orchestrator.NodeManager.DisconnectTimeout"]
+      : Math.round(factor * heartbeatIntervalMs);
   return {
     ...DEFAULT_HEALTH_POLICY,
-    unhealthyAfterMs: config["Orchestrator.NodeManager.DisconnectTimeout"],
-    unknownAfterMs: config["Orchestrator.NodeManager.UnknownTimeout"],
-    heartbeatIntervalMs: config["Compute.Heartbeat.Interval"],
+    unhealthyAfterMs,
+    unknownAfterMs:
+      config["Orchestrator.NodeManager.UnknownTimeout"] ?? unknownAfterMs(unhealthyAfterMs),
+    heartbeatIntervalMs,
     infoIntervalMs: config["Compute.Heartbeat.InfoUpdateInterval"],
   };
+}
+
+/** The time to UNKNOWN where nobody sets it. Programs that know no such state have timeouts that are longer than our default. */
+function unknownAfterMs(unhealthyAfterMs: number): number {
+  const { unknownAfterMs: usualMs } = DEFAULT_HEALTH_POLICY;
+  return unhealthyAfterMs < usualMs ? usualMs : 2 * unhealthyAfterMs;
 }
 
 /** What is wrong between the values, for loadConfig. */

@@ -25,7 +25,7 @@ export interface NodeHealthOptions {
 /** What this replica knows of a node that it holds. */
 export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHealth {
   const { health, replicaId, withSamples, clock } = options;
-  const { watch, intervals, lastFrameAtMs, samples, clockSkewMs } = node;
+  const { watch, lastFrameAtMs, samples, clockSkewMs } = node;
   const nowMs = clock.nowMs();
   const toProto = (sample: Sample) => sampleToProto(sample, nowMs);
   const latest = samples?.latest() ?? null;
@@ -33,7 +33,7 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
     nodeId: node.id,
     health: healthToProto(health),
     ...(lastFrameAtMs === null ? {} : seen(nowMs - lastFrameAtMs, clock)),
-    ...(intervals === null ? {} : { heartbeatInterval: durationFromMs(intervals.heartbeatMs) }),
+    ...intervalsToProto(node),
     unhealthyAfter: durationFromMs(watch.thresholds.unhealthyAfterMs),
     unknownAfter: durationFromMs(watch.thresholds.unknownAfterMs),
     replicaId,
@@ -57,6 +57,18 @@ export function recordToProto(node: NodeRecord, telemetryUnavailable = ""): Node
     sessionEpoch: BigInt(node.session.epoch),
     telemetryUnavailable,
   });
+}
+
+/** What the agent was told, and what it wished for. */
+function intervalsToProto({ intervals, terms: { wishes } }: HeldNode) {
+  if (intervals === null) return {};
+  const { heartbeatMs, infoMs } = wishes;
+  return {
+    heartbeatInterval: durationFromMs(intervals.heartbeatMs),
+    infoInterval: durationFromMs(intervals.infoMs),
+    ...(heartbeatMs === null ? {} : { wishedHeartbeatInterval: durationFromMs(heartbeatMs) }),
+    ...(infoMs === null ? {} : { wishedInfoInterval: durationFromMs(infoMs) }),
+  };
 }
 
 function seen(silentMs: number, clock: Clock) {

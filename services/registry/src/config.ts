@@ -15,7 +15,11 @@ export const REGISTRY_KEYS = defineKeys({
     schema: bool(),
     default: false,
     doc: "Whether a node that registers for the first time waits for an operator's approval. Without it, it is approved at once. Nodes that are known keep what was decided about them.",
-    aliases: ["Node.Requester.ManualNodeApproval"],
+    aliases: [
+      "Node.Requester.ManualNodeApproval",
+      "Requester.ManualNodeApproval",
+      "ManualNodeApproval",
+    ],
     flag: "manual-approval",
   },
   "Orchestrator.NodeManager.JoinTokens": {

@@ -10,7 +10,7 @@ import {
   proofText,
   publicKeyFlaw,
 } from "@rollcall/domain";
-import { checkChallenge, NONCE_TTL_MS, refusalError, refuse, verifyProof } from "@rollcall/runtime";
+import { checkChallenge, NONCE_TTL_MS, refuse, verifyProof } from "@rollcall/runtime";
 import {
   keyOf,
   keysInForce,
@@ -23,6 +23,7 @@ import {
   useChallenge,
 } from "@rollcall/store";
 import type { Deps } from "./deps.ts";
+import { refusalOfNode } from "./refusal-of-node.ts";
 
 /** A call by which a node speaks for itself. */
 export interface NodeCall {
@@ -166,7 +167,9 @@ export function checkMayReturn(node: NodeRecord, atMs: number): void {
   const by = { actor: `node:${node.id}`, message: "", atMs };
   const command = { kind: "register", manualApproval: true } as const;
   const decision = decideMembership(subject, node.id, command, by);
-  if (!decision.ok) throw refusalError(decision.refusal, node.id);
+  if (!decision.ok) {
+    throw refusalOfNode({ nodeId: node.id, refusal: decision.refusal }, node, atMs);
+  }
 }
 
 /** The error of a node that is not in the record. */

@@ -31,8 +31,9 @@ async function client(line: string, env: Readonly<Record<string, string>> = {}) 
     env: { ROLLCALL_DATA_DIR: fixture.dataDirectory, ...env },
   });
   const configuration = {
-    list: async () => ({ settings: [], problems: [] }),
+    list: async () => ({ settings: [], problems: [], warnings: [] }),
     defaultYaml: async () => "",
+    convert: async () => ({ settings: [], leftAside: [], yaml: "" }),
   };
   const code = await runCli(shell, { verbs: [], configuration });
   return { code, text: shell.written() };

@@ -1,3 +1,4 @@
+import type { ForeignValue } from "./foreign.ts";
 import type { FoundKey } from "./key-index.ts";
 import type { Problem } from "./problems.ts";
 import type { Written } from "./value-types.ts";
@@ -14,6 +15,12 @@ export interface Assignment {
 export interface SourceResult {
   readonly assignments: readonly Assignment[];
   readonly problems: readonly Problem[];
+}
+
+/** What was read from a file. */
+export interface FileResult extends SourceResult {
+  /** Values of keys of other programs. */
+  readonly foreign: readonly ForeignValue[];
 }
 
 /** The problem of a path that is no key. */

@@ -1,5 +1,13 @@
+export {
+  type ConvertedConfig,
+  type ConvertResult,
+  convertConfig,
+  printConverted,
+} from "./convert-config.ts";
 export { printDefaultYaml } from "./default-yaml.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
+export { ForeignIndex, type ForeignKey, type ForeignMeaning } from "./foreign.ts";
+export { bacalhauNames, HEARTBEAT_INTERVAL_NAMES, INFO_INTERVAL_NAMES } from "./foreign-names.ts";
 export {
   type ConfigKeys,
   type ConfigValues,

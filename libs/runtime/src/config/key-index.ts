@@ -27,6 +27,12 @@ export class KeyIndex {
     return this.#found.get(path.toLowerCase());
   }
 
+  /** The names without a section, as declared. */
+  get bareNames(): readonly string[] {
+    const names = [...this.#found.values()].map(({ key, alias }) => alias ?? key.path);
+    return names.filter((name) => !name.includes("."));
+  }
+
   /** Whether longer paths go on from this one. */
   isSection(path: string): boolean {
     return this.#prefixes.has(path.toLowerCase());

@@ -1,10 +1,13 @@
-import type { Assignment } from "./assignment.ts";
+import type { Assignment, FileResult } from "./assignment.ts";
+import { type ForeignIndex, NO_FOREIGN_KEYS } from "./foreign.ts";
 import { KeyIndex } from "./key-index.ts";
 import { type ConfigKeys, type DeclaredKey, declaredKeys } from "./keys.ts";
 import type { Problem } from "./problems.ts";
 import { type Environment, readEnvironment } from "./read-environment.ts";
 import { type Flags, readFlags } from "./read-flags.ts";
+import { isPython, readPython } from "./read-python.ts";
 import { type ConfigFile, readYaml } from "./read-yaml.ts";
+import { foreignWarning, resolveForeign } from "./resolve-foreign.ts";
 
 /** Where the value of a key comes from. */
 export interface Origin {
@@ -19,7 +22,7 @@ export interface Config<T> {
   readonly keys: ConfigKeys<T>;
   readonly values: Readonly<T>;
   readonly origins: Readonly<Record<string, Origin>>;
-  /** What is odd but harmless: unknown ROLLCALL_ variables. */
+  /** What is odd but harmless: unknown ROLLCALL_ variables, and keys of other programs in the file, all of them in one. */
   readonly warnings: readonly Problem[];
 }
 
@@ -27,6 +30,8 @@ export interface LoadOptions<T> {
   readonly keys: ConfigKeys<T>;
   /** Keys of other services, which the same file may hold: accepted, and not looked at. */
   readonly alsoKnown?: ConfigKeys<unknown>;
+  /** Keys of other programs that a file may hold. */
+  readonly foreign?: ForeignIndex;
   readonly file?: ConfigFile;
   /** As process.env. */
   readonly env?: Environment;
@@ -45,10 +50,11 @@ export type LoadResult<T> =
 export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const own = declaredKeys(options.keys);
   const ownPaths = new Set(own.map((key) => key.path));
-  const others = declaredKeys(options.alsoKnown ?? {}).filter((key) => !ownPaths.has(key.path));
-  const all = [...own, ...others];
+  const neighbours = declaredKeys(options.alsoKnown ?? {}).filter((key) => !ownPaths.has(key.path));
+  const all = [...own, ...neighbours];
   const index = new KeyIndex(all);
-  const file = options.file === undefined ? NOTHING : readYaml(options.file, index);
+  const foreign = options.foreign ?? NO_FOREIGN_KEYS;
+  const file = options.file === undefined ? NOTHING : readFile(options.file, index, foreign);
   const env = readEnvironment(options.env ?? {}, all);
   const flags = readFlags(options.flags ?? {}, all, index);
   const problems = [
@@ -62,6 +68,9 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   for (const it of [...file.assignments, ...env.assignments, ...flags.assignments]) {
     given.set(it.found.key.path, it);
   }
+  const others = resolveForeign(file.foreign, { foreign, own: index }, given);
+  problems.push(...others.problems);
+  for (const it of others.assignments) given.set(it.found.key.path, it);
   const values: Record<string, unknown> = {};
   const origins: Record<string, Origin> = {};
   for (const key of own) {
@@ -76,12 +85,17 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
     keys: options.keys,
     values: typed,
     origins: freeze(origins),
-    warnings: env.warnings,
+    warnings: [...env.warnings, ...foreignWarning(options.file?.name ?? "", others)],
   };
   return { ok: true, config: Object.freeze(config) };
 }
 
-const NOTHING = { assignments: [], problems: [] };
+const NOTHING: FileResult = { assignments: [], foreign: [], problems: [] };
+
+/** Read a file in the language that its name says. */
+export function readFile(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
+  return isPython(file) ? readPython(file, index, foreign) : readYaml(file, index, foreign);
+}
 
 function read(key: DeclaredKey, { written, where }: Assignment, problems: Problem[]): unknown {
   const result = key.schema.safeParse(written);
@@ -94,8 +108,8 @@ function read(key: DeclaredKey, { written, where }: Assignment, problems: Proble
   return key.default;
 }
 
-/** One file that sets a key twice, perhaps once by an alias, says two things; which one is meant is not ours to guess. */
-function repeats(assignments: readonly Assignment[]): Problem[] {
+/** One file that sets a key to two values, perhaps one by an alias, says two things; which one is meant is not ours to guess. */
+export function repeats(assignments: readonly Assignment[]): Problem[] {
   const first = new Map<string, Assignment>();
   const problems: Problem[] = [];
   for (const assignment of assignments) {
@@ -105,6 +119,7 @@ function repeats(assignments: readonly Assignment[]): Problem[] {
       first.set(key.path, assignment);
       continue;
     }
+    if (JSON.stringify(earlier.written) === JSON.stringify(assignment.written)) continue;
     const as = alias === undefined ? "" : ` (as its alias ${alias})`;
     const message = `set twice, here${as} and at ${earlier.where}`;
     problems.push({ where: assignment.where, path: key.path, message });

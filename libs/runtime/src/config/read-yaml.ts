@@ -1,5 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
-import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
+import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
+import type { ForeignIndex, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
 import type { Problem } from "./problems.ts";
 import type { Written } from "./value-types.ts";
@@ -18,30 +19,38 @@ const DEEPEST = 32;
 const MOST_VALUES = 10_000;
 
 /** Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets nothing. */
-export function readYaml(file: ConfigFile, index: KeyIndex): SourceResult {
-  if (file.text.length > LARGEST_FILE_BYTES) {
-    return { assignments: [], problems: [{ where: file.name, message: "the file is too large" }] };
-  }
-  return new YamlReader(file, index).read();
+export function readYaml(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
+  const problem = tooLarge(file);
+  if (problem !== null) return { assignments: [], foreign: [], problems: [problem] };
+  return new YamlReader(file, index, foreign).read();
+}
+
+/** The problem of a file that is larger than any configuration; null for others. */
+export function tooLarge({ name, text }: ConfigFile): Problem | null {
+  const isLarge = text.length > LARGEST_FILE_BYTES;
+  return isLarge ? { where: name, message: "the file is too large" } : null;
 }
 
 class YamlReader {
   readonly #file: ConfigFile;
   readonly #index: KeyIndex;
+  readonly #foreign: ForeignIndex;
   readonly #lines = new LineCounter();
   readonly #document: Document;
   readonly #assignments: Assignment[] = [];
+  readonly #others: ForeignValue[] = [];
   readonly #problems: Problem[] = [];
   #valuesLeft = MOST_VALUES;
 
-  constructor(file: ConfigFile, index: KeyIndex) {
+  constructor(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex) {
     this.#file = file;
     this.#index = index;
+    this.#foreign = foreign;
     // With the failsafe schema every scalar is the text that was written: 1.10 stays 1.10, and no word becomes a boolean.
     this.#document = parseDocument(file.text, { schema: "failsafe", lineCounter: this.#lines });
   }
 
-  read(): SourceResult {
+  read(): FileResult {
     for (const error of this.#document.errors) {
       const message = error.message.split("\n")[0] ?? "not YAML";
       this.#problems.push({
@@ -51,7 +60,11 @@ class YamlReader {
     }
     const root = this.#document.contents;
     if (this.#problems.length === 0 && root !== null && !isUnset(root)) this.#section(root, "", 0);
-    return { assignments: this.#assignments, problems: this.#problems };
+    return {
+      assignments: this.#assignments,
+      foreign: this.#others,
+      problems: this.#problems,
+    };
   }
 
   #section(node: unknown, path: string, depth: number): void {
@@ -70,16 +83,35 @@ class YamlReader {
   #entry(path: string, key: unknown, value: unknown, depth: number): void {
     const where = this.#where(key);
     const found = this.#index.find(path);
-    if (found !== undefined && !(this.#index.isSection(path) && isMap(this.#resolve(value)))) {
-      if (isUnset(value)) return;
-      const written = this.#written(value, 0);
+    const foreign = this.#foreign.find(path);
+    // Another program's name for a key of ours may say more than the name does.
+    if (foreign !== undefined && (found?.alias !== undefined || !this.#isOurs(path))) {
+      this.#foreignEntry(foreign.path, where, value);
+    } else if (
+      found !== undefined &&
+      !(this.#index.isSection(path) && isMap(this.#resolve(value)))
+    ) {
+      const written = isUnset(value) ? "" : this.#written(value, 0);
+      if (isUnset(value) || (written === "" && found.alias !== undefined)) return;
       if (written === null) this.#problems.push({ where, message: `${path} holds too much` });
       else this.#assignments.push({ found, written, where });
-    } else if (this.#index.isSection(path)) {
+    } else if (this.#index.isSection(path) || this.#foreign.isAbove(path)) {
       if (!isUnset(value)) this.#section(value, path, depth + 1);
     } else {
       this.#unknown(path, where, value, depth);
     }
+  }
+
+  #isOurs(path: string): boolean {
+    return this.#index.find(path) !== undefined || this.#index.isSection(path);
+  }
+
+  /** A value that is empty sets nothing: other programs write their files with every key. */
+  #foreignEntry(path: string, where: string, value: unknown): void {
+    if (isUnset(value)) return;
+    const written = this.#written(value, 0);
+    if (written === null) this.#problems.push({ where, message: `${path} holds too much` });
+    else if (!isEmpty(written)) this.#others.push({ path, written, where });
   }
 
   /** Each leaf of an unknown section is named, since the nearest key of each is what helps. */
@@ -132,6 +164,10 @@ class YamlReader {
   #at(offset: number): string {
     return `${this.#file.name}:${this.#lines.linePos(offset).line}`;
   }
+}
+
+function isEmpty(written: Written): boolean {
+  return typeof written === "string" ? written === "" : Object.keys(written).length === 0;
 }
 
 /** A key without a value, or with `null` or `~`, is as good as one that is not there. */

@@ -16,6 +16,7 @@ import {
 import {
   formatSelector,
   intervalsFor,
+  NO_WISHES,
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   type PolicyChange,
@@ -24,9 +25,9 @@ import {
   type PolicyScope,
   type PolicySource,
   type PolicyValue,
+  policyThresholds,
   type ResolvedPolicy,
   scopeOf,
-  thresholdsOf,
 } from "@rollcall/domain";
 import type { HealthPolicyRecord } from "@rollcall/store";
 
@@ -104,8 +105,8 @@ function valueFromProto(value: Duration | number | boolean): PolicyValue {
 
 /** What results from several policies, and what follows from it for an agent without wishes. */
 export function effectiveToProto({ policy, sources }: ResolvedPolicy): EffectiveHealthPolicy {
-  const { heartbeatMs } = intervalsFor(policy, null);
-  const { unhealthyAfterMs, unknownAfterMs } = thresholdsOf(policy, heartbeatMs);
+  const { heartbeatMs } = intervalsFor(policy, NO_WISHES);
+  const { unhealthyAfterMs, unknownAfterMs } = policyThresholds(policy);
   return create(EffectiveHealthPolicySchema, {
     values: valuesToProto(policy),
     sources: POLICY_FIELD_NAMES.map((field) => ({

@@ -1,18 +1,28 @@
-import { describe, expect, it } from "@jest/globals";
+import { beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/runtime";
+import { ManualClock } from "@rollcall/testkit/time";
 import { nodeInfoDigest } from "@rollcall/wire";
+import type { NodeDescription } from "../convert.ts";
+import type { FactsReader } from "../facts/facts-reader.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { createNodeInfoKeeper, sameDigest } from "./node-info-keeper.ts";
 
 const DESCRIPTION = { agentVersion: "0.1.0", advertiseUrl: "", labels: { b: "2", a: "1" } };
 
+let clock: ManualClock;
+beforeEach(() => {
+  clock = new ManualClock();
+});
+const keeperOf = (facts: FactsReader, description: NodeDescription = DESCRIPTION) =>
+  createNodeInfoKeeper({ facts, description, clock, log: silentLogger });
+
 describe("createNodeInfoKeeper()", () => {
   it("should give equal machines equal digests, and the server's", async () => {
     const facts = { read: async () => ({ ...SMALL_FACTS }) };
-    const one = createNodeInfoKeeper(facts, DESCRIPTION, silentLogger);
+    const one = keeperOf(facts);
     const labels = { a: "1", b: "2" };
-    const other = createNodeInfoKeeper(facts, { ...DESCRIPTION, labels }, silentLogger);
+    const other = keeperOf(facts, { ...DESCRIPTION, labels });
     const { info, digest } = await one.current();
     expect(sameDigest(digest, (await other.current()).digest)).toBe(true);
     expect(sameDigest(digest, nodeInfoDigest(info))).toBe(true);
@@ -27,7 +37,7 @@ describe("createNodeInfoKeeper()", () => {
         return { ...SMALL_FACTS, memoryBytes: reads };
       },
     };
-    const keeper = createNodeInfoKeeper(facts, DESCRIPTION, silentLogger);
+    const keeper = keeperOf(facts);
     const [a, b] = await Promise.all([keeper.current(), keeper.current()]);
     expect(reads).toBe(1);
     expect(a).toBe(b);
@@ -38,7 +48,38 @@ describe("createNodeInfoKeeper()", () => {
 
   it("should describe a machine that cannot be described by its labels alone", async () => {
     const odd: MachineFacts = { ...SMALL_FACTS, memoryBytes: Number.NaN };
-    const keeper = createNodeInfoKeeper({ read: async () => odd }, DESCRIPTION, silentLogger);
+    const keeper = keeperOf({ read: async () => odd });
     expect((await keeper.current()).info).toMatchObject({ labels: DESCRIPTION.labels });
+  });
+
+  it("should say the same of a machine whose memory balloons a little, and tell a lost module at once", async () => {
+    const gib = 1024 ** 3;
+    let minute = 0;
+    let lost = 0;
+    const facts = {
+      read: async () => {
+        // The sum moves by 1 %, the nodes' shares by 5 %.
+        const taken = (minute % 3) * gib;
+        return {
+          ...SMALL_FACTS,
+          memoryBytes: 256 * gib - taken - lost,
+          diskBytes: 100 * gib + minute * 1024,
+          numaNodes: [0, 1].map((id) => ({
+            ...{ id, cpus: "0-7", distances: [10, 21] },
+            memoryBytes: 128 * gib - (id === 0 ? taken * 3 : -taken) - lost / 2,
+          })),
+        };
+      },
+    };
+    const keeper = keeperOf(facts);
+    const digests = new Set<string>();
+    for (; minute < 120; minute += 1) {
+      await clock.pass(60_000);
+      digests.add(Buffer.from((await keeper.refresh()).digest).toString("hex"));
+    }
+    expect(digests.size).toBe(1);
+    lost = 16 * gib;
+    const { info } = await keeper.refresh();
+    expect(Number(info.memoryBytes)).toBeLessThanOrEqual(240 * gib);
   });
 });

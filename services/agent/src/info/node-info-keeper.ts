@@ -1,9 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Logger } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/runtime/client";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
+import { SteadyFacts } from "../facts/steady-facts.ts";
 
 /** What the node would say about itself, and the digest by which a server knows whether it has that already. */
 interface NodeInfoSnapshot {
@@ -20,18 +22,29 @@ export interface NodeInfoKeeper {
   current(): Promise<NodeInfoSnapshot>;
 }
 
-/** Create the keeper of this machine's report. */
-export function createNodeInfoKeeper(
-  facts: FactsReader,
-  description: NodeDescription,
-  log: Logger,
-): NodeInfoKeeper {
+/** What a report is made of. */
+export interface NodeInfoKeeperDeps {
+  readonly facts: FactsReader;
+  readonly description: NodeDescription;
+  readonly clock: Pick<Clock, "nowMs">;
+  readonly log: Logger;
+}
+
+/** Create the keeper of this machine's report. Amounts that move by themselves are held still, see SteadyAmounts. */
+export function createNodeInfoKeeper({
+  facts,
+  description,
+  clock,
+  log,
+}: NodeInfoKeeperDeps): NodeInfoKeeper {
+  const steady = new SteadyFacts();
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
 
   async function read(): Promise<NodeInfoSnapshot> {
     try {
-      last = snapshotOf(toNodeInfo(await facts.read(), description));
+      const read = await facts.read();
+      last = snapshotOf(toNodeInfo(steady.take(read, clock.nowMs()), description));
       return last;
     } catch (error) {
       // A machine so odd that it cannot be described is still a machine that can be watched.

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/runtime";
 import { refuse } from "@rollcall/runtime/client";
+import { ManualClock } from "@rollcall/testkit/time";
 import { createNodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
@@ -25,7 +26,7 @@ function enrolment(
       agentVersion: "0.1.0",
       bootId: "",
       machineFingerprint: "",
-      wishedHeartbeatMs: undefined,
+      wishes: { heartbeatMs: undefined, infoMs: undefined },
     },
     state: {
       readSentinel: async () => undefined,
@@ -34,7 +35,12 @@ function enrolment(
       ...state,
     },
     registrar: plane,
-    info: createNodeInfoKeeper({ read: async () => SMALL_FACTS }, description, silentLogger),
+    info: createNodeInfoKeeper({
+      facts: { read: async () => SMALL_FACTS },
+      description,
+      clock: new ManualClock(),
+      log: silentLogger,
+    }),
     log: silentLogger,
     ...others,
   });

@@ -12,6 +12,12 @@ import type { NodeKeys } from "../state/node-keys.ts";
 /** The full name of the stream's method. It is part of what a Hello signs. */
 export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
 
+/** What this machine's configuration asks for, in milliseconds. */
+export interface AgentWishes {
+  readonly heartbeatMs: number | undefined;
+  readonly infoMs: number | undefined;
+}
+
 /** Who an agent is, on every stream. */
 export interface AgentIdentity {
   readonly nodeId: string;
@@ -20,8 +26,8 @@ export interface AgentIdentity {
   readonly bootId: string;
   /** See `readMachineFingerprint`. */
   readonly machineFingerprint: string;
-  /** The interval that the operator of this machine wished for. */
-  readonly wishedHeartbeatMs: number | undefined;
+  /** The intervals that the operator of this machine wished for. */
+  readonly wishes: AgentWishes;
 }
 
 /** Make the first frame of a stream: who is there, and the proof of it. */
@@ -37,6 +43,7 @@ export function makeHello(
     nodeId: identity.nodeId,
     nonce: challenge.nonce,
   });
+  const { heartbeatMs, infoMs } = identity.wishes;
   return {
     nodeId: identity.nodeId,
     signature: signProof(keyPair.privateKey, text),
@@ -44,9 +51,8 @@ export function makeHello(
     bootId: identity.bootId,
     machineFingerprint: identity.machineFingerprint,
     nodeInfoDigest,
-    ...(identity.wishedHeartbeatMs !== undefined && {
-      wishedHeartbeatInterval: toDuration(identity.wishedHeartbeatMs),
-    }),
+    ...(heartbeatMs !== undefined && { wishedHeartbeatInterval: toDuration(heartbeatMs) }),
+    ...(infoMs !== undefined && { wishedInfoInterval: toDuration(infoMs) }),
   };
 }
 

@@ -6,7 +6,7 @@ import {
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type AgentKeys, fullJitter, type MembershipState } from "@rollcall/domain";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
-import { decideNextStep, isDecision, type NextStep } from "../next-step.ts";
+import { decideNextStep, isDecision, isRejection, type NextStep } from "../next-step.ts";
 import { Enrolment, type EnrolmentDeps } from "../registration/enrolment.ts";
 import { type ConnectOutcome, Connector, type OpenSession } from "../stream/connector.ts";
 import type { SessionDeps } from "../stream/heartbeat-session.ts";
@@ -48,6 +48,8 @@ export class StayConnected {
   #pace: Pace = DEFAULT_PACE;
   #failures = 0;
   #unreachable = 0;
+  /** When the node was first told that it is rejected, unless it was taken in since. */
+  #rejectedAtMs: number | undefined;
   #mustRegister = false;
 
   constructor(deps: StayConnectedDeps) {
@@ -59,12 +61,13 @@ export class StayConnected {
       onSettings: (settings: Settings) => deps.onSettings?.(settings),
       onAck: () => {
         this.#failures = 0;
+        this.#rejectedAtMs = undefined;
       },
     };
     this.#connector = new Connector({ ...deps, events }, deps.random());
   }
 
-  status(): AgentStatus {
+  status(): Omit<AgentStatus, "ungrantedWishes"> {
     return {
       phase: this.#phase,
       nodeId: this.#deps.identity.nodeId,
@@ -254,9 +257,12 @@ export class StayConnected {
   }
 
   #decide(end: SessionEnd): NextStep {
+    const nowMs = this.#deps.clock.nowMs();
+    if (isRejection(end)) this.#rejectedAtMs ??= nowMs;
     const step = decideNextStep(end, {
       failures: this.#failures,
       unreachable: this.#unreachable,
+      rejectedForMs: nowMs - (this.#rejectedAtMs ?? nowMs),
       backoffMaxMs: silenceLimitMs(this.#pace),
       random01: this.#deps.random(),
     });

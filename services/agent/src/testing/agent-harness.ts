@@ -10,7 +10,7 @@ import { FakeControlPlane } from "./fake-control-plane.ts";
 import { MemoryKeyFiles } from "./memory-key-files.ts";
 
 /** A line that an agent logged. */
-interface LoggedLine {
+export interface LoggedLine {
   readonly level: string;
   readonly message: string;
   readonly fields: Readonly<Record<string, unknown>>;
@@ -46,6 +46,7 @@ export interface HarnessOptions {
   /** Default 0: no jitter. */
   readonly random?: () => number;
   readonly wishedHeartbeatMs?: number;
+  readonly wishedInfoMs?: number;
   /** Default: with `keyPair` as the node's key. */
   readonly keyFiles?: MemoryKeyFiles;
   readonly keyRotationIntervalMs?: number;
@@ -69,7 +70,10 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
         agentVersion: "0.1.0",
         bootId: "boot-1",
         machineFingerprint: "machine-1",
-        wishedHeartbeatMs: options.wishedHeartbeatMs,
+        wishes: {
+          heartbeatMs: options.wishedHeartbeatMs,
+          infoMs: options.wishedInfoMs,
+        },
       },
       description: { agentVersion: "0.1.0", advertiseUrl: "", labels: { zone: "a" } },
       state: {
@@ -141,7 +145,8 @@ export const SMALL_USAGE: MachineUsage = {
   gpus: [],
 };
 
-function recordingLogger(
+/** A logger that keeps what is written. */
+export function recordingLogger(
   lines: LoggedLine[],
   bound: Readonly<Record<string, unknown>> = {},
 ): Logger {

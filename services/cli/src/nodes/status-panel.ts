@@ -1,9 +1,9 @@
-import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Node, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { styleOfState } from "../output/style.ts";
 import { pad, printable } from "../output/text.ts";
-import { formatBytes, formatDuration } from "../output/units.ts";
+import { formatBytes, formatDuration, formatExactDuration } from "../output/units.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
 import {
   connectionWord,
@@ -45,6 +45,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
       row("", `hold ${holdWord(hold.kind)} by ${hold.actor}: ${hold.message || "-"}`),
     ),
     row("Contact", contactLine(health)),
+    ...wishLines(health),
     "",
     ...machineLines(node.info),
     ...node.labels.map((label, at) =>
@@ -62,6 +63,21 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     const painted = paint(styleOfState(word), pad(word, 13));
     return `${pad(label, LABEL_WIDTH)}${painted}${pad(since, 9)}${printable([actor, why].filter((part) => part).join("  "))}`;
   }
+}
+
+/** What the agent's own configuration asks for and is not granted; nothing where there is no difference. */
+function wishLines(health: NodeHealth | undefined): string[] {
+  const asked = [
+    ["a heartbeat every", health?.wishedHeartbeatInterval, health?.heartbeatInterval],
+    ["information every", health?.wishedInfoInterval, health?.infoInterval],
+  ] as const;
+  const ungranted = asked.flatMap(([what, wished, told]) => {
+    if (wished === undefined || told === undefined) return [];
+    const [wishedMs, toldMs] = [durationMs(wished), durationMs(told)];
+    if (wishedMs === toldMs) return [];
+    return [`${what} ${formatExactDuration(wishedMs)} (is told ${formatExactDuration(toldMs)})`];
+  });
+  return ungranted.length === 0 ? [] : [row("Asks for", ungranted.join(", "))];
 }
 
 function machineLines(info: NodeInfo | undefined): string[] {

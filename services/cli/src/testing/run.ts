@@ -57,8 +57,9 @@ export async function run(
   const parts: Parts = {
     verbs: [],
     configuration: {
-      list: async () => ({ settings: [], problems: [] }),
+      list: async () => ({ settings: [], problems: [], warnings: [] }),
       defaultYaml: async () => "",
+      convert: async () => ({ settings: [], leftAside: [], yaml: "" }),
     },
     ...surroundings.parts,
   };

@@ -57,7 +57,8 @@ const WIDE_COLUMNS: readonly Column<ListedSetting>[] = [
 export function configList(configuration: ConfigurationView): Verb<ConfigListOptions> {
   return async ({ shell, options }) => {
     const format = outputFormat(options, ["table", "json", "yaml", "csv"]);
-    const { settings, problems } = await configuration.list(options.config);
+    const { settings, problems, warnings } = await configuration.list(options.config);
+    for (const warning of warnings) shell.err.write(`warning: ${warning}\n`);
     const hideHeader = options.hideHeader ?? false;
     if (format === "table") {
       const wide = options.wide ?? false;

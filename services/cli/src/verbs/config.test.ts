@@ -15,13 +15,29 @@ const SETTING: ListedSetting = {
   doc: "How long a node may be silent.",
 };
 
+const CONVERTED = {
+  path: "Compute.Server",
+  written: "o:7700",
+  where: "b.yaml:3",
+  from: "Compute.Orchestrators",
+  note: "the agent registers there",
+};
+const ASIDE = { path: "WebUI", where: "b.yaml:9", why: "there is none" };
+
 function config(
   line: string,
   list = async (_file: string | undefined): Promise<readonly ListedSetting[]> => [SETTING],
   problems: readonly string[] = [],
+  warnings: readonly string[] = [],
 ) {
-  const listed = async (file: string | undefined) => ({ settings: await list(file), problems });
-  const configuration = { list: listed, defaultYaml: async () => "Log:\n  Level: info\n" };
+  const configuration = {
+    list: async (file: string | undefined) => ({ settings: await list(file), problems, warnings }),
+    defaultYaml: async () => "Log:\n  Level: info\n",
+    convert: async (file: string) => {
+      if (file !== "b.yaml") throw new Failure(`cannot read the configuration file ${file}`);
+      return { settings: [CONVERTED], leftAside: [ASIDE], yaml: "Compute:\n  Server: o:7700\n" };
+    },
+  };
   return run(line.split(" "), { parts: { configuration } });
 }
 
@@ -79,5 +95,52 @@ describe("config list of values that contradict each other", () => {
 describe("config default", () => {
   it("should print the file", async () => {
     expect((await config("config default")).out).toBe("Log:\n  Level: info\n");
+  });
+});
+
+describe("config list of a file with keys of another program", () => {
+  it("should warn of them once, beside the listing", async () => {
+    const answer = await config("config list", undefined, [], ["b.yaml: keys of another program"]);
+    expect(answer.code).toBe(0);
+    expect(answer.err).toBe("warning: b.yaml: keys of another program\n");
+  });
+});
+
+describe("config convert", () => {
+  it("should print the file in our keys", async () => {
+    const { code, out, err } = await config("config convert b.yaml");
+    expect({ code, out, err }).toEqual({ code: 0, out: "Compute:\n  Server: o:7700\n", err: "" });
+  });
+
+  it("should print everything as JSON", async () => {
+    const { out } = await config("config convert b.yaml --output json");
+    expect(JSON.parse(out)).toEqual({
+      settings: [
+        {
+          key: "Compute.Server",
+          value: "o:7700",
+          source: "b.yaml:3",
+          alias: "Compute.Orchestrators",
+          note: "the agent registers there",
+        },
+      ],
+      leftAside: [{ key: "WebUI", source: "b.yaml:9", why: "there is none" }],
+    });
+  });
+
+  it.each([
+    ["config convert gone.yaml", 1, "cannot read the configuration file gone.yaml"],
+    ["config convert", 2, "missing required argument 'file'"],
+    ["config convert b.yaml --output csv", 2, "should be one of"],
+  ])("should fail %s with %i", async (line, code, message) => {
+    const answer = await config(line);
+    expect(answer).toMatchObject({ code, out: "" });
+    expect(answer.err).toContain(message);
+  });
+
+  it("should say in its help what the exit codes mean", async () => {
+    const { code, out } = await config("config convert --help");
+    expect(code).toBe(0);
+    expect(out).toContain("Exit codes: 0");
   });
 });

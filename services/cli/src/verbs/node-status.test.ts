@@ -1,3 +1,4 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { computeNode } from "../testing/sample-nodes.ts";
@@ -35,6 +36,21 @@ describe("node status", () => {
         "no usage reported yet",
       ),
     );
+  });
+
+  it("should show what its configuration asks for and is not granted", async () => {
+    server.add(computeNode("n1"));
+    server.beat("n1", 2400, {
+      wishedHeartbeatInterval: durationFromMs(5_000),
+      infoInterval: durationFromMs(60_000),
+      wishedInfoInterval: durationFromMs(30_000),
+    });
+    const { out } = await runAgainst(server, "node status n1");
+    expect(out).toContain(
+      "\nAsks for    a heartbeat every 5s (is told 15s), information every 30s (is told 1m)\n",
+    );
+    server.beat("n1", 2400, { wishedHeartbeatInterval: durationFromMs(15_000) });
+    expect((await runAgainst(server, "node status n1")).out).not.toContain("Asks for");
   });
 
   it("should show what there is when health is away", async () => {

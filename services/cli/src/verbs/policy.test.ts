@@ -90,7 +90,7 @@ describe("policy set of holds", () => {
   it("should take 0s for never, on and off, and degrees", async () => {
     const { code } = await runAgainst(
       server,
-      "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85",
+      "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85 --agent-may-shorten on",
     );
     expect(code).toBe(0);
     expect(asked().values).toEqual({
@@ -98,6 +98,7 @@ describe("policy set of holds", () => {
       rebootHold: "300s",
       hardwareHold: false,
       gpuMaxCelsius: 85,
+      agentMayShorten: true,
     });
   });
 });
@@ -108,10 +109,10 @@ describe("policy list", () => {
     const { out } = await runAgainst(server, "policy list");
     expect(out).toBe(
       lines(
-        "SCOPE          SELECTOR  PRIORITY  UNHEALTHY AFTER  UNHEALTHY AFTER MISSED  UNKNOWN AFTER  UNKNOWN AFTER MISSED  HEARTBEAT INTERVAL  INFO INTERVAL  USAGE INTERVAL  FLAPPING HOLD  HARDWARE HOLD  REBOOT HOLD  GPU MAX CELSIUS  REASON",
-        "configuration  -         -         1m               off                     5m             -                     15s                 -              -               -              -              -            -                -",
-        "group gpus     gpu       3         1m30s            4                       -              -                     -                   -              -               -              -              -            -                slow switches",
-        "node n1        -         -         -                -                       -              -                     1500ms              -              -               -              -              -            -                -",
+        "SCOPE          SELECTOR  PRIORITY  UNHEALTHY AFTER  UNHEALTHY AFTER MISSED  UNKNOWN AFTER  UNKNOWN AFTER MISSED  HEARTBEAT INTERVAL  INFO INTERVAL  USAGE INTERVAL  FLAPPING HOLD  HARDWARE HOLD  REBOOT HOLD  GPU MAX CELSIUS  AGENT MAY SHORTEN  REASON",
+        "configuration  -         -         1m               off                     5m             -                     15s                 -              -               -              -              -            -                -                  -",
+        "group gpus     gpu       3         1m30s            4                       -              -                     -                   -              -               -              -              -            -                -                  slow switches",
+        "node n1        -         -         -                -                       -              -                     1500ms              -              -               -              -              -            -                -                  -",
       ),
     );
   });

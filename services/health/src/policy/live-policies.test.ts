@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { expireLease, listLeases } from "@rollcall/store";
@@ -10,6 +10,7 @@ import {
   type FakeStream,
   type TestDatabase,
 } from "@rollcall/testkit";
+import { heldToProto } from "../convert.ts";
 import { deletePolicy, groupPolicy, setOperatorLabel, setPolicy } from "../testing/policies.ts";
 import { command, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
@@ -115,6 +116,66 @@ describe("a policy that is set", () => {
     await setPolicy(database.store, groupPolicy("gpus", "gpu", LAXER));
     await setPolicy(database.store, { kind: "default", override: { infoIntervalMs: 5_000 } });
     expect(told(await stream.nextOf("settings")).unhealthyAfterMs).toBe(3_000);
+  });
+});
+
+describe("a policy that lets agents shorten", () => {
+  const wish = {
+    wishedHeartbeatInterval: durationFromMs(1_250),
+    wishedInfoInterval: durationFromMs(20_000),
+  };
+
+  it("should grant what an agent wishes for, as soon as it is set, and move no threshold", async () => {
+    const replica = await startReplica();
+    await setPolicy(database.store, { kind: "default", override: LAXER });
+    await replica.caughtUp();
+    const agent = await registered("eager");
+    const stream = agent.open(replica.address);
+    await stream.hello(wish);
+    const { settings: refused } = await stream.nextOf("welcome");
+    expect(refused && told(refused).heartbeatMs).toBe(2_000);
+    expect(refused?.infoInterval).toEqual(durationFromMs(60_000));
+
+    const override = { ...LAXER, agentMayShorten: true };
+    await setPolicy(database.store, { kind: "default", override });
+    const settings = await stream.nextOf("settings");
+    // In steps of 100 ms.
+    expect(told(settings)).toEqual({ heartbeatMs: 1_300, unhealthyAfterMs: 6_000, generation: 2 });
+    expect(settings.infoInterval).toEqual(durationFromMs(20_000));
+    expect(thresholdsOf(replica, "eager")).toEqual([6_000, 9_000]);
+    const node = replica.app.replica.nodes.find("eager");
+    const options = { replicaId: "r", withSamples: false, clock: replica.clock };
+    expect(node && heldToProto(node, { ...options, health: node.health })).toMatchObject({
+      ...wish,
+      heartbeatInterval: durationFromMs(1_300),
+      infoInterval: durationFromMs(20_000),
+    });
+  });
+
+  it("should stretch shorter intervals when there are more agents than the budget bears", async () => {
+    const config = { "Health.HeartbeatsPerSecond": 2, "Compute.Heartbeat.Interval": 2_000 };
+    const replica = await replicas.start({
+      store: await database.openStore(),
+      config: { ...config, "Orchestrator.NodeManager.DisconnectTimeout": 6_000 },
+    });
+    await setPolicy(database.store, { kind: "default", override: { agentMayShorten: true } });
+    await replica.caughtUp();
+    const streams: FakeStream[] = [];
+    for (const id of ["b1", "b2", "b3"]) {
+      const stream = (await registered(id)).open(replica.address);
+      await stream.hello({ wishedHeartbeatInterval: durationFromMs(1_000) });
+      await stream.nextOf("welcome");
+      await stream.beatAcknowledged();
+      streams.push(stream);
+    }
+    await replica.pass(100);
+    for (const stream of streams) {
+      stream.beat();
+      // Three agents and two heartbeats a second: 1.5 s or a step more.
+      const { nextIntervalMs } = await stream.nextOf("ack");
+      expect(nextIntervalMs).toBeGreaterThanOrEqual(1_500);
+      expect(nextIntervalMs).toBeLessThanOrEqual(1_700);
+    }
   });
 });
 

@@ -8,10 +8,12 @@ import {
   laxerThresholds,
   longestHeartbeatMs,
   NO_HEALTH_POLICIES,
+  NO_WISHES,
   PolicyResolver,
+  policyThresholds,
   type ResolvedPolicy,
   type Thresholds,
-  thresholdsOf,
+  type Wishes,
 } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Silence } from "../replica/silence.ts";
@@ -26,7 +28,7 @@ export interface NodeTerms {
   labels: TrustedLabels;
   resolved: ResolvedPolicy;
   /** What the agent wished for in its Hello. */
-  wishedHeartbeatMs: number | null;
+  wishes: Wishes;
   /** Of the settings that the stream was told last. */
   generation: number;
   /** The highest that the agent said it keeps to; 0 for one that never says so. */
@@ -61,8 +63,8 @@ export class NodePolicies {
   readonly #configured: HealthPolicy;
   readonly #silence: Silence;
   #resolver: PolicyResolver;
-  /** The same object for the same policy and interval: there is one for each node otherwise. */
-  #thresholds = new WeakMap<ResolvedPolicy, Map<number, Thresholds>>();
+  /** The same object for the same policy: there is one for each node otherwise. */
+  readonly #thresholds = new WeakMap<ResolvedPolicy, Thresholds>();
 
   constructor({ policy, heartbeatsPerSecond, silence }: NodePoliciesOptions) {
     this.#configured = policy;
@@ -87,7 +89,7 @@ export class NodePolicies {
     const terms: NodeTerms = {
       labels,
       resolved,
-      wishedHeartbeatMs: null,
+      wishes: NO_WISHES,
       generation: 0,
       acknowledged: 0,
       awaited: null,
@@ -101,15 +103,15 @@ export class NodePolicies {
   mayAdmit(node: HeldNode | undefined): boolean {
     if (node !== undefined && node.stream !== null) return true;
     const { policy } = node?.terms.resolved ?? this.#resolver.combination(null);
-    return this.pacer.mayAdmit(pacedIntervals(policy, null));
+    return this.pacer.mayAdmit(pacedIntervals(policy, NO_WISHES));
   }
 
   /** A node has a new stream, whose Welcome tells what `settings()` answers. */
-  open(node: HeldNode, labels: TrustedLabels, wishedHeartbeatMs: number | null): void {
+  open(node: HeldNode, labels: TrustedLabels, wishes: Wishes): void {
     const { terms } = node;
     terms.labels = labels;
     terms.resolved = this.#resolver.resolve({ id: node.id, labels });
-    terms.wishedHeartbeatMs = wishedHeartbeatMs;
+    terms.wishes = wishes;
     terms.generation = 0;
     terms.acknowledged = 0;
     this.#tell(node);
@@ -147,7 +149,7 @@ export class NodePolicies {
 
   /** What the agent of a node with a stream is to keep to. */
   settings({ terms, intervals }: HeldNode, labels: readonly Label[]): Settings {
-    const told = intervals ?? intervalsFor(terms.resolved.policy, terms.wishedHeartbeatMs);
+    const told = intervals ?? intervalsFor(terms.resolved.policy, terms.wishes);
     const { unhealthyAfterMs } = this.#wantedThresholds(terms);
     return toSettings({ intervals: told, unhealthyAfterMs, labels, generation: terms.generation });
   }
@@ -194,12 +196,12 @@ export class NodePolicies {
   #pace(node: HeldNode): void {
     const { terms } = node;
     const { policy } = terms.resolved;
-    const intervals = pacedIntervals(policy, terms.wishedHeartbeatMs);
+    const intervals = pacedIntervals(policy, terms.wishes);
     if (terms.paced !== null) this.pacer.leave(terms.paced);
     terms.paced = this.pacer.join(intervals);
     terms.paceVersion = this.pacer.version;
     const heartbeatMs = this.pacer.intervalMs(intervals);
-    node.intervals = { ...intervalsFor(policy, terms.wishedHeartbeatMs), heartbeatMs };
+    node.intervals = { ...intervalsFor(policy, terms.wishes), heartbeatMs };
   }
 
   /** Let what has become longer apply. Answers whether something has become shorter, and has to wait. */
@@ -221,26 +223,19 @@ export class NodePolicies {
     this.#silence.setThresholds(node, this.#wantedThresholds(node.terms));
   }
 
-  #wantedThresholds({ resolved, wishedHeartbeatMs }: NodeTerms): Thresholds {
-    const { heartbeatMs } = intervalsFor(resolved.policy, wishedHeartbeatMs);
-    let ofPolicy = this.#thresholds.get(resolved);
-    if (ofPolicy === undefined) {
-      ofPolicy = new Map();
-      this.#thresholds.set(resolved, ofPolicy);
-    }
-    let thresholds = ofPolicy.get(heartbeatMs);
-    if (thresholds === undefined) {
-      thresholds = thresholdsOf(resolved.policy, heartbeatMs);
-      ofPolicy.set(heartbeatMs, thresholds);
-    }
+  #wantedThresholds({ resolved }: NodeTerms): Thresholds {
+    const known = this.#thresholds.get(resolved);
+    if (known !== undefined) return known;
+    const thresholds = policyThresholds(resolved.policy);
+    this.#thresholds.set(resolved, thresholds);
     return thresholds;
   }
 }
 
 /** The interval of a policy, and how far it may be stretched: by no budget beyond a third of the time to UNHEALTHY. */
-function pacedIntervals(policy: HealthPolicy, wishedHeartbeatMs: number | null): PacedIntervals {
-  const { heartbeatMs: intervalMs } = intervalsFor(policy, wishedHeartbeatMs);
-  const longestMs = longestHeartbeatMs(thresholdsOf(policy, intervalMs));
+function pacedIntervals(policy: HealthPolicy, wishes: Wishes): PacedIntervals {
+  const { heartbeatMs: intervalMs } = intervalsFor(policy, wishes);
+  const longestMs = longestHeartbeatMs(policyThresholds(policy));
   return { intervalMs, longestMs: Math.max(intervalMs, longestMs) };
 }
 

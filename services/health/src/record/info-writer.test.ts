@@ -1,6 +1,6 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { LabelTier, type NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { LabelTier, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Label, labelsEvent } from "@rollcall/domain";
 import { saveLabels } from "@rollcall/store";
 import {
@@ -10,6 +10,7 @@ import {
   type FakeStream,
   type TestDatabase,
 } from "@rollcall/testkit";
+import { nodeInfoToRecord } from "@rollcall/wire";
 import { command, eventsOf, recordOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
@@ -147,6 +148,34 @@ describe("NodeInfo", () => {
     });
     await stream.beatAcknowledged();
     expect((await recordOf(database.store, "hasty")).summary.cores).toBe(50);
+  });
+
+  it("should make no event of memory that balloons, and one at once of memory that is lost", async () => {
+    const stream = await joined("balloon");
+    const gib = 2n ** 30n;
+    const report = (memory: bigint, numa: bigint) => ({
+      hostname: "b",
+      memoryBytes: memory,
+      numaNodes: [{ id: 0, cpus: "0-7", memoryBytes: numa }],
+    });
+    const infos = async () =>
+      (await eventsOf(database.store, "balloon", ["node.info.changed"])).length;
+    const seen = async (value: ReturnType<typeof report>) => {
+      const { digest } = nodeInfoToRecord(create(NodeInfoSchema, value));
+      say(stream, value);
+      const node = replica.app.replica.nodes.find("balloon");
+      await eventually(() => expect(node?.infoDigest).toBe(digest));
+    };
+    await seen(report(64n * gib, 64n * gib));
+    for (let minute = 1n; minute <= 20n; minute += 1n) {
+      await seen(report(64n * gib - minute * 2n ** 20n, 64n * gib - minute * 2n ** 28n));
+    }
+    expect(await infos()).toBe(1);
+    say(stream, report(48n * gib, 48n * gib));
+    await eventually(async () => expect(await infos()).toBe(2));
+    expect((await recordOf(database.store, "balloon")).missingHardware).toMatchObject([
+      { kind: "HARDWARE_DEGRADED", part: "memory" },
+    ]);
   });
 
   it("should not come back by a node that was deleted", async () => {

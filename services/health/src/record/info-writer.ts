@@ -84,7 +84,9 @@ export class InfoWriter {
     if (record === null || record.membership.state === "REJECTED") return IGNORED;
     const { epoch, replicaId } = record.session;
     if (epoch !== node.epoch || replicaId !== this.#options.replica.instance) return IGNORED;
-    const isNew = await saveInfo(tx, node.id, report);
-    return { result: true, events: isNew ? nodeInfoEvents(record, report) : [] };
+    const saved = await saveInfo(tx, node.id, report);
+    // What is to come later must be looked at again when it comes.
+    if (saved === "later") return IGNORED;
+    return { result: true, events: saved === "saved" ? nodeInfoEvents(record, report) : [] };
   }
 }

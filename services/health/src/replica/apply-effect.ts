@@ -8,6 +8,7 @@ import type { HeldNode } from "./held-node.ts";
 /** What an effect has a replica do. */
 export interface EffectHooks {
   readonly random: Random;
+  wallMs(): number;
   /** Hold the node no more, and end its stream if it has one. */
   lose(node: HeldNode, farewell: Farewell): void;
   /** End the node's stream if it has one; the node stays. */
@@ -75,5 +76,6 @@ function tellMembership(node: HeldNode, membership: Membership, hooks: EffectHoo
   const why = isBanned(membership)
     ? { reason: "NODE_BANNED", message: "the node was banned" }
     : { reason: "NODE_REJECTED", message: "the node was rejected" };
-  hooks.cut(node, why, rejected(node.id, membership, hooks.random));
+  const now = { wallMs: hooks.wallMs(), random: hooks.random };
+  hooks.cut(node, why, rejected(node.id, membership, now));
 }

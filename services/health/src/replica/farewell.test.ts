@@ -25,10 +25,17 @@ describe("farewells", () => {
     ["moved on", farewells.movedOn("n1", LEAST), farewells.movedOn("n1", MOST), 0, 2_000],
     [
       "rejected",
-      farewells.rejected("n1", membership, LEAST),
-      farewells.rejected("n1", membership, MOST),
-      120_000,
-      150_000,
+      farewells.rejected("n1", membership, { wallMs: 600_000, random: LEAST }),
+      farewells.rejected("n1", membership, { wallMs: 600_000, random: MOST }),
+      10_000,
+      16_000,
+    ],
+    [
+      "rejected an hour ago",
+      farewells.rejected("n1", membership, { wallMs: 3_600_000, random: LEAST }),
+      farewells.rejected("n1", membership, { wallMs: 3_600_000, random: MOST }),
+      60_000,
+      96_000,
     ],
     [
       "overloaded",
@@ -71,7 +78,9 @@ describe("farewells", () => {
 
   it("should tell a rejected node why, and say so when nobody did", () => {
     const text = (message: string) =>
-      describeError(farewells.rejected("n1", { ...membership, message }, LEAST).error).message;
+      describeError(
+        farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).error,
+      ).message;
     expect(text("bad disk")).toBe("node has been rejected: bad disk");
     expect(text("")).toBe("node has been rejected: no reason given");
   });

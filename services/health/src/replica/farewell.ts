@@ -1,5 +1,11 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { bannedRefusal, isBanned, type Membership } from "@rollcall/domain";
+import {
+  bannedRefusal,
+  chooseWithin,
+  isBanned,
+  type Membership,
+  rejectedRetry,
+} from "@rollcall/domain";
 import { type RefusalDetails, refuse } from "@rollcall/runtime";
 
 /** What the agent is to do once its stream has ended. */
@@ -42,9 +48,13 @@ export function movedOn(nodeId: string, random: Random): Farewell {
   return reconnect(refuse("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs })));
 }
 
-/** An operator rejected or banned the node. It may ask again every two minutes, so that a later approval brings it back. */
-export function rejected(nodeId: string, membership: Membership, random: Random): Farewell {
-  const retryAfterMs = jittered(120_000, 150_000, random);
+/** An operator rejected or banned the node. It asks again, soon at first, so that a later approval brings it back; see rejectedRetry(). */
+export function rejected(
+  nodeId: string,
+  membership: Membership,
+  now: { readonly wallMs: number; readonly random: Random },
+): Farewell {
+  const retryAfterMs = chooseWithin(rejectedRetry(now.wallMs - membership.sinceMs), now.random());
   if (isBanned(membership)) {
     const { reason, message, metadata } = bannedRefusal(nodeId, membership.message);
     return reconnect(refuse(reason, message, { metadata, retryAfterMs }));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { DEFAULT_HEALTH_POLICY, type Health } from "@rollcall/domain";
+import { DEFAULT_HEALTH_POLICY, type Health, NO_WISHES } from "@rollcall/domain";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HeldNode, NodeStream } from "./held-node.ts";
 import { Replica } from "./replica.ts";
@@ -67,7 +67,7 @@ function setUp(count: number) {
       infoDigest: null,
       revision: 1n,
     };
-    const hello = { wishedHeartbeatMs: null, publicKey: new Uint8Array(32) };
+    const hello = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
     return { node: replica.take(stream, opened, hello), stream };
   });
   const pass = (ms: number, beating: readonly { readonly node: HeldNode }[] = []) => {

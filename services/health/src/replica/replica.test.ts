@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { DEFAULT_HEALTH_POLICY, type Health, type Membership } from "@rollcall/domain";
+import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
 import { describeError } from "@rollcall/runtime";
 import type { HeldNode as RecordedNode } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
@@ -14,7 +14,7 @@ const MEMBERSHIP: Membership = {
   message: "",
   actor: "system",
 };
-const HELLO = { wishedHeartbeatMs: null, publicKey: new Uint8Array(32) };
+const HELLO = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
 
 const health = (state: Health["state"]): Health => ({
   state,

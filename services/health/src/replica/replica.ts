@@ -1,5 +1,11 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { type Connection, connectionAfter, type Due, healthAfter } from "@rollcall/domain";
+import {
+  type Connection,
+  connectionAfter,
+  type Due,
+  healthAfter,
+  type Wishes,
+} from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
 import { NodePolicies, type TrustedLabels } from "../policy/node-policies.ts";
 import { watchGpus } from "../truth/gpu-watch.ts";
@@ -48,6 +54,7 @@ export class Replica {
     this.policies = new NodePolicies({ ...options, silence: this.silence });
     this.#hooks = {
       random: options.random,
+      wallMs: () => options.clock.wallMs(),
       lose: (node, farewell) => this.#lose(node, farewell),
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
       onLabelsChanged: options.onLabelsChanged,
@@ -97,7 +104,7 @@ export class Replica {
     stream: NodeStream,
     opening: OpenedSession,
     hello: {
-      readonly wishedHeartbeatMs: number | null;
+      readonly wishes: Wishes;
       readonly publicKey: Uint8Array;
       readonly clockSkewMs?: number | null;
       readonly labels?: TrustedLabels;
@@ -117,7 +124,7 @@ export class Replica {
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
     node.isRecordUncertain = false;
-    this.policies.open(node, labels, hello.wishedHeartbeatMs);
+    this.policies.open(node, labels, hello.wishes);
     this.heard(node);
     this.#options.onChanged(node);
     return node;

@@ -10,6 +10,7 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import type { VerifiedHello } from "../record/open-batch.ts";
+import type { Greeting } from "./hello-door.ts";
 import type { GreetedStream } from "./stream-host.ts";
 
 /** A Hello on its way to the record. */
@@ -33,6 +34,11 @@ export interface Known {
   readonly labels: LabelsOfNode;
   /** Within which time its key is to be rotated, if it is. */
   readonly rotateWithinMs: number;
+}
+
+/** Who says hello, as the door knows them. */
+export function greetingOf({ hello, stream }: Arrival): Greeting {
+  return { nodeId: hello.nodeId, peer: stream.peer };
 }
 
 /** Which of the keys that count signed a Hello. */

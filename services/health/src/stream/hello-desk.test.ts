@@ -139,7 +139,7 @@ describe("Hello", () => {
     expect(error).toMatchObject({ reason: "NODE_NOT_REGISTERED", metadata: { node: "nobody" } });
   });
 
-  it("should tell a rejected node why, and to come back after two minutes", async () => {
+  it("should tell a rejected node why, and to come back soon", async () => {
     const agent = agents.create("rejected");
     await register(database.store, [agent], "PENDING");
     await command(database.store, "rejected", "reject", "wrong rack");
@@ -150,9 +150,25 @@ describe("Hello", () => {
       action: GoAwayAction.RECONNECT,
     });
     const retryAfterMs = goAway?.retryAfter === undefined ? 0 : durationMs(goAway.retryAfter);
-    expect(retryAfterMs).toBeGreaterThanOrEqual(120_000);
+    expect(retryAfterMs).toBeGreaterThanOrEqual(10_000);
+    // The agent adds a quarter at most: 20 s.
+    expect(retryAfterMs).toBeLessThanOrEqual(16_000);
     expect(error).toMatchObject({ reason: "NODE_REJECTED", retryAfterMs });
     expect((await recordOf(database.store, "rejected")).session.epoch).toBe(0);
+  });
+
+  it("should tell a node that was rejected long ago to come back within two minutes", async () => {
+    const agent = agents.create("outcast");
+    await register(database.store, [agent], "PENDING");
+    await command(database.store, "outcast", "reject");
+    await database.store.db
+      .updateTable("nodes")
+      .set({ membership_since: new Date(replica.clock.wallMs() - 86_400_000) })
+      .where("id", "=", "outcast")
+      .execute();
+    const { error } = await refusedHello(agent);
+    expect(error?.retryAfterMs).toBeGreaterThanOrEqual(60_000);
+    expect(error?.retryAfterMs).toBeLessThanOrEqual(96_000);
   });
 
   it("should take a rejected node in once it is approved", async () => {

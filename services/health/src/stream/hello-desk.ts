@@ -11,6 +11,7 @@ import {
   type SessionOpening,
   type StoredEvent,
 } from "@rollcall/store";
+import type { HelloOutcome } from "../metrics.ts";
 import { openBatch } from "../record/open-batch.ts";
 import {
   deleted,
@@ -19,7 +20,6 @@ import {
   overloaded,
   proofInvalid,
   reconnect,
-  rejected,
   shuttingDown,
   storeAway,
   superseded,
@@ -29,6 +29,7 @@ import { rotationSpreadMs, withRotation } from "./frames.ts";
 import {
   type Arrival,
   type Candidate,
+  greetingOf,
   idsOf,
   invalidNodeId,
   isInForce,
@@ -39,8 +40,9 @@ import {
   unknownIn,
 } from "./hello-arrival.ts";
 import type { HelloDeskOptions } from "./hello-desk-options.ts";
-import { type Greeting, HelloDoor } from "./hello-door.ts";
-import { clockSkewMs, wishedHeartbeatMs } from "./hello-fields.ts";
+import { HelloDoor } from "./hello-door.ts";
+import { clockSkewMs, wishesIn } from "./hello-fields.ts";
+import { RejectedNodes } from "./rejected-nodes.ts";
 import type { GreetedStream } from "./stream-host.ts";
 
 const MOST_HELLOS_A_BATCH = 200;
@@ -53,12 +55,14 @@ export class HelloDesk {
   readonly #options: HelloDeskOptions;
   readonly #batcher: Batcher<Arrival, null>;
   readonly #door: HelloDoor;
+  readonly #rejected: RejectedNodes;
   /** By node id, those of the batch that is with the record. */
   #candidates: ReadonlyMap<string, Candidate> = new Map();
 
   constructor(options: HelloDeskOptions) {
     this.#options = options;
     this.#door = new HelloDoor(options.failures ?? null);
+    this.#rejected = new RejectedNodes(options);
     this.#batcher = new Batcher({
       run: (arrivals) => this.#takeIn(arrivals),
       maxItems: MOST_HELLOS_A_BATCH,
@@ -91,6 +95,11 @@ export class HelloDesk {
       this.#turnAway(arrival, storeAway(random), "store_unavailable");
       return;
     }
+    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#door.check(greetingOf(it)));
+    if (refusal !== null) {
+      this.#refuse(arrival, refusal);
+      return;
+    }
     if (!replica.policies.mayAdmit(replica.nodes.find(hello.nodeId))) {
       this.#turnAwayUnheard(arrival);
       return;
@@ -114,6 +123,7 @@ export class HelloDesk {
   /** Keep what happens to nodes that are being taken in; the record may have been read before it. */
   observe(events: readonly StoredEvent[]): void {
     for (const event of events) this.#candidates.get(event.subject)?.events.push(event);
+    this.#rejected.observe(events);
   }
 
   async #takeIn(arrivals: readonly Arrival[]): Promise<readonly null[]> {
@@ -200,7 +210,7 @@ export class HelloDesk {
         this.#refuse(candidate, deleted(nodeId, "operator"));
         break;
       case "REJECTED":
-        this.#refuse(candidate, rejected(nodeId, opening.membership, random));
+        this.#refuse(candidate, this.#rejected.refuse(candidate, opening.membership));
         break;
       case "KEY_RETIRED":
         // The next key was used while the proof was checked.
@@ -233,7 +243,7 @@ export class HelloDesk {
       return;
     }
     const node = replica.take(stream, opening, {
-      wishedHeartbeatMs: wishedHeartbeatMs(hello),
+      wishes: wishesIn(hello),
       publicKey: key.publicKey,
       clockSkewMs: candidate.clockSkewMs,
       labels: labels.trusted,
@@ -256,11 +266,7 @@ export class HelloDesk {
     });
   }
 
-  #refuse(
-    arrival: Arrival,
-    farewell: Farewell,
-    outcome: "refused" | "superseded" = "refused",
-  ): void {
+  #refuse(arrival: Arrival, farewell: Farewell, outcome: HelloOutcome = "refused"): void {
     this.#options.metrics.hello(outcome);
     this.#door.refused(greetingOf(arrival), farewell.error);
     arrival.stream.leave(farewell);
@@ -291,8 +297,4 @@ export class HelloDesk {
     replica.silence.turnedAway(isItself ? node : undefined, retryAfterMs);
     arrival.stream.leave(farewell);
   }
-}
-
-function greetingOf({ hello, stream }: Arrival): Greeting {
-  return { nodeId: hello.nodeId, peer: stream.peer };
 }

@@ -20,9 +20,15 @@ export class HelloDoor {
     this.#failures = failures;
   }
 
-  /** Let a hello in until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
-  enter({ nodeId, peer }: Greeting): void {
+  /** Check that a hello may be looked at. Throws TOO_MANY_FAILURES. */
+  check({ nodeId, peer }: Greeting): void {
     this.#failures?.check(nodeAttempt(peer, nodeId));
+  }
+
+  /** Let a hello in until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
+  enter(greeting: Greeting): void {
+    const { nodeId } = greeting;
+    this.check(greeting);
     const waiting = this.#waiting.get(nodeId) ?? 0;
     if (waiting >= MOST_WAITING_HELLOS) throw tooManyStreams(nodeId);
     this.#waiting.set(nodeId, waiting + 1);

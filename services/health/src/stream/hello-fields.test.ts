@@ -1,9 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { toText, wishedHeartbeatMs } from "./hello-fields.ts";
+import { toText, wishesIn } from "./hello-fields.ts";
 
-describe("wishedHeartbeatMs()", () => {
+describe("wishesIn()", () => {
   it.each([
     [undefined, null],
     [{ seconds: 15n }, 15_000],
@@ -11,9 +11,13 @@ describe("wishedHeartbeatMs()", () => {
     [{ seconds: 0n }, null],
     [{ seconds: -3n }, null],
     [{ seconds: 2n ** 62n }, null],
-  ])("should read %j as %j", (wishedHeartbeatInterval, expected) => {
-    const hello = wishedHeartbeatInterval === undefined ? {} : { wishedHeartbeatInterval };
-    expect(wishedHeartbeatMs(create(HelloSchema, hello))).toBe(expected);
+    [{ seconds: 2n ** 40n }, 86_400_000],
+  ])("should read %j as %j", (interval, expected) => {
+    const wished = (name: string) => (interval === undefined ? {} : { [name]: interval });
+    const heartbeat = create(HelloSchema, wished("wishedHeartbeatInterval"));
+    expect(wishesIn(heartbeat)).toEqual({ heartbeatMs: expected, infoMs: null });
+    const info = create(HelloSchema, wished("wishedInfoInterval"));
+    expect(wishesIn(info)).toEqual({ heartbeatMs: null, infoMs: expected });
   });
 });
 

@@ -1,12 +1,19 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Wishes } from "@rollcall/domain";
 
-/** The interval that an agent wishes for; null for none, and for one that makes no sense. */
-export function wishedHeartbeatMs(hello: Hello): number | null {
-  if (hello.wishedHeartbeatInterval === undefined) return null;
-  const wishedMs = durationMs(hello.wishedHeartbeatInterval);
-  return Number.isSafeInteger(wishedMs) && wishedMs > 0 ? wishedMs : null;
+/** The intervals that an agent wishes for; what makes no sense counts as none. */
+export function wishesIn({ wishedHeartbeatInterval, wishedInfoInterval }: Hello): Wishes {
+  return { heartbeatMs: wishedMs(wishedHeartbeatInterval), infoMs: wishedMs(wishedInfoInterval) };
 }
+
+function wishedMs(interval: Duration | undefined): number | null {
+  const ms = interval === undefined ? 0 : durationMs(interval);
+  return Number.isSafeInteger(ms) && ms > 0 ? Math.min(ms, LONGEST_WISH_MS) : null;
+}
+
+/** As long as a policy's interval may be. */
+const LONGEST_WISH_MS = 86_400_000;
 
 /** A clock that is further off than a hundred years tells nothing. */
 const MOST_SKEW_MS = 100 * 365 * 86_400_000;

@@ -8,7 +8,7 @@ import {
   FakeAgents,
   type TestDatabase,
 } from "@rollcall/testkit";
-import { register } from "../testing/record.ts";
+import { command, register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
 
 const agents = new FakeAgents();
@@ -103,5 +103,26 @@ describe("Hello, turned away", () => {
     await slow.pass(200);
     expect(slow.app.replica.nodes.find("rate1")?.health.state).toBe("UNHEALTHY");
     await second.join(slow.address);
+  });
+
+  it("should refuse rejected nodes that ask again without a place among those that may come in, until they are approved", async () => {
+    const store = await database.openStore();
+    // The first is taken from the record, the stranger's as well, and the one after the approval.
+    const config = { "Health.HellosPerSecond": 3 };
+    const replica = await replicas.start({ store, config });
+    const outcast = agents.create("outcast");
+    await register(store, [outcast], "REJECTED");
+    const reasonOf = async (agent: FakeAgent) => {
+      const stream = agent.open(replica.address);
+      await stream.hello();
+      return (await stream.end()).error?.reason;
+    };
+    for (let time = 0; time < 10; time++) expect(await reasonOf(outcast)).toBe("NODE_REJECTED");
+    const impostor = agents.create("outcast");
+    expect(await reasonOf(impostor)).toBe("PROOF_INVALID");
+    await command(store, "outcast", "approve");
+    await replica.caughtUp();
+    const { welcome } = await outcast.join(replica.address);
+    expect(welcome.sessionEpoch).toBe(1n);
   });
 });

@@ -1,5 +1,5 @@
 import { clusterShortId, labelsEvent, type NewEvent, nodeInfoEvents } from "@rollcall/domain";
-import { isStoreUnavailable, refusalError, refuse } from "@rollcall/runtime";
+import { isStoreUnavailable, refuse } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   beginAdmission,
@@ -27,6 +27,7 @@ import {
   useChallenges,
 } from "@rollcall/store";
 import type { RegistryDeps } from "../deps.ts";
+import { refusalOfNode } from "../refusal-of-node.ts";
 import {
   type NodeApproval,
   type NodeCreation,
@@ -145,7 +146,7 @@ async function registerInTransaction(
     Boolean,
   );
   return {
-    result: plan.results.map((result) => toAnswer(result, nodes, endpoints)),
+    result: plan.results.map((result) => toAnswer(result, nodes, endpoints, clock.wallMs())),
     events: [...plan.events, ...labelEvents, ...reports.events],
     audit: [...plan.creations, ...plan.approvals].map(toAuditEntry),
   };
@@ -194,7 +195,8 @@ async function saveReports(
     const report = reports.get(id);
     const before = known.get(id);
     if (report === undefined || before === undefined) continue;
-    if (await saveInfo(tx, id, report)) events.push(...nodeInfoEvents(before, report));
+    if ((await saveInfo(tx, id, report)) === "saved")
+      events.push(...nodeInfoEvents(before, report));
   }
   return { ids, events };
 }
@@ -263,8 +265,10 @@ function toAnswer(
   result: RegistrationResult,
   nodes: ReadonlyMap<string, NodeRecord>,
   healthEndpoints: readonly string[],
+  wallMs: number,
 ): RegistrationAnswer {
-  if (!result.ok) return { ok: false, error: refusalError(result.refusal, result.nodeId) };
+  if (!result.ok)
+    return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), wallMs) };
   const node = nodes.get(result.nodeId);
   if (node === undefined) throw new Error(`node ${result.nodeId} is gone while it is locked`);
   return { ok: true, node, created: result.created, message: result.message, healthEndpoints };

@@ -204,7 +204,10 @@ describe("registerNode(), refusals", () => {
     const node = new TestNode("outcast");
     await node.register(rig.registry);
     await operate(rig.store, "outcast", "reject", "wrong rack");
-    expect(await refusalOf(node.register(rig.registry))).toMatchObject({
+    const refusal = await refusalOf(node.register(rig.registry));
+    expect(refusal.retryAfterMs).toBeGreaterThanOrEqual(10_000);
+    expect(refusal.retryAfterMs).toBeLessThanOrEqual(96_000);
+    expect(refusal).toMatchObject({
       code: Code.PermissionDenied,
       reason: "NODE_REJECTED",
       message: "node has been rejected: wrong rack",

@@ -34,8 +34,8 @@ export function updateNodeInfo(
       if (caller === null) throw notRegistered(nodeId);
       const { node, events } = caller;
       checkMayReturn(node, deps.clock.wallMs());
-      const isNew = await saveInfo(tx, nodeId, report);
-      if (!isNew) return { result: false, events };
+      const saved = await saveInfo(tx, nodeId, report);
+      if (saved !== "saved") return { result: false, events };
       const call = { ...auditedCall(context, method), actor: `node:${nodeId}` };
       const audit = [{ ...call, target: nodeId, reason: "", outcome: AUDIT_OK }];
       return { result: true, events: [...events, ...nodeInfoEvents(node, report)], audit };

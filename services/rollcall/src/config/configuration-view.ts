@@ -2,7 +2,7 @@ import type { ConfigurationView, Shell } from "@rollcall/cli";
 import type { Config } from "@rollcall/runtime/config";
 import type { AllValues } from "./all-keys.ts";
 
-/** What `config list` and `config default` show. Services are loaded only when it is asked. */
+/** What `config list`, `config default` and `config convert` show. Services are loaded only when it is asked. */
 export function createConfigurationView(shell: Shell): ConfigurationView {
   return {
     list: async (file) => {
@@ -11,12 +11,31 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
       const { listConfig } = await import("@rollcall/runtime/config");
       const sources = { shell, file, flags: {} };
       const config = await loadConfiguration<AllValues>({ keys: ALL_KEYS }, sources);
-      return { settings: listConfig(config), problems: await contradictions(config) };
+      const { formatProblem } = await import("@rollcall/runtime/config");
+      return {
+        settings: listConfig(config),
+        problems: await contradictions(config),
+        warnings: config.warnings.map(formatProblem),
+      };
     },
     defaultYaml: async () => {
       const { ALL_KEYS } = await import("./all-keys.ts");
       const { printDefaultYaml } = await import("@rollcall/runtime/config");
       return printDefaultYaml(ALL_KEYS);
+    },
+    convert: async (named) => {
+      const { ALL_KEYS } = await import("./all-keys.ts");
+      const { foreignKeysOf, readNamedFile } = await import("./load.ts");
+      const { convertConfig, formatProblems, printConverted } = await import(
+        "@rollcall/runtime/config"
+      );
+      const file = await readNamedFile(shell, named);
+      const result = convertConfig({ keys: ALL_KEYS, foreign: await foreignKeysOf(), file });
+      if (!result.ok) {
+        const { Failure } = await import("@rollcall/cli");
+        throw new Failure(`${named} cannot be converted:\n${formatProblems(result.problems)}`);
+      }
+      return { ...result.config, yaml: printConverted(result.config, named) };
     },
   };
 }

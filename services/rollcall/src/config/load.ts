@@ -6,6 +6,7 @@ import {
   type ConfigFile,
   type ConfigKeys,
   type Flags,
+  type ForeignIndex,
   formatProblems,
   type LoadOptions,
   loadConfig,
@@ -32,9 +33,10 @@ export async function loadConfiguration<T>(
   { shell, file, flags }: ConfigurationSources,
 ): Promise<Config<T>> {
   const path = configurationPath(shell, file);
-  const read = path === undefined ? undefined : await readFile(resolve(shell.cwd, path), path);
+  const read = path === undefined ? undefined : await readNamedFile(shell, path);
   const result = loadConfig({
     ...wanted,
+    ...(read === undefined ? {} : { foreign: await foreignKeysOf() }),
     env: withoutClientVariables(shell.env),
     flags,
     ...(read === undefined ? {} : { file: read }),
@@ -46,6 +48,12 @@ export async function loadConfiguration<T>(
   throw isUsage ? new UsageError(text) : new Failure(text);
 }
 
+/** Loaded only where there is a file: an agent without one need not spend the memory. */
+export async function foreignKeysOf(): Promise<ForeignIndex> {
+  const { foreignKeys } = await import("./foreign/foreign-keys.ts");
+  return foreignKeys();
+}
+
 /** The file that counts: --config, else ROLLCALL_CONFIG; undefined for none. */
 export function configurationPath(
   { env }: Pick<Shell, "env">,
@@ -54,9 +62,13 @@ export function configurationPath(
   return file ?? (env.ROLLCALL_CONFIG || undefined);
 }
 
-async function readFile(path: string, named: string): Promise<ConfigFile> {
+/** Read a file as the user names it. Throws Failure. */
+export async function readNamedFile(
+  { cwd }: Pick<Shell, "cwd">,
+  named: string,
+): Promise<ConfigFile> {
   try {
-    return { ...(await readConfigFile(path)), name: named };
+    return { ...(await readConfigFile(resolve(cwd, named))), name: named };
   } catch (cause) {
     const why = isNativeError(cause) ? cause.message : String(cause);
     throw new Failure(`cannot read the configuration file ${named}: ${why}`, { cause });

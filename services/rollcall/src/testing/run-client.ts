@@ -30,8 +30,9 @@ export async function runClient(
     },
   });
   const configuration = {
-    list: async () => ({ settings: [], problems: [] }),
+    list: async () => ({ settings: [], problems: [], warnings: [] }),
     defaultYaml: async () => "",
+    convert: async () => ({ settings: [], leftAside: [], yaml: "" }),
   };
   const code = await runCli(shell, { verbs: [], configuration });
   return { code, text: shell.written() };

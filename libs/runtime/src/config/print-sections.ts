@@ -1,0 +1,96 @@
+import { stringify } from "yaml";
+import type { Written } from "./value-types.ts";
+
+/** The longest line of a comment. */
+export const LINE_WIDTH = 96;
+
+/** A key as it is printed. */
+export interface PrintedKey {
+  readonly path: string;
+  /** Texts that are wrapped, one or more lines each, above it. */
+  readonly notes: readonly string[];
+  /** Undefined for one that is commented out. */
+  readonly written: Written | undefined;
+}
+
+/** Print keys as YAML, those of one section together, a line of text each. */
+export function printSections(keys: readonly PrintedKey[]): readonly string[] {
+  const lines: string[] = [];
+  let open: readonly string[] = [];
+  for (const key of inSections(keys)) {
+    const words = key.path.split(".");
+    const sections = words.slice(0, -1);
+    const shared = sharedLength(open, sections);
+    for (let depth = shared; depth < sections.length; depth += 1) {
+      if (depth === 0 && lines.length > 0) lines.push("");
+      lines.push(`${indent(depth)}${sections[depth]}:`);
+    }
+    open = sections;
+    lines.push(...keyLines(key, words.at(-1) ?? "", sections.length));
+  }
+  return lines;
+}
+
+/** Write a text as lines of a comment. */
+export function commentLines(text: string, margin = ""): readonly string[] {
+  return wrap(text, LINE_WIDTH - margin.length - 2).map((line) => `${margin}# ${line}`);
+}
+
+/** Keys of one section stay together, in the order in which sections were first named. */
+function inSections(keys: readonly PrintedKey[]): readonly PrintedKey[] {
+  const ranks = new Map<string, number>();
+  const rankOf = (path: string) => {
+    const words = path.split(".").slice(0, -1);
+    return words.map((_, depth) => {
+      const section = words.slice(0, depth + 1).join(".");
+      const rank = ranks.get(section) ?? ranks.size;
+      ranks.set(section, rank);
+      return rank;
+    });
+  };
+  return keys
+    .map((key) => ({ key, rank: rankOf(key.path) }))
+    .sort((a, b) => compare(a.rank, b.rank))
+    .map(({ key }) => key);
+}
+
+/** A section's own keys come before those of its sections. */
+function compare(a: readonly number[], b: readonly number[]): number {
+  for (let depth = 0; depth < Math.min(a.length, b.length); depth += 1) {
+    const difference = (a[depth] ?? 0) - (b[depth] ?? 0);
+    if (difference !== 0) return difference;
+  }
+  return a.length - b.length;
+}
+
+function keyLines({ notes, written }: PrintedKey, name: string, depth: number): string[] {
+  const margin = indent(depth);
+  const comments = notes.flatMap((note) => commentLines(note, margin));
+  if (written === undefined) return [...comments, `${margin}# ${name}:`];
+  const value = stringify({ [name]: written }, { lineWidth: 0, schema: "failsafe" }).trimEnd();
+  return [...comments, ...value.split("\n").map((line) => margin + line)];
+}
+
+function wrap(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(/\s+/)) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else {
+      line = line === "" ? word : `${line} ${word}`;
+    }
+  }
+  return line === "" ? lines : [...lines, line];
+}
+
+function sharedLength(a: readonly string[], b: readonly string[]): number {
+  let length = 0;
+  while (length < b.length && a[length] === b[length]) length += 1;
+  return length;
+}
+
+function indent(depth: number): string {
+  return "  ".repeat(depth);
+}

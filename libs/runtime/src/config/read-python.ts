@@ -1,0 +1,49 @@
+import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
+import { editDistance } from "./edit-distance.ts";
+import type { ForeignIndex, ForeignValue } from "./foreign.ts";
+import type { KeyIndex } from "./key-index.ts";
+import { parsePython } from "./parse-python.ts";
+import type { Problem } from "./problems.ts";
+import { type ConfigFile, tooLarge } from "./read-yaml.ts";
+
+/** Whether a file is read as Python, as KohakuRiver's are. */
+export function isPython({ name }: ConfigFile): boolean {
+  return name.toLowerCase().endsWith(".py");
+}
+
+/** So few letters apart, a name is a slip of the pen and not a variable of the file's own. */
+const SLIP_LETTERS = 2;
+
+/**
+ * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is nobody's key is the file's own, unless it looks
+ * like a misspelt key.
+ */
+export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
+  const problem = tooLarge(file);
+  if (problem !== null) return { assignments: [], foreign: [], problems: [problem] };
+  const assignments: Assignment[] = [];
+  const others: ForeignValue[] = [];
+  const problems: Problem[] = [];
+  for (const { name, line, value, code } of parsePython(file.text)) {
+    const where = `${file.name}:${line}`;
+    const found = index.find(name);
+    const isForeign = foreign.find(name) !== undefined;
+    if (found !== undefined && value === undefined) {
+      const message = `${name} is worked out by Python, which is not run here; write the value itself`;
+      problems.push({ where, path: found.key.path, message });
+    } else if (found !== undefined && value !== undefined) {
+      if (value !== "") assignments.push({ found, written: value, where });
+    } else if (isForeign) {
+      if (value !== "") others.push({ path: name, written: value ?? code, where });
+    } else {
+      const meant = slipOf(name, [...index.bareNames, ...foreign.paths]);
+      if (meant !== undefined) problems.push(unknownKey(where, name, meant));
+    }
+  }
+  return { assignments, foreign: others, problems };
+}
+
+function slipOf(name: string, known: readonly string[]): string | undefined {
+  const upper = name.toUpperCase().slice(0, 100);
+  return known.find((it) => editDistance(upper, it.toUpperCase()) <= SLIP_LETTERS);
+}

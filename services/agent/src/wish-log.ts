@@ -1,0 +1,66 @@
+import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Logger } from "@rollcall/runtime";
+import { type AgentWishes, toMs } from "./stream/hello.ts";
+
+/** An interval that this machine's configuration asks for and the control plane does not grant. */
+export interface UngrantedWish {
+  /** The key that asks for it. */
+  readonly key: string;
+  readonly wishedMs: number;
+  /** What the agent keeps to instead. */
+  readonly toldMs: number;
+}
+
+/** Find the wishes that settings do not grant. What the settings leave out is not told, and so not judged. */
+export function ungrantedWishes(
+  wishes: AgentWishes,
+  { heartbeatInterval, infoInterval }: Pick<Settings, "heartbeatInterval" | "infoInterval">,
+): readonly UngrantedWish[] {
+  const asked = [
+    ["Compute.Heartbeat.Interval", wishes.heartbeatMs, heartbeatInterval],
+    ["Compute.Heartbeat.InfoUpdateInterval", wishes.infoMs, infoInterval],
+  ] as const;
+  return asked.flatMap(([key, wishedMs, told]) => {
+    if (wishedMs === undefined || told === undefined) return [];
+    const toldMs = toMs(told);
+    return toldMs === wishedMs ? [] : [{ key, wishedMs, toldMs }];
+  });
+}
+
+/** Says which of the machine's own intervals have no effect: once for each change, not with each stream. */
+export class WishLog {
+  readonly #log: Logger;
+  readonly #wishes: AgentWishes;
+  #ungranted: readonly UngrantedWish[] = [];
+
+  constructor(log: Logger, wishes: AgentWishes) {
+    this.#log = log;
+    this.#wishes = wishes;
+  }
+
+  /** What is not granted at present. */
+  get ungranted(): readonly UngrantedWish[] {
+    return this.#ungranted;
+  }
+
+  /** Take in what the control plane says the agent should keep to. */
+  heed(settings: Settings): void {
+    const before = this.#ungranted;
+    const now = ungrantedWishes(this.#wishes, settings);
+    this.#ungranted = now;
+    for (const wish of now.filter((it) => !before.some((was) => isSame(was, it)))) {
+      const { key, wishedMs, toldMs } = wish;
+      const fields = { key, configured_ms: wishedMs, in_force_ms: toldMs };
+      this.#log.warn(fields, "configured interval is not granted by the health policy");
+    }
+    for (const { key, wishedMs } of before) {
+      const isGranted = !now.some((it) => it.key === key);
+      if (isGranted)
+        this.#log.info({ key, in_force_ms: wishedMs }, "configured interval is granted");
+    }
+  }
+}
+
+function isSame(left: UngrantedWish, right: UngrantedWish): boolean {
+  return left.key === right.key && left.wishedMs === right.wishedMs && left.toldMs === right.toldMs;
+}

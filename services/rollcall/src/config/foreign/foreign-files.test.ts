@@ -1,0 +1,325 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { agentKeys, checkAgentConfig } from "@rollcall/agent";
+import { createTestShell } from "../../testing/test-shell.ts";
+import { ALL_KEYS } from "../all-keys.ts";
+import { createConfigurationView } from "../configuration-view.ts";
+import { loadControlPlaneConfig } from "../control-plane-config.ts";
+import { loadConfiguration } from "../load.ts";
+import { PROCESS_KEYS } from "../process-keys.ts";
+import { foreignKeys } from "./foreign-keys.ts";
+
+const SAMPLES = fileURLToPath(new URL("../../testing/samples", import.meta.url));
+const ALL_SAMPLES = [
+  "bacalhau-orchestrator.yaml",
+  "bacalhau-compute.yaml",
+  "bacalhau-1.4.yaml",
+  "host_config.py",
+  "runner_config.py",
+];
+
+let cwd: string;
+beforeAll(() => {
+  cwd = mkdtempSync(join(tmpdir(), "rollcall-foreign-"));
+});
+afterAll(() => rmSync(cwd, { recursive: true }));
+
+const AGENT_KEYS = {
+  ...agentKeys,
+  "Log.Level": PROCESS_KEYS["Log.Level"],
+  "Log.Format": PROCESS_KEYS["Log.Format"],
+};
+
+type Environment = Readonly<Record<string, string>>;
+
+const controlPlane = (file: string | undefined, env: Environment = {}, folder = SAMPLES) =>
+  loadControlPlaneConfig({ shell: { env, cwd: folder }, file, flags: {} });
+
+const agent = (file: string, folder = SAMPLES) =>
+  loadConfiguration(
+    { keys: AGENT_KEYS, alsoKnown: ALL_KEYS, check: checkAgentConfig },
+    { shell: { env: {}, cwd: folder }, file, flags: {} },
+  );
+
+/** Load what stands in a file of this name. */
+async function written(text: string, name = "c.yaml") {
+  writeFileSync(join(cwd, name), text);
+  return controlPlane(name, {}, cwd);
+}
+
+describe("whole configuration files of other programs", () => {
+  it.each(ALL_SAMPLES)("should load %s for both sides, with one warning", async (file) => {
+    for (const { warnings } of [await controlPlane(file), await agent(file)]) {
+      expect(warnings).toHaveLength(1);
+      expect(warnings[0]).toMatchObject({
+        where: file,
+        message: expect.stringMatching(/^keys of another program: left aside, since they mean/),
+      });
+      expect(warnings[0]?.message).not.toContain("not-for-rollcall");
+    }
+  });
+
+  it("should take from Bacalhau's orchestrator what means something", async () => {
+    const { values, warnings } = await controlPlane("bacalhau-orchestrator.yaml");
+    expect(values).toMatchObject({
+      "Orchestrator.NodeManager.ManualApproval": true,
+      "Orchestrator.NodeManager.DisconnectTimeout": 120_000,
+      "Listen.Port": 1234,
+      // Not for other machines to reach without TLS.
+      "Listen.Host": "127.0.0.1",
+      "Log.Format": "json",
+      "Up.TLS": false,
+    });
+    for (const name of ["NameProvider", "API.Host", "Orchestrator.Enabled", "Engines", "WebUI"]) {
+      expect(warnings[0]?.message).toMatch(new RegExp(`[ ,]${name}[, ]`));
+    }
+  });
+
+  it("should take from Bacalhau's compute node what means something", async () => {
+    const { values, warnings } = await agent("bacalhau-compute.yaml");
+    expect(values).toMatchObject({
+      "Compute.Server": { host: "orchestrator.example", port: 7700, scheme: undefined },
+      "Compute.JoinToken": undefined,
+      "Compute.Labels": { region: "eu-west", gpu: "true" },
+      "Compute.Heartbeat.Interval": 15_000,
+      "Compute.Heartbeat.InfoUpdateInterval": 60_000,
+      "Compute.Heartbeat.ResourceUpdateInterval": 30_000,
+      "Log.Level": "fatal",
+    });
+    expect(warnings[0]?.message).toContain(
+      "Compute.Orchestrators is read as Compute.Server: the agent registers at orchestrator.example:7700",
+    );
+    expect(warnings[0]?.message).not.toContain("secret@");
+  });
+
+  it("should take from Bacalhau's tree before 1.5 what means something", async () => {
+    expect((await controlPlane("bacalhau-1.4.yaml")).values).toMatchObject({
+      "Orchestrator.NodeManager.ManualApproval": true,
+      "Orchestrator.NodeManager.DisconnectTimeout": 40_000,
+      "Orchestrator.NodeManager.DetectorTick": 30_000,
+      "Events.HeartbeatTopic": "heartbeat",
+      "Compute.Heartbeat.InfoUpdateInterval": 60_000,
+    });
+    expect((await agent("bacalhau-1.4.yaml")).values).toMatchObject({
+      "Compute.Server": { host: "requester.example", port: 7700 },
+      "Compute.Name": "n-old",
+      "Compute.Labels": { zone: "a" },
+    });
+  });
+
+  it("should take KohakuRiver's Python files, seconds and factors", async () => {
+    const { values } = await controlPlane("host_config.py");
+    expect(values).toMatchObject({
+      "Compute.Heartbeat.Interval": 5_000,
+      "Orchestrator.NodeManager.DisconnectTimeoutFactor": 6,
+      "Listen.Host": "127.0.0.1",
+      "Listen.Port": 7700,
+      "Log.Level": "warn",
+    });
+    expect((await agent("runner_config.py")).values).toMatchObject({
+      "Compute.Server": { host: "192.0.2.10", port: 7700 },
+      "Compute.Heartbeat.Interval": 5_000,
+      "Log.Level": "trace",
+    });
+  });
+
+  it.each(ALL_SAMPLES)("should know every key of %s by what it means, and why", (file) => {
+    const foreign = foreignKeys();
+    const isSet = () => false;
+    for (const path of foreign.paths) {
+      const meaning = foreign.find(path)?.meaning("x", isSet);
+      expect(meaning).toMatchObject(
+        meaning?.kind === "sets"
+          ? { path: expect.any(String) }
+          : { why: expect.stringMatching(/./) },
+      );
+      if (meaning?.kind === "sets") expect(Object.keys(ALL_KEYS)).toContain(meaning.path);
+    }
+    expect(readFileSync(join(SAMPLES, file), "utf8").length).toBeGreaterThan(100);
+  });
+});
+
+describe("names that other programs' documents have", () => {
+  const interval = "Compute.Heartbeat.Interval";
+  const info = "Compute.Heartbeat.InfoUpdateInterval";
+  const timeout = "Orchestrator.NodeManager.DisconnectTimeout";
+  const tick = "Orchestrator.NodeManager.DetectorTick";
+
+  it.each([
+    ["HeartbeatFrequency", interval],
+    ["Compute.HeartbeatFrequency", interval],
+    ["Node.Compute.HeartbeatFrequency", interval],
+    ["Compute.ControlPlaneSettings.HeartbeatFrequency", interval],
+    ["Node.Compute.ControlPlaneSettings.HeartbeatFrequency", interval],
+    ["InfoUpdateFrequency", info],
+    ["Requester.InfoUpdateFrequency", info],
+    ["Node.Compute.InfoUpdateFrequency", info],
+    ["NodeDisconnectedAfter", timeout],
+    ["Requester.NodeDisconnectedAfter", timeout],
+    ["Requester.HeartbeatFrequency", tick],
+    ["HeartbeatCheckFrequency", tick],
+    ["HEARTBEAT_INTERVAL", interval],
+    ["HEARTBEAT_INTERVAL_SECONDS", interval],
+    ["HEARTBEAT_TIMEOUT", timeout],
+  ] as const)("should take %s for %s", async (name, key) => {
+    const { values, warnings } = await written(`${name}: 30\n`);
+    expect(values[key]).toBe(30_000);
+    expect(warnings).toEqual([]);
+  });
+
+  it.each([
+    "ResourceUpdateFrequency",
+    "Requester.ResourceUpdateFrequency",
+    "Compute.ResourceUpdateFrequency",
+  ])("should take %s for the agent's measurements", async (name) => {
+    writeFileSync(join(cwd, "r.yaml"), `${name}: 15 seconds\n`);
+    const { values } = await agent("r.yaml", cwd);
+    expect(values["Compute.Heartbeat.ResourceUpdateInterval"]).toBe(15_000);
+  });
+
+  it.each([
+    "Node.Compute.ControlPlaneSettings.HeartbeatTopic",
+    "Compute.ControlPlaneSettings.HeartbeatTopic",
+    "Compute.HeartbeatTopic",
+  ])("should leave %s aside", async (name) => {
+    const { values, warnings } = await written(`${name}: heartbeat\n`);
+    expect(values["Events.HeartbeatTopic"]).toBeUndefined();
+    expect(warnings).toHaveLength(1);
+  });
+
+  it.each([
+    ["1 minute", 60_000],
+    ["15 seconds", 15_000],
+    ["1m0s", 60_000],
+  ])("should take a duration of %s", async (text, ms) => {
+    expect((await written(`InfoUpdateFrequency: ${text}\n`)).values[info]).toBe(ms);
+  });
+
+  it("should take KohakuRiver's names from the environment", async () => {
+    const env = { HEARTBEAT_INTERVAL: "5", HEARTBEAT_TIMEOUT: "30" };
+    expect((await controlPlane(undefined, env)).values).toMatchObject({
+      [interval]: 5_000,
+      [timeout]: 30_000,
+    });
+    const precise = { HEARTBEAT_INTERVAL_SECONDS: "4", HEARTBEAT_TIMEOUT_FACTOR: "5" };
+    expect((await controlPlane(undefined, precise)).values).toMatchObject({
+      [interval]: 4_000,
+      "Orchestrator.NodeManager.DisconnectTimeoutFactor": 5,
+    });
+    const own = { ...env, ROLLCALL_COMPUTE_HEARTBEAT_INTERVAL: "7s" };
+    expect((await controlPlane(undefined, own)).values[interval]).toBe(7_000);
+  });
+
+  it("should follow API.Host beyond loopback where that is safe", async () => {
+    const host = "API: {Host: 0.0.0.0, TLS: {CertFile: c.pem, KeyFile: k.pem}}\n";
+    const { values, warnings } = await written(host);
+    expect(values).toMatchObject({ "Listen.Host": "0.0.0.0", "TLS.CertFile": "c.pem" });
+    expect(warnings).toEqual([]);
+    const meant = await written("API: {Host: 0.0.0.0}\nListen: {InsecurePlaintext: true}\n");
+    expect(meant.values["Listen.Host"]).toBe("0.0.0.0");
+    expect((await written("API: {Host: 0.0.0.0}\n")).values["Listen.Host"]).toBe("127.0.0.1");
+  });
+
+  it("should let a key of ours win, and say so", async () => {
+    const text = "Compute: {Server: 10.0.0.1:7700, Orchestrators: [nats://o:4222]}\n";
+    writeFileSync(join(cwd, "both.yaml"), text);
+    const { values, warnings } = await agent("both.yaml", cwd);
+    expect(values["Compute.Server"]).toMatchObject({ host: "10.0.0.1" });
+    expect(warnings[0]?.message).toContain(
+      "left aside, since they mean nothing here: Compute.Orch",
+    );
+  });
+});
+
+describe("mistakes in such files", () => {
+  it.each([
+    [
+      "c.yaml",
+      "Orchestrator: {NodeManager: {ManualAproval: true}}\n",
+      "the nearest is Orchestrator.NodeManager.ManualApproval",
+    ],
+    ["c.yaml", "Orchestrator: {Enabeld: true}\n", "unknown key Orchestrator.Enabeld"],
+    [
+      "c.yaml",
+      "Node: {Compute: {ControlPlaneSettings: {HeartbeatFrequncy: 1s}}}\n",
+      "the nearest is Node.Compute.ControlPlaneSettings.HeartbeatFrequency",
+    ],
+    ["c.yaml", "NameProvder: hostname\n", "unknown key NameProvder"],
+    ["c.yaml", "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_INTERVAL_SECONDS: 6\n", "set twice"],
+    ["h.py", "HEARTBEAT_INTERVAL_SECOND = 5\n", "h.py:1: unknown key HEARTBEAT_INTERVAL_SECOND"],
+    ["h.py", "HEARTBEAT_INTERVAL_SECONDS = int(os.environ['X'])\n", "worked out by Python"],
+    ["h.py", "HEARTBEAT_INTERVAL = 'soon'\n", '"soon" is not a duration'],
+  ])("should still be errors: %s with %j", async (name, text, message) => {
+    await expect(written(text, name)).rejects.toThrow(message);
+  });
+
+  it("should take the same value twice, and variables of a Python file's own", async () => {
+    const text = "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_INTERVAL_SECONDS: 5\n";
+    expect((await written(text)).values["Compute.Heartbeat.Interval"]).toBe(5_000);
+    const { warnings } = await written("base = '/srv'\nSITE_NAME = 'x'\n", "h.py");
+    expect(warnings).toEqual([]);
+  });
+});
+
+describe("config convert", () => {
+  const view = (folder = SAMPLES) => createConfigurationView(createTestShell({ cwd: folder }));
+
+  it.each(ALL_SAMPLES)(
+    "should write a file of ours that says what %s says, and nothing odd",
+    async (file) => {
+      const { yaml, leftAside } = await view().convert(file);
+      expect(leftAside.length).toBeGreaterThan(3);
+      writeFileSync(join(cwd, "ours.yaml"), yaml);
+      for (const load of [
+        (name: string, folder: string) => controlPlane(name, {}, folder),
+        (name: string, folder: string) => agent(name, folder),
+      ]) {
+        const ours = await load("ours.yaml", cwd);
+        expect(ours.warnings).toEqual([]);
+        expect(ours.values).toEqual((await load(file, SAMPLES)).values);
+      }
+    },
+  );
+
+  it("should say where each value comes from, and why the rest means nothing", async () => {
+    const { yaml } = await view().convert("runner_config.py");
+    expect(
+      yaml,
+    ).toBe(`# Converted from runner_config.py. \`rollcall config default\` explains every key.
+
+Log:
+  # LOG_LEVEL, runner_config.py:19
+  Level: trace
+
+Compute:
+  # HOST_ADDRESS, runner_config.py:7: the agent registers at 192.0.2.10:7700; set Compute.Server
+  # if the control plane is elsewhere or speaks TLS
+  Server: 192.0.2.10:7700
+  Heartbeat:
+    # HEARTBEAT_INTERVAL_SECONDS, runner_config.py:13
+    Interval: 5s
+
+# Left aside, since it means nothing here:
+# RUNNER_BIND_IP, runner_config.py:5: agents listen nowhere
+# RUNNER_PORT, runner_config.py:6: agents listen nowhere
+# HOST_PORT, runner_config.py:8: set Listen.Host and Listen.Port; agents and clients speak gRPC
+# there
+# SHARED_DIR, runner_config.py:10: it is a path of KohakuRiver's
+# LOCAL_TEMP_DIR, runner_config.py:11: it is a path of KohakuRiver's
+# RESOURCE_CHECK_INTERVAL_SECONDS, runner_config.py:14: usage is measured for each heartbeat
+# TUNNEL_ENABLED, runner_config.py:16: it is about networks of containers
+# VM_DEFAULT_MEMORY_MB, runner_config.py:17: it is about running tasks and virtual machines
+`);
+  });
+
+  it("should refuse what cannot be converted, with every problem", async () => {
+    writeFileSync(join(cwd, "bad.yaml"), "Foo: 1\nHEARTBEAT_TIMEOUT: soon\n");
+    await expect(view(cwd).convert("bad.yaml")).rejects.toThrow(
+      /^bad\.yaml cannot be converted:\nbad\.yaml:1: unknown key Foo.*\nbad\.yaml:2: Orchestrator\.NodeManager\.DisconnectTimeout: "soon" is not/,
+    );
+    await expect(view(cwd).convert("gone.yaml")).rejects.toThrow("cannot read");
+  });
+});
