@@ -12,7 +12,7 @@ export interface UngrantedWish {
 }
 
 /** Find the wishes that settings do not grant. What the settings leave out is not told, and so not judged. */
-export function ungrantedWishes(
+function ungrantedWishes(
   wishes: AgentWishes,
   { heartbeatInterval, infoInterval }: Pick<Settings, "heartbeatInterval" | "infoInterval">,
 ): readonly UngrantedWish[] {

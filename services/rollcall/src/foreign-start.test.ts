@@ -1,9 +1,7 @@
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { SAMPLES } from "./testing/sample-configs.ts";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
-
-const SAMPLES = fileURLToPath(new URL("./testing/samples", import.meta.url));
 
 let fixture: UpFixture;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { stringify } from "yaml";
 import type { Written } from "./value-types.ts";
 
 /** The longest line of a comment. */
-export const LINE_WIDTH = 96;
+const LINE_WIDTH = 96;
 
 /** A key as it is printed. */
 export interface PrintedKey {

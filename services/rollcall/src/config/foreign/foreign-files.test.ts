@@ -1,48 +1,16 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { agentKeys, checkAgentConfig } from "@rollcall/agent";
-import { createTestShell } from "../../testing/test-shell.ts";
+import { ALL_SAMPLES, agent, controlPlane, SAMPLES } from "../../testing/sample-configs.ts";
 import { ALL_KEYS } from "../all-keys.ts";
-import { createConfigurationView } from "../configuration-view.ts";
-import { loadControlPlaneConfig } from "../control-plane-config.ts";
-import { loadConfiguration } from "../load.ts";
-import { PROCESS_KEYS } from "../process-keys.ts";
 import { foreignKeys } from "./foreign-keys.ts";
-
-const SAMPLES = fileURLToPath(new URL("../../testing/samples", import.meta.url));
-const ALL_SAMPLES = [
-  "bacalhau-orchestrator.yaml",
-  "bacalhau-compute.yaml",
-  "bacalhau-1.4.yaml",
-  "host_config.py",
-  "runner_config.py",
-];
 
 let cwd: string;
 beforeAll(() => {
   cwd = mkdtempSync(join(tmpdir(), "rollcall-foreign-"));
 });
 afterAll(() => rmSync(cwd, { recursive: true }));
-
-const AGENT_KEYS = {
-  ...agentKeys,
-  "Log.Level": PROCESS_KEYS["Log.Level"],
-  "Log.Format": PROCESS_KEYS["Log.Format"],
-};
-
-type Environment = Readonly<Record<string, string>>;
-
-const controlPlane = (file: string | undefined, env: Environment = {}, folder = SAMPLES) =>
-  loadControlPlaneConfig({ shell: { env, cwd: folder }, file, flags: {} });
-
-const agent = (file: string, folder = SAMPLES) =>
-  loadConfiguration(
-    { keys: AGENT_KEYS, alsoKnown: ALL_KEYS, check: checkAgentConfig },
-    { shell: { env: {}, cwd: folder }, file, flags: {} },
-  );
 
 /** Load what stands in a file of this name. */
 async function written(text: string, name = "c.yaml") {
@@ -261,65 +229,5 @@ describe("mistakes in such files", () => {
     expect((await written(text)).values["Compute.Heartbeat.Interval"]).toBe(5_000);
     const { warnings } = await written("base = '/srv'\nSITE_NAME = 'x'\n", "h.py");
     expect(warnings).toEqual([]);
-  });
-});
-
-describe("config convert", () => {
-  const view = (folder = SAMPLES) => createConfigurationView(createTestShell({ cwd: folder }));
-
-  it.each(ALL_SAMPLES)(
-    "should write a file of ours that says what %s says, and nothing odd",
-    async (file) => {
-      const { yaml, leftAside } = await view().convert(file);
-      expect(leftAside.length).toBeGreaterThan(3);
-      writeFileSync(join(cwd, "ours.yaml"), yaml);
-      for (const load of [
-        (name: string, folder: string) => controlPlane(name, {}, folder),
-        (name: string, folder: string) => agent(name, folder),
-      ]) {
-        const ours = await load("ours.yaml", cwd);
-        expect(ours.warnings).toEqual([]);
-        expect(ours.values).toEqual((await load(file, SAMPLES)).values);
-      }
-    },
-  );
-
-  it("should say where each value comes from, and why the rest means nothing", async () => {
-    const { yaml } = await view().convert("runner_config.py");
-    expect(
-      yaml,
-    ).toBe(`# Converted from runner_config.py. \`rollcall config default\` explains every key.
-
-Log:
-  # LOG_LEVEL, runner_config.py:19
-  Level: trace
-
-Compute:
-  # HOST_ADDRESS, runner_config.py:7: the agent registers at 192.0.2.10:7700; set Compute.Server
-  # if the control plane is elsewhere or speaks TLS
-  Server: 192.0.2.10:7700
-  Heartbeat:
-    # HEARTBEAT_INTERVAL_SECONDS, runner_config.py:13
-    Interval: 5s
-
-# Left aside, since it means nothing here:
-# RUNNER_BIND_IP, runner_config.py:5: agents listen nowhere
-# RUNNER_PORT, runner_config.py:6: agents listen nowhere
-# HOST_PORT, runner_config.py:8: set Listen.Host and Listen.Port; agents and clients speak gRPC
-# there
-# SHARED_DIR, runner_config.py:10: it is a path of KohakuRiver's
-# LOCAL_TEMP_DIR, runner_config.py:11: it is a path of KohakuRiver's
-# RESOURCE_CHECK_INTERVAL_SECONDS, runner_config.py:14: usage is measured for each heartbeat
-# TUNNEL_ENABLED, runner_config.py:16: it is about networks of containers
-# VM_DEFAULT_MEMORY_MB, runner_config.py:17: it is about running tasks and virtual machines
-`);
-  });
-
-  it("should refuse what cannot be converted, with every problem", async () => {
-    writeFileSync(join(cwd, "bad.yaml"), "Foo: 1\nHEARTBEAT_TIMEOUT: soon\n");
-    await expect(view(cwd).convert("bad.yaml")).rejects.toThrow(
-      /^bad\.yaml cannot be converted:\nbad\.yaml:1: unknown key Foo.*\nbad\.yaml:2: Orchestrator\.NodeManager\.DisconnectTimeout: "soon" is not/,
-    );
-    await expect(view(cwd).convert("gone.yaml")).rejects.toThrow("cannot read");
   });
 });
