@@ -85,6 +85,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     after: ["keyFingerprint"],
     reasons: ["OPERATOR_REQUIRED"],
   },
+  "node.key.offered": {
+    when: "A node offered the key that it will use next: from now on it may prove itself with either.",
+    subject: NODE,
+    actors: ["node:<id>"],
+    before: ["nextKeyFingerprint"],
+    after: ["nextKeyFingerprint"],
+    reasons: ["NEXT_KEY_OFFERED"],
+  },
   "node.key.rotated": {
     when: "A node proved itself with its next key for the first time: the key before is refused from then on.",
     subject: NODE,
@@ -94,7 +102,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NEXT_KEY_USED"],
   },
   "node.identity.duplicated": {
-    when: "Two machines were found to use one node's identity in turns. One event for as long as they do.",
+    when: "Two machines were found to use one node's identity in turns. One event for as long as the same two do.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -143,6 +151,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
       "LEASE_EXPIRED",
     ],
   },
+  "node.session.moved": {
+    when: "A connected node opened its stream at another health replica before it left the one before, as it is asked to when replicas share agents or end. Its connection does not change, and WatchNodes says nothing of it.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: ["replica"],
+    after: ["replica"],
+    reasons: ["STREAM_MOVED"],
+  },
   "node.health.changed": {
     when: "A node's effective health changed, an operator's mark included. Of a node that is held for flapping there is none until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
@@ -167,7 +183,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NO_STORM", "BRAKE_PACED", "OPERATOR_RELEASED", "AGENT_SHUTDOWN", "OPERATOR_MARKED"],
   },
   "node.scheduling.changed": {
-    when: "A hold on new work was placed on a node or lifted.",
+    when: "A hold on new work was placed on a node or lifted, or its cause is another.",
     subject: NODE,
     actors: [...OPERATORS, "replica:<id>"],
     before: ["scheduling", "holds"],
@@ -221,6 +237,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     before: ["bootId"],
     after: ["bootId"],
     reasons: ["UNEXPECTED_REBOOT"],
+  },
+  "node.reboot.cleared": {
+    when: "An unexpected reboot lies so far back that the node's health does not show it any more.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: null,
+    after: null,
+    reasons: ["REBOOT_OVER"],
   },
   "join.token.created": {
     when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",

@@ -45,6 +45,8 @@ export {
   identityClearedEvent,
   identityDuplicatedEvent,
   isDuplicateOver,
+  isSamePair,
+  latestPair,
   type MachinePair,
   type MachineSighting,
   MOST_SIGHTINGS,
@@ -66,6 +68,7 @@ export {
   membershipEvent,
   type NewEvent,
   schedulingEvent,
+  sessionMovedEvent,
 } from "./events.ts";
 export {
   FailureLimiter,
@@ -116,7 +119,7 @@ export {
   type PresentedJoinToken,
   parseJoinToken,
 } from "./join-token.ts";
-export { keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
+export { keyOfferedEvent, keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
 export {
   acceptKey,
   decideRotation,

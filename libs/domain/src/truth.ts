@@ -30,6 +30,7 @@ export {
   isSameTroubles,
   isUnexpectedReboot,
   missingHardware,
+  rebootClearedEvent,
   rebootedEvent,
   rebootedHealth,
   type Trouble,

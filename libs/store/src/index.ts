@@ -209,7 +209,7 @@ export {
   type SessionOpening,
   type SessionOrigin,
 } from "./sessions.ts";
-export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
+export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./snapshot.ts";
 export { type Db, openStore, type Store, type StoreOptions, type Tx } from "./store.ts";
 export {
   type Capacity,
