@@ -35,7 +35,7 @@ describe("events", () => {
       out: lines(
         "REVISION  TIME                  TYPE                     SUBJECT  CHANGE                                                  REASON             ACTOR        MESSAGE",
         "1         2026-08-06 12:00:01Z  node.registered          n1       PENDING -> APPROVED                                     OPERATOR_APPROVED  token:admin",
-        "2         2026-08-06 12:00:02Z  node.scheduling.changed  n2       scheduling ELIGIBLE -> INELIGIBLE, holds - -> OPERATOR  OPERATOR_CORDONED  token:admin  looks good",
+        "2         2026-08-06 12:00:02Z  node.scheduling.changed  n2       ELIGIBLE, holds none -> INELIGIBLE, holds OPERATOR      OPERATOR_CORDONED  token:admin  looks good",
       ),
     });
   });

@@ -44,7 +44,7 @@ export async function connect(store: Store, id: string, seed: number): Promise<v
   const hello = {
     nodeId: id,
     replicaId: `replica-${seed % 2}`,
-    bootId: `boot-${seed % 2}`,
+    bootId: `boot-${(seed >> 2) % 2}`,
     machineFingerprint: `print-${(seed >> 1) % 2}`,
     keyFingerprint: offered?.fingerprint ?? keys?.fingerprint ?? "",
     address: `10.0.0.${seed % 2}:${1000 + (seed % 50)}`,
@@ -59,11 +59,20 @@ export async function judge(
   state: HealthState,
   seed: number,
 ): Promise<void> {
+  const found = { state, reason: `REASON_${seed % 2}`, message: `found ${seed % 3}` };
+  await write(store, node, found, seed % 5 === 0 ? 0 : DEFAULT_HEALTH_POLICY.flappingHoldMs);
+}
+
+/** Write a node's health as its owner does. */
+export async function write(
+  store: Store,
+  node: NodeRecord,
+  found: { readonly state: HealthState; readonly reason: string; readonly message: string },
+  flappingHoldMs = DEFAULT_HEALTH_POLICY.flappingHoldMs,
+): Promise<void> {
   const { epoch, replicaId } = node.session;
   if (replicaId === null) return;
-  const [reason, message] = [`REASON_${seed % 2}`, `found ${seed % 3}`];
-  const health = { state, reason, message, actor: `replica:${replicaId}` };
-  const flappingHoldMs = seed % 5 === 0 ? 0 : DEFAULT_HEALTH_POLICY.flappingHoldMs;
+  const health = { ...found, actor: `replica:${replicaId}` };
   await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, health, flappingHoldMs }]);
 }
 

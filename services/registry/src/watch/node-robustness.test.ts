@@ -107,10 +107,12 @@ async function write(
       () => operate(store, id, "approve"),
       () => operate(store, id, "approve"),
       () => observe(store, [id], state),
-      () => operate(store, id, variant % 2 === 0 ? "reject" : "approve"),
+      () => operate(store, id, variant % 3 === 0 ? "reject" : "approve"),
       () => label(store, id, "zone", variant % 3 === 0 ? "a" : "b"),
       () => label(store, id, "zone", null),
       () => operate(store, id, variant % 5 === 0 ? "delete" : "approve"),
+      () => changes.connect(store, id, variant),
+      () => changes.connect(store, id, variant),
       () => changes.connect(store, id, variant),
       () => changes.connect(store, id, variant),
       () => known((it) => changes.judge(store, it, state, variant)),
@@ -283,7 +285,7 @@ describe("watches of nodes under faults", () => {
     } finally {
       ending.abort();
       for (const { stream } of watchers) stream.close();
-      await Promise.all([...watching, ...writers]);
+      await Promise.all(writers);
       await rig.close();
       await Promise.all([reading.close(), writing.close()]);
     }
