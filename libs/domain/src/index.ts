@@ -141,6 +141,7 @@ export {
   type LabelChange,
   type LabelTier,
   type LabelViolation,
+  labelsOfOthers,
   MAX_AGENT_LABELS,
   MAX_OPERATOR_LABELS,
   RESERVED_LABEL_PREFIX,
