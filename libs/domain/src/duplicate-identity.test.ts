@@ -5,6 +5,7 @@ import {
   duplicatedHealth,
   findDuplicate,
   isDuplicateOver,
+  isSamePair,
   type MachineSighting,
 } from "./duplicate-identity.ts";
 
@@ -78,7 +79,24 @@ describe("duplicatedHealth()", () => {
     if (first === undefined || second === undefined) throw new Error("two were seen");
     const shown = duplicatedHealth(health, [first, second]);
     expect(shown).toMatchObject({ state: "HEALTHY", sinceMs: 7, reason: "DUPLICATE_IDENTITY" });
-    expect(shown.message).toContain("machine a boot alpha at alpha:1");
-    expect(shown.message).toContain("machine b boot beta at beta:1");
+    expect(shown.message).toContain(
+      "machine a boot alpha at alpha and machine b boot beta at beta;",
+    );
+  });
+});
+
+describe("isSamePair()", () => {
+  const [first, second, third] = seen("alpha@0 beta@1 gamma@2");
+  if (first === undefined || second === undefined || third === undefined) throw new Error("three");
+
+  it("should not mind which of the two came last, nor from which port", () => {
+    expect(isSamePair([first, second], [second, first])).toBe(true);
+    expect(isSamePair([first, second], [first, { ...second, address: "beta:2" }])).toBe(true);
+  });
+
+  it("should tell another machine, or the same one at another address", () => {
+    expect(isSamePair([first, second], [first, third])).toBe(false);
+    expect(isSamePair([first, second], [first, { ...second, address: "delta:1" }])).toBe(false);
+    expect(isSamePair([first, second], null)).toBe(false);
   });
 });

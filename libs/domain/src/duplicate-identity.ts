@@ -56,9 +56,20 @@ export function isDuplicateOver(sightings: readonly MachineSighting[], nowMs: nu
   return latest === undefined || nowMs - latest.atMs >= DUPLICATE_QUIET_MS;
 }
 
+/** The two machines that a node's identity was last seen on; null when it was on one alone. */
+export function latestPair(sightings: readonly MachineSighting[]): MachinePair | null {
+  const [before, latest] = sightings.slice(-2);
+  return before === undefined || latest === undefined ? null : [before, latest];
+}
+
+/** Whether two pairs read the same to people: which of the two came last, and from which port, says nothing new. */
+export function isSamePair(left: MachinePair, right: MachinePair | null): boolean {
+  return right !== null && describePair(left) === describePair(right);
+}
+
 /** The health that people are shown while two machines use one identity: the state as it is, and the reason that matters. */
 export function duplicatedHealth(health: Health, machines: MachinePair): Health {
-  const message = `two machines use this identity: ${describe(machines[0])} and ${describe(machines[1])}; give each a state directory of its own`;
+  const message = `two machines use this identity: ${describePair(machines)}; give each a state directory of its own`;
   return { ...health, reason: "DUPLICATE_IDENTITY", message };
 }
 
@@ -73,7 +84,7 @@ export function identityDuplicatedEvent(
     subject,
     actor,
     reason: "DUPLICATE_IDENTITY",
-    message: `${describe(machines[0])} and ${describe(machines[1])} alternate`,
+    message: `${describePair(machines)} alternate`,
     before: null,
     after: {
       machines: machines.map(({ fingerprint, bootId, address }) => ({
@@ -102,8 +113,18 @@ function isSameMachine(left: MachineSighting, right: MachineSighting): boolean {
   return left.bootId === right.bootId && left.fingerprint === right.fingerprint;
 }
 
+/** In an order that does not depend on which came last. */
+function describePair(machines: MachinePair): string {
+  return machines.map(describe).sort().join(" and ");
+}
+
 function describe({ fingerprint, bootId, address }: MachineSighting): string {
-  return `machine ${short(fingerprint)} boot ${short(bootId)} at ${address}`;
+  return `machine ${short(fingerprint)} boot ${short(bootId)} at ${hostOf(address)}`;
+}
+
+/** Each stream comes from a port of its own. */
+function hostOf(address: string): string {
+  return address.replace(/:\d+$/, "");
 }
 
 /** Enough to tell two apart; the event has them whole. */

@@ -1,23 +1,9 @@
+import { CLUSTER_EVENTS, type EventDescription, OPERATORS } from "./cluster-events.ts";
 import type { EventType } from "./events.ts";
 
-/** What people and programs need to know of one type of event. */
-export interface EventDescription {
-  /** When it happens. */
-  readonly when: string;
-  /** What it is about. */
-  readonly subject: string;
-  /** Who can be its actor. */
-  readonly actors: readonly string[];
-  /** Fields of `before`; null when there is none. */
-  readonly before: readonly string[] | null;
-  /** Fields of `after`; null when there is none. */
-  readonly after: readonly string[] | null;
-  /** Every reason that it can have. */
-  readonly reasons: readonly string[];
-}
+export type { EventDescription };
 
 const NODE = "the node's id";
-const OPERATORS = ["token:<id>", "user:<subject>"];
 
 /** Every type of event. A type without a row does not compile. */
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
@@ -85,6 +71,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     after: ["keyFingerprint"],
     reasons: ["OPERATOR_REQUIRED"],
   },
+  "node.key.offered": {
+    when: "A node offered the key that it will use next: from now on it may prove itself with either.",
+    subject: NODE,
+    actors: ["node:<id>"],
+    before: ["nextKeyFingerprint"],
+    after: ["nextKeyFingerprint"],
+    reasons: ["NEXT_KEY_OFFERED"],
+  },
   "node.key.rotated": {
     when: "A node proved itself with its next key for the first time: the key before is refused from then on.",
     subject: NODE,
@@ -94,7 +88,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NEXT_KEY_USED"],
   },
   "node.identity.duplicated": {
-    when: "Two machines were found to use one node's identity in turns. One event for as long as they do.",
+    when: "Two machines were found to use one node's identity in turns. One event for as long as the same two do.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -143,6 +137,14 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
       "LEASE_EXPIRED",
     ],
   },
+  "node.session.moved": {
+    when: "A connected node opened its stream at another health replica before it left the one before, as it is asked to when replicas share agents or end. Its connection does not change, and WatchNodes says nothing of it.",
+    subject: NODE,
+    actors: ["replica:<id>"],
+    before: ["replica"],
+    after: ["replica"],
+    reasons: ["STREAM_MOVED"],
+  },
   "node.health.changed": {
     when: "A node's effective health changed, an operator's mark included. Of a node that is held for flapping there is none until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
@@ -167,7 +169,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["NO_STORM", "BRAKE_PACED", "OPERATOR_RELEASED", "AGENT_SHUTDOWN", "OPERATOR_MARKED"],
   },
   "node.scheduling.changed": {
-    when: "A hold on new work was placed on a node or lifted.",
+    when: "A hold on new work was placed on a node or lifted, or its cause is another.",
     subject: NODE,
     actors: [...OPERATORS, "replica:<id>"],
     before: ["scheduling", "holds"],
@@ -222,62 +224,15 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     after: ["bootId"],
     reasons: ["UNEXPECTED_REBOOT"],
   },
-  "join.token.created": {
-    when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
-    subject: "the join token's id",
-    actors: [...OPERATORS, "system"],
+  "node.reboot.cleared": {
+    when: "An unexpected reboot lies so far back that the node's health does not show it any more.",
+    subject: NODE,
+    actors: ["replica:<id>"],
     before: null,
-    after: ["maxUses", "ttlMs", "nodeNamePattern", "labels", "preauthorized", "ephemeral"],
-    reasons: ["OPERATOR_CREATED"],
-  },
-  "join.token.revoked": {
-    when: "An operator revoked a join token.",
-    subject: "the join token's id",
-    actors: OPERATORS,
-    before: ["state"],
-    after: ["state"],
-    reasons: ["OPERATOR_REVOKED"],
-  },
-  "access.token.created": {
-    when: "An admin made an access token. Neither its text nor its hash is in any event.",
-    subject: "the access token's id",
-    actors: OPERATORS,
-    before: null,
-    after: ["name", "role", "ttlMs"],
-    reasons: ["ADMIN_CREATED"],
-  },
-  "access.token.revoked": {
-    when: "An access token was revoked, by an admin or by its own holder.",
-    subject: "the access token's id",
-    actors: OPERATORS,
-    before: ["state"],
-    after: ["state"],
-    reasons: ["ADMIN_REVOKED", "SELF_REVOKED"],
-  },
-  "policy.health.set": {
-    when: "An operator made or changed a health policy. A group's selector and priority are told with the values that it sets.",
-    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
-    actors: OPERATORS,
-    before: ["selector", "priority", "values"],
-    after: ["selector", "priority", "values"],
-    reasons: ["OPERATOR_SET"],
-  },
-  "policy.health.deleted": {
-    when: "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its own.",
-    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
-    actors: OPERATORS,
-    before: ["selector", "priority", "values"],
     after: null,
-    reasons: ["OPERATOR_DELETED"],
+    reasons: ["REBOOT_OVER"],
   },
-  "brake.changed": {
-    when: "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was decided from, absent where an operator decided.",
-    subject: "the group, as <label>=<value>, or cluster",
-    actors: ["replica:<id>", ...OPERATORS],
-    before: ["brake"],
-    after: ["brake", "size", "silent", "lost"],
-    reasons: ["MASS_LOSS", "RECOVERED", "OPERATOR_FROZEN", "OPERATOR_RELEASED"],
-  },
+  ...CLUSTER_EVENTS,
 };
 
 /** Every type, in the order of the catalogue. */

@@ -24,12 +24,14 @@ export type MembershipEventType =
 export type EventType =
   | MembershipEventType
   | "node.key.rotation.required"
+  | "node.key.offered"
   | "node.key.rotated"
   | "node.identity.duplicated"
   | "node.identity.cleared"
   | "node.info.changed"
   | "node.labels.changed"
   | "node.connection.changed"
+  | "node.session.moved"
   | "node.health.changed"
   | "node.reactions.allowed"
   | "node.scheduling.changed"
@@ -39,6 +41,7 @@ export type EventType =
   | "node.hardware.restored"
   | "node.hardware.accepted"
   | "node.rebooted"
+  | "node.reboot.cleared"
   | "join.token.created"
   | "join.token.revoked"
   | "access.token.created"
@@ -136,6 +139,28 @@ export function connectionEvent(change: {
     message: after.message,
     before: { connection: before.state },
     after: { connection: after.state },
+  };
+}
+
+/**
+ * The event of a stream that a connected node opened at another replica before it left the one before: its connection
+ * does not change. The replica before learns from it that its own session is fenced.
+ */
+export function sessionMovedEvent(move: {
+  readonly subject: string;
+  /** The instances of the replicas. */
+  readonly before: string;
+  readonly after: string;
+}): NewEvent {
+  const { subject, before, after } = move;
+  return {
+    type: "node.session.moved",
+    subject,
+    actor: `replica:${after}`,
+    reason: "STREAM_MOVED",
+    message: "",
+    before: { replica: before },
+    after: { replica: after },
   };
 }
 

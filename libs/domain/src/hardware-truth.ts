@@ -160,6 +160,19 @@ export function rebootedEvent(change: {
   };
 }
 
+/** The event of an unexpected reboot that is not shown any more. */
+export function rebootClearedEvent(subject: string, actor: string): NewEvent {
+  return {
+    type: "node.reboot.cleared",
+    subject,
+    actor,
+    reason: "REBOOT_OVER",
+    message: "it has been up for long enough since",
+    before: null,
+    after: null,
+  };
+}
+
 function less(part: string, message: string): Trouble {
   return { kind: "HARDWARE_DEGRADED", part, message };
 }

@@ -55,6 +55,8 @@ export {
   identityClearedEvent,
   identityDuplicatedEvent,
   isDuplicateOver,
+  isSamePair,
+  latestPair,
   type MachinePair,
   type MachineSighting,
   MOST_SIGHTINGS,
@@ -76,6 +78,7 @@ export {
   membershipEvent,
   type NewEvent,
   schedulingEvent,
+  sessionMovedEvent,
 } from "./events.ts";
 export {
   FailureLimiter,
@@ -135,7 +138,7 @@ export {
   type PresentedJoinToken,
   parseJoinToken,
 } from "./join-token.ts";
-export { keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
+export { keyOfferedEvent, keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
 export {
   acceptKey,
   decideRotation,
@@ -157,6 +160,7 @@ export {
   type LabelChange,
   type LabelTier,
   type LabelViolation,
+  labelsOfOthers,
   MAX_AGENT_LABELS,
   MAX_OPERATOR_LABELS,
   RESERVED_LABEL_PREFIX,

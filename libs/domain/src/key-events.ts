@@ -1,5 +1,24 @@
 import type { NewEvent } from "./events.ts";
 
+/** The event of a key that a node offers to use next. */
+export function keyOfferedEvent(change: {
+  readonly subject: string;
+  /** Fingerprint of the next key that it had offered before; null for none. */
+  readonly before: string | null;
+  readonly after: string;
+}): NewEvent {
+  const { subject, before, after } = change;
+  return {
+    type: "node.key.offered",
+    subject,
+    actor: `node:${subject}`,
+    reason: "NEXT_KEY_OFFERED",
+    message: "",
+    before: before === null ? null : { nextKeyFingerprint: before },
+    after: { nextKeyFingerprint: after },
+  };
+}
+
 /** The event of a next key that was used for the first time and is the node's key from now on. */
 export function keyRotatedEvent(change: {
   readonly subject: string;

@@ -127,6 +127,16 @@ export function changeOperatorLabels(
   return [...kept, ...added].toSorted((left, right) => compareText(left.key, right.key));
 }
 
+/** The labels that a change is to remove and cannot, because operators did not set them: as they are in effect. */
+export function labelsOfOthers(
+  labels: readonly Label[],
+  { remove }: Pick<LabelChange, "remove">,
+): readonly Label[] {
+  return effectiveLabels(labels).filter(
+    ({ key, tier }) => tier !== "operator" && remove.includes(key),
+  );
+}
+
 function fieldOf(map: string, key: string): string {
   return `${map}[${JSON.stringify(key.slice(0, SHOWN_KEY_LENGTH))}]`;
 }

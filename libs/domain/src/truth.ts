@@ -1,6 +1,6 @@
 // What is thought of nodes beyond their heartbeats, and how it is told: a part of index.ts.
 
-export { explainEvent, type ToldEvent } from "./explain-event.ts";
+export { describeChange, explainEvent, type ToldEvent } from "./explain-event.ts";
 export { type ExplainedNode, type Obstacle, obstaclesOf, summarizeNode } from "./explain-node.ts";
 export {
   afterHealthChange,
@@ -31,6 +31,7 @@ export {
   isSameTroubles,
   isUnexpectedReboot,
   missingHardware,
+  rebootClearedEvent,
   rebootedEvent,
   rebootedHealth,
   type Trouble,

@@ -82,6 +82,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   BRAKE_NOT_FROZEN: Code.FailedPrecondition,
   BRAKE_CLUSTER_FROZEN: Code.FailedPrecondition,
   NODE_HARDWARE_UNCHANGED: Code.FailedPrecondition,
+  LABEL_NOT_SET_BY_OPERATOR: Code.FailedPrecondition,
   NODE_HARDWARE_UNKNOWN: Code.FailedPrecondition,
   TLS_REQUIRED: Code.FailedPrecondition,
   CLIENT_CERTIFICATE_REQUIRED: Code.Unauthenticated,

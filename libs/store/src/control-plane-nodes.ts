@@ -1,10 +1,12 @@
 import {
+  type Connection,
   checkNewId,
   connectionAfter,
   connectionEvent,
   decideMembership,
   membershipEvent,
   type NewEvent,
+  nodeInfoEvents,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import { beginAdmission } from "./admission-locks.ts";
@@ -50,14 +52,17 @@ export async function joinAsOrchestrator(
     if (known === null) events.push(...(await register(tx, node)));
     const current = known ?? (await lockNode(tx, node.nodeId));
     if (current === null || current.type !== "ORCHESTRATOR") return { result: false, events: [] };
-    await saveInfo(tx, node.nodeId, {
+    const report = {
       info: node.info,
       digest: node.infoDigest,
       summary: node.summary,
       agentLabels: node.labels,
-    });
+    };
+    const isNew = await saveInfo(tx, node.nodeId, report);
+    if (isNew && known !== null) events.push(...nodeInfoEvents(known, report));
     const actor = `node:${node.nodeId}`;
     const after = connectionAfter("opened", { actor, atMs: current.updatedAtMs });
+    const isBack = current.connection.state !== after.state;
     await tx
       .updateTable("node_sessions")
       .set({
@@ -65,15 +70,12 @@ export async function joinAsOrchestrator(
         replica_id: node.instance,
         address: node.address,
         opened_at: sql<Date>`now()`,
-        connection: after.state,
-        connection_since: sql<Date>`now()`,
-        connection_reason: after.reason,
-        connection_message: after.message,
-        connection_actor: after.actor,
+        // Of a process that is back before its lease had run out nothing shows that it was away.
+        ...(isBack ? connectionColumns(after) : {}),
       })
       .where("node_id", "=", node.nodeId)
       .execute();
-    if (current.connection.state !== after.state) {
+    if (isBack) {
       events.push(connectionEvent({ subject: node.nodeId, before: current.connection, after }));
     }
     return { result: true, events };
@@ -92,13 +94,7 @@ export async function orchestratorLost(
     if (node.connection.state === after.state) continue;
     await tx
       .updateTable("node_sessions")
-      .set({
-        connection: after.state,
-        connection_since: sql<Date>`now()`,
-        connection_reason: after.reason,
-        connection_message: after.message,
-        connection_actor: after.actor,
-      })
+      .set(connectionColumns(after))
       .where("node_id", "=", node.id)
       .execute();
     events.push(connectionEvent({ subject: node.id, before: node.connection, after }));
@@ -143,6 +139,16 @@ export async function expireOrchestrators(
     return { result: events.map(({ subject }) => subject), events };
   });
   return result;
+}
+
+function connectionColumns({ state, reason, message, actor }: Connection) {
+  return {
+    connection: state,
+    connection_since: sql<Date>`now()`,
+    connection_reason: reason,
+    connection_message: message,
+    connection_actor: actor,
+  };
 }
 
 /** No event when somebody else took the id meanwhile. */

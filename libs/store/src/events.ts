@@ -20,6 +20,8 @@ export interface ReadEventsOptions {
   readonly limit: number;
   /** Only these types; absent means all. */
   readonly types?: readonly EventType[];
+  /** Not these types; absent excludes none. */
+  readonly excludeTypes?: readonly EventType[];
   /** Only events about this subject; absent means all. */
   readonly subject?: string;
   /** Only events by this actor; absent means all. */
@@ -98,10 +100,11 @@ export async function currentRevision(db: Db): Promise<bigint> {
 function conditionsOf(
   options: Omit<ReadEventsOptions, "after" | "limit">,
 ): readonly RawBuilder<SqlBool>[] {
-  const { types, subject, actor, fromMs, untilMs } = options;
+  const { types, excludeTypes, subject, actor, fromMs, untilMs } = options;
   return [
     sql<SqlBool>`true`,
     ...(types === undefined ? [] : [sql<SqlBool>`type = any(${types})`]),
+    ...(excludeTypes === undefined ? [] : [sql<SqlBool>`type <> all(${excludeTypes})`]),
     ...(subject === undefined ? [] : [sql<SqlBool>`subject = ${subject}`]),
     ...(actor === undefined ? [] : [sql<SqlBool>`actor = ${actor}`]),
     ...(fromMs === undefined ? [] : [sql<SqlBool>`at >= ${new Date(fromMs)}`]),

@@ -18,8 +18,11 @@ export interface LiveReplica extends HealthReplica {
   readonly sessions: number;
 }
 
-/** Say where a replica can be reached, in place of what it said before. */
-export async function advertise(db: Db, replica: HealthReplica): Promise<void> {
+/**
+ * Say where a replica can be reached, in place of what it said before. Another replica that the record has at the same internal address
+ * ran there before, and cannot be asked any more, though its lease may not have run out yet: the instances of those.
+ */
+export async function advertise(db: Db, replica: HealthReplica): Promise<readonly string[]> {
   const endpoints = {
     agent_endpoint: replica.agentEndpoint,
     internal_address: replica.internalAddress,
@@ -32,6 +35,15 @@ export async function advertise(db: Db, replica: HealthReplica): Promise<void> {
       conflict.column("instance").doUpdateSet({ ...endpoints, advertised_at: sql<Date>`now()` }),
     )
     .execute();
+  if (replica.internalAddress === "") return [];
+  const before = await db
+    .updateTable("health_replicas")
+    .set({ internal_address: "" })
+    .where("internal_address", "=", replica.internalAddress)
+    .where("instance", "<>", replica.instance)
+    .returning("instance")
+    .execute();
+  return before.map(({ instance }) => instance);
 }
 
 /** The replicas that hold a lease, by instance. */

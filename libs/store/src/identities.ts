@@ -109,6 +109,7 @@ export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
     .set({ next_public_key: Buffer.from(next.publicKey), next_fingerprint: next.fingerprint })
     .where("node_id", "=", next.nodeId)
     .execute();
+  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", next.nodeId).execute();
 }
 
 /** Make a node's next key its key, as its first use does; an operator's wish for another key is fulfilled by it. False when it is not its next key. */

@@ -212,7 +212,7 @@ export {
   type SessionOpening,
   type SessionOrigin,
 } from "./sessions.ts";
-export { changedNodeIds, openSnapshot, type Snapshot } from "./snapshot.ts";
+export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./snapshot.ts";
 export {
   type CallStore,
   type Db,

@@ -74,4 +74,23 @@ describe("health replicas", () => {
     await withdraw(db, "r1");
     expect(await listHealthReplicas(db)).toEqual([]);
   });
+
+  it("should not be found any more at an address that a later one has", async () => {
+    const { db } = database.store;
+    const at = (instance: string, internalAddress: string) =>
+      advertise(db, { instance, agentEndpoint: ":7701", internalAddress, queryEndpoint: "" });
+    for (const instance of ["killed", "other", "successor"]) {
+      await takeLease(db, claimOf(instance, instance));
+    }
+    await at("killed", "a:7720");
+    await at("other", "b:7720");
+    expect(await at("successor", "a:7720")).toEqual(["killed"]);
+    expect(await at("successor", "a:7720")).toEqual([]);
+    const addresses = (await listHealthReplicas(db)).map((it) => [it.instance, it.internalAddress]);
+    expect(addresses).toEqual([
+      ["killed", ""],
+      ["other", "b:7720"],
+      ["successor", "a:7720"],
+    ]);
+  });
 });

@@ -10,6 +10,7 @@ import {
   hardwareOf,
   type Json,
   type Label,
+  latestPair,
   type MachineSighting,
   type Mark,
   type Membership,
@@ -271,10 +272,8 @@ export function toHealth(
 /** An operator's word comes before ours; else it matters more who a node is than how it was heard. */
 function shownHealth(health: Health, row: NodeRow): Health {
   if (row.mark_since !== null) return health;
-  const [before, latest] = row.machines.slice(-2);
-  if (row.duplicated_since !== null && before !== undefined && latest !== undefined) {
-    return duplicatedHealth(health, [before, latest]);
-  }
+  const machines = row.duplicated_since === null ? null : latestPair(row.machines);
+  if (machines !== null) return duplicatedHealth(health, machines);
   const troubled = troubledHealth(health, [...row.missing_hardware, ...row.gpu_troubles]);
   return row.rebooted_at === null ? troubled : rebootedHealth(troubled);
 }

@@ -13,6 +13,7 @@ import {
   isSameTroubles,
   isSteady,
   type NewEvent,
+  rebootClearedEvent,
   schedulingEvent,
   type Trouble,
   withinPast,
@@ -157,6 +158,7 @@ function planTruth(
     before: node.gpuTroubles,
     after: gpuTroubles ?? node.gpuTroubles,
   });
+  const reboot = rebootOver ? [rebootClearedEvent(node.id, actor)] : [];
   return {
     session: flapping.session,
     gpuTroubles,
@@ -165,6 +167,7 @@ function planTruth(
     events: [
       ...flapping.events,
       ...(hardware === null ? [] : [hardware]),
+      ...reboot,
       ...holdEvents(node, holds, { actor, nowMs }),
     ],
   };
@@ -182,18 +185,18 @@ function planFlapping(
   const isOver = isSteady(history, nowMs, flappingHoldMs);
   const next = isOver ? { changes: [], flappingSinceMs: null } : history;
   const shown = since(recordedHealth, flappingHealth(detectedHealth, next, flappingHoldMs), nowMs);
-  const isSame =
-    history === node.history &&
+  const isShownSame =
     shown.state === recordedHealth.state &&
     shown.reason === recordedHealth.reason &&
     shown.message === recordedHealth.message;
-  if (isSame) return { session: null, events: [], history };
+  if (isShownSame && history === node.history) return { session: null, events: [], history };
+  const health = isShownSame ? recordedHealth : shown;
   const steadyMs = nowMs - (history.changes.at(-1) ?? nowMs);
   const end = { actor, steadyMs, flappingMs: nowMs - flappingSinceMs };
-  const isNews = shown.state !== recordedHealth.state && mark === null;
+  const isNews = !isShownSame && mark === null;
   return {
     history: next,
-    session: { ...next, connection, health: shown, detected: isOver ? null : detectedHealth },
+    session: { ...next, connection, health, detected: isOver ? null : detectedHealth },
     events: [
       ...(isOver ? [flappingEndedEvent(node.id, end)] : []),
       ...(isNews ? [healthEvent({ subject: node.id, before: recordedHealth, after: shown })] : []),
@@ -216,8 +219,7 @@ function holdEvents(
   holds: readonly Hold[],
   { actor, nowMs }: { readonly actor: string; readonly nowMs: number },
 ): readonly NewEvent[] {
-  const kindsOf = (all: readonly Hold[]) => all.map(({ kind }) => kind).join();
-  if (kindsOf(holds) === kindsOf(node.holds)) return [];
+  if (holds === node.holds) return [];
   const after = deriveScheduling(holds, nowMs);
   const message = after.message;
   return [schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message })];

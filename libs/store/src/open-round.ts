@@ -11,6 +11,7 @@ type OpenedRow = HeldRow & {
   /** The key that it replaced just now, or null. */
   readonly retired_fingerprint: string | null;
   readonly machines: readonly MachineSighting[];
+  readonly machines_before: readonly MachineSighting[];
   readonly duplicated_since: Date | null;
   readonly replica_id: string | null;
   readonly boot_id: string | null;
@@ -77,11 +78,10 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
           )
         end,
         connection = ${OPENED.state},
-        connection_since =
-          case when s.connection = ${OPENED.state} then s.connection_since else now() end,
-        connection_reason = ${OPENED.reason},
-        connection_message = ${OPENED.message},
-        connection_actor = 'replica:' || hello."replicaId"
+        connection_since = case when ${STAYS} then s.connection_since else now() end,
+        connection_reason = case when ${STAYS} then s.connection_reason else ${OPENED.reason} end,
+        connection_message = case when ${STAYS} then s.connection_message else ${OPENED.message} end,
+        connection_actor = case when ${STAYS} then s.connection_actor else 'replica:' || hello."replicaId" end
       from hello
       join before on before.node_id = hello."nodeId"
       join key on key.node_id = before.node_id
@@ -100,7 +100,8 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
       where i.node_id = key.node_id and key.is_next
     )
     select
-      hello."nodeId" as node_id, opened.epoch, opened.machines, before.duplicated_since,
+      hello."nodeId" as node_id, opened.epoch, opened.machines,
+      before.machines as machines_before, before.duplicated_since,
       hello."keyFingerprint" as key_fingerprint, key.node_id is not null as key_accepted,
       case when key.is_next then key.fingerprint end as retired_fingerprint,
       now()::timestamptz(3) as now,
@@ -123,3 +124,5 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
 const HELLO_COLUMNS = sql`
   "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, "keyFingerprint" text, address text`;
 const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });
+/** A state that is not left keeps when, why and by whom it came about: no event would tell of another. */
+const STAYS = sql`s.connection = ${OPENED.state}`;

@@ -75,7 +75,7 @@ describe("openSessions()", () => {
     ]);
   });
 
-  it("should fence the older session without an event when the node was connected", async () => {
+  it("should fence the older session when the node was connected, and tell its replica by an event that is no change of connection", async () => {
     await addNode(store, "moved");
     await open(helloOf("moved", "replica-1"));
     const connected = await getNode(store.db, "moved");
@@ -91,10 +91,28 @@ describe("openSessions()", () => {
         machineFingerprint: "print of moved",
       },
     });
-    expect(await eventsSince(before)).toEqual([]);
+    expect(await eventsSince(before)).toMatchObject([
+      {
+        ...{ type: "node.session.moved", subject: "moved", actor: "replica:replica-2" },
+        before: { replica: "replica-1" },
+        after: { replica: "replica-2" },
+      },
+    ]);
     const after = await getNode(store.db, "moved");
     expect(after?.session.replicaId).toBe("replica-2");
-    expect(after?.connection.sinceMs).toBe(connected?.connection.sinceMs);
+    expect(after?.connection).toEqual(connected?.connection);
+  });
+
+  it("should tell nothing when the replica that has the node opens its next session", async () => {
+    await addNode(store, "again");
+    await open(helloOf("again"));
+    const connected = await getNode(store.db, "again");
+    const before = await currentRevision(store.db);
+    await open(helloOf("again"));
+    expect(await eventsSince(before)).toEqual([]);
+    const after = await getNode(store.db, "again");
+    expect(after?.session.epoch).toBe(2);
+    expect(after?.connection).toEqual(connected?.connection);
   });
 
   it("should answer each hello of a batch in its place", async () => {
@@ -158,9 +176,12 @@ describe("openSessions()", () => {
         );
       expect(epochs.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
-    expect((await eventsSince(before)).map(({ subject }) => subject).toSorted()).toEqual(
-      ids.toSorted(),
-    );
+    // Each is connected once, and moves nine times.
+    const events = await eventsSince(before);
+    const connected = events.filter(({ type }) => type === "node.connection.changed");
+    expect(connected.map(({ subject }) => subject).toSorted()).toEqual(ids.toSorted());
+    const moves = events.filter(({ type }) => type === "node.session.moved");
+    expect(moves).toHaveLength(ids.length * 9);
   });
 
   it("should read membership as of the revision that it answers, whatever commits while it waits", async () => {

@@ -6,11 +6,14 @@ import {
   findDuplicate,
   type Health,
   identityDuplicatedEvent,
+  isSamePair,
   isUnexpectedReboot,
   keyRotatedEvent,
+  latestPair,
   type Membership,
   type NewEvent,
   rebootedEvent,
+  sessionMovedEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Change } from "./change.ts";
@@ -78,7 +81,8 @@ export interface HeldNode {
 }
 
 /**
- * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not.
+ * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not, or that
+ * another replica held: it learns from it that its session is fenced.
  * A next key that is used for the first time becomes the node's key, and machines that alternate are noticed, each with its event.
  * One answer for each hello, in their order; two of one node get two epochs.
  */
@@ -156,19 +160,26 @@ function eventsOf(row: OpeningRow, { replicaId }: SessionHello): readonly NewEve
     const by = { actor: `replica:${replicaId}`, atMs: row.now.getTime() };
     const opened = connectionAfter("opened", by);
     events.push(connectionEvent({ subject, before: toConnection(row), after: opened }));
+  } else if (row.replica_id !== null && row.replica_id !== replicaId) {
+    events.push(sessionMovedEvent({ subject, before: row.replica_id, after: replicaId }));
   }
   return events;
 }
 
-/** The event of two machines that alternate, unless it was told already. */
+/** The event of two machines that alternate, unless it was told already of these two. */
 function duplicateIn(
   row: OpeningRow | undefined,
   { replicaId }: SessionHello,
 ): readonly NewEvent[] {
-  if (row === undefined || row.epoch === null || row.duplicated_since !== null) return [];
+  if (row === undefined || row.epoch === null) return [];
+  const actor = `replica:${replicaId}`;
+  if (row.duplicated_since !== null) {
+    const machines = latestPair(row.machines);
+    const isTold = machines === null || isSamePair(machines, latestPair(row.machines_before));
+    return isTold ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
+  }
   const machines = findDuplicate(row.machines, row.now.getTime());
-  if (machines === null) return [];
-  return [identityDuplicatedEvent(row.node_id, machines, `replica:${replicaId}`)];
+  return machines === null ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
 }
 
 /** The event of a machine that was started anew without its agent having said goodbye. */
@@ -195,7 +206,7 @@ async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
   await tx
     .updateTable("node_sessions")
-    .set({ duplicated_since: sql<Date>`now()` })
+    .set({ duplicated_since: sql<Date>`coalesce(duplicated_since, now())` })
     .where("node_id", "in", ids)
     .execute();
 }

@@ -1,3 +1,4 @@
+import type { EventType } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, LaneStore, Tx } from "./store.ts";
 
@@ -11,6 +12,8 @@ export interface Snapshot {
   /** Let go of the connection. Closing it again does nothing. */
   close(): Promise<void>;
 }
+
+const SESSION_MOVED: EventType = "node.session.moved";
 
 /** Open a snapshot of the present moment, in one read-only REPEATABLE READ transaction. */
 export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
@@ -47,7 +50,14 @@ export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
   }
 }
 
-/** The nodes that events above a revision are about, by id, each with the last revision of one; nodes that are gone included. */
+/**
+ * Whether an event may have changed what is shown of a node. A move of its stream changes its session alone.
+ */
+export function isNodeChange(type: string): boolean {
+  return type.startsWith("node.") && type !== SESSION_MOVED;
+}
+
+/** The nodes that were changed by events above a revision, by id, each with the last revision of one; nodes that are gone included. */
 export async function changedNodeIds(
   db: Db,
   after: bigint,
@@ -55,7 +65,7 @@ export async function changedNodeIds(
   const { rows } = await sql<{ id: string; revision: bigint }>`
     select subject as id, max(revision) as revision
     from events
-    where revision > ${after} and type like 'node.%'
+    where revision > ${after} and type like 'node.%' and type <> ${SESSION_MOVED}
     group by subject
     order by subject`.execute(db);
   return rows;

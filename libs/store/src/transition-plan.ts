@@ -58,12 +58,27 @@ export function planTransition(
     isSameState(detected, detectedBefore);
   if (isSame) return { after: null, events: [] };
   const { changes, flappingSinceMs } = history;
-  const isFlapping = flappingSinceMs !== null;
   const after = { connection, health, changes, flappingSinceMs };
+  const events = eventsOf(row, item, after);
   return {
-    after: { ...after, detected: isFlapping ? detected : null },
-    events: eventsOf(row, item, after),
+    after: {
+      ...after,
+      ...(events.length === 0 ? stillShown(row, health) : {}),
+      detected: flappingSinceMs === null ? null : detected,
+    },
+    events,
   };
+}
+
+/**
+ * What is shown of a node changes with an event alone, or watches and lists would differ: a state that is not left keeps its reason.
+ * Under a mark what was detected is not shown.
+ */
+function stillShown(
+  row: SessionBefore,
+  health: Health,
+): Pick<SessionAfter, "connection" | "health"> {
+  return { connection: toConnection(row), health: row.marked ? health : toHealth(row) };
 }
 
 function eventsOf(

@@ -85,7 +85,7 @@ describe("writeTransitions()", () => {
     expect(await currentRevision(store.db)).toBe(before);
   });
 
-  it("should keep since, and tell nothing, when only the reason is new", async () => {
+  it("should change nothing that is shown, and tell nothing, when only the reason is new", async () => {
     await connect("again");
     await writeTransitions(store, REPLICA, [{ nodeId: "again", epoch: 1, health: SILENT }]);
     const silent = await getNode(store.db, "again");
@@ -93,9 +93,17 @@ describe("writeTransitions()", () => {
     const items = [{ nodeId: "again", epoch: 1, health: GOODBYE }];
     expect(await writeTransitions(store, REPLICA, items)).toEqual(new Set(["again"]));
     const gone = await getNode(store.db, "again");
-    expect(gone?.health).toMatchObject({ state: "UNHEALTHY", reason: "AGENT_SHUTDOWN" });
-    expect(gone?.health.sinceMs).toBe(silent?.health.sinceMs);
+    expect(gone?.health).toEqual(silent?.health);
     expect(await currentRevision(store.db)).toBe(before);
+  });
+
+  it("should take the new reason of a health that stays when the connection changes with it", async () => {
+    await connect("left");
+    await writeTransitions(store, REPLICA, [{ nodeId: "left", epoch: 1, health: SILENT }]);
+    const leaving = { nodeId: "left", epoch: 1, health: GOODBYE, connection: BROKEN };
+    await writeTransitions(store, REPLICA, [leaving]);
+    const gone = await getNode(store.db, "left");
+    expect(gone?.health).toMatchObject({ state: "UNHEALTHY", reason: "AGENT_SHUTDOWN" });
   });
 
   it("should keep what is detected under a mark to itself until the mark is cleared", async () => {
@@ -145,8 +153,8 @@ describe("writeTransitions()", () => {
       const node = await getNode(store.db, id);
       expect(node?.session).toMatchObject({ epoch: 2, replicaId: "replica-2" });
       expect(node?.connection.state).toBe("CONNECTED");
-      // Written first: lost and made again. Written last: fenced.
-      expect((await eventsSince(before)).length).toBe(held.has(id) ? 2 : 0);
+      // Written first: lost and made again. Written last: fenced, by a move.
+      expect((await eventsSince(before)).length).toBe(held.has(id) ? 2 : 1);
     }
   });
 

@@ -35,7 +35,6 @@ const NODE: NodeFacts = {
   etag: "7",
   createdAtMs: AT_MS,
   updatedAtMs: AT_MS + 1,
-  session: { epoch: 3 },
 };
 
 describe("nodeToProto()", () => {
@@ -59,7 +58,6 @@ describe("nodeToProto()", () => {
       keySince: "1970-01-01T00:00:01Z",
       joinTokenId: "0123456789ab",
       ephemeral: true,
-      sessionEpoch: "3",
       etag: "7",
       createTime: since,
       updateTime: "2026-01-02T03:04:05.679Z",

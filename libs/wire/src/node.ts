@@ -48,7 +48,6 @@ export interface NodeFacts {
   readonly etag: string;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  readonly session: { readonly epoch: number };
 }
 
 /** The public message of a node. */
@@ -72,7 +71,6 @@ export function nodeToProto(node: NodeFacts): Node {
     ...(node.keyRotationRequiredSinceMs === null
       ? {}
       : { keyRotationRequiredSince: timestampFromMs(node.keyRotationRequiredSinceMs) }),
-    sessionEpoch: BigInt(node.session.epoch),
     etag: node.etag,
     createTime: timestampFromMs(node.createdAtMs),
     updateTime: timestampFromMs(node.updatedAtMs),

@@ -109,7 +109,7 @@ export function createRecordWork(options: RecordWorkOptions): RecordWork {
   });
   const keeper = new TruthKeeper({ store, replica, log });
   const keeping = keepTruthTask(keeper, loops);
-  const advertiser = new Advertiser(store, deps.instance);
+  const advertiser = new Advertiser({ store, instance: deps.instance, log });
   const writing = writeTransitionsTask(transitions, { ...loops, gatherMs: deps.gatherMs });
   const informing = writeNodeInfoTask(infos, loops);
   const pushing = pushSettingsTask(settings, loops);

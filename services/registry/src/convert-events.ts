@@ -30,7 +30,7 @@ export function parseEventListing(request: ListEventsRequest, logId: string): Ev
   const times = parseTimes(request);
   // biome-ignore lint/complexity/useMathMinMax: Math.min() takes no bigints.
   const firstAfter = request.afterRevision > LAST_REVISION ? LAST_REVISION : request.afterRevision;
-  const { types = [], subject = "", actor = "" } = filter;
+  const { types = [], excludeTypes = [], subject = "", actor = "" } = filter;
   return {
     filter: { ...filter, ...times },
     limit: pageSize(request.pageSize),
@@ -39,6 +39,7 @@ export function parseEventListing(request: ListEventsRequest, logId: string): Ev
       "events",
       logId,
       types,
+      excludeTypes,
       subject,
       actor,
       times.fromMs ?? null,
@@ -50,12 +51,14 @@ export function parseEventListing(request: ListEventsRequest, logId: string): Ev
 
 /** Read which events are wanted. Throws INVALID_REQUEST for a type that there is not. */
 export function parseEventFilter(
-  request: Pick<ListEventsRequest, "types" | "subject" | "actor">,
+  request: Pick<ListEventsRequest, "types" | "excludeTypes" | "subject" | "actor">,
 ): EventFilter {
   const { subject, actor } = request;
-  const types = [...new Set(request.types)].sort();
+  const types = parseEventTypes(request.types, "types");
+  const excludeTypes = parseEventTypes(request.excludeTypes, "exclude_types");
   return {
-    ...(types.length > 0 ? { types: types.map(parseEventType) } : {}),
+    ...(types.length > 0 ? { types } : {}),
+    ...(excludeTypes.length > 0 ? { excludeTypes } : {}),
     ...(subject === "" ? {} : { subject }),
     ...(actor === "" ? {} : { actor }),
   };
@@ -112,8 +115,12 @@ function parseTimes({ fromTime, untilTime }: ListEventsRequest) {
   };
 }
 
-function parseEventType(type: string): EventType {
+function parseEventTypes(texts: readonly string[], field: string): readonly EventType[] {
+  return [...new Set(texts)].sort().map((type) => parseEventType(type, field));
+}
+
+function parseEventType(type: string, field: string): EventType {
   if (isEventType(type)) return type;
   const description = `no event has the type "${type}"; the types are ${EVENT_TYPES.join(", ")}`;
-  throw refuse("INVALID_REQUEST", description, { violations: [{ field: "types", description }] });
+  throw refuse("INVALID_REQUEST", description, { violations: [{ field, description }] });
 }

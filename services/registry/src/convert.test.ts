@@ -6,7 +6,7 @@ import { describeError } from "@rollcall/runtime";
 import { parseLabelSelector, parseNodeListing, parseOrderBy } from "./convert.ts";
 
 function listing(request: MessageInitShape<typeof ListNodesRequestSchema> = {}) {
-  return parseNodeListing(create(ListNodesRequestSchema, request));
+  return parseNodeListing(create(ListNodesRequestSchema, request), "log");
 }
 
 function refusalOf(parse: () => unknown) {

@@ -45,12 +45,12 @@ export interface NodeListing {
   readonly orderBy: NodeOrder;
   /** Nodes of one page. */
   readonly limit: number;
-  /** Names the filter and the order in one fixed form, for page tokens; the page's size may change on the way. */
+  /** Names the filter, the order and the history of the log in one fixed form, for page tokens; the page's size may change on the way. */
   readonly name: string;
 }
 
-/** Read a ListNodes request. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
-export function parseNodeListing(request: ListNodesRequest): NodeListing {
+/** Read a ListNodes request of this history of the log. Throws INVALID_ORDER_BY or INVALID_SELECTOR. */
+export function parseNodeListing(request: ListNodesRequest, logId: string): NodeListing {
   const orderBy = parseOrderBy(request.orderBy);
   const filter = parseNodeFilter(request);
   const { types = [], memberships = [], statuses = [], selector = [] } = filter;
@@ -60,6 +60,7 @@ export function parseNodeListing(request: ListNodesRequest): NodeListing {
     limit: pageSize(request.pageSize),
     name: JSON.stringify([
       "nodes",
+      logId,
       types,
       memberships,
       statuses,

@@ -101,14 +101,14 @@ describe("rollcall up", () => {
   });
 
   it("should survive the death of Postgres: streams go on, nobody is judged, and everything settles", async () => {
-    const before = await fixture.client.node("second");
+    const before = await fixture.client.epoch("second");
     const { pid } = await up.logged("postgres started");
     endProcess(Number(pid));
     await up.logged("postgres started", {}, 1);
-    const { node } = await until("a decision", () =>
+    await until("a decision", () =>
       fixture.client.admin.cordonNode({ node: "second", reason: "drill" }),
     );
-    expect(node?.sessionEpoch).toBe(before?.sessionEpoch);
+    expect(await until("its epoch", () => fixture.client.epoch("second"))).toBe(before);
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });
 
@@ -153,16 +153,16 @@ describe("rollcall up", () => {
 
   /** How often each node's stream has been taken. */
   async function epochsOf(...ids: readonly string[]): Promise<ReadonlyMap<string, bigint>> {
-    const nodes = await Promise.all(ids.map((id) => fixture.client.node(id)));
-    return new Map(nodes.map((node) => [node?.id ?? "", node?.sessionEpoch ?? 0n]));
+    const epochs = ids.map(async (id) => [id, await fixture.client.epoch(id)] as const);
+    return new Map(await Promise.all(epochs));
   }
 
   /** Each node has opened a new stream since, and is well. */
   async function haveComeBack(epochs: ReadonlyMap<string, bigint>): Promise<void> {
     for (const [id, epoch] of epochs) {
       await until(`a new stream of ${id}`, async () => {
-        const node = await fixture.client.node(id);
-        return node !== null && node.sessionEpoch > epoch;
+        const next = await fixture.client.epoch(id);
+        return next > epoch ? next : undefined;
       });
       await fixture.client.becomes(id, WELL);
     }

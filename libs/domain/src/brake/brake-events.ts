@@ -1,5 +1,5 @@
 import type { NewEvent } from "../events.ts";
-import type { BrakeCounts, BrakeState } from "./brake.ts";
+import { type BrakeCounts, type BrakeState, toldCounts } from "./brake.ts";
 
 /** Why a reaction was allowed. */
 export type AllowedReason =
@@ -47,11 +47,10 @@ export function brakeEvent(change: {
   readonly actor: string;
   readonly message: string;
   /** Null when an operator did it without counting. */
-  readonly counts: Pick<BrakeCounts, "size" | "silent" | "lost"> | null;
+  readonly counts: BrakeCounts | null;
 }): NewEvent {
   const { group, before, after, reason, actor, message, counts } = change;
-  const facts =
-    counts === null ? {} : { size: counts.size, silent: counts.silent, lost: counts.lost };
+  const facts = counts === null ? {} : { ...toldCounts(counts) };
   return {
     type: "brake.changed",
     subject: group,
@@ -64,6 +63,7 @@ export function brakeEvent(change: {
 }
 
 /** The counts of a group in words. */
-export function brakeCountsText({ size, silent, lost }: BrakeCounts): string {
+export function brakeCountsText(counts: BrakeCounts): string {
+  const { size, silent, lost } = toldCounts(counts);
   return `of ${size} nodes ${silent} are silent and ${lost} were lost`;
 }

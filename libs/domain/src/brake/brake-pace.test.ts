@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { ReleasePace, releasesPerMinute } from "./brake-pace.ts";
+import { ReleasePace, releaseIntervalMs, releasesPerMinute } from "./brake-pace.ts";
 
 const MINUTE_MS = 60_000;
 
@@ -26,6 +26,22 @@ describe("ReleasePace", () => {
     expect(pace.allowance(199_000)).toBe(0);
     expect(releasesPerMinute(6)).toBe(1);
   });
+
+  it.each([3, 5, 7, 9, 10, 15, 19, 25, 99, 250])(
+    "should go in the long run as releaseIntervalMs() says, in a group of %i",
+    (size) => {
+      const pace = new ReleasePace(size, 0);
+      const runMs = 60 * MINUTE_MS;
+      let went = 0;
+      for (let nowMs = 1_000; nowMs <= runMs; nowMs += 1_000) {
+        const count = pace.allowance(nowMs);
+        pace.spend(count, nowMs);
+        went += count;
+      }
+      const told = runMs / releaseIntervalMs(size);
+      expect(Math.abs(went - told)).toBeLessThanOrEqual(Math.max(1, told * 0.02));
+    },
+  );
 
   it("should save up nothing worth a blow while nothing is pending", () => {
     const pace = new ReleasePace(100, 0);

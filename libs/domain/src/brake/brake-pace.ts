@@ -4,9 +4,14 @@ const ONE_IN = 10;
 /** What one release costs, where each node of the group earns one millisecond in each. Whole numbers add up exactly. */
 const COST = ONE_IN * MINUTE_MS;
 
-/** How many reactions of a group of this size a PARTIAL brake releases in any minute: a tenth, and one at least. */
+/** How many reactions of a group of this size a PARTIAL brake releases in any minute at most: a tenth, and one at least. */
 export function releasesPerMinute(size: number): number {
   return Math.max(1, Math.floor(size / ONE_IN));
+}
+
+/** How long it takes such a brake from one release to the next, on the average: a group of less than ten waits longer than a minute. */
+export function releaseIntervalMs(size: number): number {
+  return Math.max(MINUTE_MS / releasesPerMinute(size), COST / size);
 }
 
 /**

@@ -77,6 +77,26 @@ describe("BrakePlanner", () => {
     expect(fleet.mode("zone=a")).toBe("NORMAL");
   });
 
+  it("should count a group that has grown since its storm began as large as it is", () => {
+    const lost = fleet.of("zone=a").slice(0, 90);
+    fleet.silence(lost);
+    fleet.run(2);
+    fleet.lose(lost);
+    fleet.run(3);
+    expect(fleet.mode("zone=a")).toBe("PARTIAL");
+    for (let index = 0; index < 40; index++)
+      fleet.nodes.push({ group: "zone=a", state: "HEALTHY", loss: 0, reaction: null });
+    fleet.run(2);
+    const late = fleet.of("zone=a").slice(-20);
+    fleet.lose(late);
+    fleet.run(3);
+    // 110 are lost, more than the 100 that there were, and 30 are well.
+    expect(fleet.mode("zone=a")).toBe("PARTIAL");
+    fleet.recover(lost.slice(0, 33));
+    fleet.run(3);
+    expect(fleet.mode("zone=a")).toBe("NORMAL");
+  });
+
   it("should hold groups back by the cluster's brake too, and sum up slow losses of a minute", () => {
     const all = [...fleet.of("zone=a"), ...fleet.of("zone=b").slice(0, 105)];
     const went: FleetNode[] = [];

@@ -3,6 +3,7 @@ import {
   type BrakeCounts,
   type BrakeMode,
   type BrakeState,
+  countedSize,
   decideBrake,
   isCalm,
 } from "./brake.ts";
@@ -110,6 +111,10 @@ export class BrakePlanner {
     }
   }
 
+  /**
+   * A group's size: nodes that were HEALTHY when the window began, or as many as are HEALTHY now or were lost since, if those are more: a
+   * minute ago this process may not have looked yet, or some nodes have been between two replicas.
+   */
   #takeIn({ losses }: BrakeReading, totals: ReadonlyMap<string, GroupSum>): void {
     const byGroup = new Map(losses.map((it) => [it.group, it]));
     const names = [BRAKE_CLUSTER, ...this.#groups.keys(), ...totals.keys(), ...byGroup.keys()];
@@ -122,25 +127,13 @@ export class BrakePlanner {
       const { lost = 0, unsettled: all = 0, pending = 0 } = of ?? {};
       const unsettled = Math.min(all, lost);
       it.pending = pending;
-      const size = it.mode === "NORMAL" ? this.#sizeNow(name, totals, lost, unsettled) : it.size;
+      const counted = countedSize({ healthy, silent }, { lost, unsettled });
+      // A group that has grown since a storm began in it is not all gone when as many are lost as it had then.
+      const known = it.mode === "NORMAL" ? this.#history.healthyAtStart(name) : it.size;
+      const size = Math.max(known, counted);
       it.counts = { size, silent: Math.min(silent, healthy), lost, unsettled };
       this.#groups.set(name, it);
     }
-  }
-
-  /**
-   * Nodes that were HEALTHY when the window began, or as many as are HEALTHY now or were lost since, if those are more: a minute ago
-   * this process may not have looked yet, or some nodes have been between two replicas.
-   */
-  #sizeNow(
-    group: string,
-    totals: ReadonlyMap<string, GroupSum>,
-    lost: number,
-    unsettled: number,
-  ): number {
-    const { healthy, silent } = totals.get(group) ?? NOTHING;
-    const counted = Math.max(healthy + lost - unsettled, healthy - silent + lost);
-    return Math.max(this.#history.healthyAtStart(group), counted);
   }
 
   #decide(group: string, it: Group, order: BrakeRow | null, nowMs: number): readonly BrakeChange[] {

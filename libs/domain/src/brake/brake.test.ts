@@ -1,5 +1,33 @@
 import { describe, expect, it } from "@jest/globals";
-import { type BrakeMode, decideBrake, isCalm } from "./brake.ts";
+import { type BrakeMode, countedSize, decideBrake, isCalm, toldCounts } from "./brake.ts";
+
+describe("toldCounts()", () => {
+  it.each([
+    // Those that a report still calls silent were lost meanwhile.
+    [
+      { size: 60, silent: 28, lost: 59, unsettled: 28 },
+      { size: 60, silent: 1, lost: 59 },
+    ],
+    [
+      { size: 52, silent: 28, lost: 59, unsettled: 0 },
+      { size: 59, silent: 0, lost: 59 },
+    ],
+    [
+      { size: 10, silent: 4, lost: 3, unsettled: 1 },
+      { size: 10, silent: 4, lost: 3 },
+    ],
+  ])("should count each node once, example %#", (counts, expected) => {
+    expect(toldCounts(counts)).toEqual(expected);
+  });
+});
+
+describe("countedSize()", () => {
+  it("should count a node that may be both silent and lost once", () => {
+    const stale = { healthy: 6, silent: 6 };
+    expect(countedSize(stale, { lost: 6, unsettled: 6 })).toBe(6);
+    expect(countedSize({ healthy: 10, silent: 2 }, { lost: 3, unsettled: 0 })).toBe(13);
+  });
+});
 
 describe("decideBrake()", () => {
   const cases: readonly (readonly [

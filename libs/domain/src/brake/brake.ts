@@ -43,6 +43,25 @@ export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
   return before !== "NORMAL" && isStorm(most, size) ? "PARTIAL" : "NORMAL";
 }
 
+/**
+ * How many nodes a group has for certain, by what replicas count and what was lost: a node that may be among both counts once, and
+ * either of the two ways to count it can only be short.
+ */
+export function countedSize(
+  sum: { readonly healthy: number; readonly silent: number },
+  losses: { readonly lost: number; readonly unsettled: number },
+): number {
+  const { healthy, silent } = sum;
+  const { lost, unsettled } = losses;
+  return Math.max(healthy + lost - Math.min(unsettled, lost), healthy - silent + lost);
+}
+
+/** The counts as people are told them: no node is both silent and lost, and all of them together are no more than there are. */
+export function toldCounts({ size, silent, lost }: BrakeCounts): Omit<BrakeCounts, "unsettled"> {
+  const all = Math.max(size, lost);
+  return { size: all, lost, silent: Math.max(0, Math.min(silent, all - lost)) };
+}
+
 /** Whether a group is no storm for certain, so that its reactions need not wait for a better look. */
 export function isCalm(counts: BrakeCounts): boolean {
   return counts.size <= SMALL_GROUP || !isStorm(mostGone(counts), counts.size);

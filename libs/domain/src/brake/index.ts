@@ -4,6 +4,8 @@ export {
   type BrakeMode,
   type BrakeState,
   brakeGroupName,
+  countedSize,
+  toldCounts,
 } from "./brake.ts";
 export {
   type AllowedReason,
@@ -13,7 +15,6 @@ export {
   reactionsAllowedEvent,
 } from "./brake-events.ts";
 export { BRAKE_WINDOW_MS } from "./brake-history.ts";
-export { releasesPerMinute } from "./brake-pace.ts";
 export type {
   BrakeChange,
   BrakeFreeze,
@@ -33,3 +34,4 @@ export {
   type GroupSum,
 } from "./brake-sums.ts";
 export { type Reaction, type ReactionStep, reactionStep } from "./reaction.ts";
+export { type BrakeSetting, type ReleaseRate, releaseRate } from "./release-rate.ts";

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type Brake,
   BrakeSchema,
@@ -12,35 +12,53 @@ import {
   type BrakeMarks,
   type BrakeReading,
   type BrakeRow,
+  type BrakeSetting,
   type BrakeState,
+  countedSize,
   type GroupLosses,
   type GroupSum,
-  releasesPerMinute,
+  type ReleaseRate,
+  releaseRate,
+  toldCounts,
 } from "@rollcall/domain";
 import { type Db, listBrakes, lossBefore, readBrake } from "@rollcall/store";
+
+/** A loss so long ago is among no replica's sums any more: each of them has reported twice since. */
+const SETTLED_MS = 5_000;
 
 /** Every brake as the record shows it: the cluster's first, then groups by name. */
 export async function readBrakes(db: Db): Promise<readonly Brake[]> {
   const reading = await readBrake(db, await readMarks(db));
   const totals = addBrakeSums([...reading.reports.values()]);
   const rows = new Map(reading.rows.map((row) => [row.group, row]));
-  return groupsOf(reading, totals).map((group) =>
-    toProto(group, rows.get(group) ?? null, totals.get(group), lossesOf(group, reading.losses)),
-  );
+  const clusterRow = rows.get(BRAKE_CLUSTER) ?? null;
+  return groupsOf(reading, totals).map((group) => {
+    const row = rows.get(group) ?? null;
+    const { healthy, silent } = totals.get(group) ?? { healthy: 0, silent: 0 };
+    const losses = lossesOf(group, reading.losses);
+    const counted = countedSize({ healthy, silent }, losses);
+    const size = row === null || row.mode === "NORMAL" ? counted : Math.max(row.size, counted);
+    const counts = toldCounts({ ...losses, size, silent: Math.min(silent, healthy) });
+    const cluster = group === BRAKE_CLUSTER ? null : settingOf(clusterRow);
+    const rate = releaseRate(settingOf(row), cluster);
+    return toProto(group, row, { ...counts, pending: losses.pending, rate });
+  });
 }
 
-/** What the brake of a group is, with an operator's freeze. */
-function stateOf(row: Pick<BrakeRow, "mode" | "frozen">): BrakeState {
-  return row.frozen === null ? row.mode : "FROZEN";
+/** What the brake of a group is, with an operator's freeze, and the size that its pace goes by. */
+function settingOf(row: Pick<BrakeRow, "mode" | "frozen" | "size"> | null): BrakeSetting {
+  if (row === null) return { state: "NORMAL", size: 0 };
+  return { state: row.frozen === null ? row.mode : "FROZEN", size: row.size };
 }
 
 /** The losses of the last minute count, or those of a storm since it began. */
 async function readMarks(db: Db): Promise<BrakeMarks> {
   const window = await lossBefore(db, BRAKE_WINDOW_MS);
+  const settled = await lossBefore(db, SETTLED_MS);
   const rows = await listBrakes(db);
   const own = rows.filter(({ mode, windowLoss }) => mode !== "NORMAL" || windowLoss > window);
   return {
-    settled: 0,
+    settled,
     window,
     windows: new Map(own.map(({ group, windowLoss }) => [group, windowLoss])),
   };
@@ -57,36 +75,42 @@ function groupsOf(
   return [BRAKE_CLUSTER, ...[...groups].sort()];
 }
 
-function lossesOf(
-  group: string,
-  losses: readonly GroupLosses[],
-): { readonly lost: number; readonly pending: number } {
-  if (group !== BRAKE_CLUSTER) {
-    return losses.find((it) => it.group === group) ?? { lost: 0, pending: 0 };
-  }
-  return {
-    lost: losses.reduce((sum, { lostOfCluster }) => sum + lostOfCluster, 0),
-    pending: losses.reduce((sum, { pending }) => sum + pending, 0),
-  };
+type Losses = Pick<GroupLosses, "lost" | "unsettled" | "pending">;
+
+function lossesOf(group: string, losses: readonly GroupLosses[]): Losses {
+  const none: Losses = { lost: 0, unsettled: 0, pending: 0 };
+  if (group !== BRAKE_CLUSTER) return losses.find((it) => it.group === group) ?? none;
+  return losses.reduce(
+    (sum, { lostOfCluster, unsettled, pending }) => ({
+      lost: sum.lost + lostOfCluster,
+      unsettled: sum.unsettled + unsettled,
+      pending: sum.pending + pending,
+    }),
+    none,
+  );
 }
 
-function toProto(
-  group: string,
-  row: BrakeRow | null,
-  { healthy, silent }: GroupSum = { healthy: 0, silent: 0 },
-  { lost, pending }: { readonly lost: number; readonly pending: number },
-): Brake {
+interface Shown {
+  readonly size: number;
+  readonly silent: number;
+  readonly lost: number;
+  readonly pending: number;
+  readonly rate: ReleaseRate | null;
+}
+
+function toProto(group: string, row: BrakeRow | null, { rate, ...counts }: Shown): Brake {
   const { mode = "NORMAL", frozen = null } = row ?? {};
-  const state = stateOf({ mode, frozen });
-  const size = row === null || mode === "NORMAL" ? healthy + lost : row.size;
   const sinceMs = frozen?.sinceMs ?? row?.sinceMs;
+  const isReleasing = rate !== null && rate.perMinute > 0;
   return create(BrakeSchema, {
     group,
-    state: STATES[state],
+    state: STATES[settingOf(row).state],
     automaticState: STATES[mode],
     ...(sinceMs === undefined ? {} : { since: timestampFromMs(sinceMs) }),
-    ...{ size, silent, lost, pending },
-    releasedPerMinute: state === "PARTIAL" ? releasesPerMinute(size) : 0,
+    ...counts,
+    releasedPerMinute: rate?.perMinute ?? 0,
+    ...(isReleasing ? { releaseInterval: durationFromMs(Math.round(rate.intervalMs)) } : {}),
+    limitedByCluster: rate?.isByCluster ?? false,
     frozenBy: frozen?.actor ?? "",
     frozenReason: frozen?.reason ?? "",
   });

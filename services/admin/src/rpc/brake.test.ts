@@ -1,10 +1,11 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { BrakeService, BrakeState } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import type { BrakeSums } from "@rollcall/domain";
 import { listAudit, renewLease, type Store, takeLease } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
-import { eventsOf } from "../testing/record.ts";
+import { addNode, eventsOf } from "../testing/record.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
 let rig: Rig;
@@ -57,6 +58,45 @@ describe("GetBrake", () => {
     ]);
     expect(brakes.every(({ state }) => state === BrakeState.NORMAL)).toBe(true);
     expect(decider).toBe("");
+  });
+});
+
+describe("GetBrake in a storm", () => {
+  const setBrake = (group: string, mode: "NORMAL" | "PARTIAL" | "FULL", size: number) =>
+    store.db
+      .insertInto("brakes")
+      .values({ group_name: group, mode, size, window_loss: 0n })
+      .execute();
+
+  it("should tell the rate at which the planner releases, and what the cluster allows of it", async () => {
+    await setBrake("zone=a", "PARTIAL", 5);
+    expect(await brakeOf("zone=a")).toMatchObject({
+      ...{ releasedPerMinute: 1, limitedByCluster: false },
+      releaseInterval: durationFromMs(120_000),
+    });
+    await setBrake("cluster", "FULL", 40);
+    const held = await brakeOf("zone=a");
+    expect(held).toMatchObject({ releasedPerMinute: 0, limitedByCluster: true });
+    expect(held?.releaseInterval).toBeUndefined();
+    expect(await brakeOf("cluster")).toMatchObject({ limitedByCluster: false });
+  });
+
+  it("should never count more nodes as silent and lost than there are", async () => {
+    await setBrake("zone=a", "PARTIAL", 5);
+    const ids = Array.from({ length: 9 }, (_, index) => `lost-${index}`);
+    for (const [index, id] of ids.entries()) {
+      await addNode(store, id);
+      const loss = { loss: BigInt(index + 1), loss_group: "zone=a", lost_since: new Date() };
+      await store.db
+        .updateTable("node_sessions")
+        .set({ health: "UNHEALTHY", reaction: "PENDING", ...loss })
+        .where("node_id", "=", id)
+        .execute();
+    }
+    // Ten are reported as HEALTHY still, four of them silent; nine have been lost since.
+    const brake = await brakeOf("zone=a");
+    expect(brake).toMatchObject({ size: 15, lost: 9, silent: 4, pending: 9 });
+    await store.db.deleteFrom("nodes").where("id", "like", "lost-%").execute();
   });
 });
 

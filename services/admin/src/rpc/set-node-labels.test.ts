@@ -32,6 +32,32 @@ async function say(id: string, agentLabels: Record<string, string>): Promise<voi
 }
 
 describe("setNodeLabels()", () => {
+  it("should say of a label that the node itself has set that it cannot be removed, and change nothing", async () => {
+    await addNode(rig.store, "own");
+    await say("own", { rack: "r7", zone: "a" });
+    await rig.admin.setNodeLabels({ node: "own", set: { zone: "b" } });
+    const refusal = await refusalOf(
+      rig.admin.setNodeLabels({ node: "own", set: { team: "x" }, remove: ["rack", "nothing"] }),
+    );
+    expect(refusal).toMatchObject({
+      code: Code.FailedPrecondition,
+      reason: "LABEL_NOT_SET_BY_OPERATOR",
+      metadata: { node: "own", labels: "rack", tiers: "agent" },
+    });
+    expect(refusal.message).toMatch(
+      /^node own has rack=r7 from the node itself, and only labels that operators set can be removed; .* `rollcall node label own rack=VALUE`/,
+    );
+    // What an operator had set over it can be removed; then it is the node's own again.
+    const { node } = await rig.admin.setNodeLabels({ node: "own", remove: ["zone", "nothing"] });
+    expect(labelsIn(node)).toEqual([
+      ["rack", "r7", "AGENT", []],
+      ["zone", "a", "AGENT", []],
+    ]);
+    const selector = { nodes: ["own"] };
+    const { outcomes } = await rig.admin.setNodeLabels({ selector, remove: ["zone"] });
+    expect(outcomes[0]?.result).toMatchObject({ case: "refusal" });
+  });
+
   it("should win over what the node says, and say where each value comes from", async () => {
     await addNode(rig.store, "n1");
     await say("n1", { zone: "a", disk: "ssd" });

@@ -7,14 +7,17 @@ import {
 import {
   changeOperatorLabels,
   checkLabelChange,
+  type Label,
   type LabelChange,
+  type LabelTier,
   labelsEvent,
+  labelsOfOthers,
   MAX_OPERATOR_LABELS,
 } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/runtime";
 import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
-import { type DecideNode, refused } from "../node-decision.ts";
+import { type DecideNode, type NodeDecision, refused } from "../node-decision.ts";
 
 /** Set and remove labels of the operator's tier. */
 export function setNodeLabels(
@@ -32,16 +35,18 @@ export function setNodeLabels(
 
 function decideLabels(change: LabelChange): DecideNode {
   return (node, { actor, message }) => {
+    const others = labelsOfOthers(node.labels, change);
+    if (others.length > 0) return notOperators(node.id, others);
     const labels = changeOperatorLabels(node.labels, change);
     if (labels.length > MAX_OPERATOR_LABELS) {
       const text = `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some first`;
       return refused("INVALID_LABEL", node.id, text);
     }
-    const others = node.labels.filter(({ tier }) => tier !== "operator");
+    const kept = node.labels.filter(({ tier }) => tier !== "operator");
     const event = labelsEvent({
       ...{ subject: node.id, actor, reason: "OPERATOR_LABELED", message },
       before: node.labels,
-      after: [...others, ...labels],
+      after: [...kept, ...labels],
     });
     // An operator's label is always in effect, so where nothing in effect changes, nothing does.
     return {
@@ -50,3 +55,22 @@ function decideLabels(change: LabelChange): DecideNode {
     };
   };
 }
+
+/** The decision about labels that another tier has set. */
+function notOperators(node: string, labels: readonly Label[]): NodeDecision {
+  const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
+  const keys = labels.map(({ key }) => key);
+  const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it, for example \`rollcall node label ${node} ${keys[0]}=VALUE\``;
+  const metadata = {
+    node,
+    labels: keys.join(","),
+    tiers: labels.map(({ tier }) => tier).join(","),
+  };
+  return { ok: false, refusal: { reason: "LABEL_NOT_SET_BY_OPERATOR", message, metadata } };
+}
+
+const SOURCES: Readonly<Record<LabelTier, string>> = {
+  agent: "the node itself",
+  token: "its join token",
+  operator: "an operator",
+};

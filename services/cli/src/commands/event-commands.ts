@@ -19,6 +19,10 @@ export function addEventCommands(program: Command, shell: Shell): void {
       "--type <types>",
       "only events of these types; several with commas: node.approved,node.rejected",
     )
+    .option(
+      "--moves",
+      "with moves of agents' streams between replicas, node.session.moved, which are left out unless --type names them",
+    )
     .option("--node <id>", "only events about this node, by its exact id; it may be gone")
     .option(
       "--actor <actor>",

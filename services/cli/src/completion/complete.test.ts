@@ -52,7 +52,7 @@ describe("completion", () => {
   });
 
   it("should offer values however they are joined to their option", async () => {
-    const types = ["node.key.rotation.required", "node.key.rotated"];
+    const types = ["node.key.rotation.required", "node.key.offered", "node.key.rotated"];
     expect(await complete("events", "--type", "node.k")).toEqual(types);
     expect(await complete("events", "--type=node.k")).toEqual(types.map((it) => `--type=${it}`));
     expect(await complete("events", "--type", "=", "node.k")).toEqual(types);

@@ -1,10 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { describeChange, type EventType } from "@rollcall/domain";
 import type { Column } from "../output/table.ts";
 import { formatTime } from "../output/units.ts";
-
-type Fields = Event["after"];
-type Value = NonNullable<Fields>[string];
 
 /** The columns of `events`. */
 export function eventColumns(): readonly Column<Event>[] {
@@ -25,7 +23,7 @@ export function eventColumns(): readonly Column<Event>[] {
       title: "CHANGE",
       name: "change",
       limit: 48,
-      cell: ({ before, after }) => ({ text: describeChange(before, after) }),
+      cell: (event) => ({ text: changeOf(event) }),
     },
     { title: "REASON", name: "reason", cell: ({ reason }) => ({ text: reason }) },
     { title: "ACTOR", name: "actor", limit: 32, cell: ({ actor }) => ({ text: actor }) },
@@ -33,23 +31,10 @@ export function eventColumns(): readonly Column<Event>[] {
   ];
 }
 
-/** A change in one line: "PENDING -> APPROVED"; the names of fields as well when there are several. */
-function describeChange(before: Fields, after: Fields): string {
-  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])].filter(
-    // `node why` tells it in words.
-    (name) => name !== "evidence",
-  );
-  const changes = names.map((name) => {
-    const change = `${describeValue(before?.[name])} -> ${describeValue(after?.[name])}`;
-    return names.length === 1 ? change : `${name} ${change}`;
-  });
-  return changes.join(", ");
-}
-
-function describeValue(value: Value | undefined): string {
-  if (value === undefined || value === null) return "-";
-  if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(describeValue).join("+");
-  if (typeof value !== "object") return String(value);
-  const entries = Object.entries(value).map(([key, one]) => `${key}=${describeValue(one)}`);
-  return entries.length === 0 ? "-" : entries.join(" ");
+/** A change in one line: "PENDING -> APPROVED". */
+function changeOf({ type, time, before, after }: Event): string {
+  const atMs = time === undefined ? 0 : timestampMs(time);
+  // A newer server may have further types; their fields are shown as they are.
+  const facts = { type: type as EventType, atMs };
+  return describeChange({ ...facts, before: before ?? null, after: after ?? null });
 }

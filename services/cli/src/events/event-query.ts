@@ -5,6 +5,7 @@ export interface EventQueryOptions {
   readonly follow?: boolean;
   readonly since?: string;
   readonly type?: string;
+  readonly moves?: boolean;
   readonly node?: string;
   readonly actor?: string;
   readonly limit?: string;
@@ -21,7 +22,12 @@ export interface EventQuery {
   readonly follow: boolean;
   readonly since: Since;
   /** What every request carries. */
-  readonly filter: { readonly types: string[]; readonly subject: string; readonly actor: string };
+  readonly filter: {
+    readonly types: string[];
+    readonly excludeTypes: string[];
+    readonly subject: string;
+    readonly actor: string;
+  };
   /** The most events to print; infinity for all. */
   readonly limit: number;
 }
@@ -31,12 +37,15 @@ const LAST_REVISION = 2n ** 63n - 1n;
 /** Understand the options of `events`. Throws UsageError. */
 export function parseEventQuery(options: EventQueryOptions): EventQuery {
   const follow = options.follow ?? false;
+  const types = words(options.type ?? "");
   const limit = options.limit === undefined ? 0 : parseCount("limit", options.limit, 0);
   return {
     follow,
     since: parseSince(options.since, follow),
     filter: {
-      types: words(options.type ?? ""),
+      types,
+      // A restart of the control plane makes one for each node, and nothing has changed for any of them.
+      excludeTypes: types.length > 0 || options.moves === true ? [] : ["node.session.moved"],
       subject: options.node ?? "",
       actor: options.actor ?? "",
     },

@@ -3,7 +3,7 @@ import { MembershipState, type Node, NodeType } from "@rollcall/api/rollcall/nod
 import { NodeStatus, type RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { APPROVAL_WORDS, ORDER_WORDS, STATUS_WORDS, TYPE_WORDS } from "../choices.ts";
 import type { ControlPlane } from "../client/control-plane.ts";
-import { parseCount, pickWord, pickWords } from "../failure.ts";
+import { parseCount, pickWord, pickWords, UsageError } from "../failure.ts";
 import { checkedSelector } from "./label-selector.ts";
 
 /** The options that choose nodes, as the user wrote them. */
@@ -38,6 +38,8 @@ export interface NodePage {
   readonly nodes: readonly Node[];
   /** Where to go on; empty at the end. */
   readonly nextToken: string;
+  /** As of which the list began. */
+  readonly revision: bigint;
 }
 
 /** Most nodes of one page: a few hundred kilobytes on the wire, whatever the fleet's size. */
@@ -63,8 +65,8 @@ const TYPES: Readonly<Record<(typeof TYPE_WORDS)[number], NodeType>> = {
   orchestrator: NodeType.ORCHESTRATOR,
 };
 
-/** Bacalhau's names for columns that are called otherwise here. */
-const OLDER_ORDERS: Readonly<Record<string, string>> = {
+/** What Bacalhau can order by and Rollcall cannot, with the column of the totals. */
+const AVAILABLE: Readonly<Record<string, (typeof ORDER_WORDS)[number]>> = {
   available_cpu: "cores",
   available_memory: "memory",
   available_disk: "disk",
@@ -73,8 +75,7 @@ const OLDER_ORDERS: Readonly<Record<string, string>> = {
 
 /** Understand the options that choose nodes. Throws UsageError. */
 export function parseSelection(options: SelectionOptions): Selection {
-  const named = options.orderBy ?? "id";
-  const order = pickWord("order-by", OLDER_ORDERS[named.toLowerCase()] ?? named, ORDER_WORDS);
+  const order = parseOrder(options.orderBy ?? "id");
   const approvals = pickWords("filter-approval", options.filterApproval ?? "", APPROVAL_WORDS);
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
   const types = pickWords("filter-type", options.filterType ?? "", TYPE_WORDS);
@@ -85,6 +86,14 @@ export function parseSelection(options: SelectionOptions): Selection {
     types: types.map((word) => TYPES[word]),
     orderBy: options.orderReversed ? `${order} desc` : order,
   };
+}
+
+function parseOrder(named: string): (typeof ORDER_WORDS)[number] {
+  const total = AVAILABLE[named.toLowerCase()];
+  if (total === undefined) return pickWord("order-by", named, ORDER_WORDS);
+  throw new UsageError(
+    `cannot order by ${named}: what is free on a node is not recorded; --order-by ${total} orders by what it has in total`,
+  );
 }
 
 /** Understand --limit and --next-token. 0 means all, as in Bacalhau. Throws UsageError. */
@@ -110,6 +119,6 @@ export async function* readNodes(
     const page = await control.attempt("registry", "list nodes", () => registry.listNodes(request));
     left -= page.nodes.length;
     pageToken = page.nextPageToken;
-    yield { nodes: page.nodes, nextToken: pageToken };
+    yield { nodes: page.nodes, nextToken: pageToken, revision: page.revision };
   } while (pageToken !== "" && left > 0);
 }

@@ -66,7 +66,6 @@ export function computeNode(id: string, changes: Partial<Node> = {}): Node {
       { key: "zone", value: "a", tier: LabelTier.AGENT },
     ],
     keyFingerprint: "SHA256:abc",
-    sessionEpoch: 3n,
     etag: "e1",
     createTime: since,
     updateTime: since,

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { beforeEach, describe, expect, it } from "@jest/globals";
 import { BrakeSchema, BrakeState } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
@@ -37,6 +37,39 @@ describe("brake status", () => {
       ),
     );
     expect(err).toBe("no process of health decides just now: nothing is released\n");
+  });
+
+  it.each([
+    [
+      "a group of five",
+      { releasedPerMinute: 1, releaseInterval: durationFromMs(120_000) },
+      "1 released every 2m",
+    ],
+    [
+      "a group of forty",
+      { releasedPerMinute: 4, releaseInterval: durationFromMs(15_000) },
+      "4 released a minute",
+    ],
+    [
+      "one that the cluster holds back further",
+      { releasedPerMinute: 2, releaseInterval: durationFromMs(30_000), limitedByCluster: true },
+      "2 released a minute, by the cluster's brake",
+    ],
+    [
+      "one of a cluster that is frozen",
+      { releasedPerMinute: 0, limitedByCluster: true },
+      "none released, by the cluster's brake",
+    ],
+  ])("should say what is really released of %s", async (_, facts, expected) => {
+    server.brake.brakes.splice(0);
+    const state = {
+      group: "zone=a",
+      state: BrakeState.PARTIAL,
+      automaticState: BrakeState.PARTIAL,
+    };
+    server.brake.brakes.push(create(BrakeSchema, { ...state, ...facts }));
+    const { out } = await runAgainst(server, "brake status --hide-header");
+    expect(out.trim().split(/ {2,}/).at(-1)).toBe(expected);
   });
 
   it("should show one group for programs, and refuse one that is not there", async () => {

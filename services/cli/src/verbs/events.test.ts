@@ -33,9 +33,9 @@ describe("events", () => {
       code: 0,
       err: "",
       out: lines(
-        "REVISION  TIME                  TYPE                     SUBJECT  CHANGE                                                  REASON             ACTOR        MESSAGE",
-        "1         2026-08-06 12:00:01Z  node.registered          n1       PENDING -> APPROVED                                     OPERATOR_APPROVED  token:admin",
-        "2         2026-08-06 12:00:02Z  node.scheduling.changed  n2       scheduling ELIGIBLE -> INELIGIBLE, holds - -> OPERATOR  OPERATOR_CORDONED  token:admin  looks good",
+        "REVISION  TIME                  TYPE                     SUBJECT  CHANGE                                              REASON             ACTOR        MESSAGE",
+        "1         2026-08-06 12:00:01Z  node.registered          n1       PENDING -> APPROVED                                 OPERATOR_APPROVED  token:admin",
+        "2         2026-08-06 12:00:02Z  node.scheduling.changed  n2       ELIGIBLE, holds none -> INELIGIBLE, holds OPERATOR  OPERATOR_CORDONED  token:admin  looks good",
       ),
     });
   });
@@ -72,13 +72,24 @@ describe("events", () => {
     expect(yaml.out).toContain('nextPageToken: "1"\n');
   });
 
+  it("should leave moves between replicas out unless they are asked for", async () => {
+    happened(1);
+    const asked = async (options: string) => {
+      await runAgainst(server, `events ${options}`);
+      return server.calls.at(-1)?.match(/"excludeTypes":\[[^\]]*\]/)?.[0];
+    };
+    expect(await asked("")).toBe('"excludeTypes":["node.session.moved"]');
+    expect(await asked("--moves")).toBe('"excludeTypes":[]');
+    expect(await asked("--type node.session.moved")).toBe('"excludeTypes":[]');
+  });
+
   it("should ask for what was asked", async () => {
     happened(8);
     const asked = "--since 7 --type a,b --node n1 --actor system";
     await runAgainst(server, `events ${asked} --limit 5`);
     await follow(`events --follow ${asked}`, (out) => out.includes("n8"));
     expect(server.calls).toEqual([
-      'ListEvents 7 {"pageSize":5,"pageToken":"","subject":"n1","types":["a","b"],"actor":"system"}',
+      'ListEvents 7 {"pageSize":5,"pageToken":"","subject":"n1","types":["a","b"],"actor":"system","excludeTypes":[]}',
       "WatchEvents afterRevision 7 a,b n1 system",
     ]);
   });

@@ -42,8 +42,9 @@ export const events: Verb<EventsOptions> = async (invocation) => {
       last = page;
     }
     const { formatStructured, toPlain } = await import("../output/structured.ts");
-    const { nextPageToken, resumeToken } = last;
-    const answer = create(ListEventsResponseSchema, { events: found, nextPageToken, resumeToken });
+    const { nextPageToken, resumeToken, revision } = last;
+    const facts = { nextPageToken, resumeToken, revision };
+    const answer = create(ListEventsResponseSchema, { events: found, ...facts });
     shell.out.write(await formatStructured(format, toPlain(ListEventsResponseSchema, answer)));
     return;
   }

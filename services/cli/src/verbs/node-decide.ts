@@ -7,6 +7,7 @@ import type { Verb } from "../invocation.ts";
 import { changeMany, type ManyAnswer } from "../nodes/change-many.ts";
 import { type ChoiceOptions, chooseNodes, type Selector } from "../nodes/choose-nodes.ts";
 import { outputFormat } from "../output/format.ts";
+import { printable } from "../output/text.ts";
 
 /** What the verbs that decide about nodes take. */
 export interface NodeDecideOptions extends ChoiceOptions {
@@ -71,12 +72,13 @@ export function nodeDecide(decision: NodeDecision): Verb<NodeDecideOptions> {
   return (invocation) => decideNodes(invocation, decision, invocation.args, CALLS[decision]);
 }
 
-/** Do a verb to the nodes that are named, or chosen by the options. */
+/** Do a verb to the nodes that are named, or chosen by the options; `remarks` is what has to be said of a single one as it is then. */
 export async function decideNodes(
   { shell, options }: Parameters<Verb<NodeDecideOptions>>[0],
   verb: string,
   names: readonly string[],
   call: NodeCall,
+  remarks: (node: Node) => readonly string[] = () => [],
 ): Promise<void> {
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const choice = chooseNodes(names, options);
@@ -100,6 +102,7 @@ export async function decideNodes(
   );
   // Of a ban alone: best said, because the name may be a slip.
   if (answer.node === undefined) shell.err.write(`there is no node ${node}, only its id\n`);
+  else for (const remark of remarks(answer.node)) shell.err.write(`${printable(remark)}\n`);
   if (format === "table") {
     shell.out.write("Ok\n");
     return;

@@ -23,7 +23,7 @@ describe("node describe", () => {
     expect(JSON.parse(out)).toMatchObject({
       id: "machine-1",
       mayTakeWork: true,
-      sessionEpoch: "3",
+      etag: "e1",
     });
   });
 

@@ -1,6 +1,8 @@
+import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { UsageError } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
-import { decideNodes, type NodeDecideOptions } from "./node-decide.ts";
+import { tierWord } from "../nodes/words.ts";
+import { decideNodes, type NodeCall, type NodeDecideOptions } from "./node-decide.ts";
 
 /** `node label NODE... key=value key-`: set and remove labels, which win over what the nodes say of themselves. */
 export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
@@ -8,9 +10,14 @@ export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
   if (Object.keys(set).length === 0 && remove.length === 0) {
     throw new UsageError("say which labels to set, as key=value, or to remove, as key-");
   }
-  await decideNodes(invocation, "label", names, (admin, command) =>
-    admin.setNodeLabels({ ...command, set, remove: [...remove] }),
-  );
+  const call: NodeCall = (admin, command) =>
+    admin.setNodeLabels({ ...command, set, remove: [...remove] });
+  // What the operator's label had overridden is in effect again.
+  const remarks = (node: Node) =>
+    node.labels
+      .filter(({ key }) => remove.includes(key))
+      .map(({ key, value, tier }) => `${key}=${value} is in effect now, set by ${tierWord(tier)}`);
+  await decideNodes(invocation, "label", names, call, remarks);
 };
 
 interface LabelWords {

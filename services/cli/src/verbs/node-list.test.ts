@@ -69,7 +69,7 @@ describe("node list", () => {
 
   it("should send filters, order and selector as the API wants them", async () => {
     await list(
-      "--labels zone=a,gpu --filter-approval pending,APPROVED --filter-status unhealthy --filter-type compute --order-by available_memory --order-reversed --limit 7 --next-token t0",
+      "--labels zone=a,gpu --filter-approval pending,APPROVED --filter-status unhealthy --filter-type compute --order-by memory --order-reversed --limit 7 --next-token t0",
     );
     expect(JSON.parse(server.calls[0]?.slice("ListNodes ".length) ?? "")).toEqual({
       labelSelector: "zone=a,gpu",
@@ -94,6 +94,10 @@ describe("node list", () => {
     [
       "--output xml",
       `cannot use 'xml' as output value, should be one of: ["table" "json" "yaml" "csv"]`,
+    ],
+    [
+      "--order-by available_cpu",
+      "cannot order by available_cpu: what is free on a node is not recorded; --order-by cores orders by what it has in total",
     ],
     ["--limit -1", "cannot use '-1' as limit value, should be a whole number of 0 or more"],
     [

@@ -49,13 +49,13 @@ export const nodeList: Verb<NodeListOptions> = async (invocation) => {
 
   if (format === "json" || format === "yaml") {
     const nodes: Node[] = [];
-    let nextPageToken = "";
+    let [nextPageToken, revision] = ["", 0n];
     for await (const page of pages) {
       nodes.push(...page.nodes);
-      nextPageToken = page.nextToken;
+      ({ nextToken: nextPageToken, revision } = page);
     }
     const { formatStructured, toPlain } = await import("../output/structured.ts");
-    const answer = create(ListNodesResponseSchema, { nodes, nextPageToken });
+    const answer = create(ListNodesResponseSchema, { nodes, nextPageToken, revision });
     shell.out.write(await formatStructured(format, toPlain(ListNodesResponseSchema, answer)));
     return;
   }
@@ -69,7 +69,7 @@ export const nodeList: Verb<NodeListOptions> = async (invocation) => {
       )
     : null;
   const write = createWriter(invocation, format, listColumns(groups));
-  let last: NodePage = { nodes: [], nextToken: "" };
+  let last: NodePage = { nodes: [], nextToken: "", revision: 0n };
   for await (const page of pages) {
     const health = await join?.read(page.nodes.map((node) => node.id));
     write(page.nodes.map((node) => ({ node, health: health?.get(node.id) })));

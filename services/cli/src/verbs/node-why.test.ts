@@ -1,5 +1,6 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
+import { ConnectionState, HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { computeNode, NOW_MS } from "../testing/sample-nodes.ts";
 
@@ -48,6 +49,22 @@ describe("node why", () => {
       ),
     );
     expect(server.calls).toContain("ExplainNode n1 7");
+  });
+
+  it("should not promise UNHEALTHY to a node that said goodbye", async () => {
+    explain();
+    const node = server.nodes.get("n1");
+    if (node?.connection === undefined || node.health === undefined) throw new Error("no node");
+    Object.assign(node.connection, {
+      ...{ state: ConnectionState.DISCONNECTED, reason: "AGENT_SHUTDOWN" },
+      message: "it said goodbye",
+    });
+    Object.assign(node.health, { state: HealthState.UNHEALTHY, reason: "AGENT_SHUTDOWN" });
+    server.beat("n1", 36_000);
+    const { out } = await runAgainst(server, "node why n1");
+    expect(out).toContain(
+      "\nlast heard 36s ago by replica health-1; not connected: it said goodbye; UNKNOWN in 4m unless it comes back\n",
+    );
   });
 
   it("should print the answer for programs", async () => {

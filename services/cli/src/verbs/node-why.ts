@@ -1,4 +1,4 @@
-import { durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   HealthQueryService,
   type NodeHealth,
@@ -13,10 +13,11 @@ import { parseMoment } from "../audit/moment.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { parseCount } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
-import { HealthJoin, silentMs } from "../nodes/read-health.ts";
+import { contactText } from "../nodes/contact.ts";
+import { HealthJoin } from "../nodes/read-health.ts";
 import { outputFormat } from "../output/format.ts";
 import { printable } from "../output/text.ts";
-import { formatDuration, formatTime } from "../output/units.ts";
+import { formatTime } from "../output/units.ts";
 
 /** What `node why` takes. */
 export interface NodeWhyOptions {
@@ -60,12 +61,13 @@ export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) =>
 /** The timeline, what the replica knows beyond it, and what follows. */
 function timelineText(answer: ExplainNodeResponse, live: NodeHealth | undefined): string {
   const { entries, hasEarlier, summary, obstacles } = answer;
+  const contact = contactText(answer.node, live);
   const lines = [
     ...(hasEarlier ? ["(more has happened before: --limit shows more of it)"] : []),
     ...(entries.length === 0 ? ["(nothing is in the log about this node)"] : []),
     ...entries.flatMap(entryLines),
     "",
-    ...contactLines(live),
+    ...(contact === null ? [] : [contact]),
     summary,
     ...obstacles.flatMap(({ text, remedy }) =>
       remedy === "" ? [] : [`  to change that ${text}: ${remedy}`],
@@ -79,14 +81,4 @@ function entryLines({ event, text }: TimelineEntry): readonly string[] {
   const time = event?.time === undefined ? "-" : formatTime(timestampMs(event.time));
   const what = (event?.type ?? "").replace("node.", "");
   return [`${time}  ${what}  ${text}`, `${" ".repeat(22)}by ${event?.actor ?? "-"}`];
-}
-
-function contactLines(live: NodeHealth | undefined): readonly string[] {
-  const silent = silentMs(live);
-  if (live === undefined || silent === null) return [];
-  const allowed = live.unhealthyAfter === undefined ? null : durationMs(live.unhealthyAfter);
-  const left = allowed === null ? null : allowed - silent;
-  const deadline =
-    left === null || left <= 0 ? "" : `; UNHEALTHY in ${formatDuration(left)} unless it is heard`;
-  return [`last heard ${formatDuration(silent)} ago by replica ${live.replicaId}${deadline}`];
 }

@@ -8,6 +8,7 @@ import {
   brakeEvent,
   type NewEvent,
   reactionsAllowedEvent,
+  toldCounts,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/runtime";
 import {
@@ -117,14 +118,7 @@ function eventOf({ order, ...change }: BrakeChange, self: string): NewEvent {
 
 function logChange(log: Logger, { group, before, after, counts }: BrakeChange): void {
   if (before === after) return;
-  const fields = {
-    group,
-    before,
-    after,
-    size: counts.size,
-    silent: counts.silent,
-    lost: counts.lost,
-  };
+  const fields = { group, before, after, ...toldCounts(counts) };
   if (after === "NORMAL") log.info(fields, "brake lifted");
   else log.warn(fields, "brake set");
 }

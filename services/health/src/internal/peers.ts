@@ -8,6 +8,7 @@ import {
   type Logger,
   type PeerConnection,
   type PeerTls,
+  REPLICA_CREDENTIALS_TTL_MS,
   signReplicaCall,
 } from "@rollcall/runtime";
 import { type LiveReplica, listHealthReplicas, type ReservedStore } from "@rollcall/store";
@@ -115,6 +116,7 @@ export class Peers {
       const replicas = await listHealthReplicas(store.db);
       if (this.#isClosed) return;
       const nowMs = clock.nowMs();
+      this.#forgetReplaced(replicas);
       const others = replicas.filter((it) => it.instance !== own && it.internalAddress !== "");
       for (const { instance, internalAddress } of others) {
         this.#learn(instance, internalAddress, nowMs);
@@ -145,6 +147,18 @@ export class Peers {
     this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
   }
 
+  /** At an address there is one replica: one that was known there before this one does not answer any more, but its successor would. */
+  #forgetReplaced(replicas: readonly LiveReplica[]): void {
+    const present = new Map(
+      replicas.map(({ instance, internalAddress }) => [internalAddress, instance]),
+    );
+    for (const [instance, { address, connection }] of this.#known) {
+      if ((present.get(address) ?? instance) === instance) continue;
+      connection.close();
+      this.#known.delete(instance);
+    }
+  }
+
   #forget(beforeMs: number): void {
     for (const [instance, { seenAtMs, connection }] of this.#known) {
       if (seenAtMs >= beforeMs) continue;
@@ -171,7 +185,13 @@ export class Peers {
         const { reason, metadata } = describeError(error);
         const theirsMs = Number(metadata.serverTimeMs);
         if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
-        aheadMs = theirsMs - clock.wallMs();
+        const differenceMs = theirsMs - clock.wallMs();
+        if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
+          // It is no question of time: another replica is there by now. Who is where is read again before the next call.
+          this.#listedAtMs = Number.NEGATIVE_INFINITY;
+          throw error;
+        }
+        aheadMs = differenceMs;
         log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "clocks of replicas differ");
         return await send();
       }

@@ -66,13 +66,13 @@ describe("a rolling restart of all replicas", () => {
     for (const agent of agents) {
       const events = await eventsOf(database.store, agent.nodeId);
       const judged = events.filter(({ type }) => type === "node.health.changed");
-      const moved = events.filter(({ type }) => type === "node.connection.changed");
+      const connected = events.filter(({ type }) => type === "node.connection.changed");
+      const moved = events.filter(({ type }) => type === "node.session.moved");
       if (agent.longestGapMs > HARMLESS_GAP_MS) continue;
       expect(judged).toHaveLength(1);
-      expect(moved.length).toBeGreaterThan(1);
-      expect(moved.map(({ after }) => (after as { connection: string }).connection)).not.toContain(
-        "DISCONNECTED",
-      );
+      expect(moved.length).toBeGreaterThan(0);
+      // It was connected once, and whatever moved has not changed that.
+      expect(connected.map(({ after }) => after)).toEqual([{ connection: "CONNECTED" }]);
     }
   });
 });

@@ -1,5 +1,4 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { connectionEvent, type NewEvent } from "@rollcall/domain";
 import {
   openSessions,
   type ReservedStore,
@@ -25,22 +24,8 @@ export async function openBatch(
   hellos: readonly VerifiedHello[],
 ): Promise<readonly SessionOpening[]> {
   const sessions = hellos.map((it) => toSession(it, replica.instance));
-  const { result } = await store.change(async (tx) => {
-    const { result: openings, events } = await openSessions(tx, sessions);
-    return { result: openings, events: [...events, ...eventsOfMoves(openings, replica)] };
-  });
+  const { result } = await store.change((tx) => openSessions(tx, sessions));
   return result;
-}
-
-/** A node that comes from another replica without having left it: that one learns from this event that it is fenced. */
-function eventsOfMoves(openings: readonly SessionOpening[], replica: Replica): NewEvent[] {
-  return openings.flatMap((opening) => {
-    if (opening.outcome !== "OPENED" || opening.connectionBefore !== "CONNECTED") return [];
-    const { nodeId: subject, previous } = opening;
-    if (previous.replicaId === null || previous.replicaId === replica.instance) return [];
-    const connection = replica.openedConnection();
-    return [connectionEvent({ subject, before: connection, after: connection })];
-  });
 }
 
 function toSession(

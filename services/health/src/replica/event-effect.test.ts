@@ -33,6 +33,8 @@ describe("effectOf()", () => {
     ["node.deregistered", "node:n1", { kind: "removed", by: "node" }],
     ["node.connection.changed", "replica:other", { kind: "moved" }],
     ["node.connection.changed", SELF, { kind: "none" }],
+    ["node.session.moved", "replica:other", { kind: "moved" }],
+    ["node.session.moved", SELF, { kind: "none" }],
     ["node.health.changed", "token:t", { kind: "none" }],
     ["node.health.changed", SELF, { kind: "none" }],
     ["node.labels.changed", "node:n1", { kind: "labels" }],

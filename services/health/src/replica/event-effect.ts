@@ -39,6 +39,7 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
     case "node.deregistered":
       return { kind: "removed", by: "node" };
     case "node.connection.changed":
+    case "node.session.moved":
       return event.actor === self ? NONE : { kind: "moved" };
     case "node.info.changed":
       return { kind: "info", digest: digestIn(event) };
@@ -54,6 +55,7 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
     case "node.hardware.restored":
     case "node.hardware.accepted":
       return { kind: "hardware" };
+    case "node.key.offered":
     case "node.identity.duplicated":
     case "node.identity.cleared":
     case "node.registered":
@@ -61,6 +63,7 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
     case "node.reactions.allowed":
     case "node.scheduling.changed":
     case "node.flapping.ended":
+    case "node.reboot.cleared":
     case "access.token.created":
     case "access.token.revoked":
     case "join.token.created":

@@ -1,11 +1,5 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import {
-  type Connection,
-  connectionAfter,
-  type Due,
-  healthAfter,
-  type Wishes,
-} from "@rollcall/domain";
+import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
 import { NodePolicies, type TrustedLabels } from "../policy/node-policies.ts";
 import { watchGpus } from "../truth/gpu-watch.ts";
@@ -94,11 +88,6 @@ export class Replica {
     this.silence.suspend(sinceMs);
   }
 
-  /** The connection of a node whose session this replica opens. */
-  openedConnection(): Connection {
-    return connectionAfter("opened", this.#now());
-  }
-
   /** Make a session that the record has opened the node's current one. Health stays what it is. */
   take(
     stream: NodeStream,
@@ -110,7 +99,7 @@ export class Replica {
       readonly labels?: TrustedLabels;
     },
   ): HeldNode {
-    const connection = this.openedConnection();
+    const connection = connectionAfter("opened", this.#now());
     const { labels = NO_LABELS } = hello;
     const node = this.#current(opening) ?? this.#hold({ ...opening, connection }, labels);
     this.nodes.setStream(node, stream)?.leave(superseded(node.id, this.#options.random));
@@ -210,6 +199,8 @@ export class Replica {
     for (const event of events) {
       const node = this.nodes.find(event.subject);
       if (node === undefined || event.revision <= node.asOfRevision) continue;
+      // A replica of a newer release may write events that mean nothing here.
+      if (!isEventType(event.type)) continue;
       applyEffect(node, effectOf(event, this.#actor), this.#hooks);
     }
   }

@@ -1,3 +1,4 @@
+import type { Logger } from "@rollcall/runtime";
 import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 
@@ -8,12 +9,18 @@ export type Endpoints = Omit<HealthReplica, "instance">;
 export class Advertiser {
   readonly #store: ReservedStore;
   readonly #instance: string;
+  readonly #log: Logger;
   #endpoints: Endpoints | null = null;
   #isDue = false;
 
-  constructor(store: ReservedStore, instance: string) {
-    this.#store = store;
-    this.#instance = instance;
+  constructor(options: {
+    readonly store: ReservedStore;
+    readonly instance: string;
+    readonly log: Logger;
+  }) {
+    this.#store = options.store;
+    this.#instance = options.instance;
+    this.#log = options.log;
   }
 
   /** Say so from now on. */
@@ -39,7 +46,10 @@ export class Advertiser {
     // Before: what is set while this is being written is due again.
     this.#isDue = false;
     try {
-      await advertise(this.#store.db, { instance: this.#instance, ...this.#endpoints });
+      const replica = { instance: this.#instance, ...this.#endpoints };
+      const replicas = await advertise(this.#store.db, replica);
+      const fields = { address: replica.internalAddress, replicas };
+      if (replicas.length > 0) this.#log.info(fields, "replicas were at this address before");
     } catch (error) {
       this.#isDue = true;
       throw error;

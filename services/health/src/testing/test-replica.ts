@@ -171,7 +171,9 @@ export class TestReplica {
     this.app.advertise({ agentEndpoint, internalAddress, queryEndpoint: "" });
     await until("the replica to be advertised", async () => {
       const listed = await listHealthReplicas(this.store.db);
-      return listed.some((it) => it.instance === instance);
+      return listed.some(
+        (it) => it.instance === instance && it.internalAddress === internalAddress,
+      );
     });
   }
 

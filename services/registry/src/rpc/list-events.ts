@@ -31,6 +31,7 @@ export function listEvents({
       events: events.map(eventToProto),
       nextPageToken: last === undefined ? "" : pageTokens.seal(name, String(last.revision)),
       resumeToken: formatResumeToken(resume),
+      revision: through,
     });
   };
 }

@@ -93,7 +93,7 @@ describe("registerNode(), a node that is not known", () => {
     const answer = await node.register(manual.registry);
     expect(answer.created).toBe(true);
     expect(answer.node?.membership?.state).toBe(MembershipState.PENDING);
-    expect(answer.node?.sessionEpoch).toBe(1n);
+    expect((await getNode(rig.store.db, "phoenix"))?.session.epoch).toBe(1);
   });
 
   it("should let a deleted node come back with another key", async () => {

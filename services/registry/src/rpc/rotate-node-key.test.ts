@@ -63,6 +63,13 @@ describe("rotateNodeKey()", () => {
       nextKeyFingerprint: printOf(successor),
     });
     expect(await rotationsOf("turning")).toEqual([]);
+    const offers = await eventsOf(rig.store, "turning");
+    expect(offers.filter(({ type }) => type === "node.key.offered")).toMatchObject([
+      {
+        ...{ actor: "node:turning", reason: "NEXT_KEY_OFFERED", before: null },
+        after: { nextKeyFingerprint: printOf(successor) },
+      },
+    ]);
     const answer = await successor.register(rig.registry);
     expect(answer.node?.keyFingerprint).toBe(printOf(successor));
     expect(await refusalOf(node.register(rig.registry))).toMatchObject({

@@ -5,7 +5,7 @@ import {
   type RotateNodeKeyRequest,
   RotateNodeKeyResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { decideRotation, type NodeIdentity } from "@rollcall/domain";
+import { decideRotation, keyOfferedEvent, type NodeIdentity } from "@rollcall/domain";
 import { auditedCall, keyFingerprint, refusalError } from "@rollcall/runtime";
 import {
   AUDIT_OK,
@@ -50,9 +50,10 @@ export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.met
       const { events } = caller;
       if (after.next === before.next) return { result: after, events };
       await saveNextKey(tx, next);
+      const offered = { subject: nodeId, before: before.next, after: next.fingerprint };
       const by = { ...auditedCall(context, method), actor: `node:${nodeId}` };
       const audit = [{ ...by, target: nodeId, reason: next.fingerprint, outcome: AUDIT_OK }];
-      return { result: after, events, audit };
+      return { result: after, events: [...events, keyOfferedEvent(offered)], audit };
     });
     return create(RotateNodeKeyResponseSchema, {
       keyFingerprint: identity.current,

@@ -57,13 +57,14 @@ export async function label(
     const change =
       value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
     const labels = changeOperatorLabels(node.labels, change);
-    await saveLabels(tx, id, "operator", labels);
     const event = labelsEvent({
       ...{ subject: id, actor: OPERATOR, reason: "OPERATOR_LABELED", message: "" },
       before: node.labels,
       after: [...node.labels.filter(({ tier }) => tier !== "operator"), ...labels],
     });
-    return { result: null, events: event === null ? [] : [event] };
+    if (event === null) return { result: null, events: [] };
+    await saveLabels(tx, id, "operator", labels);
+    return { result: null, events: [event] };
   });
 }
 

@@ -1,10 +1,11 @@
-import { type DescEnum, enumToJson, type MessageInitShape } from "@bufbuild/protobuf";
+import { type DescEnum, enumToJson, type MessageInitShape, toJsonString } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import {
   ConnectionStateSchema,
   HealthStateSchema,
   MembershipStateSchema,
   type Node,
+  NodeSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   RegistryService,
@@ -33,7 +34,8 @@ export class ResumingNodeWatcher {
   /** What the client had at the revisions that it was told of. */
   readonly marks: { readonly revision: bigint; readonly nodes: string }[] = [];
   readonly stream: ResumingStream<WatchNodesResponse>;
-  readonly #nodes = new Map<string, NodeFacts>();
+  readonly #facts = new Map<string, NodeFacts>();
+  readonly #nodes = new Map<string, Node>();
   #messages = 0;
   #isComplete = false;
 
@@ -43,7 +45,10 @@ export class ResumingNodeWatcher {
     this.stream = new ResumingStream(rig, {
       open: (transport, token, signal) => {
         // A snapshot that was not completed begins again.
-        if (!this.#isComplete) this.#nodes.clear();
+        if (!this.#isComplete) {
+          this.#facts.clear();
+          this.#nodes.clear();
+        }
         const start =
           token === null ? {} : { start: { case: "resumeToken", value: token } as const };
         const request = { ...start, ...behaviour.filter };
@@ -71,15 +76,35 @@ export class ResumingNodeWatcher {
     return this.marks.at(-1)?.revision ?? 0n;
   }
 
+  /** Its nodes with all their fields, as texts that can be compared, by id. */
+  get whole(): ReadonlyMap<string, string> {
+    return wholeNodes(this.#nodes.values());
+  }
+
   #keep({ changes, snapshotComplete, revision }: WatchNodesResponse): void {
     for (const { change } of changes) {
-      if (change.case === "upserted") this.#nodes.set(change.value.id, factsOf(change.value));
-      if (change.case === "removedId") this.#nodes.delete(change.value);
+      if (change.case === "upserted") {
+        this.#facts.set(change.value.id, factsOf(change.value));
+        this.#nodes.set(change.value.id, change.value);
+      }
+      if (change.case === "removedId") {
+        this.#facts.delete(change.value);
+        this.#nodes.delete(change.value);
+      }
     }
     this.#messages += 1;
     this.#isComplete ||= snapshotComplete;
-    if (revision > 0n) this.marks.push({ revision, nodes: nodesText(this.#nodes) });
+    if (revision > 0n) this.marks.push({ revision, nodes: nodesText(this.#facts) });
   }
+}
+
+/** Nodes with all their fields, as texts that can be compared, by id. */
+export function wholeNodes(nodes: Iterable<Node>): ReadonlyMap<string, string> {
+  const texts = [...nodes].map((node): [string, string] => [
+    node.id,
+    toJsonString(NodeSchema, node, { prettySpaces: 1 }),
+  ]);
+  return new Map(texts.sort(([left], [right]) => (left < right ? -1 : 1)));
 }
 
 function factsOf({ membership, connection, health, labels }: Node): NodeFacts {

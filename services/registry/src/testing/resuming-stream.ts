@@ -21,6 +21,7 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
   readonly #streaming: Streaming<M>;
   #sessions: Http2SessionManager | null = null;
   #leaving = new AbortController();
+  #isClosed = false;
 
   constructor(rig: () => Rig, streaming: Streaming<M>) {
     this.#rig = rig;
@@ -31,7 +32,7 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
   async run(): Promise<void> {
     const { open, keep, onMessage } = this.#streaming;
     let token: string | null = null;
-    for (;;) {
+    while (!this.#isClosed) {
       this.#leaving = new AbortController();
       try {
         for await (const message of open(this.#transport(), token, this.#leaving.signal)) {
@@ -51,6 +52,13 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
   /** Leave this stream; run() comes back with another. */
   leave(): void {
     this.#leaving.abort();
+  }
+
+  /** Watch no more, whatever has not come yet. */
+  close(): void {
+    this.#isClosed = true;
+    this.leave();
+    this.breakConnection();
   }
 
   /** End the connection under the stream. */

@@ -42,7 +42,9 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
       return true;
     case "node.registered":
     case "node.key.rotation.required":
+    case "node.key.offered":
     case "node.key.rotated":
+    case "node.session.moved":
     case "node.identity.duplicated":
     case "node.identity.cleared":
     case "node.info.changed":
@@ -53,6 +55,7 @@ function mayEnd(event: StoredEvent, { memberships, statuses, selector }: Wanted)
     case "node.hardware.restored":
     case "node.hardware.accepted":
     case "node.rebooted":
+    case "node.reboot.cleared":
     case "node.reactions.allowed":
       return false;
     case "node.approved":

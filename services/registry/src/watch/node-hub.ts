@@ -4,6 +4,7 @@ import {
   changedNodeIds,
   type Db,
   getNodes,
+  isNodeChange,
   type NodeRecord,
   openSnapshot,
   readEvents,
@@ -167,7 +168,7 @@ async function changedSince(db: Db, after: bigint, revision: bigint) {
   }
   for (const event of events) {
     // Others are about no node, and what their subject is called may be anything.
-    if (!event.type.startsWith("node.")) continue;
+    if (!isNodeChange(event.type)) continue;
     const before = changed.get(event.subject)?.events ?? [];
     changed.set(event.subject, { revision: event.revision, events: [...before, event] });
   }

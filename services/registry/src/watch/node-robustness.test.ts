@@ -1,19 +1,26 @@
 import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { silentLogger } from "@rollcall/runtime";
 import {
   currentRevision,
+  getNode,
+  type NodeRecord,
   openStore,
   readEvents,
   type Store,
   type StoredEvent,
 } from "@rollcall/store";
-import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
+import { eventually, seededRandom, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { applyEvent, type NodeFacts, nodesText } from "../testing/node-facts.ts";
 import { label, observe, operate } from "../testing/operator.ts";
-import { type NodeBehaviour, ResumingNodeWatcher } from "../testing/resuming-node-watcher.ts";
+import * as changes from "../testing/record-changes.ts";
+import {
+  type NodeBehaviour,
+  ResumingNodeWatcher,
+  wholeNodes,
+} from "../testing/resuming-node-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
@@ -34,6 +41,34 @@ afterAll(() => postgres.drop());
 const open = (applicationName: string): Promise<Store> =>
   openStore({ url: postgres.url, log: silentLogger, applicationName, poolSize: 8 });
 
+/** Holds all writers up between two changes. */
+class Pause {
+  #passable: Promise<void> = Promise.resolve();
+  #release: () => void = () => {};
+  #waiting = 0;
+
+  /** How many writers wait. */
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  begin(): void {
+    this.#passable = new Promise((resolve) => {
+      this.#release = resolve;
+    });
+  }
+
+  end(): void {
+    this.#release();
+  }
+
+  async pass(): Promise<void> {
+    this.#waiting += 1;
+    await this.#passable;
+    this.#waiting -= 1;
+  }
+}
+
 /** Machines whose information is long and random, or the buffers on the way would hold all that a slow reader leaves unread. */
 function makeMachines() {
   return Array.from({ length: NODES }, (_, index) => {
@@ -49,26 +84,51 @@ async function write(
   store: Store,
   writer: number,
   machines: ReturnType<typeof makeMachines>,
-  signal: AbortSignal,
+  { ending, pause }: { readonly ending: AbortSignal; readonly pause: Pause },
 ): Promise<void> {
   const healths = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
-  for (let number = writer; !signal.aborted; number += 1) {
-    const machine = machines[(number * 7 + writer * 5) % NODES];
+  const random = seededRandom(writer + 1);
+  const below = (limit: number) => Math.floor(random() * limit);
+  while (!ending.aborted) {
+    await pause.pass();
+    const machine = machines[below(NODES)];
     if (machine === undefined) return;
     const { node, info } = machine;
     const { id } = node;
+    const variant = below(1_000);
+    const state = healths[variant % 3] ?? "HEALTHY";
+    const infoOf = () => ({ ...info, hostname: `machine-${variant % 3}` });
+    const known = async (change: (node: NodeRecord) => Promise<void>) => {
+      const record = await getNode(store.db, id);
+      if (record !== null) await change(record);
+    };
     const steps: readonly (() => Promise<unknown>)[] = [
-      () => seed(store, [node], { infoOf: () => info, manualApproval: number % 2 === 0 }),
+      () => seed(store, [node], { infoOf, manualApproval: variant % 2 === 0 }),
       () => operate(store, id, "approve"),
-      () => observe(store, [id], healths[number % 3] ?? "HEALTHY"),
-      () => label(store, id, "zone", number % 3 === 0 ? "a" : "b"),
-      () => operate(store, id, "reject"),
+      () => operate(store, id, "approve"),
+      () => observe(store, [id], state),
+      () => operate(store, id, variant % 3 === 0 ? "reject" : "approve"),
+      () => label(store, id, "zone", variant % 3 === 0 ? "a" : "b"),
       () => label(store, id, "zone", null),
-      () => observe(store, [id], healths[(number + 1) % 3] ?? "HEALTHY"),
-      () => operate(store, id, number % 5 === 0 ? "delete" : "approve"),
+      () => operate(store, id, variant % 5 === 0 ? "delete" : "approve"),
+      () => changes.connect(store, id, variant),
+      () => changes.connect(store, id, variant),
+      () => changes.connect(store, id, variant),
+      () => changes.connect(store, id, variant),
+      () => known((it) => changes.judge(store, it, state, variant)),
+      () => known((it) => changes.judge(store, it, state, variant)),
+      () => known((it) => changes.disconnect(store, it, variant)),
+      () => known((it) => changes.settle(store, it, variant)),
+      () => changes.ageReboot(store, id),
+      () => changes.adopt(store),
+      () => changes.cordon(store, id, variant % 2 === 0),
+      () => changes.mark(store, id, variant % 3 === 0),
+      () => changes.offerKey(store, id),
+      () => changes.askForKey(store, id),
+      () => changes.runOrchestrator(store, variant),
     ];
     // What is refused, or lost with its answer, is no matter: the log will tell.
-    await steps[number % steps.length]?.().catch(() => {});
+    await steps[below(steps.length)]?.().catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));
   }
 }
@@ -133,6 +193,19 @@ function validate({ behaviour, marks }: ResumingNodeWatcher, log: readonly Store
   }
 }
 
+/** List nodes page by page, and say as of when the list began. */
+async function list({ registry }: Rig, filter: NodeBehaviour["filter"] = {}) {
+  const nodes: Node[] = [];
+  let [pageToken, revision] = ["", 0n];
+  do {
+    const page = await registry.listNodes({ ...filter, pageSize: 7, pageToken });
+    if (pageToken !== "") expect(page.revision).toBe(revision);
+    nodes.push(...page.nodes);
+    ({ nextPageToken: pageToken, revision } = page);
+  } while (pageToken !== "");
+  return { nodes: wholeNodes(nodes), revision };
+}
+
 describe("watches of nodes under faults", () => {
   it("should give every client exactly the nodes of each revision: over slow readers, broken streams, restarts of Postgres and of the registry", async () => {
     const [reading, writing] = await Promise.all([open("registry"), open("writers")]);
@@ -151,38 +224,70 @@ describe("watches of nodes under faults", () => {
     const watching = watchers.map(({ stream }) => stream.run());
     const machines = makeMachines();
     const ending = new AbortController();
+    const pause = new Pause();
     const writers = Array.from({ length: WRITERS }, (_, writer) =>
-      write(writing, writer, machines, ending.signal),
+      write(writing, writer, machines, { ending: ending.signal, pause }),
     );
+    // While nobody writes, each client has every field of every node as a list has it: what had no event would differ.
+    const compareWithLists = async (names: readonly string[]) => {
+      pause.begin();
+      try {
+        await eventually(() => expect(pause.waiting).toBe(WRITERS));
+        for (const watcher of watchers.filter(({ behaviour }) => names.includes(behaviour.name))) {
+          const { nodes, revision } = await list(rig, watcher.behaviour.filter);
+          await eventually(() => expect(watcher.revision).toBeGreaterThanOrEqual(revision));
+          expect(watcher.whole).toEqual(nodes);
+        }
+      } finally {
+        pause.end();
+      }
+    };
+    const progressAndCompare = async (rounds: number) => {
+      for (let round = 0; round < rounds; round++) {
+        await progress(15n);
+        await compareWithLists(["steady"]);
+      }
+      // Of one that is held up nobody knows when it has caught up.
+      const others = watchers.map(({ behaviour }) => behaviour.name);
+      await compareWithLists(others.filter((name) => name !== "slow"));
+    };
     const progress = async (revisions: bigint) => {
       const from = steady();
       await eventually(() => expect(steady()).toBeGreaterThan(from + revisions));
     };
-    await progress(150n);
-    await postgres.stop();
-    await postgres.start();
-    await progress(60n);
-    const killed = postgres.server.pid;
-    postgres.kill();
-    await eventually(() => expect(postgres.server.pid).not.toBe(killed));
-    await progress(60n);
-    const before = rig;
-    await before.shutDown();
-    rig = await startRig({ store: reading }, { watchLimits: LIMITS });
-    await before.close();
-    await progress(150n);
-    await eventually(() => expect(named("slow")?.ends).toContain("WATCHER_TOO_SLOW"));
-    ending.abort();
-    await Promise.all(writers);
-    last = await currentRevision(writing.db);
-    await Promise.all(watching);
+    try {
+      await progress(150n);
+      await progressAndCompare(12);
+      await postgres.stop();
+      await postgres.start();
+      await progress(60n);
+      const killed = postgres.server.pid;
+      postgres.kill();
+      await eventually(() => expect(postgres.server.pid).not.toBe(killed));
+      await progress(60n);
+      const before = rig;
+      await before.shutDown();
+      rig = await startRig({ store: reading }, { watchLimits: LIMITS });
+      await before.close();
+      await progress(150n);
+      await progressAndCompare(6);
+      await eventually(() => expect(named("slow")?.ends).toContain("WATCHER_TOO_SLOW"));
+      ending.abort();
+      await Promise.all(writers);
+      last = await currentRevision(writing.db);
+      await Promise.all(watching);
 
-    const { events: log } = await readEvents(writing.db, { after: 0n, limit: 1_000_000 });
-    for (const watcher of watchers) validate(watcher, log);
-    expect(named("steady")?.ends).toContain("SERVER_SHUTTING_DOWN");
-    // Bookmarks alone told it how far it was.
-    expect(named("nothing")?.marks.length).toBeGreaterThan(5);
-    await rig.close();
-    await Promise.all([reading.close(), writing.close()]);
+      const { events: log } = await readEvents(writing.db, { after: 0n, limit: 1_000_000 });
+      for (const watcher of watchers) validate(watcher, log);
+      expect(named("steady")?.ends).toContain("SERVER_SHUTTING_DOWN");
+      // Bookmarks alone told it how far it was.
+      expect(named("nothing")?.marks.length).toBeGreaterThan(5);
+    } finally {
+      ending.abort();
+      for (const { stream } of watchers) stream.close();
+      await Promise.all(writers);
+      await rig.close();
+      await Promise.all([reading.close(), writing.close()]);
+    }
   });
 });

@@ -5,6 +5,7 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { type Event, EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
+import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import {
   ConnectionStateSchema,
   HealthStateSchema,
@@ -55,6 +56,13 @@ export class ControlPlaneClient {
   async node(id: string): Promise<Node | null> {
     const { nodes } = await this.registry.listNodes({ pageSize: 1000 });
     return nodes.find((node) => node.id === id) ?? null;
+  }
+
+  /** How often a node's stream has been taken. Only where the registry's address answers for health too, as that of `up` does. */
+  async epoch(id: string): Promise<bigint> {
+    const health = this.#client(this.#options.registry, HealthQueryService);
+    const { nodeHealth } = await health.getNodeHealth({ node: id });
+    return nodeHealth?.sessionEpoch ?? 0n;
   }
 
   /** Wait until a node's states are these. */

@@ -1651,7 +1651,8 @@ export const AdminService: GenService<{
   /**
    * SetNodeLabels sets and removes labels of the operator's tier, which win over what a join token granted and over what the node says. Its
    * agent is told as it happens. Refused with INVALID_LABEL: keys and values that are not as Kubernetes has them, more than 64 labels of this
-   * tier on a node, and keys with the prefix "rollcall.io/" but for "rollcall.io/group".
+   * tier on a node, and keys with the prefix "rollcall.io/" but for "rollcall.io/group". Refused with LABEL_NOT_SET_BY_OPERATOR: a label is to
+   * be removed which only the node itself, or its join token, has set. To remove one that the node does not have at all changes nothing.
    *
    * @generated from rpc rollcall.admin.v1.AdminService.SetNodeLabels
    */

@@ -7,15 +7,15 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/admin/v1/brake.proto.
  */
 export const file_rollcall_admin_v1_brake: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9icmFrZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiqwIKBUJyYWtlEg0KBWdyb3VwGAEgASgJEiwKBXN0YXRlGAIgASgOMh0ucm9sbGNhbGwuYWRtaW4udjEuQnJha2VTdGF0ZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEc2l6ZRgEIAEoDRIOCgZzaWxlbnQYBSABKA0SDAoEbG9zdBgGIAEoDRIPCgdwZW5kaW5nGAcgASgNEhsKE3JlbGVhc2VkX3Blcl9taW51dGUYCCABKA0SEQoJZnJvemVuX2J5GAkgASgJEhUKDWZyb3plbl9yZWFzb24YCiABKAkSNgoPYXV0b21hdGljX3N0YXRlGAsgASgOMh0ucm9sbGNhbGwuYWRtaW4udjEuQnJha2VTdGF0ZSIRCg9HZXRCcmFrZVJlcXVlc3QiTQoQR2V0QnJha2VSZXNwb25zZRIoCgZicmFrZXMYASADKAsyGC5yb2xsY2FsbC5hZG1pbi52MS5CcmFrZRIPCgdkZWNpZGVyGAIgASgJImkKFkZyZWV6ZVJlYWN0aW9uc1JlcXVlc3QSFwoFZ3JvdXAYASABKAlCCLpIBXIDGIAEEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiQgoXRnJlZXplUmVhY3Rpb25zUmVzcG9uc2USJwoFYnJha2UYASABKAsyGC5yb2xsY2FsbC5hZG1pbi52MS5CcmFrZSJ3ChdSZWxlYXNlUmVhY3Rpb25zUmVxdWVzdBIXCgVncm91cBgBIAEoCUIIukgFcgMYgAQSGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAARILCgNub3cYBCABKAgiQwoYUmVsZWFzZVJlYWN0aW9uc1Jlc3BvbnNlEicKBWJyYWtlGAEgASgLMhgucm9sbGNhbGwuYWRtaW4udjEuQnJha2UqiAEKCkJyYWtlU3RhdGUSGwoXQlJBS0VfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJCUkFLRV9TVEFURV9OT1JNQUwQARIXChNCUkFLRV9TVEFURV9QQVJUSUFMEAISFAoQQlJBS0VfU1RBVEVfRlVMTBADEhYKEkJSQUtFX1NUQVRFX0ZST1pFThAEMr8CCgxCcmFrZVNlcnZpY2USWAoIR2V0QnJha2USIi5yb2xsY2FsbC5hZG1pbi52MS5HZXRCcmFrZVJlcXVlc3QaIy5yb2xsY2FsbC5hZG1pbi52MS5HZXRCcmFrZVJlc3BvbnNlIgOQAgESaAoPRnJlZXplUmVhY3Rpb25zEikucm9sbGNhbGwuYWRtaW4udjEuRnJlZXplUmVhY3Rpb25zUmVxdWVzdBoqLnJvbGxjYWxsLmFkbWluLnYxLkZyZWV6ZVJlYWN0aW9uc1Jlc3BvbnNlEmsKEFJlbGVhc2VSZWFjdGlvbnMSKi5yb2xsY2FsbC5hZG1pbi52MS5SZWxlYXNlUmVhY3Rpb25zUmVxdWVzdBorLnJvbGxjYWxsLmFkbWluLnYxLlJlbGVhc2VSZWFjdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9icmFrZS5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi/AIKBUJyYWtlEg0KBWdyb3VwGAEgASgJEiwKBXN0YXRlGAIgASgOMh0ucm9sbGNhbGwuYWRtaW4udjEuQnJha2VTdGF0ZRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEc2l6ZRgEIAEoDRIOCgZzaWxlbnQYBSABKA0SDAoEbG9zdBgGIAEoDRIPCgdwZW5kaW5nGAcgASgNEhsKE3JlbGVhc2VkX3Blcl9taW51dGUYCCABKA0SEQoJZnJvemVuX2J5GAkgASgJEhUKDWZyb3plbl9yZWFzb24YCiABKAkSNgoPYXV0b21hdGljX3N0YXRlGAsgASgOMh0ucm9sbGNhbGwuYWRtaW4udjEuQnJha2VTdGF0ZRIzChByZWxlYXNlX2ludGVydmFsGAwgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhoKEmxpbWl0ZWRfYnlfY2x1c3RlchgNIAEoCCIRCg9HZXRCcmFrZVJlcXVlc3QiTQoQR2V0QnJha2VSZXNwb25zZRIoCgZicmFrZXMYASADKAsyGC5yb2xsY2FsbC5hZG1pbi52MS5CcmFrZRIPCgdkZWNpZGVyGAIgASgJImkKFkZyZWV6ZVJlYWN0aW9uc1JlcXVlc3QSFwoFZ3JvdXAYASABKAlCCLpIBXIDGIAEEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSHAoKcmVxdWVzdF9pZBgDIAEoCUIIukgFcgMYgAEiQgoXRnJlZXplUmVhY3Rpb25zUmVzcG9uc2USJwoFYnJha2UYASABKAsyGC5yb2xsY2FsbC5hZG1pbi52MS5CcmFrZSJ3ChdSZWxlYXNlUmVhY3Rpb25zUmVxdWVzdBIXCgVncm91cBgBIAEoCUIIukgFcgMYgAQSGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIcCgpyZXF1ZXN0X2lkGAMgASgJQgi6SAVyAxiAARILCgNub3cYBCABKAgiQwoYUmVsZWFzZVJlYWN0aW9uc1Jlc3BvbnNlEicKBWJyYWtlGAEgASgLMhgucm9sbGNhbGwuYWRtaW4udjEuQnJha2UqiAEKCkJyYWtlU3RhdGUSGwoXQlJBS0VfU1RBVEVfVU5TUEVDSUZJRUQQABIWChJCUkFLRV9TVEFURV9OT1JNQUwQARIXChNCUkFLRV9TVEFURV9QQVJUSUFMEAISFAoQQlJBS0VfU1RBVEVfRlVMTBADEhYKEkJSQUtFX1NUQVRFX0ZST1pFThAEMr8CCgxCcmFrZVNlcnZpY2USWAoIR2V0QnJha2USIi5yb2xsY2FsbC5hZG1pbi52MS5HZXRCcmFrZVJlcXVlc3QaIy5yb2xsY2FsbC5hZG1pbi52MS5HZXRCcmFrZVJlc3BvbnNlIgOQAgESaAoPRnJlZXplUmVhY3Rpb25zEikucm9sbGNhbGwuYWRtaW4udjEuRnJlZXplUmVhY3Rpb25zUmVxdWVzdBoqLnJvbGxjYWxsLmFkbWluLnYxLkZyZWV6ZVJlYWN0aW9uc1Jlc3BvbnNlEmsKEFJlbGVhc2VSZWFjdGlvbnMSKi5yb2xsY2FsbC5hZG1pbi52MS5SZWxlYXNlUmVhY3Rpb25zUmVxdWVzdBorLnJvbGxjYWxsLmFkbWluLnYxLlJlbGVhc2VSZWFjdGlvbnNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * Brake is the brake of one group.
@@ -45,14 +45,14 @@ export type Brake = Message<"rollcall.admin.v1.Brake"> & {
   since?: Timestamp | undefined;
 
   /**
-   * Approved compute nodes that were HEALTHY when the window began that counts.
+   * Approved compute nodes that were HEALTHY when the window began that counts, or as many as are HEALTHY now or were lost since, if those are more.
    *
    * @generated from field: uint32 size = 4;
    */
   size: number;
 
   /**
-   * Nodes that still count as HEALTHY and have been silent beyond half of their threshold.
+   * Nodes that still count as HEALTHY and have been silent beyond half of their threshold. With the lost never more than size.
    *
    * @generated from field: uint32 silent = 5;
    */
@@ -73,7 +73,7 @@ export type Brake = Message<"rollcall.admin.v1.Brake"> & {
   pending: number;
 
   /**
-   * Reactions released in a minute at most while the state is PARTIAL; 0 in other states.
+   * Reactions released in any minute at most, where this brake or the cluster's is PARTIAL and neither is stricter; else 0.
    *
    * @generated from field: uint32 released_per_minute = 8;
    */
@@ -99,6 +99,20 @@ export type Brake = Message<"rollcall.admin.v1.Brake"> & {
    * @generated from field: rollcall.admin.v1.BrakeState automatic_state = 11;
    */
   automaticState: BrakeState;
+
+  /**
+   * How long it takes from one release to the next, where released_per_minute is not 0: in a group of less than ten longer than a minute.
+   *
+   * @generated from field: google.protobuf.Duration release_interval = 12;
+   */
+  releaseInterval?: Duration | undefined;
+
+  /**
+   * Whether the cluster's brake is what limits the group's releases, because it is stricter than the group's own.
+   *
+   * @generated from field: bool limited_by_cluster = 13;
+   */
+  limitedByCluster: boolean;
 };
 
 /**

@@ -15,7 +15,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/events/v1/events.proto.
  */
 export const file_rollcall_events_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCKcAgoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAEhcKBWFjdG9yGAYgASgJQgi6SAVyAxiAAhItCglmcm9tX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVudGlsX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIm4KEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCSLRAQoSV2F0Y2hFdmVudHNSZXF1ZXN0EiAKDHJlc3VtZV90b2tlbhgBIAEoCUIIukgFcgMYgAJIABIYCg5hZnRlcl9yZXZpc2lvbhgCIAEoBEgAEiEKDmZyb21fYmVnaW5uaW5nGAMgASgIQge6SARqAggBSAASGQoHc3ViamVjdBgEIAEoCUIIukgFcgMYgAISHwoFdHlwZXMYBSADKAlCELpIDZIBChBAIgZyBBABGEASFwoFYWN0b3IYBiABKAlCCLpIBXIDGIACQgcKBXN0YXJ0ImgKE1dhdGNoRXZlbnRzUmVzcG9uc2USKQoGZXZlbnRzGAEgAygLMhkucm9sbGNhbGwuZXZlbnRzLnYxLkV2ZW50EhQKDHJlc3VtZV90b2tlbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoBCJNChZSZXB1Ymxpc2hFdmVudHNSZXF1ZXN0EhUKDWZyb21fcmV2aXNpb24YASABKAQSHAoKcmVxdWVzdF9pZBgCIAEoCUIIukgFcgMYgAEiSgoXUmVwdWJsaXNoRXZlbnRzUmVzcG9uc2USFQoNZnJvbV9yZXZpc2lvbhgBIAEoBBIYChB0aHJvdWdoX3JldmlzaW9uGAIgASgEMsMCCgxFdmVudFNlcnZpY2USYAoKTGlzdEV2ZW50cxIlLnJvbGxjYWxsLmV2ZW50cy52MS5MaXN0RXZlbnRzUmVxdWVzdBomLnJvbGxjYWxsLmV2ZW50cy52MS5MaXN0RXZlbnRzUmVzcG9uc2UiA5ACARJlCgtXYXRjaEV2ZW50cxImLnJvbGxjYWxsLmV2ZW50cy52MS5XYXRjaEV2ZW50c1JlcXVlc3QaJy5yb2xsY2FsbC5ldmVudHMudjEuV2F0Y2hFdmVudHNSZXNwb25zZSIDkAIBMAESagoPUmVwdWJsaXNoRXZlbnRzEioucm9sbGNhbGwuZXZlbnRzLnYxLlJlcHVibGlzaEV2ZW50c1JlcXVlc3QaKy5yb2xsY2FsbC5ldmVudHMudjEuUmVwdWJsaXNoRXZlbnRzUmVzcG9uc2ViBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
+  fileDesc("Ch9yb2xsY2FsbC9ldmVudHMvdjEvZXZlbnRzLnByb3RvEhJyb2xsY2FsbC5ldmVudHMudjEi7wEKBUV2ZW50EgoKAmlkGAEgASgJEhAKCHJldmlzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBCABKAkSDwoHc3ViamVjdBgFIAEoCRINCgVhY3RvchgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRInCgZiZWZvcmUYCSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EiYKBWFmdGVyGAogASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCLFAgoRTGlzdEV2ZW50c1JlcXVlc3QSHQoJcGFnZV9zaXplGAEgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAiABKAlCCLpIBXIDGIAIEhYKDmFmdGVyX3JldmlzaW9uGAMgASgEEhkKB3N1YmplY3QYBCABKAlCCLpIBXIDGIACEh8KBXR5cGVzGAUgAygJQhC6SA2SAQoQQCIGcgQQARhAEhcKBWFjdG9yGAYgASgJQgi6SAVyAxiAAhItCglmcm9tX3RpbWUYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVudGlsX3RpbWUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEicKDWV4Y2x1ZGVfdHlwZXMYCSADKAlCELpIDZIBChBAIgZyBBABGEAigAEKEkxpc3RFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJEhQKDHJlc3VtZV90b2tlbhgDIAEoCRIQCghyZXZpc2lvbhgEIAEoBCL6AQoSV2F0Y2hFdmVudHNSZXF1ZXN0EiAKDHJlc3VtZV90b2tlbhgBIAEoCUIIukgFcgMYgAJIABIYCg5hZnRlcl9yZXZpc2lvbhgCIAEoBEgAEiEKDmZyb21fYmVnaW5uaW5nGAMgASgIQge6SARqAggBSAASGQoHc3ViamVjdBgEIAEoCUIIukgFcgMYgAISHwoFdHlwZXMYBSADKAlCELpIDZIBChBAIgZyBBABGEASFwoFYWN0b3IYBiABKAlCCLpIBXIDGIACEicKDWV4Y2x1ZGVfdHlwZXMYByADKAlCELpIDZIBChBAIgZyBBABGEBCBwoFc3RhcnQiaAoTV2F0Y2hFdmVudHNSZXNwb25zZRIpCgZldmVudHMYASADKAsyGS5yb2xsY2FsbC5ldmVudHMudjEuRXZlbnQSFAoMcmVzdW1lX3Rva2VuGAIgASgJEhAKCHJldmlzaW9uGAMgASgEIk0KFlJlcHVibGlzaEV2ZW50c1JlcXVlc3QSFQoNZnJvbV9yZXZpc2lvbhgBIAEoBBIcCgpyZXF1ZXN0X2lkGAIgASgJQgi6SAVyAxiAASJKChdSZXB1Ymxpc2hFdmVudHNSZXNwb25zZRIVCg1mcm9tX3JldmlzaW9uGAEgASgEEhgKEHRocm91Z2hfcmV2aXNpb24YAiABKAQywwIKDEV2ZW50U2VydmljZRJgCgpMaXN0RXZlbnRzEiUucm9sbGNhbGwuZXZlbnRzLnYxLkxpc3RFdmVudHNSZXF1ZXN0GiYucm9sbGNhbGwuZXZlbnRzLnYxLkxpc3RFdmVudHNSZXNwb25zZSIDkAIBEmUKC1dhdGNoRXZlbnRzEiYucm9sbGNhbGwuZXZlbnRzLnYxLldhdGNoRXZlbnRzUmVxdWVzdBonLnJvbGxjYWxsLmV2ZW50cy52MS5XYXRjaEV2ZW50c1Jlc3BvbnNlIgOQAgEwARJqCg9SZXB1Ymxpc2hFdmVudHMSKi5yb2xsY2FsbC5ldmVudHMudjEuUmVwdWJsaXNoRXZlbnRzUmVxdWVzdBorLnJvbGxjYWxsLmV2ZW50cy52MS5SZXB1Ymxpc2hFdmVudHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_struct, file_google_protobuf_timestamp]);
 
 /**
  * Event is one change, written in the transaction that made it.
@@ -54,12 +54,14 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.banned: an operator banned a node, or in advance an id or a key of none. Before: membership, absent in advance. After: membership, banned.
    * node.unbanned: an operator lifted every ban on it; a node that is there stays rejected. Before: membership, banned. After: membership.
    * node.key.rotation.required: an operator wants a node to rotate its key. Before and after: keyFingerprint, still the same.
+   * node.key.offered: a node offered the key that it will use next. Before (absent without one) and after: nextKeyFingerprint.
    * node.key.rotated: a node used its next key for the first time; the one before is refused. Before and after: keyFingerprint.
    * node.identity.duplicated: two machines use one node's identity in turns. After: machines, each with fingerprint, bootId and address.
    * node.identity.cleared: one machine has had a duplicated identity to itself for ten minutes.
    * node.info.changed: what a node says about itself changed. Before (absent the first time) and after: infoDigest.
    * node.labels.changed: labels in effect changed, or who set them. Before and after: labels, those that differ alone.
    * node.connection.changed: a node's connection was made or lost. Before and after: connection.
+   * node.session.moved: a connected node went over to another health replica, without having been disconnected. Before and after: replica.
    * node.health.changed: a node's effective health changed, an operator's mark included. Before and after: health; after: evidence, where silence decided.
    * node.reactions.allowed: others may now react to the loss of a node; nothing else says so. Before: absent. After: group, brake, lostSinceMs.
    * node.scheduling.changed: a hold on new work was placed or lifted. Before and after: scheduling, holds.
@@ -69,6 +71,7 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * node.hardware.restored: troubles with a node's hardware are over. Before and after: troubles.
    * node.hardware.accepted: an operator accepted a node's hardware as it is. Before (absent for none) and after: hardware.
    * node.rebooted: a node came back from another boot without having said goodbye. Before and after: bootId.
+   * node.reboot.cleared: an unexpected reboot is not shown any more.
    * join.token.created: an operator made a join token. Before: absent. After: what it grants.
    * join.token.revoked: an operator revoked a join token. Before and after: state.
    * access.token.created: an admin made an access token. Before: absent. After: name, role, ttlMs.
@@ -193,6 +196,13 @@ export type ListEventsRequest = Message<"rollcall.events.v1.ListEventsRequest"> 
    * @generated from field: google.protobuf.Timestamp until_time = 8;
    */
   untilTime?: Timestamp | undefined;
+
+  /**
+   * Not these types, for example node.session.moved, of which a restart of the control plane makes one for each node.
+   *
+   * @generated from field: repeated string exclude_types = 9;
+   */
+  excludeTypes: string[];
 };
 
 /**
@@ -228,6 +238,13 @@ export type ListEventsResponse = Message<"rollcall.events.v1.ListEventsResponse"
    * @generated from field: string resume_token = 3;
    */
   resumeToken: string;
+
+  /**
+   * The revision that the token stands for.
+   *
+   * @generated from field: uint64 revision = 4;
+   */
+  revision: bigint;
 };
 
 /**
@@ -294,6 +311,13 @@ export type WatchEventsRequest = Message<"rollcall.events.v1.WatchEventsRequest"
    * @generated from field: string actor = 6;
    */
   actor: string;
+
+  /**
+   * Not these types, for example node.session.moved, of which a restart of the control plane makes one for each node.
+   *
+   * @generated from field: repeated string exclude_types = 7;
+   */
+  excludeTypes: string[];
 };
 
 /**

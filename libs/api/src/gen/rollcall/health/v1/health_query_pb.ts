@@ -754,7 +754,8 @@ export const HealthQueryService: GenService<{
     output: typeof GetNodeHealthResponseSchema;
   },
   /**
-   * ListNodeHealth answers many nodes, each with its latest sample. Nodes that no replica holds are left out.
+   * ListNodeHealth answers many nodes, each with its latest sample. Nodes that no replica holds are left out. It has no revision: what it tells
+   * is not in the log, and WatchNodeHealth begins with the present by itself.
    *
    * @generated from rpc rollcall.health.v1.HealthQueryService.ListNodeHealth
    */

@@ -1,0 +1,82 @@
+import type { EventType } from "./events.ts";
+
+/** What people and programs need to know of one type of event. */
+export interface EventDescription {
+  /** When it happens. */
+  readonly when: string;
+  /** What it is about. */
+  readonly subject: string;
+  /** Who can be its actor. */
+  readonly actors: readonly string[];
+  /** Fields of `before`; null when there is none. */
+  readonly before: readonly string[] | null;
+  /** Fields of `after`; null when there is none. */
+  readonly after: readonly string[] | null;
+  /** Every reason that it can have. */
+  readonly reasons: readonly string[];
+}
+
+/** Actors that are people, or programs with a token. */
+export const OPERATORS = ["token:<id>", "user:<subject>"];
+
+/** The events of whatever is no node: a part of the catalogue. */
+export const CLUSTER_EVENTS: Readonly<
+  Record<Exclude<EventType, `node.${string}`>, EventDescription>
+> = {
+  "join.token.created": {
+    when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
+    subject: "the join token's id",
+    actors: [...OPERATORS, "system"],
+    before: null,
+    after: ["maxUses", "ttlMs", "nodeNamePattern", "labels", "preauthorized", "ephemeral"],
+    reasons: ["OPERATOR_CREATED"],
+  },
+  "join.token.revoked": {
+    when: "An operator revoked a join token.",
+    subject: "the join token's id",
+    actors: OPERATORS,
+    before: ["state"],
+    after: ["state"],
+    reasons: ["OPERATOR_REVOKED"],
+  },
+  "access.token.created": {
+    when: "An admin made an access token. Neither its text nor its hash is in any event.",
+    subject: "the access token's id",
+    actors: OPERATORS,
+    before: null,
+    after: ["name", "role", "ttlMs"],
+    reasons: ["ADMIN_CREATED"],
+  },
+  "access.token.revoked": {
+    when: "An access token was revoked, by an admin or by its own holder.",
+    subject: "the access token's id",
+    actors: OPERATORS,
+    before: ["state"],
+    after: ["state"],
+    reasons: ["ADMIN_REVOKED", "SELF_REVOKED"],
+  },
+  "policy.health.set": {
+    when: "An operator made or changed a health policy. A group's selector and priority are told with the values that it sets.",
+    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
+    actors: OPERATORS,
+    before: ["selector", "priority", "values"],
+    after: ["selector", "priority", "values"],
+    reasons: ["OPERATOR_SET"],
+  },
+  "policy.health.deleted": {
+    when: "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its own.",
+    subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
+    actors: OPERATORS,
+    before: ["selector", "priority", "values"],
+    after: null,
+    reasons: ["OPERATOR_DELETED"],
+  },
+  "brake.changed": {
+    when: "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was decided from, absent where an operator decided.",
+    subject: "the group, as <label>=<value>, or cluster",
+    actors: ["replica:<id>", ...OPERATORS],
+    before: ["brake"],
+    after: ["brake", "size", "silent", "lost"],
+    reasons: ["MASS_LOSS", "RECOVERED", "OPERATOR_FROZEN", "OPERATOR_RELEASED"],
+  },
+};

@@ -1,0 +1,83 @@
+import { describe, expect, it } from "@jest/globals";
+import { EVENT_CATALOGUE, EVENT_TYPES } from "./event-catalogue.ts";
+import type { EventType, Json } from "./events.ts";
+import { describeChange, explainEvent } from "./explain-event.ts";
+
+const AT_MS = 1_000_000;
+const told = (type: EventType, before: Json | null, after: Json | null, message = "") => ({
+  ...{ type, atMs: AT_MS, reason: "REASON", message, actor: "replica:r2", before, after },
+});
+
+describe("explainEvent()", () => {
+  it.each<[EventType, Json | null, Json | null, string]>([
+    [
+      "node.reactions.allowed",
+      null,
+      { group: "zone=a", brake: "PARTIAL", lostSinceMs: AT_MS - 4_200 },
+      "group zone=a, brake PARTIAL, lost 4.2 s before",
+    ],
+    [
+      "node.registered",
+      null,
+      { membership: "APPROVED", joinToken: "t1" },
+      "APPROVED, by join token t1",
+    ],
+    [
+      "node.banned",
+      { membership: "APPROVED" },
+      { membership: "REJECTED", banned: true },
+      "APPROVED -> REJECTED, banned",
+    ],
+    [
+      "node.flapping.started",
+      null,
+      { changes: 6, withinMs: 12_000 },
+      "6 changes of health, within 12 s",
+    ],
+    [
+      "node.flapping.ended",
+      { flappingMs: 7_200_000 },
+      { steadyMs: 600_000 },
+      "flapping for 2 h -> steady for 10 min",
+    ],
+    [
+      "node.session.moved",
+      { replica: "r1" },
+      { replica: "r2" },
+      "moved to replica r2 without having been disconnected",
+    ],
+    // As older logs have it.
+    [
+      "node.connection.changed",
+      { connection: "CONNECTED" },
+      { connection: "CONNECTED" },
+      "moved to another replica without having been disconnected",
+    ],
+    [
+      "node.hardware.accepted",
+      null,
+      { hardware: { cores: 8, memoryBytes: 2 ** 34, diskBytes: 2 ** 40, gpus: ["a"] } },
+      "8 cores, 16.0 GiB of memory, 1024.0 GiB of disk, 1 GPUs",
+    ],
+    ["policy.health.set", null, { values: { unhealthyAfterMs: 90_000 } }, "unhealthy-after 90 s"],
+  ])("should say in words what %s changed", (type, before, after, expected) => {
+    expect(describeChange(told(type, before, after))).toBe(expected);
+    expect(explainEvent(told(type, before, after, "why"))).toBe(`${expected}: REASON, why`);
+  });
+
+  it("should name no field of any event as programs know it", () => {
+    for (const type of EVENT_TYPES) {
+      const { before, after } = EVENT_CATALOGUE[type];
+      const sideOf = (fields: readonly string[] | null) =>
+        fields && Object.fromEntries(fields.map((name) => [name, 5]));
+      const text = describeChange(told(type, sideOf(before), sideOf(after)));
+      expect(`${type}: ${text}`).not.toMatch(/[a-z][A-Z]/);
+    }
+  });
+
+  it("should show what a newer release tells", () => {
+    expect(describeChange(told("node.approved", null, { somethingNew: "x" }))).toBe(
+      "somethingNew x",
+    );
+  });
+});

@@ -1,0 +1,195 @@
+import {
+  DEFAULT_HEALTH_POLICY,
+  deriveScheduling,
+  effectiveHealth,
+  type HealthState,
+  healthEvent,
+  keyOfferedEvent,
+  keyRotationRequiredEvent,
+  liftHold,
+  type NewEvent,
+  placeHold,
+  schedulingEvent,
+} from "@rollcall/domain";
+import { generateKeyPair, keyFingerprint } from "@rollcall/runtime";
+import {
+  adoptOrphans,
+  joinAsOrchestrator,
+  keyOf,
+  lockNode,
+  lockWithSessions,
+  type NodeRecord,
+  openSessions,
+  orchestratorLost,
+  requireRotation,
+  type Store,
+  saveHolds,
+  saveMark,
+  saveNextKey,
+  settleTruth,
+  type Tx,
+  takeLease,
+  writeTransitions,
+} from "@rollcall/store";
+import { OPERATOR } from "./operator.ts";
+
+// What services write of nodes, besides what operator.ts has: each as the service does it, with the events that it appends.
+
+const BY = { actor: OPERATOR, message: "as the test says" };
+
+/** Open a node's stream at a replica, from one of two boots of one of two machines. */
+export async function connect(store: Store, id: string, seed: number): Promise<void> {
+  const keys = (await keyOf(store.db, [id])).get(id);
+  const offered = seed % 3 === 0 ? keys?.next : undefined;
+  const hello = {
+    nodeId: id,
+    replicaId: `replica-${seed % 2}`,
+    bootId: `boot-${(seed >> 2) % 2}`,
+    machineFingerprint: `print-${(seed >> 1) % 2}`,
+    keyFingerprint: offered?.fingerprint ?? keys?.fingerprint ?? "",
+    address: `10.0.0.${seed % 2}:${1000 + (seed % 50)}`,
+  };
+  await store.change((tx) => openSessions(tx, [hello]));
+}
+
+/** Write a state of a node's health as its owner does, with a reason and a text that are not always the same. */
+export async function judge(
+  store: Store,
+  node: NodeRecord,
+  state: HealthState,
+  seed: number,
+): Promise<void> {
+  const found = { state, reason: `REASON_${seed % 2}`, message: `found ${seed % 3}` };
+  await write(store, node, found, seed % 5 === 0 ? 0 : DEFAULT_HEALTH_POLICY.flappingHoldMs);
+}
+
+/** Write a node's health as its owner does. */
+export async function write(
+  store: Store,
+  node: NodeRecord,
+  found: { readonly state: HealthState; readonly reason: string; readonly message: string },
+  flappingHoldMs = DEFAULT_HEALTH_POLICY.flappingHoldMs,
+): Promise<void> {
+  const { epoch, replicaId } = node.session;
+  if (replicaId === null) return;
+  const health = { ...found, actor: `replica:${replicaId}` };
+  await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, health, flappingHoldMs }]);
+}
+
+/** Break a node's stream, or break it again for another reason. */
+export async function disconnect(store: Store, node: NodeRecord, seed: number): Promise<void> {
+  const { epoch, replicaId } = node.session;
+  if (replicaId === null) return;
+  const reason = seed % 2 === 0 ? "STREAM_BROKEN" : "STREAM_STALE";
+  const actor = `replica:${replicaId}`;
+  const connection = { state: "DISCONNECTED", reason, message: `${seed % 3}`, actor } as const;
+  await writeTransitions(store, replicaId, [{ nodeId: node.id, epoch, connection }]);
+}
+
+/** Have a replica that holds its lease take over some of those that others hold without one. */
+export async function adopt(store: Store): Promise<void> {
+  const claim = { name: "heir", instance: "heir", service: "health", address: "a:1" };
+  await takeLease(store.db, claim);
+  await adoptOrphans(store, "heir", 3);
+}
+
+/** Bring a node's holds, troubles and flapping up to what its owner knows. */
+export async function settle(store: Store, node: NodeRecord, seed: number): Promise<void> {
+  const { epoch, replicaId } = node.session;
+  if (replicaId === null) return;
+  const message = `GPU ${seed % 2} is gone`;
+  const trouble = { kind: "GPU_GONE", part: `gpu ${seed % 2}`, message } as const;
+  const policy = {
+    ...DEFAULT_HEALTH_POLICY,
+    hardwareHold: true,
+    flappingHoldMs: seed % 2 === 0 ? 600_000 : 300_000,
+    rebootHoldMs: 0,
+  };
+  const gpuTroubles = seed % 3 === 0 ? [] : [trouble];
+  await settleTruth(store, replicaId, [{ nodeId: node.id, epoch, policy, gpuTroubles }]);
+}
+
+/** Let an unexpected reboot lie so far back that it is over. */
+export async function ageReboot(store: Store, id: string): Promise<void> {
+  await store.db
+    .updateTable("node_sessions")
+    .set({ rebooted_at: new Date(0) })
+    .where("node_id", "=", id)
+    .where("rebooted_at", "is not", null)
+    .execute();
+}
+
+/** Cordon a node, or lift that. */
+export function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
+  return changeNode(store, id, async (tx, node) => {
+    const hold = { kind: "OPERATOR", sinceMs: 1, ...BY } as const;
+    const holds = isOn ? placeHold(node.holds, hold) : liftHold(node.holds, "OPERATOR");
+    if (holds === node.holds) return [];
+    await saveHolds(tx, id, holds);
+    const after = deriveScheduling(holds, 2);
+    return [schedulingEvent({ subject: id, before: node.scheduling, after, ...BY })];
+  });
+}
+
+/** Mark a node unhealthy, or clear that. */
+export function mark(store: Store, id: string, isOn: boolean): Promise<void> {
+  return changeNode(store, id, async (tx, node) => {
+    if ((node.mark !== null) === isOn) return [];
+    const given = isOn ? { sinceMs: 1, ...BY } : null;
+    await saveMark(tx, id, given);
+    const after = effectiveHealth(node.recordedHealth, given);
+    return [healthEvent({ subject: id, before: node.health, after })];
+  });
+}
+
+/** Have a node offer its next key. */
+export function offerKey(store: Store, id: string): Promise<void> {
+  return changeNode(store, id, async (tx, node) => {
+    if (node.keyFingerprint === null) return [];
+    const { publicKey } = generateKeyPair();
+    const fingerprint = keyFingerprint(publicKey);
+    await saveNextKey(tx, { nodeId: id, publicKey, fingerprint });
+    return [keyOfferedEvent({ subject: id, before: node.nextKeyFingerprint, after: fingerprint })];
+  });
+}
+
+/** Tell a node to rotate its key. */
+export function askForKey(store: Store, id: string): Promise<void> {
+  return changeNode(store, id, async (tx, { keyFingerprint }) => {
+    if (keyFingerprint === null) return [];
+    await requireRotation(tx, id);
+    return [keyRotationRequiredEvent({ subject: id, ...BY, keyFingerprint })];
+  });
+}
+
+/** Have a process of the control plane come, come again, or go. */
+export async function runOrchestrator(store: Store, seed: number): Promise<void> {
+  const instance = `cp-${seed % 2}`;
+  if (seed % 3 === 0) {
+    const lost = { instance, signal: "lease-expired", actor: "system" } as const;
+    await store.change(async (tx) => ({ result: null, events: await orchestratorLost(tx, lost) }));
+    return;
+  }
+  const agentVersion = `0.${seed % 2}.0`;
+  await joinAsOrchestrator(store, {
+    nodeId: "cp",
+    instance,
+    info: { agentVersion },
+    infoDigest: `of ${agentVersion}`,
+    summary: { cores: 0, memoryBytes: 0, diskBytes: 0, gpus: 0 },
+    labels: {},
+    address: "10.0.0.9:7700",
+  });
+}
+
+async function changeNode(
+  store: Store,
+  id: string,
+  change: (tx: Tx, node: NodeRecord) => Promise<readonly NewEvent[]>,
+): Promise<void> {
+  await store.change(async (tx) => {
+    await lockNode(tx, id);
+    const [node] = await lockWithSessions(tx, [id]);
+    return { result: null, events: node === undefined ? [] : await change(tx, node) };
+  });
+}
