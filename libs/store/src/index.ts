@@ -90,9 +90,9 @@ export {
   getHealthPolicy,
   type HealthPolicyRecord,
   type HealthPolicySnapshot,
-  listHealthPolicies,
   lockHealthPolicies,
   readHealthPolicies,
+  readHealthPolicyList,
   saveHealthPolicy,
   tellConfiguredPolicy,
 } from "./health-policies.ts";
@@ -149,12 +149,15 @@ export {
   takeLease,
 } from "./leases.ts";
 export {
+  type ListedNode,
   type ListNodesOptions,
+  listNodeIds,
   listNodes,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,
   type NodePage,
+  readListing,
 } from "./list-nodes.ts";
 export { saveMark } from "./marks.ts";
 export { migrate } from "./migrate.ts";
@@ -193,6 +196,7 @@ export {
 } from "./policy-subjects.ts";
 export { endCrashedProcess } from "./process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
+export { readNodes } from "./read-nodes.ts";
 export {
   createRefusalRecorder,
   type RefusalRecorder,

@@ -15,12 +15,14 @@ export {
 export { type EventFacts, eventToProto } from "./event.ts";
 export { type NodeFacts, nodeToProto } from "./node.ts";
 export {
+  MOST_NODE_INFO_BYTES,
   type NodeInfoRecord,
   nodeInfoDigest,
   nodeInfoToRecord,
   nodeInfoViolations,
   recordToNodeInfo,
 } from "./node-info.ts";
+export { isBinaryCall, type Page, type PagedCall, readPage, readRows } from "./page.ts";
 export {
   connectionToProto,
   healthToProto,

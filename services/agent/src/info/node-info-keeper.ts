@@ -4,6 +4,7 @@ import type { Logger } from "@rollcall/runtime";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
+import { fitNodeInfo } from "./fit-node-info.ts";
 
 /** What the node would say about itself, and the digest by which a server knows whether it has that already. */
 interface NodeInfoSnapshot {
@@ -28,10 +29,25 @@ export function createNodeInfoKeeper(
 ): NodeInfoKeeper {
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
+  let saidLeftOut = "";
+
+  /** Says what was left out once, and again when it is something else. */
+  function fitted(whole: NodeInfo): NodeInfo {
+    const { info, leftOut } = fitNodeInfo(whole);
+    const text = leftOut.join(", ");
+    if (text !== "" && text !== saidLeftOut) {
+      log.warn(
+        { left_out: text },
+        "machine is described in part, it says more than a report may have",
+      );
+    }
+    saidLeftOut = text;
+    return info;
+  }
 
   async function read(): Promise<NodeInfoSnapshot> {
     try {
-      last = snapshotOf(toNodeInfo(await facts.read(), description));
+      last = snapshotOf(fitted(toNodeInfo(await facts.read(), description)));
       return last;
     } catch (error) {
       // A machine so odd that it cannot be described is still a machine that can be watched.

@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
+import { NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   ListNodesResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { listNodes as listRecords, type NodeCursor } from "@rollcall/store";
-import { nodeToProto } from "@rollcall/wire";
+import { type NodeCursor, readListing } from "@rollcall/store";
+import { nodeToProto, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
 import type { Deps } from "../deps.ts";
 
@@ -14,14 +14,18 @@ export function listNodes({
   store,
   pageTokens,
 }: Deps): MethodImpl<typeof RegistryService.method.listNodes> {
-  return async (request) => {
+  return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request);
     // The MAC says that the cursor was made below.
     const after = pageTokens.open(name, request.pageToken) as NodeCursor | null;
-    const page = await listRecords(store.db, { filter, orderBy, limit, after });
-    return create(ListNodesResponseSchema, {
-      nodes: page.nodes.map(nodeToProto),
-      nextPageToken: page.next === null ? "" : pageTokens.seal(name, page.next),
+    const page = await readPage(context, {
+      rows: readListing(store.db, { filter, orderBy, limit: limit + 1, after }),
+      limit,
+      item: NodeSchema,
+      toMessage: ({ node }) => nodeToProto(node),
+    });
+    return page.answer(ListNodesResponseSchema, "nodes", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(name, page.next.cursor),
     });
   };
 }

@@ -1,0 +1,69 @@
+import { type SqlBool, sql } from "kysely";
+import { type NodeRecord, type NodeRow, toNodeRecord } from "./node-record.ts";
+import { selectNodes } from "./node-rows.ts";
+import type { Db } from "./store.ts";
+
+/** Most bytes of one read, as texts of JSON: a few hundred machines with eight GPUs. The first of a read may alone have more. */
+const READ_BYTES = 1_048_576;
+
+/**
+ * Read nodes in the order of their ids as given, in pieces of a bounded size, so that many large ones are never in memory at once. Those
+ * that are not there are left out, and no piece is empty.
+ */
+export async function* readNodes(
+  db: Db,
+  ids: readonly string[],
+): AsyncGenerator<readonly NodeRecord[]> {
+  let left = ids;
+  while (left.length > 0) {
+    const nodes = await readThatFit(db, left);
+    const last = nodes.at(-1);
+    // Nothing that is left is there.
+    if (last === undefined) return;
+    yield nodes;
+    left = left.slice(left.lastIndexOf(last.id) + 1);
+  }
+}
+
+/** The first of some nodes, as many as fit into one read. */
+async function readThatFit(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  const rows: NodeRow[] = await selectNodes(db).where(areThoseThatFit(ids)).execute();
+  const byId = new Map(rows.map((row) => [row.id, row]));
+  return ids.flatMap((id) => byId.get(id) ?? []).map(toNodeRecord);
+}
+
+/** Measured by the same statement that reads them: nothing can grow in between. */
+function areThoseThatFit(ids: readonly string[]) {
+  return sql<SqlBool>`n.id in (
+    select id from (
+      select wanted.id, wanted.place, min(wanted.place) over () as first_place,
+        sum(${SIZE}) over (order by wanted.place) as bytes
+      from unnest(${ids}::text[]) with ordinality as wanted (id, place)
+      join nodes as sized on sized.id = wanted.id
+    ) as measured
+    where bytes <= ${READ_BYTES} or place = first_place
+  )`;
+}
+
+/** What a row takes beside what is measured: its states, their reasons, and messages of ordinary length. */
+const ROW_BYTES = 1_024;
+/** From this size on, stored, a column is large whatever it says. To write it as text, only to measure it, would cost more than to read it alone. */
+const LARGE_BYTES = 131_072;
+
+const SIZE = sql`(
+  ${ROW_BYTES}::integer + ${sizeOfJson("info")} + ${sizeOfJson("approved_hardware")}
+  + coalesce((
+    select sum(octet_length(l.key) + octet_length(l.value) + 40)
+    from node_labels as l where l.node_id = sized.id
+  ), 0)
+)`;
+
+/** The text's length: what is stored may be compressed a hundredfold. */
+function sizeOfJson(column: string) {
+  const value = sql.ref(`sized.${column}`);
+  return sql`coalesce(
+    case
+      when pg_column_size(${value}) > ${LARGE_BYTES} then ${READ_BYTES}
+      else octet_length(${value}::text)
+    end, 0)`;
+}
