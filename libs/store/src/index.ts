@@ -152,11 +152,9 @@ export {
   type ListedNode,
   type ListNodesOptions,
   listNodeIds,
-  listNodes,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,
-  type NodePage,
   readListing,
 } from "./list-nodes.ts";
 export { saveMark } from "./marks.ts";

@@ -56,12 +56,6 @@ export interface ListNodesOptions {
   readonly after: NodeCursor | null;
 }
 
-/** A page of nodes; `next` is null on the last one. */
-export interface NodePage {
-  readonly nodes: readonly NodeRecord[];
-  readonly next: NodeCursor | null;
-}
-
 /** A node of a listing, and where a page goes on that ends with it. */
 export interface ListedNode {
   readonly node: NodeRecord;
@@ -69,39 +63,28 @@ export interface ListedNode {
 }
 
 /**
- * List nodes, a page at a time. Nodes that come, go or change in between are seen or not, but never twice while they keep their place.
- * A page of large nodes has fewer than its limit, so that it takes no more memory than others: `next` alone says whether it is the last.
+ * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all. Nodes that come, go or
+ * change in between are seen or not, but never twice while they keep their place.
  */
-export async function listNodes(db: Db, options: ListNodesOptions): Promise<NodePage> {
-  const { limit } = options;
-  const found = await findPlaces(db, options, limit + 1);
-  const shown = found.slice(0, limit);
-  for await (const listed of readPlaces(db, shown)) {
-    const last = listed.at(-1)?.cursor ?? null;
-    const isEnd = found.length <= limit && last?.id === shown.at(-1)?.id;
-    return { nodes: listed.map(({ node }) => node), next: isEnd ? null : last };
-  }
-  return { nodes: [], next: found.length <= limit ? null : (shown.at(-1) ?? null) };
-}
-
-/** Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all. */
 export async function* readListing(
   db: Db,
   options: ListNodesOptions,
 ): AsyncGenerator<readonly ListedNode[]> {
   let { after, limit: left } = options;
   while (left > 0) {
-    const wanted = left;
+    const wanted = Math.min(left, PLACES_OF_ONE_READ);
     const places = await findPlaces(db, { ...options, after }, wanted);
     for await (const listed of readPlaces(db, places)) {
       left -= listed.length;
       yield listed;
     }
     if (places.length < wanted) return;
-    // Some were removed since they were found, and others come after them.
     after = places.at(-1) ?? after;
   }
 }
+
+/** A page of readers, and the one that tells whether there is another, is one read. */
+const PLACES_OF_ONE_READ = 1_001;
 
 /** The ids of the nodes of a listing, in its order, with nothing else of them read. */
 export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<readonly string[]> {

@@ -3,6 +3,8 @@ import { type NodeRecord, type NodeRow, toNodeRecord } from "./node-record.ts";
 import { selectNodes } from "./node-rows.ts";
 import type { Db } from "./store.ts";
 
+/** Nodes of one read: all of them are measured, however few fit. */
+const READ_NODES = 64;
 /** Most bytes of one read, as texts of JSON: a few hundred machines with eight GPUs. The first of a read may alone have more. */
 const READ_BYTES = 1_048_576;
 
@@ -14,14 +16,14 @@ export async function* readNodes(
   db: Db,
   ids: readonly string[],
 ): AsyncGenerator<readonly NodeRecord[]> {
-  let left = ids;
-  while (left.length > 0) {
-    const nodes = await readThatFit(db, left);
+  let from = 0;
+  while (from < ids.length) {
+    const some = ids.slice(from, from + READ_NODES);
+    const nodes = await readThatFit(db, some);
     const last = nodes.at(-1);
-    // Nothing that is left is there.
-    if (last === undefined) return;
-    yield nodes;
-    left = left.slice(left.lastIndexOf(last.id) + 1);
+    if (last !== undefined) yield nodes;
+    // Those before the last one that are missing are not there, and neither is any when all are missing.
+    from += last === undefined ? some.length : some.lastIndexOf(last.id) + 1;
   }
 }
 

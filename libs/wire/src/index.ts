@@ -1,3 +1,4 @@
+export { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 export {
   connectionStateFromProto,
   connectionStateToProto,
@@ -22,7 +23,7 @@ export {
   nodeInfoViolations,
   recordToNodeInfo,
 } from "./node-info.ts";
-export { isBinaryCall, type Page, type PagedCall, readPage, readRows } from "./page.ts";
+export { type Page, type PagedCall, readPage, readRows } from "./page.ts";
 export {
   connectionToProto,
   healthToProto,

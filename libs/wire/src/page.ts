@@ -1,13 +1,12 @@
 import { setImmediate } from "node:timers/promises";
 import {
-  create,
   type DescMessage,
   type MessageInitShape,
   type MessageShape,
   toBinary,
 } from "@bufbuild/protobuf";
-import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { PAGE_BYTES, PageRoom } from "@rollcall/domain";
+import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 
 /** Rows of one read: few enough that they take little memory, however large they are allowed to be. */
 const READ_ROWS = 128;
@@ -56,7 +55,8 @@ export async function readPage<Row, Item extends DescMessage>(
   { rows, limit, item, toMessage }: PageOptions<Row, Item>,
 ): Promise<Page<Row>> {
   const room = new PageRoom({ items: limit, bytes: PAGE_BYTES });
-  const items = new PageItems<Item>(item, isBinaryCall(requestHeader));
+  const isBinary = isBinaryCall(requestHeader);
+  const items = new EncodedItems(item);
   let bytesOfTurn = 0;
   let last: Row | null = null;
   for await (const piece of rows) {
@@ -64,7 +64,8 @@ export async function readPage<Row, Item extends DescMessage>(
       const message = toMessage(row);
       const bytes = toBinary(item, message);
       if (!room.take(bytes.length)) return pageOf(items, last, last);
-      items.add(message, bytes);
+      if (isBinary) items.addBytes(bytes);
+      else items.add(message);
       last = row;
       bytesOfTurn += bytes.length;
       if (bytesOfTurn < BYTES_A_TURN) continue;
@@ -99,70 +100,8 @@ export async function* readRows<Row, Cursor>(options: {
   }
 }
 
-/** Whether the answer to a call is sure to be binary, so that fields may be given as bytes: JSON would leave them out. */
-export function isBinaryCall(header: Headers): boolean {
-  return BINARY_TYPES.has(header.get("content-type") ?? "");
-}
-
-const BINARY_TYPES: ReadonlySet<string> = new Set([
-  "application/grpc",
-  "application/grpc+proto",
-  "application/grpc-web",
-  "application/grpc-web+proto",
-  "application/proto",
-  "application/connect+proto",
-]);
-
-/** The items of a page, as messages, or as bytes where those are what is sent: they take a fraction of the memory. */
-class PageItems<Item extends DescMessage> {
-  readonly #item: Item;
-  readonly #isBinary: boolean;
-  readonly #messages: MessageShape<Item>[] = [];
-  readonly #encoded: Uint8Array[] = [];
-
-  constructor(item: Item, isBinary: boolean) {
-    this.#item = item;
-    this.#isBinary = isBinary;
-  }
-
-  add(message: MessageShape<Item>, bytes: Uint8Array): void {
-    if (this.#isBinary) this.#encoded.push(bytes);
-    else this.#messages.push(message);
-  }
-
-  reversed(): PageItems<Item> {
-    const turned = new PageItems(this.#item, this.#isBinary);
-    turned.#messages.push(...this.#messages.toReversed());
-    turned.#encoded.push(...this.#encoded.toReversed());
-    return turned;
-  }
-
-  answer<Response extends DescMessage>(
-    desc: Response,
-    field: string,
-    rest: MessageInitShape<Response>,
-  ): MessageShape<Response> {
-    const response = create(desc, rest);
-    const list = desc.field[field];
-    if (list?.fieldKind !== "list" || list.message !== this.#item) {
-      throw new Error(`${desc.typeName}.${field} is no list of ${this.#item.typeName}`);
-    }
-    if (this.#isBinary) {
-      // The encoder copies unknown fields as they are.
-      response.$unknown = this.#encoded.map((bytes) => ({
-        no: list.number,
-        wireType: WireType.LengthDelimited,
-        data: new BinaryWriter().bytes(bytes).finish(),
-      }));
-    } else {
-      Object.assign(response, { [field]: this.#messages });
-    }
-    return response;
-  }
-}
-
 function pageOf<Row, Item extends DescMessage>(
-  items: PageItems<Item>,
+  items: EncodedItems<Item>,
   last: Row | null,
   next: Row | null,
 ): Page<Row> {

@@ -17,6 +17,7 @@ import { mapErrors } from "./interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "./interceptors/measure-calls.ts";
 import { recordRefusals } from "./interceptors/record-refusals.ts";
 import { requestId } from "./interceptors/request-id.ts";
+import { takeTurns } from "./interceptors/take-turns.ts";
 import { validateRequests } from "./interceptors/validate-requests.ts";
 import { methodName } from "./method-name.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
@@ -129,6 +130,7 @@ function rpcHandler(
     endWithCaller(policies, new StreamWatch({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
     validateRequests(options.validator ?? createRequestValidator()),
+    takeTurns({ clock, ...options.turns }),
   ];
   return createRpcHandler({
     routes: (router) => {

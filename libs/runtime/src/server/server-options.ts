@@ -10,6 +10,7 @@ import type { MetricsRegistry } from "../metrics.ts";
 import type { PolicyTable } from "../policy.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
+import type { TurnLimits } from "./interceptors/take-turns.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
 
@@ -55,6 +56,8 @@ export interface RpcServerOptions {
   readonly firstByteMs?: number;
   /** Most connections at a time; more are closed as they come. Default 8,192. */
   readonly maxConnections?: number;
+  /** How many answers with pages are made at a time; the usual limits when absent. */
+  readonly turns?: Partial<TurnLimits>;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */
