@@ -194,7 +194,7 @@ export {
 } from "./policy-subjects.ts";
 export { endCrashedProcess } from "./process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
-export { readNodes } from "./read-nodes.ts";
+export { countThatFit, readNodes } from "./read-nodes.ts";
 export {
   createRefusalRecorder,
   type RefusalRecorder,

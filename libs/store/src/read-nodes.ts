@@ -27,24 +27,31 @@ export async function* readNodes(
   }
 }
 
+/** How many of these nodes, from the first on, have no more than so many bytes together: one at least, if there are any. */
+export async function countThatFit(db: Db, ids: readonly string[], bytes: number): Promise<number> {
+  const fitting = await sql<{ place: bigint }>`${idsThatFit(ids, bytes)}`.execute(db);
+  return Math.max(0, ...fitting.rows.map(({ place }) => Number(place)));
+}
+
 /** The first of some nodes, as many as fit into one read. */
 async function readThatFit(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
-  const rows: NodeRow[] = await selectNodes(db).where(areThoseThatFit(ids)).execute();
+  // Measured by the same statement that reads them: nothing can grow in between.
+  const fit = sql<SqlBool>`n.id in (select id from (${idsThatFit(ids, READ_BYTES)}) as fitting)`;
+  const rows: NodeRow[] = await selectNodes(db).where(fit).execute();
   const byId = new Map(rows.map((row) => [row.id, row]));
   return ids.flatMap((id) => byId.get(id) ?? []).map(toNodeRecord);
 }
 
-/** Measured by the same statement that reads them: nothing can grow in between. */
-function areThoseThatFit(ids: readonly string[]) {
-  return sql<SqlBool>`n.id in (
-    select id from (
+/** Those of the first of some nodes that fit, and their places from 1 on. */
+function idsThatFit(ids: readonly string[], bytes: number) {
+  return sql<{ id: string; place: bigint }>`
+    select id, place from (
       select wanted.id, wanted.place, min(wanted.place) over () as first_place,
         sum(${SIZE}) over (order by wanted.place) as bytes
       from unnest(${ids}::text[]) with ordinality as wanted (id, place)
       join nodes as sized on sized.id = wanted.id
     ) as measured
-    where bytes <= ${READ_BYTES} or place = first_place
-  )`;
+    where bytes <= ${bytes} or place = first_place`;
 }
 
 /** What a row takes beside what is measured: its states, their reasons, and messages of ordinary length. */
