@@ -73,9 +73,9 @@ export async function changeSelection(
     next: openPageToken(selector, command.verb.request.pageToken),
   };
   let bytes = 0;
-  while (outcomes.length < NODES_A_CALL && bytes < OUTCOME_BYTES) {
+  for (let done = 0; done < NODES_A_CALL; done += NODES_A_TRANSACTION) {
     const { ids, next } = from;
-    if (next === null) break;
+    if (next === null || bytes >= OUTCOME_BYTES) break;
     const { result } = await store.change((tx) =>
       changePart(tx, command, { selection, ids, after: next }),
     );
