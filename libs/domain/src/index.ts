@@ -191,6 +191,7 @@ export {
   reconnectWindow,
   stretchFactor,
 } from "./pacing.ts";
+export { PAGE_BYTES, type PageLimits, PageRoom, splitBySize } from "./page-room.ts";
 export { MAX_SELECTOR_LENGTH, parseSelector, type SelectorParseResult } from "./parse-selector.ts";
 export {
   checkPolicy,

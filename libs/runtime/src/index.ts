@@ -68,6 +68,7 @@ export {
   type LogLevel,
   silentLogger,
 } from "./logging.ts";
+export { Limiter } from "./limiter.ts";
 export { makeDirectory } from "./make-directory.ts";
 export {
   counter,

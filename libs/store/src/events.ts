@@ -73,21 +73,24 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
   return { events, through: events.length < limit && head > last ? head : last };
 }
 
-/** The newest events about a subject, the newest last: at most `limit` of these types at this wall time or later. */
+/** The newest events about a subject, the newest first: at most `limit` of these types, at this wall time or later, before a revision. */
 export async function readLatestEvents(
   db: Db,
   options: Pick<ReadEventsOptions, "limit" | "fromMs"> & {
     readonly subject: string;
     readonly types: readonly EventType[];
+    /** Null for the newest. */
+    readonly before: bigint | null;
   },
 ): Promise<readonly StoredEvent[]> {
   const { rows } = await sql<EventRow>`
     select 0::bigint as head, revision, id, at, type, subject, actor, reason, message, before, after
     from events
     where ${sql.join(conditionsOf(options), sql` and `)}
+      and ${options.before === null ? sql`true` : sql`revision < ${options.before}`}
     order by revision desc
     limit ${options.limit}`.execute(db);
-  return rows.map(toEvent).reverse();
+  return rows.map(toEvent);
 }
 
 /** The last revision that is committed; 0 when there is none. */

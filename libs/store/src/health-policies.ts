@@ -58,22 +58,32 @@ export async function getHealthPolicy(
   return row === undefined ? null : toRecord(row);
 }
 
-/** A page of policies: the default, groups by name, nodes by id. `after` is the scope with which the page before ended, or null. */
-export async function listHealthPolicies(
+/**
+ * The policies after a scope, in pieces: the default, groups by name, nodes by id.
+ *
+ * @param after the scope with which the page before ended; empty for all.
+ */
+export async function* readHealthPolicyList(
   db: Db,
-  page: { readonly after: string | null; readonly limit: number },
-): Promise<{ readonly policies: readonly HealthPolicyRecord[]; readonly next: string | null }> {
-  const rows = await db
-    .selectFrom("health_policies")
-    .selectAll()
-    .where("scope", ">", page.after ?? "")
-    .orderBy("scope")
-    .limit(page.limit + 1)
-    .execute();
-  const shown = rows.slice(0, page.limit);
-  const next = rows.length > page.limit ? (shown.at(-1)?.scope ?? null) : null;
-  return { policies: shown.flatMap((row) => toRecord(row) ?? []), next };
+  after: string,
+): AsyncGenerator<readonly HealthPolicyRecord[]> {
+  let from = after;
+  for (;;) {
+    const rows = await db
+      .selectFrom("health_policies")
+      .selectAll()
+      .where("scope", ">", from)
+      .orderBy("scope")
+      .limit(POLICIES_OF_ONE_READ)
+      .execute();
+    yield rows.flatMap((row) => toRecord(row) ?? []);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < POLICIES_OF_ONE_READ) return;
+    from = last.scope;
+  }
 }
+
+const POLICIES_OF_ONE_READ = 128;
 
 /**
  * Let nobody else change policies until the transaction ends: whether a policy contradicts others is decided with all of them in

@@ -91,9 +91,9 @@ export {
   getHealthPolicy,
   type HealthPolicyRecord,
   type HealthPolicySnapshot,
-  listHealthPolicies,
   lockHealthPolicies,
   readHealthPolicies,
+  readHealthPolicyList,
   saveHealthPolicy,
   tellConfiguredPolicy,
 } from "./health-policies.ts";
@@ -150,12 +150,13 @@ export {
   takeLease,
 } from "./leases.ts";
 export {
+  type ListedNode,
   type ListNodesOptions,
-  listNodes,
+  listNodeIds,
   type NodeCursor,
   type NodeFilter,
   type NodeOrderColumn,
-  type NodePage,
+  readListing,
 } from "./list-nodes.ts";
 export { saveMark } from "./marks.ts";
 export { migrate } from "./migrate.ts";
@@ -195,6 +196,7 @@ export {
 } from "./policy-subjects.ts";
 export { endCrashedProcess } from "./process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
+export { countThatFit, readNodes } from "./read-nodes.ts";
 export { createRecordCheck } from "./record-check.ts";
 export {
   createRefusalRecorder,

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
-import { type ListNodesOptions, listNodes, type NodeFilter } from "./list-nodes.ts";
+import { listPage } from "../test/list-page.ts";
+import type { ListNodesOptions, NodeFilter } from "./list-nodes.ts";
 import type { Store, Tx } from "./store.ts";
 
 let database: TestDatabase;
@@ -52,7 +53,7 @@ afterAll(async () => {
 async function rowsRead(options: Omit<ListNodesOptions, "limit">) {
   return store.transaction(async (tx) => {
     const before = await counters(tx);
-    const page = await listNodes(tx, { ...options, limit: PAGE });
+    const page = await listPage(tx, { ...options, limit: PAGE });
     return { read: (await counters(tx)) - before, page };
   });
 }
@@ -82,7 +83,7 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
   ["a label and a state", { selector: [equal("zone", "3")], statuses: ["HEALTHY"] }],
 ];
 
-describe("listNodes() over many nodes", () => {
+describe("readListing() over many nodes", () => {
   it.each(FILTERS)(
     "should read no more rows than its page needs when filtered by %s",
     async (_, filter) => {

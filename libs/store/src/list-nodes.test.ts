@@ -8,13 +8,8 @@ import {
 } from "@rollcall/domain";
 import { addNode, createTestDatabase, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
-import {
-  type ListNodesOptions,
-  listNodes,
-  type NodeCursor,
-  type NodeFilter,
-  type NodeOrderColumn,
-} from "./list-nodes.ts";
+import { listPage, type NodePage } from "../test/list-page.ts";
+import type { ListNodesOptions, NodeCursor, NodeFilter, NodeOrderColumn } from "./list-nodes.ts";
 import { saveMark } from "./marks.ts";
 import type { NodeRecord } from "./node-record.ts";
 import { getNode, removeNode, saveHolds } from "./nodes.ts";
@@ -130,7 +125,7 @@ async function listAll(
   const ids: string[] = [];
   let after: NodeCursor | null = null;
   do {
-    const page = await listNodes(store.db, { filter, orderBy, limit, after });
+    const page: NodePage = await listPage(store.db, { filter, orderBy, limit, after });
     expect(page.nodes.length).toBeLessThanOrEqual(limit);
     ids.push(...page.nodes.map(({ id }) => id));
     // A page token carries the cursor as text.
@@ -173,7 +168,7 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
   ["a selector and states", { selector: selectorOf("zone=b"), statuses: ["UNHEALTHY", "UNKNOWN"] }],
 ];
 
-describe("listNodes()", () => {
+describe("readListing()", () => {
   it.each(FILTERS)("should filter by %s, page by page", async (_, filter) => {
     for (const descending of [false, true]) {
       const orderBy = { column: "id", descending } as const;
@@ -191,25 +186,25 @@ describe("listNodes()", () => {
   });
 
   it("should answer whole records", async () => {
-    const page = await listNodes(store.db, { filter: {}, orderBy: BY_ID, limit: 1, after: null });
+    const page = await listPage(store.db, { filter: {}, orderBy: BY_ID, limit: 1, after: null });
     expect(page.nodes[0]).toEqual(all.find(({ id }) => id === page.nodes[0]?.id));
   });
 
   it("should have no next page when the last one is full", async () => {
     const options = { filter: {}, orderBy: BY_ID, after: null };
-    expect((await listNodes(store.db, { ...options, limit: COUNT })).next).toBeNull();
-    expect((await listNodes(store.db, { ...options, limit: COUNT - 1 })).next).not.toBeNull();
+    expect((await listPage(store.db, { ...options, limit: COUNT })).next).toBeNull();
+    expect((await listPage(store.db, { ...options, limit: COUNT - 1 })).next).not.toBeNull();
   });
 
   it("should go on in its place when the node of the cursor is gone", async () => {
     await addNode(store, "zz1");
     await addNode(store, "zz2");
     const filter = { ids: ["zz1", "zz2"] };
-    const first = await listNodes(store.db, { filter, orderBy: BY_ID, limit: 1, after: null });
+    const first = await listPage(store.db, { filter, orderBy: BY_ID, limit: 1, after: null });
     await store.transaction(async (tx) => {
       for (const node of first.nodes) await removeNode(tx, node, { actor: "system", reason: "X" });
     });
-    const second = await listNodes(store.db, {
+    const second = await listPage(store.db, {
       filter,
       orderBy: BY_ID,
       limit: 1,

@@ -7,8 +7,8 @@ import type {
   Selector,
 } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
-import { type NodeRecord, type NodeRow, toNodeRecord } from "./node-record.ts";
-import { selectNodes } from "./node-rows.ts";
+import type { NodeRecord } from "./node-record.ts";
+import { readNodes } from "./read-nodes.ts";
 import { type LabelCondition, toCondition } from "./selector-sql.ts";
 import type { Db } from "./store.ts";
 
@@ -56,15 +56,48 @@ export interface ListNodesOptions {
   readonly after: NodeCursor | null;
 }
 
-/** A page of nodes; `next` is null on the last one. */
-export interface NodePage {
-  readonly nodes: readonly NodeRecord[];
-  readonly next: NodeCursor | null;
+/** A node of a listing, and where a page goes on that ends with it. */
+export interface ListedNode {
+  readonly node: NodeRecord;
+  readonly cursor: NodeCursor;
 }
 
-/** List nodes, a page at a time. Nodes that come, go or change in between are seen or not, but never twice while they keep their place. */
-export async function listNodes(db: Db, options: ListNodesOptions): Promise<NodePage> {
-  const { filter, orderBy, limit, after } = options;
+/**
+ * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all. Nodes that come, go or
+ * change in between are seen or not, but never twice while they keep their place.
+ */
+export async function* readListing(
+  db: Db,
+  options: ListNodesOptions,
+): AsyncGenerator<readonly ListedNode[]> {
+  let { after, limit: left } = options;
+  while (left > 0) {
+    const wanted = Math.min(left, PLACES_OF_ONE_READ);
+    const places = await findPlaces(db, { ...options, after }, wanted);
+    for await (const listed of readPlaces(db, places)) {
+      left -= listed.length;
+      yield listed;
+    }
+    if (places.length < wanted) return;
+    after = places.at(-1) ?? after;
+  }
+}
+
+/** A page of readers, and the one that tells whether there is another, is one read. */
+const PLACES_OF_ONE_READ = 1_001;
+
+/** The ids of the nodes of a listing, in its order, with nothing else of them read. */
+export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<readonly string[]> {
+  return (await findPlaces(db, options, options.limit)).map(({ id }) => id);
+}
+
+/** Find which nodes a listing shows, with their places in it. */
+async function findPlaces(
+  db: Db,
+  options: ListNodesOptions,
+  limit: number,
+): Promise<readonly NodeCursor[]> {
+  const { filter, orderBy, after } = options;
   const conditions = (filter.selector ?? []).map(toCondition);
   const direction = orderBy.descending ? sql`desc` : sql`asc`;
   const order = ORDERS[orderBy.column];
@@ -81,17 +114,25 @@ export async function listNodes(db: Db, options: ListNodesOptions): Promise<Node
     where ${where.length === 0 ? sql`true` : sql.join(where, sql` and `)}
     order by ${orderBy.column === "id" ? sql`` : sql`${order.column} ${direction},`}
       ${order.id} ${direction}
-    limit ${limit + 1}`;
-  const { rows: found } = await page.execute(db);
-  const shown = found.slice(0, limit);
-  const nodes = await readInOrder(
-    db,
-    shown.map(({ id }) => id),
+    limit ${limit}`;
+  const { rows } = await page.execute(db);
+  return rows.map(({ id, sort }) =>
+    orderBy.column === "id" ? { id } : { id, value: toCursorValue(sort) },
   );
-  const last = shown.at(-1);
-  if (found.length <= limit || last === undefined) return { nodes, next: null };
-  const value = orderBy.column === "id" ? {} : { value: toCursorValue(last.sort) };
-  return { nodes, next: { id: last.id, ...value } };
+}
+
+/** One that was removed since its place was found is left out. */
+async function* readPlaces(
+  db: Db,
+  places: readonly NodeCursor[],
+): AsyncGenerator<readonly ListedNode[]> {
+  const cursors = new Map(places.map((cursor) => [cursor.id, cursor]));
+  for await (const nodes of readNodes(db, [...cursors.keys()])) {
+    yield nodes.flatMap((node) => {
+      const cursor = cursors.get(node.id);
+      return cursor === undefined ? [] : [{ node, cursor }];
+    });
+  }
 }
 
 interface Order {
@@ -198,14 +239,4 @@ function startAfter(
 function toCursorValue(value: unknown): string | number {
   if (value instanceof Date) return value.getTime();
   return typeof value === "string" ? value : Number(value);
-}
-
-async function readInOrder(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
-  if (ids.length === 0) return [];
-  const rows: NodeRow[] = await selectNodes(db)
-    .where(sql<SqlBool>`n.id = any(${ids}::text[])`)
-    .execute();
-  const byId = new Map(rows.map((row) => [row.id, row]));
-  // One that was removed between the two queries is left out.
-  return ids.flatMap((id) => byId.get(id) ?? []).map(toNodeRecord);
 }

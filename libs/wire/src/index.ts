@@ -1,3 +1,4 @@
+export { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 export {
   connectionStateFromProto,
   connectionStateToProto,
@@ -15,12 +16,14 @@ export {
 export { type EventFacts, eventToProto } from "./event.ts";
 export { type NodeFacts, nodeToProto } from "./node.ts";
 export {
+  MOST_NODE_INFO_BYTES,
   type NodeInfoRecord,
   nodeInfoDigest,
   nodeInfoToRecord,
   nodeInfoViolations,
   recordToNodeInfo,
 } from "./node-info.ts";
+export { type Page, type PagedCall, readPage, readRows } from "./page.ts";
 export {
   connectionToProto,
   healthToProto,

@@ -10,6 +10,7 @@ import type { DecidedRefusal } from "@rollcall/runtime";
 import {
   AUDIT_OK,
   type Change,
+  countThatFit,
   getNodes,
   lockBans,
   lockNodes,
@@ -27,6 +28,7 @@ import {
   type NodeSelection,
   openPageToken,
   parseSelection,
+  type SelectedIds,
   sealPageToken,
   selectIds,
   thoseThatMatch,
@@ -36,8 +38,13 @@ import { saveChange } from "./save-change.ts";
 
 /** Nodes of one transaction: their rows are locked together, and registrations of them wait. */
 const NODES_A_TRANSACTION = 100;
-/** Nodes of one call: as many as can be done well within its deadline, and told in one message. */
+/** Nodes of one call: as many as can be done well within its deadline. */
 const NODES_A_CALL = 500;
+/**
+ * From so many bytes of outcomes on a call does no further transaction, and a transaction has nodes of no more: labels that it adds to a hundred
+ * nodes still fit into the message that tells them all.
+ */
+const OUTCOME_BYTES = 524_288;
 
 /** What became of the nodes of one transaction. */
 interface Part {
@@ -65,13 +72,15 @@ export async function changeSelection(
     ids: null,
     next: openPageToken(selector, command.verb.request.pageToken),
   };
+  let bytes = 0;
   for (let done = 0; done < NODES_A_CALL; done += NODES_A_TRANSACTION) {
     const { ids, next } = from;
-    if (next === null) break;
+    if (next === null || bytes >= OUTCOME_BYTES) break;
     const { result } = await store.change((tx) =>
       changePart(tx, command, { selection, ids, after: next }),
     );
     outcomes.push(...result.outcomes);
+    for (const it of result.outcomes) bytes += toBinary(NodeOutcomeSchema, it).length;
     from = result;
   }
   return {
@@ -100,7 +109,7 @@ async function changePart(
         ? await resolveRefs(tx, selection.names)
         : { ids: request.ids, refusals: [] };
     const part = { ids: named.ids, after, limit: NODES_A_TRANSACTION };
-    const { ids, next } = await selectIds(tx, selection, part);
+    const { ids, next } = await fitting(tx, await selectIds(tx, selection, part));
     const lock = command.verb.readsHealth === true ? lockWithSessions : lockNodes;
     const locked = await lock(tx, ids);
     // What was chosen by may have changed while the locks were waited for.
@@ -120,6 +129,15 @@ async function changePart(
       result: { outcomes: [...unknown, ...change.result], ids: named.ids, next },
     };
   });
+}
+
+/** As many of the selected nodes as can be told in one message. */
+async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds> {
+  const count = await countThatFit(tx, ids, OUTCOME_BYTES);
+  const last = ids[count - 1];
+  return count === ids.length || last === undefined
+    ? { ids, next }
+    : { ids: ids.slice(0, count), next: last };
 }
 
 /** Do it to nodes whose rows are locked: an outcome and an audit row for each, an event for each that changed. */

@@ -3,7 +3,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import { type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { isNodeId, parseSelector } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/runtime";
-import { listNodes, type NodeFilter, type Tx } from "@rollcall/store";
+import { listNodeIds, type NodeFilter, type Tx } from "@rollcall/store";
 import {
   connectionStateFromProto,
   healthStateFromProto,
@@ -66,11 +66,12 @@ export async function selectIds(
 ): Promise<SelectedIds> {
   const { limit, after } = part;
   if (part.ids === null) {
-    const page = await listNodes(tx, {
-      ...{ filter, limit, orderBy: { column: "id", descending: false } },
+    const found = await listNodeIds(tx, {
+      ...{ filter, limit: limit + 1, orderBy: BY_ID },
       after: after === "" ? null : { id: after },
     });
-    return { ids: page.nodes.map(({ id }) => id), next: page.next?.id ?? null };
+    const ids = found.slice(0, limit);
+    return { ids, next: found.length > limit ? (ids.at(-1) ?? null) : null };
   }
   const left = part.ids.filter((id) => id > after);
   const some = left.slice(0, limit);
@@ -85,14 +86,11 @@ export async function thoseThatMatch(
   ids: readonly string[],
 ): Promise<ReadonlySet<string>> {
   if (Object.keys(filter).length === 0 || ids.length === 0) return new Set(ids);
-  const page = await listNodes(tx, {
-    filter: { ...filter, ids },
-    orderBy: { column: "id", descending: false },
-    limit: ids.length,
-    after: null,
-  });
-  return new Set(page.nodes.map(({ id }) => id));
+  const options = { filter: { ...filter, ids }, orderBy: BY_ID, limit: ids.length, after: null };
+  return new Set(await listNodeIds(tx, options));
 }
+
+const BY_ID = { column: "id", descending: false } as const;
 
 /** The token of the nodes of this selector that come after one. */
 export function sealPageToken(selector: NodeSelector, after: string): string {

@@ -49,7 +49,7 @@ describe("toNodeInfo()", () => {
     });
   });
 
-  it("should cut what the contract would refuse, and encode whatever a machine says", () => {
+  it("should cut texts that the contract would refuse, and encode whatever a machine says", () => {
     const nic = { name: "e".repeat(99), mac: undefined, addresses: [], speedMbps: HUGE };
     const info = toNodeInfo(
       {
@@ -57,13 +57,12 @@ describe("toNodeInfo()", () => {
         hostname: "h".repeat(999),
         operatingSystem: { ...SMALL_FACTS.operatingSystem, name: "Pi\0\n4" },
         cpu: { ...SMALL_FACTS.cpu, model: undefined, threads: HUGE },
-        interfaces: Array(999).fill(nic),
+        interfaces: [nic],
       },
       DESCRIPTION,
     );
     expect(info.hostname).toHaveLength(253);
     expect(info.os?.name).toBe("Pi4");
-    expect(info.interfaces).toHaveLength(256);
     expect(info.interfaces[0]?.name).toHaveLength(64);
     expect(info.cpu?.threads).toBe(0xffff_ffff);
     expect(() => toBinary(NodeInfoSchema, info)).not.toThrow();

@@ -16,8 +16,8 @@ export interface NodeDescription {
 }
 
 /**
- * Make the report of a machine. Texts and lists are cut to the contract's limits: a machine with a strange name
- * or with a thousand interfaces must not be refused for it.
+ * Make the report of a machine. Texts are cut to the contract's limits: a machine with a strange name must not be refused for it.
+ * Lists are cut by fitNodeInfo().
  */
 export function toNodeInfo(facts: MachineFacts, description: NodeDescription): NodeInfo {
   const { operatingSystem: os, cpu, vm } = facts;
@@ -40,34 +40,35 @@ export function toNodeInfo(facts: MachineFacts, description: NodeDescription): N
     },
     memoryBytes: BigInt(facts.memoryBytes),
     diskBytes: BigInt(facts.diskBytes ?? 0),
-    numaNodes: facts.numaNodes.slice(0, 1024).map(toNumaNode),
-    gpus: facts.gpus.slice(0, MOST_DEVICES).map((gpu) => ({
+    numaNodes: facts.numaNodes.map(toNumaNode),
+    gpus: facts.gpus.map((gpu) => ({
       index: uint32(gpu.index),
       name: cut(gpu.name, 256),
       uuid: cut(gpu.uuid, 128),
       vendor: gpu.vendor,
-      pciAddress: gpu.pciAddress ?? "",
+      pciAddress: cut(gpu.pciAddress, 64),
       memoryMib: uint32(gpu.memoryMib),
       driverVersion: cut(gpu.driverVersion, 64),
     })),
     vm: { ...vm, message: cut(vm.message, 256) },
-    vfioGpus: facts.vfioGpus.slice(0, MOST_DEVICES).map((gpu) => ({
+    vfioGpus: facts.vfioGpus.map((gpu) => ({
       pciAddress: cut(gpu.pciAddress, 64),
       vendorId: cut(gpu.vendorId, 16),
       deviceId: cut(gpu.deviceId, 16),
       iommuGroup: uint32(gpu.iommuGroup),
     })),
-    interfaces: facts.interfaces.slice(0, MOST_DEVICES).map((it) => ({
+    interfaces: facts.interfaces.map((it) => ({
       name: cut(it.name, 64),
       mac: cut(it.mac, 64),
-      addresses: it.addresses.slice(0, 64),
+      addresses: it.addresses.map((address) => cut(address, 64)),
       speedMbps: uint32(it.speedMbps),
     })),
     labels: { ...description.labels },
   });
 }
 
-const MOST_DEVICES = 256;
+/** GPUs of one sample. */
+const MOST_GPUS = 64;
 
 /** The totals that a stream's server knows already. A new stream begins with `NO_TOTALS`. */
 export interface SentTotals {
@@ -97,7 +98,7 @@ export function toResourceUsage(
       temperatureAverageCelsius: round(usage.temperatures.averageCelsius),
       temperatureMaxCelsius: round(usage.temperatures.maximumCelsius),
     }),
-    gpus: usage.gpus.slice(0, MOST_DEVICES).map((gpu) => toGpuUsage(gpu, sent.gpuMemoryMib)),
+    gpus: usage.gpus.slice(0, MOST_GPUS).map((gpu) => toGpuUsage(gpu, sent.gpuMemoryMib)),
   });
   const gpuMemoryMib = new Map(sent.gpuMemoryMib);
   for (const { index, memoryTotalMib } of usage.gpus) {
@@ -140,7 +141,7 @@ function toNumaNode(
     id: uint32(node.id),
     cpus: cut(node.cpus, 1024),
     memoryBytes: BigInt(node.memoryBytes ?? 0),
-    distances: node.distances.slice(0, 1024).map(uint32),
+    distances: node.distances.map(uint32),
   };
 }
 

@@ -49,7 +49,10 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
  *
  * @param telemetryUnavailable why its replica does not, for people; empty for a node that nobody holds.
  */
-export function recordToProto(node: NodeRecord, telemetryUnavailable = ""): NodeHealth {
+export function recordToProto(
+  node: Pick<NodeRecord, "id" | "health" | "session">,
+  telemetryUnavailable = "",
+): NodeHealth {
   return create(NodeHealthSchema, {
     nodeId: node.id,
     health: healthToProto(node.health),

@@ -21,6 +21,7 @@ import { mapErrors } from "./interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "./interceptors/measure-calls.ts";
 import { recordRefusals } from "./interceptors/record-refusals.ts";
 import { requestId } from "./interceptors/request-id.ts";
+import { takeTurns as limitPages } from "./interceptors/take-turns.ts";
 import { validateRequests } from "./interceptors/validate-requests.ts";
 import { methodName } from "./method-name.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
@@ -165,6 +166,7 @@ function rpcHandler(
     boundDuration(policies, ending),
     takeTurns,
     validateRequests(options.validator ?? createRequestValidator()),
+    limitPages({ clock, ...options.turns }),
   ];
   return createRpcHandler({
     routes: (router) => {

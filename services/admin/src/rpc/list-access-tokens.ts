@@ -1,11 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   type AccessService,
+  AccessTokenSchema,
   ListAccessTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { createPageTokens } from "@rollcall/runtime";
 import { listAccessTokens as listStored } from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
 import { accessTokenToProto } from "../access/convert.ts";
 import type { AdminDeps } from "../deps.ts";
 
@@ -16,25 +17,22 @@ export function listAccessTokens({
   store,
 }: Pick<AdminDeps, "store">): MethodImpl<typeof AccessService.method.listAccessTokens> {
   const pageTokens = createPageTokens(store.clusterSecret());
-  return async ({ pageSize, pageToken, showEnded }) => {
+  return async ({ pageSize, pageToken, showEnded }, context) => {
     const listing = `ListAccessTokens ${showEnded}`;
     // The MAC says that the cursor was made below.
-    const after = pageTokens.open(listing, pageToken) as string | null;
+    const cursor = pageTokens.open(listing, pageToken) as string | null;
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    const tokens = await listStored(store.db, {
-      after: BigInt(after ?? 0),
-      // One more than asked for tells whether there is another page.
-      limit: limit + 1,
-      showEnded,
+    const rows = readRows({
+      limit,
+      from: BigInt(cursor ?? 0),
+      read: (after, count) => listStored(store.db, { after, limit: count, showEnded }),
+      cursorOf: ({ number }) => number,
     });
-    const page = tokens.slice(0, limit);
-    const last = page.at(-1);
-    return create(ListAccessTokensResponseSchema, {
-      accessTokens: page.map(accessTokenToProto),
-      nextPageToken:
-        last === undefined || tokens.length <= limit
-          ? ""
-          : pageTokens.seal(listing, `${last.number}`),
+    const page = await readPage(context, {
+      ...{ rows, limit, item: AccessTokenSchema, toMessage: accessTokenToProto },
+    });
+    return page.answer(ListAccessTokensResponseSchema, "accessTokens", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(listing, `${page.next.number}`),
     });
   };
 }

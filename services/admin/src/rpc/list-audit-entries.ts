@@ -1,11 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  AuditEntrySchema,
   type AuditService,
   ListAuditEntriesResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { createPageTokens } from "@rollcall/runtime";
-import { listAudit } from "@rollcall/store";
+import { type AuditEntry, listAudit } from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
 import { auditEntryToProto, parseAuditListing } from "../audit/convert.ts";
 import type { AdminDeps } from "../deps.ts";
 
@@ -14,22 +15,23 @@ export function listAuditEntries({
   store,
 }: Pick<AdminDeps, "store">): MethodImpl<typeof AuditService.method.listAuditEntries> {
   const pageTokens = createPageTokens(store.clusterSecret());
-  return async (request) => {
+  return async (request, context) => {
     const { options, name } = parseAuditListing(request);
+    const { limit } = options;
     // The MAC says that the cursor was made below.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
-    const beyond = cursor === null ? {} : { beyond: BigInt(cursor) };
-    // One more than asked for tells whether there is another page.
-    const entries = await listAudit(store.db, {
-      ...options,
-      ...beyond,
-      limit: options.limit + 1,
+    const rows = readRows<AuditEntry, bigint | null>({
+      limit,
+      from: cursor === null ? null : BigInt(cursor),
+      read: (beyond, count) =>
+        listAudit(store.db, { ...options, ...(beyond === null ? {} : { beyond }), limit: count }),
+      cursorOf: ({ sequence }) => sequence,
     });
-    const page = entries.slice(0, options.limit);
-    const last = entries.length > page.length ? page.at(-1) : undefined;
-    return create(ListAuditEntriesResponseSchema, {
-      entries: page.map(auditEntryToProto),
-      nextPageToken: last === undefined ? "" : pageTokens.seal(name, String(last.sequence)),
+    const page = await readPage(context, {
+      ...{ rows, limit, item: AuditEntrySchema, toMessage: auditEntryToProto },
+    });
+    return page.answer(ListAuditEntriesResponseSchema, "entries", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(page.next.sequence)),
     });
   };
 }

@@ -1,11 +1,12 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   type AdminService,
+  BanSchema,
   ListBansResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { refuse } from "@rollcall/runtime";
-import { listBans as listRecords } from "@rollcall/store";
+import { type Ban, listBans as listRecords } from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
 import { banToProto } from "../convert.ts";
 import type { AdminDeps } from "../deps.ts";
 
@@ -13,15 +14,17 @@ const DEFAULT_PAGE_SIZE = 100;
 
 /** Answer a page of the bans there are, the newest first. */
 export function listBans({ store }: AdminDeps): MethodImpl<typeof AdminService.method.listBans> {
-  return async ({ pageSize, pageToken }) => {
+  return async ({ pageSize, pageToken }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    const before = openPageToken(pageToken);
-    const bans = await listRecords(store.db, { limit: limit + 1, before });
-    const shown = bans.slice(0, limit);
-    const last = shown.at(-1);
-    return create(ListBansResponseSchema, {
-      bans: shown.map(banToProto),
-      nextPageToken: bans.length > limit && last !== undefined ? `${TOKEN_START}${last.id}` : "",
+    const rows = readRows<Ban, bigint | null>({
+      limit,
+      from: openPageToken(pageToken),
+      read: (before, count) => listRecords(store.db, { limit: count, before }),
+      cursorOf: ({ id }) => id,
+    });
+    const page = await readPage(context, { rows, limit, item: BanSchema, toMessage: banToProto });
+    return page.answer(ListBansResponseSchema, "bans", {
+      nextPageToken: page.next === null ? "" : `${TOKEN_START}${page.next.id}`,
     });
   };
 }

@@ -1,11 +1,13 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  HealthPolicySchema,
   type HealthPolicyService,
   ListHealthPoliciesResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { formatPolicyScope, scopeOf } from "@rollcall/domain";
 import { createPageTokens } from "@rollcall/runtime";
-import { configuredPolicy, listHealthPolicies as listPolicies } from "@rollcall/store";
+import { configuredPolicy, readHealthPolicyList } from "@rollcall/store";
+import { readPage } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";
 import { policyToProto, valuesToProto } from "../health-policy/convert.ts";
 
@@ -17,14 +19,19 @@ export function listHealthPolicies({
   store,
 }: AdminDeps): MethodImpl<typeof HealthPolicyService.method.listHealthPolicies> {
   const pageTokens = createPageTokens(store.clusterSecret());
-  return async ({ pageSize, pageToken }) => {
+  return async ({ pageSize, pageToken }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     // The MAC says that the cursor was made below.
     const after = pageTokens.open(LISTING, pageToken) as string | null;
-    const { policies, next } = await listPolicies(store.db, { after, limit });
-    return create(ListHealthPoliciesResponseSchema, {
-      policies: policies.map(policyToProto),
-      nextPageToken: next === null ? "" : pageTokens.seal(LISTING, next),
+    const page = await readPage(context, {
+      rows: readHealthPolicyList(store.db, after ?? ""),
+      limit,
+      item: HealthPolicySchema,
+      toMessage: policyToProto,
+    });
+    const last = page.next === null ? null : formatPolicyScope(scopeOf(page.next.entry));
+    return page.answer(ListHealthPoliciesResponseSchema, "policies", {
+      nextPageToken: last === null ? "" : pageTokens.seal(LISTING, last),
       configuration: valuesToProto(await configuredPolicy(store.db)),
     });
   };

@@ -2,12 +2,14 @@ import { create, toJsonString } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   type HealthPolicyService,
+  PreviewedNodeSchema,
   type PreviewHealthPolicyRequest,
   PreviewHealthPolicyRequestSchema,
   PreviewHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { createPageTokens, refuseFields } from "@rollcall/runtime";
 import { type Db, getHealthPolicy } from "@rollcall/store";
+import { readPage } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";
 import { changeToProto } from "../health-policy/convert.ts";
 import { editPolicy, nodeFinder, parseScope } from "../health-policy/policy-edit.ts";
@@ -25,19 +27,18 @@ export function previewHealthPolicy({
   store,
 }: AdminDeps): MethodImpl<typeof HealthPolicyService.method.previewHealthPolicy> {
   const pageTokens = createPageTokens(store.clusterSecret());
-  return async (request) => {
+  return async (request, context) => {
     const listing = listingOf(request);
     // The MAC says that the cursor was made below.
     const after = pageTokens.open(listing, request.pageToken) as string | null;
     const limit = request.pageSize === 0 ? DEFAULT_PAGE_SIZE : request.pageSize;
     const changes = await planPolicyEdit(store.db, await parseChange(store.db, request));
     const left = changes.filter(({ nodeId }) => after === null || nodeId > after);
-    const shown = left.slice(0, limit);
-    const last = shown.at(-1);
-    const isLastPage = last === undefined || left.length <= limit;
-    return create(PreviewHealthPolicyResponseSchema, {
-      nodes: shown.map(changeToProto),
-      nextPageToken: isLastPage ? "" : pageTokens.seal(listing, last.nodeId),
+    const page = await readPage(context, {
+      ...{ rows: [left], limit, item: PreviewedNodeSchema, toMessage: changeToProto },
+    });
+    return page.answer(PreviewHealthPolicyResponseSchema, "nodes", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(listing, page.next.nodeId),
       changedNodes: changes.length,
     });
   };

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "@jest/globals";
-import { silentLogger } from "@rollcall/runtime";
+import { type Logger, silentLogger } from "@rollcall/runtime";
 import { ManualClock } from "@rollcall/testkit/time";
 import { nodeInfoDigest } from "@rollcall/wire";
 import type { NodeDescription } from "../convert.ts";
@@ -14,8 +14,11 @@ let clock: ManualClock;
 beforeEach(() => {
   clock = new ManualClock();
 });
-const keeperOf = (facts: FactsReader, description: NodeDescription = DESCRIPTION) =>
-  createNodeInfoKeeper({ facts, description, clock, log: silentLogger });
+const keeperOf = (
+  facts: FactsReader,
+  description: NodeDescription = DESCRIPTION,
+  log: Logger = silentLogger,
+) => createNodeInfoKeeper({ facts, description, clock, log });
 
 describe("createNodeInfoKeeper()", () => {
   it("should give equal machines equal digests, and the server's", async () => {
@@ -44,6 +47,18 @@ describe("createNodeInfoKeeper()", () => {
     const renewed = await keeper.refresh();
     expect(sameDigest(a.digest, renewed.digest)).toBe(false);
     expect(await keeper.current()).toBe(renewed);
+  });
+
+  it("should say once what it leaves out of a machine that says too much", async () => {
+    const nic = { name: "e0", mac: undefined, addresses: [], speedMbps: undefined };
+    const odd: MachineFacts = { ...SMALL_FACTS, interfaces: Array(999).fill(nic) };
+    const warned: unknown[] = [];
+    const log = { ...silentLogger, warn: (fields: unknown) => warned.push(fields) };
+    const keeper = keeperOf({ read: async () => odd }, DESCRIPTION, log as Logger);
+    for (const read of [keeper.current, keeper.refresh, keeper.refresh]) {
+      expect((await read()).info.interfaces).toHaveLength(128);
+    }
+    expect(warned).toEqual([{ left_out: "871 of 999 interfaces" }]);
   });
 
   it("should describe a machine that cannot be described by its labels alone", async () => {

@@ -6,6 +6,7 @@ import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
 import { SteadyFacts } from "../facts/steady-facts.ts";
+import { fitNodeInfo } from "./fit-node-info.ts";
 
 /** What the node would say about itself, and the digest by which a server knows whether it has that already. */
 interface NodeInfoSnapshot {
@@ -40,11 +41,26 @@ export function createNodeInfoKeeper({
   const steady = new SteadyFacts();
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
+  let saidLeftOut = "";
+
+  /** Says what was left out once, and again when it is something else. */
+  function fitted(whole: NodeInfo): NodeInfo {
+    const { info, leftOut } = fitNodeInfo(whole);
+    const text = leftOut.join(", ");
+    if (text !== "" && text !== saidLeftOut) {
+      log.warn(
+        { left_out: text },
+        "machine is described in part, it says more than a report may have",
+      );
+    }
+    saidLeftOut = text;
+    return info;
+  }
 
   async function read(): Promise<NodeInfoSnapshot> {
     try {
-      const read = await facts.read();
-      last = snapshotOf(toNodeInfo(steady.take(read, clock.nowMs()), description));
+      const read = steady.take(await facts.read(), clock.nowMs());
+      last = snapshotOf(fitted(toNodeInfo(read, description)));
       return last;
     } catch (error) {
       // A machine so odd that it cannot be described is still a machine that can be watched.

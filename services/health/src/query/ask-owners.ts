@@ -1,10 +1,11 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { describeError, isStoreUnavailable } from "@rollcall/runtime";
-import { getNodes, type NodeRecord, type SessionOwner } from "@rollcall/store";
+import type { SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
 import type { Deps } from "../deps.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
+import { type HealthRecord, readRecords } from "./read-records.ts";
 
 /** What one replica knows of the nodes that it holds as the record says. */
 interface Answer {
@@ -123,11 +124,11 @@ async function askReplica(
 async function recordsOf(
   { store, log }: Deps,
   owners: readonly SessionOwner[],
-): Promise<ReadonlyMap<string, NodeRecord>> {
+): Promise<ReadonlyMap<string, HealthRecord>> {
   if (owners.length === 0) return new Map();
   try {
     const ids = owners.map(({ nodeId }) => nodeId);
-    const records = await getNodes(store.db, ids);
+    const records = await readRecords(store.db, ids);
     return new Map(records.map((record) => [record.id, record]));
   } catch (err) {
     if (!isStoreUnavailable(err)) throw err;

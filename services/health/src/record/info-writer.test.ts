@@ -40,6 +40,11 @@ async function joined(nodeId: string): Promise<FakeStream> {
 const say = (stream: FakeStream, value: MessageInitShape<typeof NodeInfoSchema>) =>
   stream.send({ case: "nodeInfo", value });
 
+/** No list and no text is too long, and the whole is. */
+const LARGE = {
+  numaNodes: Array.from({ length: 128 }, () => ({ distances: Array(128).fill(100) })),
+};
+
 const INFO_EVENTS = ["node.info.changed", "node.labels.changed"] as const;
 
 describe("NodeInfo", () => {
@@ -117,6 +122,8 @@ describe("NodeInfo", () => {
       "INVALID_LABEL",
     ],
     ["a text that is too long", { hostname: "x".repeat(254) }, "INVALID_REQUEST"],
+    ["too many GPUs", { gpus: Array.from({ length: 65 }, () => ({})) }, "INVALID_REQUEST"],
+    ["more than it may have as a whole", LARGE, "INVALID_REQUEST"],
     ["a text that Postgres cannot keep", { hostname: "a\0b" }, "INVALID_REQUEST"],
   ])("should be refused to its sender alone for %s", async (what, info, reason) => {
     const nodeId = what.replaceAll(/[^a-z]+/g, "-");

@@ -1,7 +1,7 @@
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
-import { type RequestValidator, refuse, refuseFields } from "@rollcall/runtime";
+import { type RequestValidator, refuseFields } from "@rollcall/runtime";
 import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
@@ -15,8 +15,6 @@ export interface InfoWriterOptions {
   readonly onQueued: () => void;
 }
 
-/** The largest report that is taken, as protobuf JSON. */
-const MOST_INFO_BYTES = 262_144;
 /** Reports that wait for the record. One more is dropped: its agent sends it again at its interval. */
 const MOST_QUEUED = 2_000;
 const WRITES_AT_A_TIME = 8;
@@ -36,7 +34,7 @@ export class InfoWriter {
     return this.#queue.size;
   }
 
-  /** Take a report. Throws INVALID_LABEL, INVALID_REQUEST or MESSAGE_TOO_LARGE, and keeps nothing then. */
+  /** Take a report. Throws INVALID_LABEL or INVALID_REQUEST, and keeps nothing then. */
   submit(node: HeldNode, info: NodeInfo): void {
     const report = nodeInfoToRecord(info);
     if (report.digest === node.infoDigest) {
@@ -59,11 +57,6 @@ export class InfoWriter {
   }
 
   #check(info: NodeInfo, report: NodeInfoRecord): void {
-    const bytes = Buffer.byteLength(JSON.stringify(report.info));
-    if (bytes > MOST_INFO_BYTES) {
-      const message = `a NodeInfo of ${bytes} bytes is larger than ${MOST_INFO_BYTES}`;
-      throw refuse("MESSAGE_TOO_LARGE", message, { metadata: { bytes: String(bytes) } });
-    }
     const { labels, others } = nodeInfoViolations(report);
     if (labels.length > 0) throw refuseFields("INVALID_LABEL", labels);
     this.#options.validator.check(NodeInfoSchema, info);

@@ -45,7 +45,7 @@ const MEMORY_TOTAL_WORD = 2;
 const DISK_TOTAL_WORD = 4;
 const HEADER_WORDS = 6;
 const GPU_HEADER_WORDS = 4;
-const MOST_GPU_SLOTS = 256;
+const MOST_GPU_SLOTS = 64;
 /** Times are kept in 32 bits, which is 49 days. */
 const MOST_AGE_MS = 0xffff_ffff;
 

@@ -20,11 +20,7 @@ export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
   return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];
 }
 
-/** What an agent says about its machine may be large, and comes rarely; whatever is frequent is small. */
 function decodeFrame(bytes: Buffer): HeartbeatRequest {
-  const isSmall = bytes.length <= MOST_BYTES;
-  const beat = isSmall ? readBeatFrame(bytes) : null;
-  if (beat !== null) return beat;
-  const request = fromBinary(HeartbeatRequestSchema, bytes);
-  return isSmall || request.frame.case === "nodeInfo" ? request : OVERSIZED;
+  if (bytes.length > MOST_BYTES) return OVERSIZED;
+  return readBeatFrame(bytes) ?? fromBinary(HeartbeatRequestSchema, bytes);
 }

@@ -61,11 +61,13 @@ describe("AgentStream", () => {
     }
   });
 
-  it("should take no Beat above 64 KiB, while what an agent says about its machine may be larger", async () => {
-    const stream = await joined("large-frames");
-    stream.sendBytes(padded({ case: "nodeInfo", value: { hostname: "large" } }));
+  it.each([
+    ["Beat", { case: "beat", value: { sequence: 1_000 } }],
+    ["NodeInfo", { case: "nodeInfo", value: { hostname: "large" } }],
+  ] as const)("should take no %s above 64 KiB", async (name, frame) => {
+    const stream = await joined(`large-${name}`);
     await stream.beatAcknowledged();
-    stream.sendBytes(padded({ case: "beat", value: { sequence: 1_000 } }));
+    stream.sendBytes(padded(frame));
     expect((await stream.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
   });
 

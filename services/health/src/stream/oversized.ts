@@ -5,18 +5,18 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { refuse } from "@rollcall/runtime";
 
-/** Of any frame but a NodeInfo, which may have as much as the port takes. */
-export const MOST_BYTES = 65_536;
+/** Of any frame: as much as a NodeInfo may have, and the few bytes around it. */
+export const MOST_BYTES = 65_536 + 16;
 
-/** Stands for any frame but a NodeInfo that has more: what it said is not looked at. */
+/** Stands for a frame that has more: what it said is not looked at, since decoding it would cost more than the sender. */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
 /** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
-export const MOST_GPUS = 256;
+export const MOST_GPUS = 64;
 
 /** The refusal of such a frame. */
 export function tooLarge() {
-  const message = "a frame may have 64 KiB, and what a node says about its machine 1 MiB";
+  const message = "a frame may have 64 KiB";
   return refuse("MESSAGE_TOO_LARGE", message, { metadata: { limit: String(MOST_BYTES) } });
 }
 

@@ -1,15 +1,10 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
 import { describeError, isStoreUnavailable, WakeUp } from "@rollcall/runtime";
-import {
-  getNodes,
-  type NodeRecord,
-  ownersAfter,
-  ownersOf,
-  type SessionOwner,
-} from "@rollcall/store";
+import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
+import { type HealthRecord, readRecords } from "../query/read-records.ts";
 import type { HealthWatchesOptions, WatchedSelection } from "./health-watches.ts";
 import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
@@ -212,9 +207,9 @@ export class HealthWatch {
     }
   }
 
-  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly NodeRecord[]> {
+  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly HealthRecord[]> {
     const ids = nodes.map(({ nodeId }) => nodeId);
-    return ids.length === 0 ? [] : getNodes(this.#options.store.db, ids);
+    return readRecords(this.#options.store.db, ids);
   }
 }
 

@@ -2,6 +2,7 @@ import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_p
 import { type Clock, type Logger, refuse } from "@rollcall/runtime";
 import type { CallStore, StoredEvent } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
+import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import type { Replica } from "../replica/replica.ts";
 import { HealthWatch } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
@@ -66,7 +67,7 @@ export class HealthWatches {
       for (;;) {
         await watch.box.rest(clock, BOOKMARK_MS, signal);
         if (watch.failure !== null) throw watch.failure;
-        yield watch.box.take();
+        yield watch.box.take(MOST_WITH_SAMPLES);
       }
     } finally {
       this.#watches.delete(watch);

@@ -36,11 +36,13 @@ export class Mailbox<T> {
     this.#wakeUp.call();
   }
 
-  /** Empty it. */
-  take(): Mail<T> {
-    const mail = { items: [...this.#items.values()], dropped: [...this.#dropped] };
-    this.#items.clear();
+  /** Take out what came first, `most` items at most; when others are left, the next rest ends at once. */
+  take(most: number): Mail<T> {
+    const taken = [...this.#items].slice(0, most);
+    for (const [id] of taken) this.#items.delete(id);
+    const mail = { items: taken.map(([, item]) => item), dropped: [...this.#dropped] };
     this.#dropped.clear();
+    if (this.#items.size > 0) this.#wakeUp.call();
     return mail;
   }
 

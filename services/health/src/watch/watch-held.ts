@@ -1,6 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Clock } from "@rollcall/runtime";
 import { heldToProto } from "../convert.ts";
+import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -52,7 +53,7 @@ export async function* watchHeld(options: WatchHeldOptions): AsyncGenerator<Held
     }
     for (;;) {
       signal.throwIfAborted();
-      const { items, dropped } = box.take();
+      const { items, dropped } = box.take(MOST_WITH_SAMPLES);
       yield { nodes: items.map(toProto), releasedIds: dropped };
       await box.rest(clock, BOOKMARK_MS, signal);
     }

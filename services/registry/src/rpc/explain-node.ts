@@ -4,10 +4,11 @@ import type { MethodImpl } from "@connectrpc/connect";
 import {
   ExplainNodeResponseSchema,
   type RegistryService,
+  TimelineEntrySchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
-import { findNode, readLatestEvents } from "@rollcall/store";
-import { eventToProto, nodeToProto } from "@rollcall/wire";
+import { findNode, readLatestEvents, type StoredEvent } from "@rollcall/store";
+import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";
 
 const DEFAULT_LIMIT = 100;
@@ -22,23 +23,32 @@ const TYPES = EVENT_TYPES.filter(
 export function explainNode({
   store,
 }: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
-  return async ({ node: reference, limit: asked, fromTime }) => {
+  return async ({ node: reference, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
     const node = await findNode(store.db, reference);
-    const found = await readLatestEvents(store.db, {
-      subject: node.id,
-      types: TYPES,
-      // One more tells whether there are more.
-      limit: limit + 1,
-      ...(fromTime === undefined ? {} : { fromMs: timestampMs(fromTime) }),
+    const rows = readRows<StoredEvent, bigint | null>({
+      limit,
+      from: null,
+      read: (before, count) =>
+        readLatestEvents(store.db, {
+          subject: node.id,
+          types: TYPES,
+          limit: count,
+          before,
+          ...(fromTime === undefined ? {} : { fromMs: timestampMs(fromTime) }),
+        }),
+      cursorOf: ({ revision }) => revision,
     });
-    return create(ExplainNodeResponseSchema, {
+    const page = await readPage(context, {
+      rows,
+      limit,
+      item: TimelineEntrySchema,
+      toMessage: (event) =>
+        create(TimelineEntrySchema, { event: eventToProto(event), text: explainEvent(event) }),
+    });
+    return page.reversed().answer(ExplainNodeResponseSchema, "entries", {
       node: nodeToProto(node),
-      entries: found.slice(-limit).map((event) => ({
-        event: eventToProto(event),
-        text: explainEvent(event),
-      })),
-      hasEarlier: found.length > limit,
+      hasEarlier: page.next !== null,
       summary: summarizeNode(node),
       obstacles: obstaclesOf(node).map((obstacle) => ({ ...obstacle })),
     });

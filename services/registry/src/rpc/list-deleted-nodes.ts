@@ -15,6 +15,8 @@ import {
   labelsToProto,
   membershipToProto,
   nodeTypeToProto,
+  readPage,
+  readRows,
   schedulingToProto,
 } from "@rollcall/wire";
 import { pageSize } from "../convert.ts";
@@ -25,23 +27,28 @@ export function listDeletedNodes({
   store,
   pageTokens,
 }: Deps): MethodImpl<typeof RegistryService.method.listDeletedNodes> {
-  return async (request) => {
+  return async (request, context) => {
     const { nodeId } = request;
     const limit = pageSize(request.pageSize);
     const name = JSON.stringify(["deleted-nodes", nodeId]);
     // The MAC says that the cursor was made below.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
-    const found = await listTombstones(store.db, {
-      ...(nodeId === "" ? {} : { nodeId }),
-      limit: limit + 1,
-      before: cursor === null ? null : BigInt(cursor),
+    const rows = readRows<Tombstone, bigint | null>({
+      limit,
+      from: cursor === null ? null : BigInt(cursor),
+      read: (before, count) =>
+        listTombstones(store.db, {
+          ...(nodeId === "" ? {} : { nodeId }),
+          limit: count,
+          before,
+        }),
+      cursorOf: ({ id }) => id,
     });
-    const shown = found.slice(0, limit);
-    const last = shown.at(-1);
-    const isMore = found.length > limit && last !== undefined;
-    return create(ListDeletedNodesResponseSchema, {
-      deletedNodes: shown.map(toDeletedNode),
-      nextPageToken: isMore ? pageTokens.seal(name, String(last.id)) : "",
+    const page = await readPage(context, {
+      ...{ rows, limit, item: DeletedNodeSchema, toMessage: toDeletedNode },
+    });
+    return page.answer(ListDeletedNodesResponseSchema, "deletedNodes", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(page.next.id)),
     });
   };
 }

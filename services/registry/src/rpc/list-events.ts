@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  EventSchema,
   type EventService,
   ListEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { compactedRevision, readEvents } from "@rollcall/store";
-import { eventToProto } from "@rollcall/wire";
+import { eventToProto, readPage, readRows } from "@rollcall/wire";
 import { parseEventListing } from "../convert-events.ts";
 import type { Deps } from "../deps.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
@@ -16,20 +16,32 @@ export function listEvents({
   store,
   pageTokens,
 }: Deps): MethodImpl<typeof EventService.method.listEvents> {
-  return async (request) => {
+  return async (request, context) => {
     const { filter, limit, firstAfter, name } = parseEventListing(request, store.logId());
     // The MAC says that the cursor was made below.
     const cursor = pageTokens.open(name, request.pageToken) as string | null;
-    const after = cursor === null ? firstAfter : BigInt(cursor);
-    const { events, through } = await readEvents(store.db, { ...filter, limit, after });
+    const first = cursor === null ? firstAfter : BigInt(cursor);
+    let through = first;
+    const rows = readRows({
+      limit,
+      from: first,
+      read: async (after, count) => {
+        const batch = await readEvents(store.db, { ...filter, limit: count, after });
+        through = batch.through;
+        return batch.events;
+      },
+      cursorOf: ({ revision }) => revision,
+    });
+    const page = await readPage(context, {
+      ...{ rows, limit, item: EventSchema, toMessage: eventToProto },
+    });
     // Asked after the read: what was deleted before it, or under it, is known by now. 0 asks for whatever is kept.
     const compacted = await compactedRevision(store.db);
-    if (after > 0n && after < compacted) throw revisionCompacted(compacted, "compacted");
-    const last = events.length < limit ? undefined : events.at(-1);
-    const resume = { kind: "position", logId: store.logId(), revision: through } as const;
-    return create(ListEventsResponseSchema, {
-      events: events.map(eventToProto),
-      nextPageToken: last === undefined ? "" : pageTokens.seal(name, String(last.revision)),
+    if (first > 0n && first < compacted) throw revisionCompacted(compacted, "compacted");
+    const revision = page.next?.revision ?? through;
+    const resume = { kind: "position", logId: store.logId(), revision } as const;
+    return page.answer(ListEventsResponseSchema, "events", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(revision)),
       resumeToken: formatResumeToken(resume),
       revision: through,
     });

@@ -1,11 +1,11 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
+import { NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   ListNodesResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { currentRevision, listNodes as listRecords, type NodeCursor } from "@rollcall/store";
-import { nodeToProto } from "@rollcall/wire";
+import { currentRevision, type NodeCursor, readListing } from "@rollcall/store";
+import { nodeToProto, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
 import type { Deps } from "../deps.ts";
 
@@ -21,17 +21,22 @@ export function listNodes({
   store,
   pageTokens,
 }: Deps): MethodImpl<typeof RegistryService.method.listNodes> {
-  return async (request) => {
+  return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
     // The MAC says that the cursor was made below.
     const place = pageTokens.open(name, request.pageToken) as ListPlace | null;
     // Read before the nodes: none of them is older. Later pages go on with that of the first.
     const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
     const after = place?.after ?? null;
-    const page = await listRecords(store.db, { filter, orderBy, limit, after });
-    const next: ListPlace | null = page.next && { after: page.next, revision: String(revision) };
-    return create(ListNodesResponseSchema, {
-      nodes: page.nodes.map(nodeToProto),
+    const page = await readPage(context, {
+      rows: readListing(store.db, { filter, orderBy, limit: limit + 1, after }),
+      limit,
+      item: NodeSchema,
+      toMessage: ({ node }) => nodeToProto(node),
+    });
+    const next: ListPlace | null =
+      page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
+    return page.answer(ListNodesResponseSchema, "nodes", {
       nextPageToken: next === null ? "" : pageTokens.seal(name, next),
       revision,
     });

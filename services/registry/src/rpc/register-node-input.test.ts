@@ -1,7 +1,10 @@
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { RegisterNodeRequestSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import {
+  RegisterNodeRequestSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
@@ -112,6 +115,41 @@ describe("registerNode(), input", () => {
     expect(await new TestNode("boaster").register(rig.registry, info)).toMatchObject({
       created: true,
     });
+  });
+
+  it("should name every list and text of a machine that is too long", async () => {
+    const info = {
+      hostname: "h".repeat(254),
+      gpus: Array.from({ length: 65 }, () => ({})),
+      numaNodes: [{ distances: Array(129).fill(10) }],
+      interfaces: [{ addresses: ["a".repeat(65)] }, { addresses: Array(33).fill("") }],
+    };
+    const refusal = await refusalOf(new TestNode("verbose").register(rig.registry, info));
+    expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
+    expect(refusal.violations.map(({ field }) => field).sort()).toEqual([
+      "info.gpus",
+      "info.hostname",
+      "info.interfaces[0].addresses[0]",
+      "info.interfaces[1].addresses",
+      "info.numa_nodes[0].distances",
+    ]);
+  });
+
+  it("should refuse a machine that describes itself in more than 64 KiB, however it is registered", async () => {
+    const interfaces = Array.from({ length: 128 }, () => ({
+      addresses: Array(32).fill("fd00:1111:2222:3333::1/64"),
+    }));
+    const node = new TestNode("huge");
+    const refused = {
+      code: Code.InvalidArgument,
+      reason: "INVALID_REQUEST",
+      violations: [{ field: "info", description: expect.stringContaining("65536 bytes") }],
+    };
+    expect(await refusalOf(node.register(rig.registry, { interfaces }))).toMatchObject(refused);
+    await node.register(rig.registry, INFO);
+    const proof = await node.prove(rig.registry, RegistryService.method.updateNodeInfo);
+    const update = rig.registry.updateNodeInfo({ nodeId: "huge", proof, info: { interfaces } });
+    expect(await refusalOf(update)).toMatchObject(refused);
   });
 
   it("should name every field that is missing", async () => {

@@ -6,7 +6,7 @@ import {
   WatchEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { StoredEvent } from "@rollcall/store";
-import { eventToProto } from "@rollcall/wire";
+import { eventToProto, isBinaryCall } from "@rollcall/wire";
 import { parseEventFilter, parseWatchStart } from "../convert-events.ts";
 import type { Deps } from "../deps.ts";
 import { EncodeOnce } from "../watch/encode-once.ts";
@@ -30,7 +30,7 @@ export function watchEvents({
   };
   const encodeOnce = new EncodeOnce();
   return async function* (request, { signal, requestHeader }) {
-    const isBinary = !requestHeader.get("content-type")?.includes("json");
+    const isBinary = isBinaryCall(requestHeader);
     const filter = parseEventFilter(request);
     const start = parseWatchStart(request.start, store.logId());
     const { events: hub, limits } = watches;

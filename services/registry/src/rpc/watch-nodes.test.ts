@@ -174,6 +174,27 @@ describe("watchNodes()", () => {
     expect(error.metadata.resumeToken).toBe(watched.messages[0]?.resumeToken);
   });
 
+  it("should have its watchers go on from their tokens when more changes at once than is kept for them", async () => {
+    await start({ windowBytes: 20_000 });
+    await seed(rig.store, nodes(1));
+    const watched = watch();
+    await watched.until(isComplete);
+    const known = watched.messages.at(-1);
+    const many = Array.from({ length: 40 }, (_, at) => new TestNode(`m${at}`));
+    await seed(rig.store, many, {
+      infoOf: (node) => ({ ...INFO, advertiseUrl: node.id.padEnd(1_000, "x") }),
+    });
+    const error = describeError(await watched.ended());
+    expect(error.reason).toBe("WATCHER_TOO_SLOW");
+    expect(error.metadata.resumeToken).toBe(known?.resumeToken);
+    const again = watch(resumeAfter(known));
+    await again.until(isComplete);
+    expect(viewOf(again.messages, viewOf(watched.messages)).size).toBe(41);
+    // From there on it is told of changes as ever.
+    await operate(rig.store, "m7", "reject");
+    await again.until((messages) => stateOf(viewOf(messages), "m7") === MembershipState.REJECTED);
+  });
+
   it("should refuse what was compacted, a token that is none, and a selector that cannot be read", async () => {
     await start();
     await seed(rig.store, nodes(5));

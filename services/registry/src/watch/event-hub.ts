@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@rollcall/runtime";
+import { type Clock, Limiter, type Logger } from "@rollcall/runtime";
 import {
   compactedRevision,
   currentRevision,
@@ -8,9 +8,9 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import type { EventFilter } from "./event-filter.ts";
-import { Limiter } from "./limiter.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { invalidResumeToken } from "./resume-token.ts";
+import { sizeOfEvent } from "./sizes.ts";
 import type { Waiter } from "./waiter.ts";
 import { revisionCompacted } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
@@ -163,7 +163,8 @@ export class EventHub {
     const recent = head - BigInt(limits.windowEvents);
     // Filled with what is recent, so that watchers that come back after a restart need not read the table.
     const floor = recent > compacted ? recent : compacted;
-    const window = new LogWindow<StoredEvent>(limits.windowEvents, floor);
+    const size = { items: limits.windowEvents, bytes: limits.windowBytes, sizeOf: sizeOfEvent };
+    const window = new LogWindow<StoredEvent>(size, floor);
     const feed = new EventFeed({ store: store.reserved, clock, log });
     this.#logId = feed.logId;
     feed.subscribe((events) => {

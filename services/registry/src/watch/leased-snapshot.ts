@@ -1,6 +1,5 @@
-import type { Clock } from "@rollcall/runtime";
+import type { Clock, Limiter } from "@rollcall/runtime";
 import { type CallStore, openSnapshot, type Snapshot } from "@rollcall/store";
-import type { Limiter } from "./limiter.ts";
 
 /** A snapshot that is taken back when its reader is idle for too long. */
 export interface LeasedSnapshot {
@@ -8,6 +7,8 @@ export interface LeasedSnapshot {
   readonly compactedRevision: bigint;
   /** Read something of it. Null when it has been taken back. */
   read<T>(reader: (db: Snapshot["db"]) => Promise<T>): Promise<T | null>;
+  /** Read something of it piece by piece, as its user asks for them. It ends with null when the snapshot has been taken back. */
+  pieces<T>(reader: (db: Snapshot["db"]) => AsyncIterable<T>): AsyncGenerator<T | null>;
   close(): Promise<void>;
 }
 
@@ -39,16 +40,34 @@ export async function leaseSnapshot(options: {
     clock.sleep(idleMs, rest.signal).then(close, () => {});
   };
   takeBackLater();
+  const read: LeasedSnapshot["read"] = async (reader) => {
+    if (!isOpen) return null;
+    rest.abort();
+    const answer = await reader(snapshot.db);
+    takeBackLater();
+    return answer;
+  };
   return {
     revision: snapshot.revision,
     compactedRevision: snapshot.compactedRevision,
-    read: async (reader) => {
-      if (!isOpen) return null;
-      rest.abort();
-      const answer = await reader(snapshot.db);
-      takeBackLater();
-      return answer;
-    },
+    read,
+    pieces: (reader) => piecesOf(read, reader),
     close,
   };
+}
+
+async function* piecesOf<T>(
+  read: LeasedSnapshot["read"],
+  reader: (db: Snapshot["db"]) => AsyncIterable<T>,
+): AsyncGenerator<T | null> {
+  let pieces: AsyncIterator<T> | null = null;
+  for (;;) {
+    const step = await read((db) => {
+      pieces ??= reader(db)[Symbol.asyncIterator]();
+      return pieces.next();
+    });
+    if (step?.done) return;
+    yield step?.value ?? null;
+    if (step === null) return;
+  }
 }

@@ -5,21 +5,30 @@ export interface WindowPiece<T> {
   readonly through: bigint;
 }
 
+/** How much a window keeps. */
+export interface WindowLimits<T> {
+  readonly items: number;
+  readonly bytes: number;
+  /** The same each time for one item. */
+  sizeOf(item: T): number;
+}
+
 /**
  * The most recent part of the log, in memory once for all watchers: everything above its floor up to its position. It is
- * bounded: at the limit the oldest items leave and the floor rises; the newest push always stays whole.
+ * bounded in items and in bytes: at a limit the oldest items leave and the floor rises; the newest push always stays whole.
  */
 export class LogWindow<T extends { readonly revision: bigint }> {
-  readonly #limit: number;
+  readonly #limits: WindowLimits<T>;
   #items: T[] = [];
+  #bytes = 0;
   /** Items before this index have left; they are removed many at a time. */
   #start = 0;
   #floor: bigint;
   #position: bigint;
 
-  /** `limit`: items at most. `floor`: the revision after which it begins. */
-  constructor(limit: number, floor: bigint) {
-    this.#limit = limit;
+  /** `floor`: the revision after which it begins. */
+  constructor(limits: WindowLimits<T>, floor: bigint) {
+    this.#limits = limits;
     this.#floor = floor;
     this.#position = floor;
   }
@@ -40,15 +49,19 @@ export class LogWindow<T extends { readonly revision: bigint }> {
 
   /** Add what came next, in order of revision; `through` is at least the last one. */
   push(items: readonly T[], through: bigint): void {
-    for (const item of items) this.#items.push(item);
+    for (const item of items) {
+      this.#items.push(item);
+      this.#bytes += this.#limits.sizeOf(item);
+    }
     this.#position = through;
-    const excess = Math.min(this.size - this.#limit, this.size - items.length);
+    const excess = this.#excess(this.size - items.length);
     if (excess > 0) this.#drop(excess);
   }
 
   /** Forget everything and begin after another revision. */
   reset(floor: bigint): void {
     this.#items = [];
+    this.#bytes = 0;
     this.#start = 0;
     this.#floor = floor;
     this.#position = floor;
@@ -64,11 +77,25 @@ export class LogWindow<T extends { readonly revision: bigint }> {
     return { items, through: isEnd && this.#position > last ? this.#position : last };
   }
 
+  /** How many of the oldest items have to leave, of so many that may. */
+  #excess(most: number): number {
+    const { items, bytes, sizeOf } = this.#limits;
+    let count = 0;
+    let left = this.#bytes;
+    while (count < most && (this.size - count > items || left > bytes)) {
+      const oldest = this.#items[this.#start + count];
+      left -= oldest === undefined ? 0 : sizeOf(oldest);
+      count += 1;
+    }
+    this.#bytes = left;
+    return count;
+  }
+
   #drop(count: number): void {
     this.#start += count;
     this.#floor = this.#items[this.#start - 1]?.revision ?? this.#floor;
     // Each removal moves what stays: done once in a while, it costs next to nothing an item.
-    if (this.#start < this.#limit) return;
+    if (this.#start < this.size) return;
     this.#items = this.#items.slice(this.#start);
     this.#start = 0;
   }

@@ -3,15 +3,16 @@ import {
   type CallStore,
   changedNodeIds,
   type Db,
-  getNodes,
   isNodeChange,
   type NodeRecord,
   openSnapshot,
   readEvents,
+  readNodes,
   type StoredEvent,
 } from "@rollcall/store";
 import type { EventHub } from "./event-hub.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
+import { sizeOfEvent, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
@@ -38,7 +39,6 @@ export interface NodeHubOptions {
 /** Events of one round whose facts are kept; in a larger round every filter has to assume the worst. */
 const MOST_EVENTS = 2_000;
 const RETRY_MS = 500;
-const NODES_OF_ONE_READ = 500;
 
 /**
  * Changed nodes, read once for all watchers of this process while there are any. Each round reads in one snapshot which nodes
@@ -105,7 +105,8 @@ export class NodeHub {
     const { events, limits } = this.#options;
     const { position, logId } = events;
     this.#logId = logId;
-    const window = new LogWindow<NodeChange>(limits.windowNodes, position);
+    const size = { items: limits.windowNodes, bytes: limits.windowBytes, sizeOf: sizeOfChange };
+    const window = new LogWindow<NodeChange>(size, position);
     this.#window = window;
     const ending = new AbortController();
     return { ending, done: this.#follow(window, ending.signal) };
@@ -139,7 +140,15 @@ export class NodeHub {
     try {
       const { db, revision } = snapshot;
       const changed = await changedSince(db, window.position, revision);
-      const nodes = await readNodes(db, [...changed.keys()]);
+      const nodes = await this.#readNodes(db, [...changed.keys()]);
+      if (nodes === null) {
+        this.#options.log.info(
+          { changed: changed.size, revision: `${revision}` },
+          "too much has changed at once to be kept for watchers, they begin again from their tokens",
+        );
+        window.reset(revision);
+        return;
+      }
       const changes = [...changed].map(([id, change]) => ({
         ...change,
         id,
@@ -152,9 +161,34 @@ export class NodeHub {
     }
   }
 
+  /** Null when they are more than the window may keep: read a second time, by each watcher in its own time, they take little memory. */
+  async #readNodes(
+    db: Db,
+    ids: readonly string[],
+  ): Promise<ReadonlyMap<string, NodeRecord> | null> {
+    const nodes = new Map<string, NodeRecord>();
+    let left = this.#options.limits.windowBytes;
+    for await (const some of readNodes(db, ids)) {
+      for (const node of some) {
+        nodes.set(node.id, node);
+        left -= sizeOfNode(node);
+      }
+      if (left < 0) return null;
+    }
+    return nodes;
+  }
+
   #wakeAll(): void {
     for (const { wake } of this.#waiters) wake();
   }
+}
+
+/** What is kept of a change beside its node: its events, as far as filters ask for them. */
+const CHANGE_BYTES = 200;
+
+function sizeOfChange({ node, events }: NodeChange): number {
+  const ofEvents = (events ?? []).reduce((sum, event) => sum + sizeOfEvent(event), 0);
+  return CHANGE_BYTES + ofEvents + (node === null ? 0 : sizeOfNode(node));
 }
 
 async function changedSince(db: Db, after: bigint, revision: bigint) {
@@ -173,13 +207,4 @@ async function changedSince(db: Db, after: bigint, revision: bigint) {
     changed.set(event.subject, { revision: event.revision, events: [...before, event] });
   }
   return changed;
-}
-
-async function readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeRecord>> {
-  const nodes = new Map<string, NodeRecord>();
-  for (let from = 0; from < ids.length; from += NODES_OF_ONE_READ) {
-    const some = ids.slice(from, from + NODES_OF_ONE_READ);
-    for (const node of await getNodes(db, some)) nodes.set(node.id, node);
-  }
-  return nodes;
 }

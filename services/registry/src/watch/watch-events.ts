@@ -1,3 +1,4 @@
+import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/runtime";
 import {
   type CallStore,
@@ -8,7 +9,7 @@ import {
 import { compileEventFilter, type EventFilter } from "./event-filter.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
-import { splitBySize } from "./split-by-size.ts";
+import { MESSAGE_BYTES, sizeOfEvent } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
 import { watcherTooSlow } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
@@ -60,10 +61,12 @@ export async function* watchEvents(watch: EventWatch): AsyncGenerator<EventMessa
       const { items, through } = await read(cursor);
       const isBookmarkDue = clock.nowMs() - sentAtMs >= (limits.bookmarkMs * 3) / 4;
       const moved = through > cursor;
-      for (const part of splitBySize(items)) {
+      const lastItem = items.at(-1);
+      for (const events of splitBySize(items, sizeOfEvent, ONE_MESSAGE)) {
+        const last = events.at(-1);
         // Before the last part the message stands for its own last event.
-        cursor = part.isLast ? through : (part.events.at(-1)?.revision ?? cursor);
-        yield { events: part.events, logId, revision: cursor };
+        cursor = last === lastItem ? through : (last?.revision ?? cursor);
+        yield { events, logId, revision: cursor };
         sentAtMs = clock.nowMs();
       }
       cursor = through;
@@ -78,6 +81,9 @@ export async function* watchEvents(watch: EventWatch): AsyncGenerator<EventMessa
     signal.removeEventListener("abort", waiter.wake);
   }
 }
+
+/** As many events as one read has, within the bytes of a message. */
+const ONE_MESSAGE = { items: Number.POSITIVE_INFINITY, bytes: MESSAGE_BYTES };
 
 async function findStart({ store, hub, start }: EventWatch) {
   switch (start.kind) {

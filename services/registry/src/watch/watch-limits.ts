@@ -6,6 +6,8 @@ export interface WatchLimits {
   readonly windowEvents: number;
   /** Recent node changes that are kept likewise. */
   readonly windowNodes: number;
+  /** Most bytes of those events, and of those nodes: about a fourth of the memory that they take. */
+  readonly windowBytes: number;
   /** Events of one message, and of one read of a watcher that is behind. */
   readonly batchEvents: number;
   /** Nodes of one message. */
@@ -23,6 +25,7 @@ export const DEFAULT_WATCH_LIMITS: WatchLimits = {
   bookmarkMs: 8_000,
   windowEvents: 20_000,
   windowNodes: 10_000,
+  windowBytes: 33_554_432,
   batchEvents: 500,
   batchNodes: 100,
   catchUpReads: 3,

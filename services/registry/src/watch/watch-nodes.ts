@@ -1,19 +1,20 @@
-import type { Clock } from "@rollcall/runtime";
+import { splitBySize } from "@rollcall/domain";
+import type { Clock, Limiter } from "@rollcall/runtime";
 import {
   type CallStore,
   changedNodeIds,
-  listNodes,
-  type NodeCursor,
+  listNodeIds,
   type NodeFilter,
-  type NodePage,
   type NodeRecord,
+  readListing,
+  readNodes,
 } from "@rollcall/store";
 import type { EventHub } from "./event-hub.ts";
 import { type LeasedSnapshot, leaseSnapshot } from "./leased-snapshot.ts";
-import type { Limiter } from "./limiter.ts";
 import { type CompiledNodeFilter, compileNodeFilter } from "./node-filter.ts";
 import type { NodeChange, NodeHub } from "./node-hub.ts";
 import type { ResumePoint } from "./resume-token.ts";
+import { MESSAGE_BYTES, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
 import { revisionCompacted, watcherTooSlow } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
@@ -73,12 +74,12 @@ export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage,
       const isDue = clock.nowMs() - sentAtMs >= (limits.bookmarkMs * 3) / 4;
       const isIdle = piece.through === cursor;
       cursor = piece.through;
-      for (const part of parts(updates, limits.batchNodes)) {
-        const isLast = part.end === updates.length;
+      const lastUpdate = updates.at(-1);
+      for (const part of messagesOf(updates, limits)) {
         // Only the last part makes the client's nodes those of this revision.
-        yield isLast
-          ? { updates: part.items, ...reached(logId, cursor) }
-          : { updates: part.items, isComplete: false, resume, revision: 0n };
+        yield part.at(-1) === lastUpdate
+          ? { updates: part, ...reached(logId, cursor) }
+          : { updates: part, isComplete: false, resume, revision: 0n };
         sentAtMs = clock.nowMs();
       }
       if (updates.length === 0 && isDue) {
@@ -107,14 +108,16 @@ async function* sendSnapshot(
       ? { kind: "position", logId, revision: start.revision }
       : { kind: "snapshot", logId, revision: 0n };
   try {
-    const pages =
+    const pieces =
       start.kind === "after"
-        ? changesSince(snapshot, start.revision, filter, limits.batchNodes)
-        : allNodes(snapshot, filter, limits.batchNodes);
-    for await (const updates of pages) {
-      signal.throwIfAborted();
+        ? changesSince(snapshot, start.revision, filter)
+        : allNodes(snapshot, filter);
+    for await (const updates of pieces) {
       if (updates === null) throw watcherTooSlow(resume);
-      if (updates.length > 0) yield { updates, isComplete: false, resume, revision: 0n };
+      for (const part of messagesOf(updates, limits)) {
+        signal.throwIfAborted();
+        yield { updates: part, isComplete: false, resume, revision: 0n };
+      }
     }
   } finally {
     await snapshot.close();
@@ -128,48 +131,38 @@ function reached(logId: string, revision: bigint): Omit<NodeMessage, "updates"> 
   return { isComplete: false, resume: { kind: "position", logId, revision }, revision };
 }
 
-/** Pages of a snapshot; null when it was taken back. */
+/** The nodes of a snapshot, in pieces; null when it was taken back. */
 async function* allNodes(
   snapshot: LeasedSnapshot,
   filter: NodeFilter,
-  limit: number,
 ): AsyncGenerator<readonly NodeUpdate[] | null> {
-  let after: NodeCursor | null = null;
-  do {
-    const from: NodeCursor | null = after;
-    const page: NodePage | null = await snapshot.read((db) =>
-      listNodes(db, { filter, orderBy: BY_ID, limit, after: from }),
-    );
-    yield page?.nodes ?? null;
-    after = page?.next ?? null;
-  } while (after !== null);
+  const options = { filter, orderBy: BY_ID, limit: Number.MAX_SAFE_INTEGER, after: null };
+  for await (const listed of snapshot.pieces((db) => readListing(db, options))) {
+    yield listed?.map(({ node }) => node) ?? null;
+  }
 }
 
 async function* changesSince(
   snapshot: LeasedSnapshot,
   revision: bigint,
   filter: NodeFilter,
-  limit: number,
 ): AsyncGenerator<readonly NodeUpdate[] | null> {
   // As of this snapshot: nothing can be compacted between the check and the reads.
   if (revision < snapshot.compactedRevision) {
     throw revisionCompacted(snapshot.compactedRevision, "compacted");
   }
-  const changed = await snapshot.read((db) => changedNodeIds(db, revision));
-  if (changed === null) yield null;
-  for (const { items } of parts(changed ?? [], limit)) {
-    const ids = items.map(({ id }) => id);
-    const page = await snapshot.read((db) =>
-      listNodes(db, { filter: { ...filter, ids }, orderBy: BY_ID, limit, after: null }),
-    );
-    if (page === null) {
-      yield null;
-      return;
-    }
-    const there = new Set(page.nodes.map(({ id }) => id));
-    const removed = ids.filter((id) => !there.has(id)).map((removedId) => ({ removedId }));
-    yield [...page.nodes, ...removed];
+  const found = await snapshot.read(async (db) => {
+    const changed = (await changedNodeIds(db, revision)).map(({ id }) => id);
+    const options = { filter: { ...filter, ids: changed }, orderBy: BY_ID, after: null };
+    return { changed, there: await listNodeIds(db, { ...options, limit: changed.length }) };
+  });
+  if (found === null) {
+    yield null;
+    return;
   }
+  const there = new Set(found.there);
+  yield found.changed.filter((id) => !there.has(id)).map((removedId) => ({ removedId }));
+  yield* snapshot.pieces((db) => readNodes(db, found.there));
 }
 
 const BY_ID = { column: "id", descending: false } as const;
@@ -182,9 +175,11 @@ function updateOf(change: NodeChange, filter: CompiledNodeFilter): readonly Node
   return mayHaveEnded ? [{ removedId: id }] : [];
 }
 
-function* parts<T>(items: readonly T[], size: number) {
-  for (let from = 0; from < items.length; from += size) {
-    const end = Math.min(items.length, from + size);
-    yield { items: items.slice(from, end), end };
-  }
+/** The parts of which each is one message. */
+function messagesOf(updates: readonly NodeUpdate[], { batchNodes }: WatchLimits) {
+  return splitBySize(updates, sizeOfUpdate, { items: batchNodes, bytes: MESSAGE_BYTES });
+}
+
+function sizeOfUpdate(update: NodeUpdate): number {
+  return "removedId" in update ? update.removedId.length : sizeOfNode(update);
 }

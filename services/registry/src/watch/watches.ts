@@ -1,7 +1,6 @@
-import { gauge, onScrape } from "@rollcall/runtime";
+import { gauge, Limiter, onScrape } from "@rollcall/runtime";
 import type { RegistryDeps } from "../deps.ts";
 import { EventHub } from "./event-hub.ts";
-import { Limiter } from "./limiter.ts";
 import { NodeHub } from "./node-hub.ts";
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
 

@@ -1,9 +1,10 @@
-import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
   GetHeldNodesResponseSchema,
   HealthInternalService,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { readPage } from "@rollcall/wire";
 import { heldToProto } from "../../convert.ts";
 import type { Deps } from "../../deps.ts";
 import { heldAfter, heldOf } from "../../query/held-page.ts";
@@ -11,15 +12,19 @@ import { heldAfter, heldOf } from "../../query/held-page.ts";
 const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
-/** Answer what this replica knows of nodes that it holds. */
+/** Answer what this replica knows of nodes that it holds: as much as a page may have. Replicas ask for no more than that at a time. */
 export function getHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
-  return ({ nodeIds, afterId, limit, includeSamples }) => {
+  return async ({ nodeIds, afterId, limit, includeSamples }, context) => {
     const { replica, clock } = deps;
     const most = limit === 0 ? MOST_NODES : limit;
     const nodes = nodeIds.length > 0 ? heldOf(replica, nodeIds) : heldAfter(replica, afterId, most);
     const options = { replicaId: replica.instance, withSamples: includeSamples, clock };
-    return create(GetHeldNodesResponseSchema, {
-      nodes: nodes.map((node) => heldToProto(node, { ...options, health: node.health })),
+    const page = await readPage(context, {
+      rows: [nodes],
+      limit: MOST_NODES,
+      item: NodeHealthSchema,
+      toMessage: (node) => heldToProto(node, { ...options, health: node.health }),
     });
+    return page.answer(GetHeldNodesResponseSchema, "nodes", {});
   };
 }

@@ -7,6 +7,16 @@ export class Limiter {
     this.#free = size;
   }
 
+  /** Whether there is a place at present. */
+  get isFree(): boolean {
+    return this.#free > 0;
+  }
+
+  /** How many wait for a place. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
   /** Wait for a place; answers how to give it back, once or more. Rejects when the signal aborts first. */
   async enter(signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();

@@ -1,0 +1,20 @@
+import { type ListNodesOptions, type NodeCursor, readListing } from "../src/list-nodes.ts";
+import type { NodeRecord } from "../src/node-record.ts";
+import type { Db } from "../src/store.ts";
+
+/** A page of nodes; `next` is null on the last one. */
+export interface NodePage {
+  readonly nodes: readonly NodeRecord[];
+  readonly next: NodeCursor | null;
+}
+
+/** One page of a listing, as those make it who read one more than they want. */
+export async function listPage(db: Db, options: ListNodesOptions): Promise<NodePage> {
+  const { limit } = options;
+  const listed = [];
+  for await (const some of readListing(db, { ...options, limit: limit + 1 })) listed.push(...some);
+  return {
+    nodes: listed.slice(0, limit).map(({ node }) => node),
+    next: listed.length > limit ? (listed[limit - 1]?.cursor ?? null) : null,
+  };
+}

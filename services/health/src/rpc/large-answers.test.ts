@@ -1,0 +1,111 @@
+import { create } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import {
+  HealthQueryService,
+  type NodeHealth,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { sendBearer, systemClock } from "@rollcall/runtime";
+import { createTestDatabase, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import { type QueryClient, serveQueries } from "../testing/query-client.ts";
+import { register } from "../testing/record.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
+
+/** What clients of gRPC take unless they are told otherwise. */
+const MOST_BYTES = 4 * 1_048_576;
+const NODES = 48;
+const ids = Array.from({ length: NODES }, (_, at) => `n${100 + at}`);
+
+const agents = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+let reader: QueryClient;
+let client: QueryClient["client"];
+
+/** As large as samples may be: 60 of 64 GPUs, every figure of which takes all its bytes. */
+function fillSamples(replica: TestReplica, nodeId: string): void {
+  const gpus = Array.from({ length: 64 }, (_, index) => ({
+    ...{ index, utilizationPercent: 33.33, temperatureCelsius: 77.77 },
+    ...{ memoryUsedMib: 4_000_000_000, memoryTotalMib: 4_000_000_000 },
+  }));
+  const samples = replica.app.replica.nodes.find(nodeId)?.samples;
+  if (!samples) throw new Error(`${nodeId} has no samples`);
+  for (let at = 0; at < 60; at++) {
+    samples.add(create(ResourceUsageSchema, { cpuPercent: at, gpus }), replica.clock.nowMs());
+  }
+}
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const options = { store: database.store, clock: systemClock };
+  const [left, right] = await Promise.all([replicas.start(options), replicas.start(options)]);
+  reader = await serveQueries(left);
+  client = createClient(
+    HealthQueryService,
+    createGrpcTransport({
+      baseUrl: `http://${reader.address}`,
+      readMaxBytes: MOST_BYTES,
+      interceptors: [sendBearer("some-token-of-a-test")],
+    }),
+  );
+  const crowd = ids.map((id) => agents.create(id));
+  await register(database.store, crowd);
+  for (const [index, agent] of crowd.entries()) {
+    const at = index % 3 === 0 ? left : right;
+    await (await agent.join(at.address)).beatAcknowledged({ cpuPercent: 1 });
+    fillSamples(at, agent.nodeId);
+  }
+});
+
+afterAll(async () => {
+  agents.close();
+  await reader.close();
+  await replicas.close();
+  await database.drop();
+});
+
+describe("the largest samples that there may be", () => {
+  it.each([
+    ["all", []],
+    ["chosen ones", ids.toReversed()],
+  ])("should be listed in pages that clients take, of %s", async (_, nodeIds) => {
+    const nodes: NodeHealth[] = [];
+    let pages = 0;
+    let pageToken = "";
+    do {
+      const page = await client.listNodeHealth({
+        ...{ nodeIds, pageSize: 1_000, pageToken, includeSamples: true },
+      });
+      nodes.push(...page.nodes);
+      pages += 1;
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    expect(nodes.map(({ nodeId }) => nodeId)).toEqual(ids);
+    for (const node of nodes) {
+      expect(node.telemetryUnavailable).toBe("");
+      expect(node.samples).toHaveLength(60);
+    }
+    expect(pages).toBeGreaterThan(1);
+    expect(pages).toBeLessThan(8);
+  });
+
+  it("should be listed in one page without the samples before the latest", async () => {
+    const page = await client.listNodeHealth({ pageSize: 1_000 });
+    expect(page.nodes).toHaveLength(NODES);
+    expect(page.nextPageToken).toBe("");
+  });
+
+  it("should be watched in messages that clients take", async () => {
+    const seen = new Map<string, number>();
+    const watch = client.watchNodeHealth({ nodeIds: ids, includeSamples: true }, { timeoutMs: 0 });
+    for await (const { nodes } of watch) {
+      for (const { nodeId, samples } of nodes) {
+        seen.set(nodeId, Math.max(samples.length, seen.get(nodeId) ?? 0));
+      }
+      if (seen.size === NODES) break;
+    }
+    expect([...seen.values()]).toEqual(Array(NODES).fill(60));
+  });
+});
