@@ -100,7 +100,15 @@ export async function lockAlikeNodes(
   tx: Tx,
   ids: readonly string[],
 ): Promise<readonly NodeRecord[]> {
-  return lockWhere(tx, sql<SqlBool>`lower(id) = any(${ids.map(caselessId)}::text[])`);
+  // Name by name through the index. Otherwise, before the table was analysed, all of it is read for each batch of a storm of new nodes.
+  return lockWhere(
+    tx,
+    sql<SqlBool>`id = any(array(
+      select alike.id
+      from unnest(${ids.map(caselessId)}::text[]) as wanted (name),
+        lateral (select n.id from nodes as n where lower(n.id) = wanted.name offset 0) as alike
+    ))`,
+  );
 }
 
 async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readonly NodeRecord[]> {
