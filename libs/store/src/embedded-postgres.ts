@@ -9,19 +9,17 @@ import {
   prepareDirectory,
 } from "./embedded/data-directory.ts";
 import { EmbeddedPostgresError } from "./embedded/errors.ts";
+import { chooseListen } from "./embedded/listen.ts";
 import { type Account, blockedFolder, foldersTo, openForPassage } from "./embedded/passage.ts";
 import { databaseUrl } from "./embedded/place.ts";
-import { rememberedPort } from "./embedded/ports.ts";
 import { programsFor } from "./embedded/programs.ts";
 import {
   checkRunnable,
   chooseRunAs,
   namespacesWork,
-  type RunAs,
   unprivilegedAccount,
 } from "./embedded/run-as.ts";
-import { chooseSocketDirectory } from "./embedded/socket-directory.ts";
-import { type Listen, Supervisor } from "./embedded/supervisor.ts";
+import { Supervisor } from "./embedded/supervisor.ts";
 
 export { EmbeddedPostgresError } from "./embedded/errors.ts";
 
@@ -109,7 +107,13 @@ export async function startEmbeddedPostgres(
     runAs,
     log,
     clock: options.clock ?? systemClock,
-    listen: await chooseListen(dir, runAs, options),
+    listen: await chooseListen({
+      dir,
+      runAs,
+      log,
+      listen: options.listen ?? "socket",
+      port: options.port ?? null,
+    }),
   });
   await supervisor.start();
   const account = { user: DATABASE_NAME, password, database: DATABASE_NAME };
@@ -124,28 +128,6 @@ export async function startEmbeddedPostgres(
     stop: () => supervisor.stop(),
     release: () => supervisor.release(),
   };
-}
-
-async function chooseListen(
-  dir: string,
-  runAs: RunAs,
-  {
-    listen = "socket",
-    port = null,
-    log,
-  }: Pick<EmbeddedPostgresOptions, "listen" | "log"> & {
-    readonly port?: number | null;
-  },
-): Promise<Listen> {
-  if (listen === "socket") {
-    const found = await chooseSocketDirectory({ dir, runAs });
-    if (found.directory !== null) return { kind: "socket", directory: found.directory };
-    log.warn(
-      { why: found.why },
-      "postgres cannot have a socket, it listens on loopback, where every user of this machine can take up its connections",
-    );
-  }
-  return { kind: "loopback", port, rememberedPort: await rememberedPort(dir) };
 }
 
 /** Make the directory one that another user can get through to, with programs in reach. */

@@ -4,11 +4,11 @@ import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
 import { DATABASE_NAME } from "./data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { isErrno } from "./files.ts";
 import { interrupt, type LaunchedServer, launch, logPath } from "./launch.ts";
 import { launcherRuns } from "./launcher.ts";
-import { describePlace, isSocket, loopback, type Place, placeFields, socketIn } from "./place.ts";
-import { choosePort, isPortFree, rememberPort } from "./ports.ts";
+import { type Listen, prepareToListen } from "./listen.ts";
+import { describePlace, isSocket, type Place, placeFields } from "./place.ts";
+import { rememberPort } from "./ports.ts";
 import {
   commandLine,
   inspectProcess,
@@ -18,7 +18,7 @@ import {
 } from "./postmaster.ts";
 import { askServer, isOurs, type ServerAddress } from "./probe.ts";
 import type { RunAs } from "./run-as.ts";
-import { readySocketDirectory } from "./socket-directory.ts";
+import { stopServer } from "./stop-server.ts";
 import { Watcher } from "./watcher.ts";
 
 /** What a supervisor is given. */
@@ -33,22 +33,9 @@ export interface SupervisorOptions {
   readonly listen: Listen;
 }
 
-/** Where a server is to listen. */
-export type Listen =
-  | { readonly kind: "socket"; readonly directory: string }
-  | {
-      readonly kind: "loopback";
-      /** Insist on this port. */
-      readonly port: number | null;
-      /** Tried first when no port is insisted on. */
-      readonly rememberedPort: number | null;
-    };
-
 const START_DEADLINE_MS = 20_000;
-const STOP_DEADLINE_MS = 60_000;
 const BACKOFF_BASE_MS = 50;
 const BACKOFF_MAX_MS = 5_000;
-const POLL_MS = 25;
 
 /** Keeps one server running: finds or starts it, claims it, and brings it back when it dies. */
 export class Supervisor {
@@ -107,7 +94,7 @@ export class Supervisor {
     if (this.#launched !== null) {
       await interrupt(this.#launched);
     } else if (pid !== null) {
-      await this.#stopAdopted(pid);
+      await stopServer(pid, this.#options);
     }
     this.#pid = null;
     this.#watcher.release();
@@ -148,7 +135,7 @@ export class Supervisor {
     const { dataDirectory, log, dir } = this.#options;
     const found = await readPostmasterFile(dataDirectory);
     if (found !== null && (await this.#adopt(found))) return true;
-    const place = await this.#prepareToListen();
+    const place = await prepareToListen(this.#options, this.#place);
     const server = await launch(
       {
         ...this.#options,
@@ -203,22 +190,7 @@ export class Supervisor {
       { pid },
       "postgres found running without its process, starting it again",
     );
-    await this.#stopAdopted(pid);
-  }
-
-  async #prepareToListen(): Promise<Place> {
-    const { listen } = this.#options;
-    if (listen.kind === "socket") {
-      const place = socketIn(listen.directory);
-      await readySocketDirectory(place, this.#options);
-      return place;
-    }
-    const wanted = this.#place?.port ?? listen.port;
-    const port = wanted ?? (await choosePort(listen.rememberedPort));
-    if (wanted !== null && !(await isPortFree(wanted))) {
-      throw new EmbeddedPostgresError(`port ${wanted} on 127.0.0.1 is taken by another process`);
-    }
-    return loopback(port);
+    await stopServer(pid, this.#options);
   }
 
   async #settle(place: Place, pid: number | null): Promise<void> {
@@ -276,25 +248,6 @@ export class Supervisor {
     if (file === null || claim === null) return null;
     const ours = await isOurs(claim, dataDirectory).catch(() => false);
     return ours ? file.pid : null;
-  }
-
-  async #stopAdopted(pid: number): Promise<void> {
-    const { clock, dataDirectory, log } = this.#options;
-    const deadlineMs = clock.nowMs() + STOP_DEADLINE_MS;
-    // The reason would be that of the end itself, which is what is waited for here.
-    const { signal } = new AbortController();
-    try {
-      process.kill(pid, "SIGINT");
-    } catch (error) {
-      if (!isErrno(error, "ESRCH")) throw error;
-    }
-    while ((await inspectProcess(pid, dataDirectory)) === "postmaster") {
-      if (clock.nowMs() >= deadlineMs) {
-        log.error({ pid }, "postgres does not stop");
-        throw new EmbeddedPostgresError(`Postgres (process ${pid}) does not stop`);
-      }
-      await clock.sleep(POLL_MS, signal);
-    }
   }
 
   async #ensureDatabase(): Promise<void> {
