@@ -60,6 +60,7 @@ export {
   verifyProof,
 } from "./identity-proof.ts";
 export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+export { Limiter } from "./limiter.ts";
 export {
   createLogger,
   type LogFunction,
@@ -68,7 +69,6 @@ export {
   type LogLevel,
   silentLogger,
 } from "./logging.ts";
-export { Limiter } from "./limiter.ts";
 export { makeDirectory } from "./make-directory.ts";
 export {
   counter,
