@@ -189,7 +189,11 @@ export class HealthWatch {
   #show(node: NodeHealth): void {
     const marked = this.#marked.get(node.nodeId);
     if (marked !== undefined) node.health = healthToProto(marked);
-    if (this.#shown.has(node.nodeId)) this.box.put(node.nodeId, node);
+    if (!this.#shown.has(node.nodeId)) return;
+    const waiting = this.box.peek(node.nodeId);
+    // Those of its first answer, which was not sent yet.
+    if (waiting !== undefined && node.samples.length === 0) node.samples = waiting.samples;
+    this.box.put(node.nodeId, node);
   }
 
   /** Show what the record has of the nodes until it is known who holds them. */

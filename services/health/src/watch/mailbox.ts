@@ -17,6 +17,11 @@ export class Mailbox<T> {
   readonly #dropped = new Set<string>();
   readonly #wakeUp = new WakeUp();
 
+  /** What waits with this id. */
+  peek(id: string): T | undefined {
+    return this.#items.get(id);
+  }
+
   /** Keep an item, in place of an older one with the same id. */
   put(id: string, item: T): void {
     this.#dropped.delete(id);

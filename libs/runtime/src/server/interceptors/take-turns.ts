@@ -5,7 +5,7 @@ import type { Clock } from "../../clock.ts";
 import { refuse } from "../../errors.ts";
 import { Limiter } from "../../limiter.ts";
 
-/** How many answers with pages a process makes at a time. A page has 2 MiB, and takes a few times as much while it is made. */
+/** How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is made. */
 export interface TurnLimits {
   /** Default 4: more would be done no sooner, and each takes memory and a connection to the record. */
   readonly atATime: number;
