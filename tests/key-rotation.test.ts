@@ -261,6 +261,7 @@ describe("key rotation over the wire", () => {
     const events = await eventsOf(store, "forced");
     expect(events.filter(({ type }) => type.startsWith("node.key"))).toMatchObject([
       { type: "node.key.rotation.required", reason: "OPERATOR_REQUIRED", message: "leaked" },
+      { type: "node.key.offered", after: { nextKeyFingerprint: keys.fingerprint } },
       {
         type: "node.key.rotated",
         actor: "node:forced",

@@ -78,7 +78,7 @@ describe("events", () => {
       await runAgainst(server, `events ${options}`);
       return server.calls.at(-1)?.match(/"excludeTypes":\[[^\]]*\]/)?.[0];
     };
-    expect(await asked("")).toBe('"excludeTypes":["node.session.moved"]');
+    expect(await asked("--wide")).toBe('"excludeTypes":["node.session.moved"]');
     expect(await asked("--moves")).toBe('"excludeTypes":[]');
     expect(await asked("--type node.session.moved")).toBe('"excludeTypes":[]');
   });

@@ -244,7 +244,7 @@ describe("watches of nodes under faults", () => {
     };
     const progressAndCompare = async (rounds: number) => {
       for (let round = 0; round < rounds; round++) {
-        await progress(15n);
+        await progress(10n);
         await compareWithLists(["steady"]);
       }
       // Of one that is held up nobody knows when it has caught up.
@@ -256,21 +256,21 @@ describe("watches of nodes under faults", () => {
       await eventually(() => expect(steady()).toBeGreaterThan(from + revisions));
     };
     try {
-      await progress(150n);
-      await progressAndCompare(12);
+      await progress(80n);
+      await progressAndCompare(4);
       await postgres.stop();
       await postgres.start();
-      await progress(60n);
+      await progress(40n);
       const killed = postgres.server.pid;
       postgres.kill();
       await eventually(() => expect(postgres.server.pid).not.toBe(killed));
-      await progress(60n);
+      await progress(40n);
       const before = rig;
       await before.shutDown();
       rig = await startRig({ store: reading }, { watchLimits: LIMITS });
       await before.close();
-      await progress(150n);
-      await progressAndCompare(6);
+      await progress(80n);
+      await progressAndCompare(3);
       await eventually(() => expect(named("slow")?.ends).toContain("WATCHER_TOO_SLOW"));
       ending.abort();
       await Promise.all(writers);

@@ -594,7 +594,8 @@ export type ListNodesRequest = Message<"rollcall.registry.v1.ListNodesRequest"> 
   pageToken: string;
 
   /**
-   * Column to order by, and " desc" to reverse: id (default), type, approval, status, scheduling, cores, memory, disk, gpus, created.
+   * Column to order by, and " desc" to reverse: id (default), type, approval, status, scheduling, cores, memory, disk, gpus, created. Cores,
+   * memory, disk and gpus are what a node has in total: what is free of it at the moment is not recorded.
    *
    * @generated from field: string order_by = 3;
    */
