@@ -16,12 +16,12 @@ import { codeName } from "./interceptors/code-name.ts";
 import { countCallers, takeTurns } from "./interceptors/count-callers.ts";
 import { endWithCaller } from "./interceptors/end-with-caller.ts";
 import { limitFailures } from "./interceptors/limit-failures.ts";
+import { limitPages } from "./interceptors/limit-pages.ts";
 import { logCalls } from "./interceptors/log-calls.ts";
 import { mapErrors } from "./interceptors/map-errors.ts";
 import { measureCalls, rpcDurations } from "./interceptors/measure-calls.ts";
 import { recordRefusals } from "./interceptors/record-refusals.ts";
 import { requestId } from "./interceptors/request-id.ts";
-import { takeTurns as limitPages } from "./interceptors/take-turns.ts";
 import { validateRequests } from "./interceptors/validate-requests.ts";
 import { methodName } from "./method-name.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
@@ -166,7 +166,7 @@ function rpcHandler(
     boundDuration(policies, ending),
     takeTurns,
     validateRequests(options.validator ?? createRequestValidator()),
-    limitPages({ clock, ...options.turns }),
+    limitPages({ clock, ...options.pageTurns }),
   ];
   return createRpcHandler({
     routes: (router) => {

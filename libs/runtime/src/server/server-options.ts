@@ -13,8 +13,8 @@ import type { TlsSource } from "../tls/tls-source.ts";
 import type { CallDoor } from "./call-door.ts";
 import type { ClientAddress } from "./client-address.ts";
 import type { HostRule } from "./host-guard.ts";
+import type { PageTurns } from "./interceptors/limit-pages.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
-import type { TurnLimits } from "./interceptors/take-turns.ts";
 import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
 
@@ -77,7 +77,7 @@ export interface RpcServerOptions {
   /** How connections are looked after, for tests. */
   readonly connectionTimes?: ConnectionTimes;
   /** How many answers with pages are made at a time; the usual limits when absent. */
-  readonly turns?: Partial<TurnLimits>;
+  readonly pageTurns?: Partial<PageTurns>;
   /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
   readonly tls?: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */

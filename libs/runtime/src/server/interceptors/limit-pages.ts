@@ -6,7 +6,7 @@ import { refuse } from "../../errors.ts";
 import { Limiter } from "../../limiter.ts";
 
 /** How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is made. */
-export interface TurnLimits {
+export interface PageTurns {
   /** Default 4: more would be done no sooner, and each takes memory and a connection to the record. */
   readonly atATime: number;
   /** Calls that wait for their turn. Default 64. */
@@ -15,14 +15,14 @@ export interface TurnLimits {
   readonly waitMs: number;
 }
 
-const DEFAULT_LIMITS: TurnLimits = { atATime: 4, waiting: 64, waitMs: 5_000 };
+const DEFAULT_LIMITS: PageTurns = { atATime: 4, waiting: 64, waitMs: 5_000 };
 const RETRY_AFTER_MS = 1_000;
 
 /**
  * Let methods that read pages take turns. Whatever keeps nodes safe, and whatever operators order, has no pages or changes something: it never
  * waits here. Refuses with OVERLOADED.
  */
-export function takeTurns(options: Partial<TurnLimits> & { readonly clock: Clock }): Interceptor {
+export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock }): Interceptor {
   const { clock, ...given } = options;
   const limits = { ...DEFAULT_LIMITS, ...given };
   const limiter = new Limiter(limits.atATime);
