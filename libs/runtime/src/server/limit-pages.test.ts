@@ -22,7 +22,7 @@ class HeldListings {
     fixture = await RpcFixture.start({
       registry: { listDeletedNodes: list, deregisterNode: () => ({}) },
       clock: this.clock,
-      turns,
+      pageTurns: turns,
     });
   }
 
