@@ -52,12 +52,21 @@ export interface VerifyAuditOptions {
 /** Check a piece of the chain, and against a head that was noted down. The hashes are computed here, not by the database that is checked. */
 export async function verifyAudit(db: Db, options: VerifyAuditOptions): Promise<AuditVerdict> {
   const { after, limit, expected } = options;
-  const piece = await readAuditPiece(db, after.sequence, limit);
-  const verdict = judgeAuditPiece(piece, after, limit);
+  let verdict: AuditVerdict = { ...NOTHING_CHECKED, through: after };
+  while (verdict.checked < limit && !verdict.complete && verdict.problem === null) {
+    const { checked, through } = verdict;
+    const most = Math.min(limit - checked, ROWS_OF_ONE_READ);
+    const piece = judgeAuditPiece(await readAuditPiece(db, through.sequence, most), through, most);
+    verdict = { ...piece, checked: checked + piece.checked };
+  }
   if (verdict.problem !== null || expected === undefined) return verdict;
   const problem = await compareWithExpected(db, expected);
   return { ...verdict, problem };
 }
+
+/** A row may have some kilobytes. */
+const ROWS_OF_ONE_READ = 1_000;
+const NOTHING_CHECKED = { checked: 0, complete: false, head: null, problem: null };
 
 /** Judge rows that were read after a point of the log; fewer than `limit` of them are its end. */
 function judgeAuditPiece(

@@ -47,6 +47,26 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
     expect(policyIn(text)).toMatchObject(expected);
   });
 
+  it.each([
+    ["5m less a bit", "Orchestrator.NodeManager.DisconnectTimeout: 299s", 299_000, 300_000],
+    ["no less than the usual", "Orchestrator.NodeManager.DisconnectTimeout: 5m", 300_000, 600_000],
+    ["longer", "Orchestrator.NodeManager.DisconnectTimeout: 10m", 600_000, 1_200_000],
+    ["a factor", "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_TIMEOUT_FACTOR: 6", 30_000, 300_000],
+    ["a factor of the usual interval", "HEARTBEAT_TIMEOUT_FACTOR: 2.5", 37_500, 300_000],
+    [
+      "a factor besides a time",
+      "HEARTBEAT_TIMEOUT: 50\nHEARTBEAT_TIMEOUT_FACTOR: 6",
+      90_000,
+      300_000,
+    ],
+    ["a large factor", "HEARTBEAT_TIMEOUT_FACTOR: 60", 900_000, 1_800_000],
+  ])(
+    "should follow with UNKNOWN where only UNHEALTHY is set: %s",
+    (_, text, unhealthyAfterMs, unknownAfterMs) => {
+      expect(policyIn(text)).toMatchObject({ unhealthyAfterMs, unknownAfterMs });
+    },
+  );
+
   it("should accept the older name of the detector's tick", () => {
     const result = load("Requester: { ControlPlaneSettings: { HeartbeatFrequency: 30s } }");
     expect(result.ok && result.config.values["Orchestrator.NodeManager.DetectorTick"]).toBe(30_000);
@@ -59,7 +79,7 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
     ],
     [
       "a threshold beyond the next one",
-      "Orchestrator: { NodeManager: { DisconnectTimeout: 10m } }",
+      "Orchestrator: { NodeManager: { DisconnectTimeout: 10m, UnknownTimeout: 5m } }",
     ],
   ])("should refuse %s, naming the line", (_, text) => {
     const result = load(text);

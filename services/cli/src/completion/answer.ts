@@ -2,6 +2,7 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import { reachControlPlane } from "../client/control-plane.ts";
 import { chooseContext } from "../contexts/choose-context.ts";
 import { readContexts } from "../contexts/context-file.ts";
+import { parseSelection, readNodes } from "../nodes/read-nodes.ts";
 import type { Parts } from "../parts.ts";
 import { createProgram } from "../program.ts";
 import type { Shell } from "../shell.ts";
@@ -33,10 +34,13 @@ async function readNodeIds(shell: Shell): Promise<readonly string[]> {
   try {
     const chosenContext = await chooseContext(shell, {});
     const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
-    const { nodes } = await control
-      .client("registry", RegistryService)
-      .listNodes({ pageSize: MOST_NODES });
-    return nodes.map((node) => node.id);
+    const registry = control.client("registry", RegistryService);
+    const range = { limit: MOST_NODES, token: "" };
+    const ids: string[] = [];
+    for await (const { nodes } of readNodes(control, registry, parseSelection({}), range)) {
+      ids.push(...nodes.map((node) => node.id));
+    }
+    return ids;
   } catch {
     // A completion that fails must stay silent: its words would land in the middle of the user's line.
     return [];

@@ -83,6 +83,12 @@ describe("completion", () => {
     expect(await complete("node", "describe", "n1", "")).toEqual([]);
   });
 
+  it("should read on after short pages", async () => {
+    server.add(...["n1", "n2", "n3"].map((id) => computeNode(id)));
+    server.mostOfPage = 1;
+    expect(await complete("node", "approve", "n")).toEqual(["n1", "n2", "n3"]);
+  });
+
   it("should be silent when nobody answers", async () => {
     const { code, out, err } = await run(["__complete", "node", "approve", ""], {
       env: { ROLLCALL_SERVER: "127.0.0.1:1" },

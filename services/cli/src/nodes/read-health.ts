@@ -40,11 +40,18 @@ export class HealthJoin {
   async read(nodeIds: readonly string[]): Promise<HealthById> {
     if (this.#away || nodeIds.length === 0) return NOTHING;
     try {
-      const { nodes } = await this.#health.listNodeHealth({
-        nodeIds: [...nodeIds],
-        pageSize: nodeIds.length,
-        includeSamples: this.#includeSamples,
-      });
+      const nodes: NodeHealth[] = [];
+      let pageToken = "";
+      do {
+        const page = await this.#health.listNodeHealth({
+          nodeIds: [...nodeIds],
+          pageSize: nodeIds.length,
+          pageToken,
+          includeSamples: this.#includeSamples,
+        });
+        nodes.push(...page.nodes);
+        pageToken = page.nextPageToken;
+      } while (pageToken !== "");
       this.#warnOfMissing(nodes);
       return new Map(nodes.map((node) => [node.nodeId, node]));
     } catch (error) {

@@ -60,6 +60,8 @@ export class FakeControlPlane {
   readonly calls: string[] = [];
   /** Set to make the readers of health fail. */
   healthAway = false;
+  /** Most items of a page of nodes or of their health, whatever is asked for: large ones make pages short. */
+  mostOfPage = Number.POSITIVE_INFINITY;
   readonly #server = createServer(connectNodeAdapter({ routes: (router) => this.#routes(router) }));
   #port = 0;
 
@@ -98,6 +100,7 @@ export class FakeControlPlane {
     this.watchAnswers = [];
     this.calls.length = 0;
     this.healthAway = false;
+    this.mostOfPage = Number.POSITIVE_INFINITY;
   }
 
   /** Add nodes by their ids. */
@@ -159,7 +162,7 @@ export class FakeControlPlane {
           .filter(({ membership }) => matches(request.memberships, membership?.state))
           .sort((a, b) => (a.id < b.id ? -1 : 1));
         const start = request.pageToken === "" ? 0 : Number(request.pageToken.slice(1));
-        const end = start + (request.pageSize || 100);
+        const end = start + Math.min(request.pageSize || 100, this.mostOfPage);
         return {
           nodes: sorted.slice(start, end),
           nextPageToken: end < sorted.length ? `t${end}` : "",
@@ -215,7 +218,10 @@ export class FakeControlPlane {
         this.#enter("ListNodeHealth", request.nodeIds.join(","), context);
         if (this.healthAway) throw new ConnectError("the service is ending", Code.Unavailable);
         const ids = request.nodeIds.length === 0 ? [...this.health.keys()] : request.nodeIds;
-        return { nodes: ids.flatMap((id) => this.health.get(id) ?? []) };
+        const start = Number(request.pageToken);
+        const end = start + this.mostOfPage;
+        const nodes = ids.slice(start, end).flatMap((id) => this.health.get(id) ?? []);
+        return { nodes, nextPageToken: end < ids.length ? `${end}` : "" };
       },
     });
   }

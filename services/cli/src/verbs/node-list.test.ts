@@ -24,6 +24,26 @@ describe("node list", () => {
     expect(server.calls.at(-1)).toBe("ListNodeHealth n1,n2,up-host-7700");
   });
 
+  it("should read on after short pages, also of what health knows", async () => {
+    const ids = ["n1", "n2", "n3", "n4", "n5"];
+    server.add(...ids.map((id) => computeNode(id)));
+    for (const id of ids) server.beat(id, 2400);
+    server.mostOfPage = 3;
+    const csv = (await list("--output csv --hide-header")).out;
+    expect(
+      csv
+        .trim()
+        .split("\r\n")
+        .map((row) => row.split(",")[0]),
+    ).toEqual(ids);
+    expect(csv).not.toContain(",,");
+    server.mostOfPage = 1;
+    const json = JSON.parse((await list("--output json --limit 4")).out);
+    expect(json.nodes.map((node: { id: string }) => node.id)).toEqual(ids.slice(0, 4));
+    const table = (await list("--hide-header")).out;
+    expect(table.match(/2s ago/g)).toHaveLength(5);
+  });
+
   it("should print RFC 4180 for programs", async () => {
     server.add(computeNode("n1"));
     server.beat("n1", 2400);

@@ -221,7 +221,7 @@ export type ListAccessTokensResponse = Message<"rollcall.admin.v1.ListAccessToke
   accessTokens: AccessToken[];
 
   /**
-   * Token of the next page; empty on the last one.
+   * Token of the next page; empty on the last one. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

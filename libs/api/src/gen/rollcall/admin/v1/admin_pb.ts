@@ -255,7 +255,7 @@ export type ApproveNodeResponse = Message<"rollcall.admin.v1.ApproveNodeResponse
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -353,7 +353,7 @@ export type RejectNodeResponse = Message<"rollcall.admin.v1.RejectNodeResponse">
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -451,7 +451,7 @@ export type DeleteNodeResponse = Message<"rollcall.admin.v1.DeleteNodeResponse">
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -549,7 +549,7 @@ export type RequireKeyRotationResponse = Message<"rollcall.admin.v1.RequireKeyRo
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -647,7 +647,7 @@ export type AcceptNodeHardwareResponse = Message<"rollcall.admin.v1.AcceptNodeHa
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -745,7 +745,7 @@ export type CordonNodeResponse = Message<"rollcall.admin.v1.CordonNodeResponse">
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -843,7 +843,7 @@ export type UncordonNodeResponse = Message<"rollcall.admin.v1.UncordonNodeRespon
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -941,7 +941,7 @@ export type MarkNodeUnhealthyResponse = Message<"rollcall.admin.v1.MarkNodeUnhea
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -1039,7 +1039,7 @@ export type ClearNodeMarkResponse = Message<"rollcall.admin.v1.ClearNodeMarkResp
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -1152,7 +1152,7 @@ export type BanNodeResponse = Message<"rollcall.admin.v1.BanNodeResponse"> & {
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -1313,7 +1313,7 @@ export type UnbanNodeResponse = Message<"rollcall.admin.v1.UnbanNodeResponse"> &
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */
@@ -1376,7 +1376,7 @@ export type ListBansResponse = Message<"rollcall.admin.v1.ListBansResponse"> & {
   bans: Ban[];
 
   /**
-   * Token of the next page; empty on the last.
+   * Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1488,7 +1488,7 @@ export type SetNodeLabelsResponse = Message<"rollcall.admin.v1.SetNodeLabelsResp
   outcomes: NodeOutcome[];
 
   /**
-   * Not empty: the selector chooses more nodes. Ask again with this as page_token.
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
    *
    * @generated from field: string next_page_token = 3;
    */

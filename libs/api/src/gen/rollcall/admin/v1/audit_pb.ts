@@ -234,7 +234,7 @@ export type ListAuditEntriesResponse = Message<"rollcall.admin.v1.ListAuditEntri
   entries: AuditEntry[];
 
   /**
-   * Token of the next page; empty when there is none.
+   * Token of the next page; empty when there is none. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

@@ -523,7 +523,7 @@ export type ListHealthPoliciesResponse = Message<"rollcall.admin.v1.ListHealthPo
   policies: HealthPolicy[];
 
   /**
-   * The token of the next page; empty on the last one.
+   * The token of the next page; empty on the last one. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -679,7 +679,7 @@ export type PreviewHealthPolicyResponse = Message<"rollcall.admin.v1.PreviewHeal
   nodes: PreviewedNode[];
 
   /**
-   * The token of the next page; empty on the last one.
+   * The token of the next page; empty on the last one. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

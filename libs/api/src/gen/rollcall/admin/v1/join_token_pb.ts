@@ -428,7 +428,7 @@ export type ListJoinTokensResponse = Message<"rollcall.admin.v1.ListJoinTokensRe
   tokens: JoinToken[];
 
   /**
-   * Token of the next page; empty on the last.
+   * Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

@@ -226,7 +226,7 @@ export type ListEventsResponse = Message<"rollcall.events.v1.ListEventsResponse"
   events: Event[];
 
   /**
-   * Token of the next page; empty when the end of the log was reached.
+   * Token of the next page; empty when the end of the log was reached. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

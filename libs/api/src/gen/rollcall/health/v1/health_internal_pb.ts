@@ -69,7 +69,7 @@ export const GetHeldNodesRequestSchema: GenMessage<GetHeldNodesRequest> = /*@__P
  */
 export type GetHeldNodesResponse = Message<"rollcall.health.v1.GetHeldNodesResponse"> & {
   /**
-   * By id. Nodes that this replica does not hold are left out. Their health is the detected one: an operator's mark is not looked at.
+   * By id, as many as fit into 1 MiB: ask for no more than 8 with samples, or 128 without. Nodes that this replica does not hold are left out. Their health is the detected one: an operator's mark is not looked at.
    *
    * @generated from field: repeated rollcall.health.v1.NodeHealth nodes = 1;
    */

@@ -276,7 +276,7 @@ export type ListNodeHealthResponse = Message<"rollcall.health.v1.ListNodeHealthR
   nodes: NodeHealth[];
 
   /**
-   * Token of the next page; empty on the last.
+   * Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */

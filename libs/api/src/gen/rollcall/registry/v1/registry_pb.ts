@@ -433,7 +433,7 @@ export type ExplainNodeRequest = Message<"rollcall.registry.v1.ExplainNodeReques
   node: string;
 
   /**
-   * Entries of the timeline at most, the newest: 1 to 1000. 0 means 100.
+   * Entries of the timeline at most, the newest: 1 to 1000. 0 means 100. Fewer when more would take more than about 1 MiB.
    *
    * @generated from field: int32 limit = 2;
    */
@@ -475,7 +475,7 @@ export type ExplainNodeResponse = Message<"rollcall.registry.v1.ExplainNodeRespo
   entries: TimelineEntry[];
 
   /**
-   * More has happened than the limit allowed for.
+   * More has happened than the limit, or the size of an answer, allowed for.
    *
    * @generated from field: bool has_earlier = 3;
    */
@@ -651,7 +651,7 @@ export type ListNodesResponse = Message<"rollcall.registry.v1.ListNodesResponse"
   nodes: Node[];
 
   /**
-   * Token of the next page; empty on the last.
+   * Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -723,7 +723,7 @@ export type ListDeletedNodesResponse = Message<"rollcall.registry.v1.ListDeleted
   deletedNodes: DeletedNode[];
 
   /**
-   * Token of the next page; empty on the last.
+   * Token of the next page; empty on the last. Pages are bounded in bytes too, at about 1 MiB: one with fewer items than asked for may have a next.
    *
    * @generated from field: string next_page_token = 2;
    */
