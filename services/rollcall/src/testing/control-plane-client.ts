@@ -80,11 +80,12 @@ export class ControlPlaneClient {
 
   /**
    * Let a node be silent for longer than a busy machine, or the pauses of its agent, can make it: what is then declared is wrong. An agent
-   * pauses 20 s at most before its next attempt.
+   * pauses 20 s at most before its next attempt. Nor are the falls of before held against it.
    */
   async grantTime(id: string): Promise<void> {
     const scope = { scope: { case: "node", value: id } } as const;
-    const values = { unhealthyAfter: { seconds: 90n }, unknownAfter: { seconds: 180n } };
+    const [unhealthyAfter, unknownAfter] = [{ seconds: 90n }, { seconds: 180n }];
+    const values = { unhealthyAfter, unknownAfter, flappingHold: { seconds: 0n } };
     await this.policies.setHealthPolicy({ scope, values });
   }
 
