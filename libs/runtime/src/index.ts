@@ -70,6 +70,7 @@ export {
   silentLogger,
 } from "./logging.ts";
 export { makeDirectory } from "./make-directory.ts";
+export { hasTooManyParts } from "./message-parts.ts";
 export {
   counter,
   createMetrics,

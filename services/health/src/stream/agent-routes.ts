@@ -4,7 +4,7 @@ import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { type GrpcRoute, grpcRoute } from "@rollcall/runtime";
+import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/runtime";
 import { AgentStream } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
@@ -22,5 +22,7 @@ export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
 
 function decodeFrame(bytes: Buffer): HeartbeatRequest {
   if (bytes.length > MOST_BYTES) return OVERSIZED;
-  return readBeatFrame(bytes) ?? fromBinary(HeartbeatRequestSchema, bytes);
+  const beat = readBeatFrame(bytes);
+  if (beat !== null) return beat;
+  return hasTooManyParts(bytes) ? OVERSIZED : fromBinary(HeartbeatRequestSchema, bytes);
 }
