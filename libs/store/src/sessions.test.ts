@@ -51,7 +51,6 @@ describe("openSessions()", () => {
       epoch: 1,
       membership: node.membership,
       marked: false,
-      connectionBefore: "DISCONNECTED",
       previous: { replicaId: null, bootId: null, machineFingerprint: null },
       detectedHealth: node.detectedHealth,
       infoDigest: node.infoDigest,
@@ -84,7 +83,6 @@ describe("openSessions()", () => {
     expect(opening).toMatchObject({
       outcome: "OPENED",
       epoch: 2,
-      connectionBefore: "CONNECTED",
       previous: {
         replicaId: "replica-1",
         bootId: "boot of moved",

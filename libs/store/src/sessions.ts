@@ -1,6 +1,5 @@
 import {
   type Connection,
-  type ConnectionState,
   connectionAfter,
   connectionEvent,
   findDuplicate,
@@ -42,7 +41,6 @@ export type SessionOpening =
       readonly epoch: number;
       readonly membership: Membership;
       readonly marked: boolean;
-      readonly connectionBefore: ConnectionState;
       /** Who held the session before, or null; and from which machine. */
       readonly previous: SessionOrigin;
       /** Detected, before any mark; opening a session does not change it. */
@@ -230,7 +228,6 @@ function toOpening(row: OpeningRow): SessionOpening {
       epoch: row.epoch,
       membership: toMembership(row),
       marked: row.marked,
-      connectionBefore: row.connection,
       previous: {
         replicaId: row.replica_id,
         bootId: row.boot_id,

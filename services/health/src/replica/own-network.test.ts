@@ -61,7 +61,6 @@ function setUp(count: number) {
       epoch: 1,
       membership: state("APPROVED" as const),
       marked: false,
-      connectionBefore: "DISCONNECTED" as const,
       previous: { replicaId: "me", bootId: null, machineFingerprint: null },
       detectedHealth: HEALTHY,
       infoDigest: null,

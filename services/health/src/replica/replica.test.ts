@@ -84,7 +84,6 @@ const opening = (epoch: number, changes: Partial<OpenedSession> = {}): OpenedSes
   epoch,
   membership: MEMBERSHIP,
   marked: false,
-  connectionBefore: "DISCONNECTED",
   previous: { replicaId: "me", bootId: null, machineFingerprint: null },
   detectedHealth: health("HEALTHY"),
   infoDigest: null,
