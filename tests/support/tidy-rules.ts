@@ -93,7 +93,10 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
       ...path
         .filter((part) => !KEBAB_CASE.test(part))
         .map((part) => `${file.path}: ${part} is not kebab-case`),
-      ...(lines > MAX_LINES ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`] : []),
+      // A package's list of exports is no thought that could be split.
+      ...(lines > MAX_LINES && !file.path.endsWith("/src/index.ts")
+        ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`]
+        : []),
     ];
   });
 }
