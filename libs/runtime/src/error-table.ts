@@ -88,6 +88,7 @@ export const CODE_OF_REASON: Readonly<Record<ErrorReasonName, Code>> = {
   STORE_UNAVAILABLE: Code.Unavailable,
   ISSUER_UNAVAILABLE: Code.Unavailable,
   UNKNOWN_METHOD: Code.Unimplemented,
+  COMPRESSION_NOT_SUPPORTED: Code.Unimplemented,
   CANCELLED: Code.Canceled,
   INTERNAL: Code.Internal,
 };

@@ -7,6 +7,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
+import { decodeMessage } from "./decode-message.ts";
 
 /** A message, or its bytes: a hot path may encode once and send many times. */
 export type Encodable = Message | Buffer;
@@ -45,7 +46,7 @@ export function toGrpcMethod(method: DescMethod, decodeRequest?: RequestDecoder)
     requestStream: methodKind === "client_streaming" || methodKind === "bidi_streaming",
     responseStream: methodKind === "server_streaming" || methodKind === "bidi_streaming",
     requestSerialize: serialiser(method.input),
-    requestDeserialize: decodeRequest ?? deserialiser(method.input),
+    requestDeserialize: decodeRequest ?? ((bytes) => decodeMessage(method.input, bytes)),
     responseSerialize: serialiser(method.output),
     responseDeserialize: deserialiser(method.output),
     originalName: method.localName,

@@ -68,6 +68,7 @@ export {
   silentLogger,
 } from "./logging.ts";
 export { makeDirectory } from "./make-directory.ts";
+export { hasTooManyParts } from "./message-parts.ts";
 export {
   counter,
   createMetrics,

@@ -8,8 +8,10 @@ import type {
   MethodImplSpec,
 } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
+import { checkParts } from "../decode-message.ts";
 import { mapError } from "../error-mapping.ts";
 import { refuse } from "../errors.ts";
+import { loopBudget } from "../loop-budget.ts";
 import { DirectAnswer } from "./direct-answer.ts";
 import { finishRequest } from "./finish-request.ts";
 import { readEnvelope } from "./grpc-envelope.ts";
@@ -175,11 +177,14 @@ async function readMessage({ spec, request, response }: DirectCall): Promise<Mes
     finishRequest(request, response);
     throw error;
   });
-  try {
-    return fromBinary(spec.method.input, bytes);
-  } catch (cause) {
-    throw refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
-  }
+  return await loopBudget.do(() => {
+    checkParts(bytes);
+    try {
+      return fromBinary(spec.method.input, bytes);
+    } catch (cause) {
+      throw refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
+    }
+  });
 }
 
 async function* readLazily(read: () => Promise<Message>) {

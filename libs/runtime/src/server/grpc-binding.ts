@@ -8,6 +8,7 @@ import type { Logger } from "../logging.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
+import { refuseCompressed } from "./refuse-compressed.ts";
 import type { ConnectionTimes } from "./server-options.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
 
@@ -69,7 +70,10 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
       spareBusyMs: SPARE_BUSY_MS,
     },
   });
-  keeper.watchHttp2(innerServer(server));
+  const inner = innerServer(server);
+  refuseCompressed(inner);
+  // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each agent.
+  keeper.watchHttp2(inner, false);
   const acceptor =
     options.tls === undefined ? null : acceptTls(options.tls, options, keeper, inject);
   const listener = net.createServer(

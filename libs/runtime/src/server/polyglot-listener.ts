@@ -5,6 +5,7 @@ import net from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { Clock } from "../clock.ts";
 import type { Logger } from "../logging.ts";
+import { loopBudget } from "../loop-budget.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
@@ -76,6 +77,7 @@ export class PolyglotListener {
         spareBusyMs: Number.POSITIVE_INFINITY,
       },
     });
+    const serve = inTurns(options.handler);
     const headersTimeout = options.http1HeadersMs ?? 60_000;
     const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
     this.#http1 = http.createServer(
@@ -83,7 +85,7 @@ export class PolyglotListener {
       (request, response) => {
         if (this.#draining) response.setHeader("connection", "close");
         response.once("close", () => this.#closeIdleHttp1());
-        options.handler(request, response);
+        serve(request, response);
       },
     );
     // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
@@ -91,10 +93,10 @@ export class PolyglotListener {
     this.#keeper.watchHttp1(this.#http1);
     this.#http2 = http2.createServer(
       { settings: { maxConcurrentStreams: MAX_STREAMS_A_CONNECTION } },
-      options.handler,
+      serve,
     );
     this.#http2.on("session", (session) => this.#track(session));
-    this.#keeper.watchHttp2(this.#http2);
+    this.#keeper.watchHttp2(this.#http2, true);
     this.#net = net.createServer(
       { noDelay: true, keepAlive: true, keepAliveInitialDelay: TCP_KEEPALIVE_MS },
       (socket) => this.#accept(socket),
@@ -218,6 +220,15 @@ export class PolyglotListener {
     this.#http1.emit("connection", socket);
     socket.resume();
   }
+}
+
+/** So many calls begin in one turn of the event loop, and those that were reset meanwhile never do. */
+function inTurns(handler: HttpHandler): HttpHandler {
+  return (request, response) =>
+    loopBudget.run(() => {
+      const isGone = "stream" in response ? response.stream.destroyed : response.destroyed;
+      if (!isGone) handler(request, response);
+    });
 }
 
 function isTls(socket: net.Socket): socket is TLSSocket {

@@ -1,18 +1,20 @@
 import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
 import { refuse } from "../errors.ts";
+import { checkedBody, framingOf } from "./checked-body.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 type Request = Parameters<HttpHandler>[0];
 
 /**
- * The body of a request, failing as CANCELLED when the caller resets the call or its connection breaks. Node ends such a body
- * as if it were complete, or with an ECONNRESET that could be taken for the store's.
+ * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than any needs, and as CANCELLED when the caller
+ * resets the call or its connection breaks. Node ends such a body as if it were complete, or with an ECONNRESET that could be taken for the store's.
  */
-export async function* requestBody(
-  request: Request,
-  isStream: boolean,
-): AsyncGenerator<Uint8Array> {
+export function requestBody(request: Request, isStream: boolean): AsyncIterable<Uint8Array> {
+  return checkedBody(rawBody(request, isStream), framingOf(request.headers));
+}
+
+async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uint8Array> {
   try {
     // A request that is refused half read must not take its connection with it before the refusal has been sent.
     const chunks = request.iterator({ destroyOnReturn: false });

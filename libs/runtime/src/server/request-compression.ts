@@ -1,25 +1,45 @@
 import { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
+import { checkParts } from "../decode-message.ts";
 import { refuse } from "../errors.ts";
+import { loopBudget } from "../loop-budget.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { UnpackingQueue } from "./unpacking-queue.ts";
 
-/** The compressions that requests and answers may have, failing with the reasons of the contract. */
+const queue = new UnpackingQueue();
+
+/**
+ * The compressions that requests and answers may have, failing with the reasons of the contract. Requests of a whole process are unpacked one
+ * after the other: each takes a thread of Node's pool, and with several the event loop would have no core for itself.
+ */
 export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].map(
   (compression) => ({
     name: compression.name,
     compress: (bytes) => compression.compress(bytes),
-    decompress: (bytes, limit) =>
-      compression.decompress(bytes, limit).catch((error: unknown) => {
-        throw isTooLarge(error)
-          ? refuse(
-              "MESSAGE_TOO_LARGE",
-              `the message unpacks to more than ${MESSAGE_LIMIT_BYTES} bytes`,
-            )
-          : refuse("MALFORMED_MESSAGE", `the message is no ${compression.name}`, { cause: error });
-      }),
+    decompress: async (bytes, limit) => {
+      const unpacked = await queue.add(() => unpack(compression, bytes, limit));
+      return await loopBudget.do(() => {
+        checkParts(unpacked);
+        return unpacked;
+      });
+    },
   }),
 );
+
+async function unpack(
+  compression: Compression,
+  bytes: Parameters<Compression["decompress"]>[0],
+  limit: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  try {
+    return await compression.decompress(bytes, limit);
+  } catch (error) {
+    throw isTooLarge(error)
+      ? refuse("MESSAGE_TOO_LARGE", `the message unpacks to more than ${MESSAGE_LIMIT_BYTES} bytes`)
+      : refuse("MALFORMED_MESSAGE", `the message is no ${compression.name}`, { cause: error });
+  }
+}
 
 function isTooLarge(error: unknown): boolean {
   const cause: unknown = error instanceof ConnectError ? error.cause : undefined;

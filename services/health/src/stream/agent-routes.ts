@@ -4,7 +4,7 @@ import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { type GrpcRoute, grpcRoute } from "@rollcall/runtime";
+import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/runtime";
 import { AgentStream } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
@@ -25,6 +25,7 @@ function decodeFrame(bytes: Buffer): HeartbeatRequest {
   const isSmall = bytes.length <= MOST_BYTES;
   const beat = isSmall ? readBeatFrame(bytes) : null;
   if (beat !== null) return beat;
+  if (hasTooManyParts(bytes)) return OVERSIZED;
   const request = fromBinary(HeartbeatRequestSchema, bytes);
   return isSmall || request.frame.case === "nodeInfo" ? request : OVERSIZED;
 }

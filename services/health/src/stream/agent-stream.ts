@@ -43,6 +43,7 @@ const NONCE_BYTES = 32;
 /** One heartbeat stream of an agent: from its Challenge to its end. */
 export class AgentStream implements GreetedStream, QuietStream {
   readonly peer: string;
+  readonly #call: HeartbeatCall;
   readonly #outgoing: Outgoing;
   readonly #host: StreamHost;
   readonly #openedAtMs: number;
@@ -57,6 +58,7 @@ export class AgentStream implements GreetedStream, QuietStream {
   constructor(call: HeartbeatCall, host: StreamHost) {
     const { replica, limits } = host;
     this.#outgoing = new Outgoing(call, host.clock, limits, () => this.#onDrained());
+    this.#call = call;
     this.#host = host;
     this.peer = call.getPeer();
     this.#openedAtMs = host.clock.nowMs();
@@ -88,7 +90,7 @@ export class AgentStream implements GreetedStream, QuietStream {
     }
     this.#state = next;
     this.#node = node;
-    this.#host.onWelcomed?.(this.peer);
+    this.#host.onWelcomed?.(this.#call.getPeer());
     this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
     this.#send(welcomeFrame({ ...facts, epoch: node.epoch }));
     // A healthy node is timed by the detector. Any other has to show first that it beats.

@@ -112,9 +112,9 @@ export class ConnectionKeeper {
     this.#move(connection, "known");
   }
 
-  /** Look after the sessions of a server whose connections were accepted here. */
-  watchHttp2(server: http2.Http2Server): void {
-    watchHttp2(server);
+  /** Look after the sessions of a server whose connections were accepted here. @param countsSettings whether floods of settings are found by their number. */
+  watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
+    watchHttp2(server, countsSettings);
   }
 
   /** The same for a server of HTTP/1.1. */

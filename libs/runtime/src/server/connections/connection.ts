@@ -73,15 +73,19 @@ export function watchSocket(socket: net.Socket, connection: Connection): void {
   socket.on("close", onSocketClose);
 }
 
-/** Tell the owners of connections of the sessions and calls of a server. */
-export function watchHttp2(server: http2.Http2Server): void {
+/**
+ * Tell the owners of connections of the sessions and calls of a server.
+ *
+ * @param countsSettings whether owners are told of settings, for which Node.js keeps some 300 bytes a session.
+ */
+export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
   server.on("session", (session: http2.ServerHttp2Session) => {
     const connection = held(session.socket);
     if (connection === undefined) return;
     hold(session, connection);
     connection.session = session;
     session.on("ping", onPing);
-    session.on("remoteSettings", onSettings);
+    if (countsSettings) session.on("remoteSettings", onSettings);
     connection.owner.sessionBegan(connection);
   });
   server.on("stream", (stream: http2.ServerHttp2Stream) => {

@@ -1,0 +1,61 @@
+import { describe, expect, it } from "@jest/globals";
+import { LoopBudget } from "./loop-budget.ts";
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+describe("LoopBudget", () => {
+  it("should do at once what there is room for, and the rest turn by turn in its order", async () => {
+    const budget = new LoopBudget({ mostPieces: 2, nowMs: () => 0 });
+    const done: number[] = [];
+    for (let piece = 0; piece < 7; piece += 1) budget.run(() => done.push(piece));
+    const seen = [[...done]];
+    while (budget.waiting > 0) {
+      await nextTurn();
+      seen.push([...done]);
+    }
+    expect(seen.map(({ length }) => length)).toEqual([2, 4, 6, 7]);
+    expect(done).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it("should end a turn when its time is over", async () => {
+    let nowMs = 0;
+    const budget = new LoopBudget({ mostMs: 5, nowMs: () => nowMs });
+    let done = 0;
+    const work = () => {
+      done += 1;
+      nowMs += 3;
+    };
+    for (let piece = 0; piece < 5; piece += 1) budget.run(work);
+    expect(done).toBe(2);
+    await nextTurn();
+    expect(done).toBe(4);
+  });
+
+  it("should let nobody overtake those that wait, and have room again after a turn", async () => {
+    const budget = new LoopBudget({ mostPieces: 1 });
+    const order: string[] = [];
+    budget.run(() => order.push("first"));
+    budget.run(() => {
+      order.push("second");
+      budget.run(() => order.push("fourth"));
+    });
+    budget.run(() => order.push("third"));
+    while (order.length < 4) await nextTurn();
+    expect(order).toEqual(["first", "second", "third", "fourth"]);
+    await nextTurn();
+    budget.run(() => order.push("fifth"));
+    expect(order.at(-1)).toBe("fifth");
+  });
+
+  it("should answer what the work answers, or throws", async () => {
+    const budget = new LoopBudget();
+    expect(await budget.do(() => 7)).toBe(7);
+    await expect(
+      budget.do(() => {
+        throw new Error("no message");
+      }),
+    ).rejects.toThrow("no message");
+  });
+});
