@@ -98,6 +98,20 @@ async function flood(socket: net.Socket, next: (round: number) => Buffer): Promi
   }
 }
 
+/** Send a few again and again, each time once the ones before were acknowledged, so that nothing piles up. */
+async function floodInOrder(socket: net.Socket, few: Buffer, ackBytes: number): Promise<void> {
+  let heard = 0;
+  socket.on("data", (chunk: Buffer) => {
+    heard += chunk.byteLength;
+  });
+  socket.write(PREFACE);
+  while (!socket.destroyed && socket.writable) {
+    const wanted = heard + ackBytes;
+    socket.write(few);
+    await until("they are acknowledged", () => heard >= wanted || socket.destroyed);
+  }
+}
+
 const PING = frame("PING", { payload: Buffer.alloc(8) });
 const SETTINGS = frame("SETTINGS", {});
 const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
@@ -144,5 +158,28 @@ describe.each([
     expect(port.calls()).toBeLessThan(450);
     const pinged = new Promise((resolve) => other.ping((error) => resolve(error)));
     expect(await pinged).toBeNull();
+  });
+
+  it("should end its connection, and no other: pings that are all answered", async () => {
+    const port = await open();
+    const other = await bystander(port);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await floodInOrder(socket, Buffer.concat(Array(250).fill(PING)), 250 * PING.byteLength);
+    const label = name === "the API's port" ? "api" : "agents";
+    const counted = `rollcall_connections_ended_total{port="${label}",reason="flood"} 1`;
+    expect(await renderMetrics(port.metrics)).toContain(counted);
+    expect(other.destroyed).toBe(false);
+  });
+});
+
+describe("a flood on the API's port", () => {
+  it("should end its connection: settings that are all acknowledged", async () => {
+    const port = await openApi();
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await floodInOrder(socket, Buffer.concat(Array(25).fill(SETTINGS)), 25 * SETTINGS.byteLength);
+    const counted = 'rollcall_connections_ended_total{port="api",reason="flood"} 1';
+    expect(await renderMetrics(port.metrics)).toContain(counted);
   });
 });
