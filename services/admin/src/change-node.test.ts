@@ -43,7 +43,7 @@ function verb(name: (typeof VERBS)[number], client = rig.admin): Verb {
 }
 
 describe.each(VERBS)("%s()", (name) => {
-  it.each(["nobody", "gpu-11", "%", "a\0b", "' or 1=1", "a-name-beyond-the-longest-id".repeat(3)])(
+  it.each(["nobody", "gpu-11", "%", "' or 1=1", "a-name-beyond-the-longest-id".repeat(3)])(
     "should say that there is no node %j, and what to do",
     async (node) => {
       const refusal = await refusalOf(verb(name)({ node }));
@@ -85,10 +85,15 @@ describe.each(VERBS)("%s()", (name) => {
   it("should refuse texts that the record cannot keep, all at once", async () => {
     const nul = "a\0b";
     const refusal = await refusalOf(
-      verb(name)({ node: "web-1", reason: nul, etag: nul, requestId: nul }),
+      verb(name)({ node: nul, reason: nul, etag: nul, requestId: nul }),
     );
     expect(refusal.reason).toBe("INVALID_REQUEST");
-    expect(refusal.violations.map(({ field }) => field)).toEqual(["reason", "etag", "request_id"]);
+    expect(refusal.violations.map(({ field }) => field).toSorted()).toEqual([
+      "etag",
+      "node",
+      "reason",
+      "request_id",
+    ]);
   });
 
   it("should ask for an operator's token", async () => {

@@ -195,11 +195,16 @@ describe("Hello", () => {
 
   it("should not let one node's odd texts fail the others of its batch", async () => {
     const crowd = Array.from({ length: 20 }, (_, index) => agents.create(`crowd${index}`));
-    await register(database.store, crowd);
-    const odd = { bootId: "\0", machineFingerprint: "a\0b" };
-    const streams = await Promise.all(
-      crowd.map((agent, index) => agent.join(replica.address, index === 7 ? odd : {})),
-    );
+    const odd = agents.create("crowd-odd");
+    await register(database.store, [...crowd, odd]);
+    const [refusal, ...streams] = await Promise.all([
+      refusedHello(odd, { bootId: "\0", machineFingerprint: "a\0b" }),
+      ...crowd.map((agent) => agent.join(replica.address)),
+    ]);
+    expect(refusal.error?.violations.map(({ field }) => field)).toEqual([
+      "boot_id",
+      "machine_fingerprint",
+    ]);
     expect(streams.map(({ welcome }) => welcome.sessionEpoch)).toEqual(crowd.map(() => 1n));
   });
 

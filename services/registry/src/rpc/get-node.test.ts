@@ -33,7 +33,7 @@ describe("getNode()", () => {
     expect(many.message).toContain("gpu, gpu-1, gpu-2 and more");
   });
 
-  it.each(["nobody", "gpu-11", "%", "_", "gpu%", "é", "a\0b", "\\", "' or 1=1"])(
+  it.each(["nobody", "gpu-11", "%", "_", "gpu%", "é", "\\", "' or 1=1"])(
     "should say that there is no node %j, and what to do",
     async (ref) => {
       const refusal = await refusalOf(rig.registry.getNode({ node: ref }));

@@ -214,7 +214,7 @@ describe("listNodes(), refusals", () => {
   it.each<[Request, string]>([
     [{ orderBy: "colour" }, "INVALID_ORDER_BY"],
     [{ labelSelector: "a in (" }, "INVALID_SELECTOR"],
-    [{ labelSelector: "a=\0" }, "INVALID_SELECTOR"],
+    [{ labelSelector: "a=\0" }, "INVALID_REQUEST"],
     [{ pageToken: "garbage" }, "INVALID_PAGE_TOKEN"],
     [{ pageSize: -1 }, "INVALID_REQUEST"],
     [{ pageSize: 1_001 }, "INVALID_REQUEST"],
