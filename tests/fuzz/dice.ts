@@ -1,0 +1,30 @@
+import { seededRandom } from "../../libs/testkit/src/seeded-random.ts";
+
+/** The choices of one case: the same seed and number make the same ones, whatever cases ran before. */
+export class Dice {
+  readonly #next: () => number;
+
+  constructor(seed: number, caseNumber: number) {
+    this.#next = seededRandom(
+      Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(caseNumber + 1, 0x85ebca6b),
+    );
+  }
+
+  /** True as often as this share says. */
+  chance(share: number): boolean {
+    return this.#next() < share;
+  }
+
+  /** A whole number, both bounds included. */
+  int(least: number, most: number): number {
+    return least + Math.floor(this.#next() * (most - least + 1));
+  }
+
+  pick<T>(list: readonly T[]): T {
+    return list[this.int(0, list.length - 1)] as T;
+  }
+
+  bytes(length: number): Uint8Array {
+    return Uint8Array.from({ length }, () => this.int(0, 255));
+  }
+}

@@ -1,0 +1,175 @@
+import { Agent, request as http1Request } from "node:http";
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  connect,
+  type IncomingHttpHeaders,
+} from "node:http2";
+import type { WireRequest } from "./wire-request.ts";
+
+/** What came back. */
+export interface Answer {
+  /** The HTTP status; 0 when there is none. */
+  readonly status: number;
+  /** Those before and those after the body. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
+  /** How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something, or what went wrong. */
+  readonly end: "whole" | "silent" | "open" | string;
+}
+
+/** The longest that a call may take: longer than any deadline of the server, and than a machine that is busy takes. */
+const PATIENCE_MS = 90_000;
+/** Within which a watch of something has said something, if it does. Nothing depends on it but the time that a run takes. */
+const SILENCE_MS = 400;
+const MOST_BYTES = 64 * 1_048_576;
+const SESSIONS = 4;
+
+/** Sends requests to one port, over some connections that stay open. */
+export class Sender {
+  readonly #origin: string;
+  readonly #agent = new Agent({ keepAlive: true });
+  readonly #sessions: (ClientHttp2Session | undefined)[] = [];
+  #turn = 0;
+
+  /** @param origin For example "http://127.0.0.1:7700". */
+  constructor(origin: string) {
+    this.#origin = origin;
+  }
+
+  /** Send a request, and wait for its answer. Never rejects. */
+  async send(request: WireRequest): Promise<Answer> {
+    return request.http === 1 ? this.#sendHttp1(request) : this.#sendHttp2(request);
+  }
+
+  close(): void {
+    this.#agent.destroy();
+    for (const session of this.#sessions) session?.destroy();
+  }
+
+  #sendHttp1(request: WireRequest): Promise<Answer> {
+    const { verb, path, headers, body, isStream } = request;
+    return new Promise((resolve) => {
+      const collected = new Collected(isStream, resolve, () => outgoing.destroy());
+      const outgoing = http1Request(`${this.#origin}${path}`, {
+        method: verb,
+        headers: { ...headers, "content-length": String(body.length) },
+        agent: this.#agent,
+      });
+      outgoing.on("response", (incoming) => {
+        collected.head(incoming.statusCode ?? 0, incoming.headers);
+        incoming.on("data", (chunk: Buffer) => collected.add(chunk));
+        incoming.on("end", () => collected.finish("whole"));
+        incoming.on("aborted", () => collected.finish("the answer was cut"));
+      });
+      outgoing.on("error", (error) => {
+        // The server may close a connection that was idle just as it is used again.
+        if (outgoing.reusedSocket && !collected.hasHead) collected.hand(this.#sendHttp1(request));
+        else collected.finish(`no answer: ${error.message}`);
+      });
+      outgoing.end(body);
+    });
+  }
+
+  #sendHttp2(request: WireRequest): Promise<Answer> {
+    const { verb, path, headers, body, isStream } = request;
+    return new Promise((resolve) => {
+      const stream = this.#session().request({
+        ":method": verb,
+        ":path": path,
+        ...(request.protocol === "grpc" ? { te: "trailers" } : {}),
+        ...headers,
+      });
+      const collected = new Collected(isStream, resolve, () => stream.close());
+      listen(stream, collected);
+      // One that asks by GET has ended already.
+      if (verb === "POST") stream.end(body);
+    });
+  }
+
+  #session(): ClientHttp2Session {
+    this.#turn = (this.#turn + 1) % SESSIONS;
+    const known = this.#sessions[this.#turn];
+    if (known !== undefined && !known.closed && !known.destroyed) return known;
+    const session = connect(this.#origin);
+    // Each of its streams tells of it too.
+    session.on("error", () => {});
+    this.#sessions[this.#turn] = session;
+    return session;
+  }
+}
+
+function listen(stream: ClientHttp2Stream, collected: Collected): void {
+  stream.on("response", (headers) => collected.head(Number(headers[":status"]), headers));
+  stream.on("trailers", (headers: IncomingHttpHeaders) => collected.tail(headers));
+  stream.on("data", (chunk: Buffer) => collected.add(chunk));
+  stream.on("error", (error) => collected.finish(`no answer: ${error.message}`));
+  stream.on("close", () => {
+    collected.finish(collected.hasHead ? "whole" : `no answer: reset with ${stream.rstCode}`);
+  });
+}
+
+/** An answer as it comes. */
+class Collected {
+  readonly #isStream: boolean;
+  readonly #settle: (answer: Answer) => void;
+  readonly #leave: () => void;
+  readonly #chunks: Buffer[] = [];
+  readonly #timers: readonly NodeJS.Timeout[];
+  #size = 0;
+  #status = 0;
+  #headers: Record<string, string> = {};
+  #isDone = false;
+
+  constructor(isStream: boolean, settle: (answer: Answer) => void, leave: () => void) {
+    this.#isStream = isStream;
+    this.#settle = settle;
+    this.#leave = leave;
+    const late = setTimeout(() => this.finish(`no answer in ${PATIENCE_MS} ms`), PATIENCE_MS);
+    const quiet = setTimeout(() => {
+      if (isStream) this.finish(this.#size === 0 ? "silent" : "open");
+    }, SILENCE_MS);
+    this.#timers = [late, quiet];
+  }
+
+  get hasHead(): boolean {
+    return this.#status !== 0;
+  }
+
+  head(status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.tail(headers);
+  }
+
+  tail(headers: IncomingHttpHeaders): void {
+    for (const [name, value] of Object.entries(headers)) this.#headers[name] = String(value);
+  }
+
+  add(chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size <= MOST_BYTES) this.#chunks.push(chunk);
+    // The first message of a stream is enough; the frame that ends one is small, and its end follows at once.
+    if (this.#isStream && this.#size > 4_096) this.finish("open");
+  }
+
+  /** Let another attempt answer. */
+  hand(other: Promise<Answer>): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    void other.then(this.#settle);
+  }
+
+  finish(end: string): void {
+    if (this.#isDone) return;
+    this.#isDone = true;
+    for (const timer of this.#timers) clearTimeout(timer);
+    this.#settle({
+      status: this.#status,
+      headers: this.#headers,
+      body: Buffer.concat(this.#chunks),
+      end,
+    });
+    if (end !== "whole") this.#leave();
+  }
+}
