@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := NODE_OPTIONS="$$NODE_OPTIONS --experimental-vm-modules --disable-warning=ExperimentalWarning" $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill baseline clean require-node
+.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill fuzz baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -53,6 +53,10 @@ bench: $(INSTALLED) ## Measure, beside a rival or bound of the same run (NAME: o
 drill: $(INSTALLED) ## Break something on purpose and see that nobody is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
 	$(BIN)/tsc -b services/rollcall bench
 	@node bench/dist/drills/main.js $(NAME) $(if $(SHORT),--short)
+
+fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats by coverage (ARGS: SECONDS SEED CASE; default 600 s, a new seed, all)
+	FUZZ="$(or $(ARGS),600)" $(JEST) tests/fuzz
+	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./services/rollcall/src/testing/source-loader.js tests/fuzz/beat-reader-main.ts
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
 	rm -rf libs/*/dist services/*/dist bench/dist coverage

@@ -1,40 +1,33 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
-import {
-  bytesFor,
-  countFor,
-  enumFor,
-  floatFor,
-  smallFor,
-  type Taste,
-  textFor,
-  wholeFor,
-} from "./values.ts";
+import type { Taste } from "./taste.ts";
+import { bytesFor, countFor, enumFor, floatFor, smallFor, textFor, wholeFor } from "./values.ts";
 
 const DEEPEST = 6;
+const MOST_BYTES = 1_200_000;
 const NOT_UTF8 = Uint8Array.from([0xc3, 0x28, 0xff]);
 
 /** Write a message of a type as no library would refuse to: fields twice, of another type, unknown, and out of their range among them. */
 export function binaryMessage(desc: DescMessage, taste: Taste): Uint8Array {
-  return message(desc, taste, 0);
+  // Larger ones are refused at the door, all in the same way: one in a while is enough.
+  return message(desc, taste, 0).subarray(0, MOST_BYTES);
 }
 
 function message(desc: DescMessage, taste: Taste, depth: number): Uint8Array {
-  const { dice, nasty } = taste;
+  const { dice } = taste;
   const writer = new BinaryWriter();
   const presence = dice.pick([0.3, 0.7, 0.95]);
   for (const field of desc.fields) {
     if (!dice.chance(presence)) continue;
     writeField(writer, field, taste, depth);
-    if (dice.chance(nasty * 0.2)) writeField(writer, field, taste, depth);
+    if (taste.isNasty(0.2)) writeField(writer, field, taste, depth);
   }
-  if (dice.chance(nasty * 0.3)) writeUnknown(writer, taste);
+  if (taste.isNasty(0.3)) writeUnknown(writer, taste);
   return writer.finish();
 }
 
 function writeField(writer: BinaryWriter, field: DescField, taste: Taste, depth: number): void {
-  const { dice, nasty } = taste;
-  if (dice.chance(nasty * 0.1)) {
+  if (taste.isNasty(0.1)) {
     writeOther(writer, field.number, taste);
     return;
   }
@@ -70,7 +63,7 @@ function writeEntry(
   depth: number,
 ): void {
   const entry = new BinaryWriter();
-  writeScalar(entry, 1, field.mapKey, field.name, taste);
+  writeScalar(entry, 1, { scalar: field.mapKey, name: field.name, type: "" }, taste);
   if (field.mapKind === "message") writeNested(entry, 2, field.message, taste, depth);
   else writePlain(entry, 2, field, taste);
   writer.tag(field.number, WireType.LengthDelimited).bytes(entry.finish());
@@ -81,18 +74,25 @@ function writePlain(writer: BinaryWriter, number: number, field: DescField, tast
   if (field.enum !== undefined) {
     writer.tag(number, WireType.Varint).int32(enumFor(field.enum, taste));
   } else if (field.scalar !== undefined) {
-    writeScalar(writer, number, field.scalar, field.name, taste);
+    const { scalar, name, parent } = field;
+    writeScalar(writer, number, { scalar, name, type: parent.typeName }, taste);
   }
+}
+
+/** A scalar's type, and where it stands. */
+interface ScalarPlace {
+  readonly scalar: ScalarType;
+  readonly name: string;
+  readonly type: string;
 }
 
 function writeScalar(
   writer: BinaryWriter,
   number: number,
-  type: ScalarType,
-  name: string,
+  { scalar, name, type }: ScalarPlace,
   taste: Taste,
 ): void {
-  switch (type) {
+  switch (scalar) {
     case ScalarType.STRING:
       writer.tag(number, WireType.LengthDelimited).bytes(utf8(textFor(name, taste)));
       return;
@@ -116,7 +116,7 @@ function writeScalar(
       writer.tag(number, WireType.Varint).int32(smallFor(taste) | 0);
       return;
     default:
-      writer.tag(number, WireType.Varint).uint64(BigInt.asUintN(64, wholeFor(name, taste)));
+      writer.tag(number, WireType.Varint).uint64(BigInt.asUintN(64, wholeFor(type, taste)));
   }
 }
 

@@ -27,7 +27,7 @@ import {
   saveKey,
 } from "../../libs/store/src/index.ts";
 import type { JsonInput } from "./json-message.ts";
-import type { Live } from "./values.ts";
+import type { Live } from "./taste.ts";
 import type { Overlay } from "./wire-request.ts";
 
 /** A node whose key the fuzzer has. */

@@ -1,9 +1,10 @@
 import { Dice } from "./dice.ts";
 import { type HeartbeatPlan, planHeartbeats, sendHeartbeats } from "./heartbeats.ts";
-import { type Problem, problemIn } from "./judge.ts";
+import { isAnswered, type Problem, problemIn } from "./judge.ts";
+import { rawBytes, sendRaw } from "./raw-connection.ts";
 import type { Answer } from "./send.ts";
 import type { FuzzTarget, Target } from "./target.ts";
-import type { Live, Taste } from "./values.ts";
+import { type Live, Taste } from "./taste.ts";
 import { type WireRequest, wireRequest } from "./wire-request.ts";
 
 /** Which cases to run. */
@@ -26,13 +27,15 @@ export interface Finding {
 export interface FuzzOutcome {
   readonly cases: number;
   readonly findings: readonly Finding[];
-  /** How many calls ended with which code, of which method: to see that the fuzzer gets anywhere. */
+  /** How many calls ended with which status of gRPC, or of HTTP in other protocols. */
   readonly codes: ReadonlyMap<string, number>;
+  /** How many of them did what they were to do. */
+  readonly answered: number;
 }
 
 /** After so many cases everything is put back. */
 export const ROUND = 250;
-const AT_A_TIME = 8;
+const AT_A_TIME = 12;
 /** Findings after which a run has told enough. */
 const ENOUGH = 12;
 
@@ -41,6 +44,7 @@ export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutc
   const findings: Finding[] = [];
   const codes = new Map<string, number>();
   const known = new Set<string>();
+  let answered = 0;
   let live: Live = new Map();
   let next = plan.from;
   const goesOn = () =>
@@ -58,8 +62,9 @@ export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutc
       const answer = await made.run();
       const request = made.request;
       note(caseNumber, problemIn(request, answer), describe(made, answer), nameOf(made.target));
-      const key = `${nameOf(made.target)} ${answer.headers["grpc-status"] ?? answer.status}`;
-      codes.set(key, (codes.get(key) ?? 0) + 1);
+      const code = answer.headers["grpc-status"] ?? String(answer.status);
+      codes.set(code, (codes.get(code) ?? 0) + 1);
+      if (isAnswered(request, answer)) answered += 1;
       note(caseNumber, target.complaint(), `about then: ${describe(made, answer)}`, "the log");
     }
   };
@@ -70,7 +75,7 @@ export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutc
     await Promise.all(Array.from({ length: AT_A_TIME }, () => work(end)));
     note(next - 1, target.complaint(), "after a round", "the log");
   }
-  return { cases: next - plan.from, findings, codes };
+  return { cases: next - plan.from, findings, codes, answered };
 }
 
 interface Case {
@@ -81,8 +86,12 @@ interface Case {
 
 function makeCase(fuzzed: FuzzTarget, seed: number, caseNumber: number, live: Live): Case {
   const dice = new Dice(seed, caseNumber);
-  const taste: Taste = { dice, live, nasty: dice.pick([0, 0.05, 0.15, 0.5]) };
-  const target = dice.pick(fuzzed.targets);
+  const taste = new Taste(dice, live);
+  if (dice.chance(0.03)) return rawCase(fuzzed, dice);
+  const isOwn = dice.chance(0.93);
+  const target = dice.pick(
+    fuzzed.targets.filter(({ method }) => method.parent.typeName.startsWith("rollcall.") === isOwn),
+  );
   const { method, port } = target;
   const isHeartbeat = port === "agents" && method.parent.typeName.startsWith("rollcall.");
   if (isHeartbeat || dice.chance(0.08)) return heartbeatCase(fuzzed, taste);
@@ -109,8 +118,24 @@ function heartbeatCase(fuzzed: FuzzTarget, taste: Taste): Case {
       body: Buffer.concat(plan.frames),
       isStream: true,
     },
-    run: () => sendHeartbeats(fuzzed.agents, plan, fuzzed.fleet),
+    run: () => sendHeartbeats(fuzzed.origins.agents, plan, fuzzed.fleet),
   };
+}
+
+/** A connection of a peer that speaks no protocol well. */
+function rawCase({ origins, targets }: FuzzTarget, dice: Dice): Case {
+  const target = dice.pick(targets);
+  const body = rawBytes(dice);
+  const request: WireRequest = {
+    protocol: "grpc",
+    http: 2,
+    verb: "POST",
+    path: "(a raw connection)",
+    headers: {},
+    body,
+    isStream: true,
+  };
+  return { target, request, run: () => sendRaw(origins[target.port], body) };
 }
 
 function credentials({ fleet }: FuzzTarget, target: Target, { dice }: Taste): string | null {
@@ -149,7 +174,7 @@ function describe({ request }: Case, answer: Answer): string {
   );
   const said = answer.body.toString("latin1").slice(0, 400);
   return [
-    JSON.stringify({ ...rest, headers: shown, body: text.slice(0, 2_000) }),
+    JSON.stringify({ ...rest, headers: shown, bytes: body.length, body: text.slice(0, 2_000) }),
     `answer: ${answer.end} ${answer.status} ${JSON.stringify(answer.headers).slice(0, 600)} ${JSON.stringify(said)}`,
   ].join("\n    ");
 }

@@ -8,7 +8,7 @@ import { binaryMessage } from "./binary-message.ts";
 import { damage } from "./damage.ts";
 import type { Fleet } from "./fleet.ts";
 import type { Answer } from "./send.ts";
-import type { Taste } from "./values.ts";
+import type { Taste } from "./taste.ts";
 import { envelope } from "./wire-request.ts";
 
 const PATIENCE_MS = 90_000;
@@ -28,9 +28,9 @@ export function planHeartbeats(method: DescMethod, taste: Taste, fleet: Fleet): 
   const { dice } = taste;
   const frames = Array.from({ length: dice.int(0, 6) }, () => {
     const made = binaryMessage(method.input, taste);
-    const bytes = dice.chance(taste.nasty * 0.4) ? damage(made, dice) : made;
-    const framed = Buffer.from(envelope(bytes, dice.chance(taste.nasty * 0.05) ? 1 : 0));
-    return dice.chance(taste.nasty * 0.05) ? damage(framed, dice) : framed;
+    const bytes = taste.isNasty(0.4) ? damage(made, dice) : made;
+    const framed = Buffer.from(envelope(bytes, taste.isNasty(0.05) ? 1 : 0));
+    return taste.isNasty(0.05) ? damage(framed, dice) : framed;
   });
   return {
     path: `/${method.parent.typeName}/${method.name}`,

@@ -1,15 +1,7 @@
 import { type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import type { Dice } from "./dice.ts";
-import {
-  bytesFor,
-  countFor,
-  enumFor,
-  floatFor,
-  smallFor,
-  type Taste,
-  textFor,
-  wholeFor,
-} from "./values.ts";
+import type { Taste } from "./taste.ts";
+import { bytesFor, countFor, enumFor, floatFor, smallFor, textFor, wholeFor } from "./values.ts";
 
 /** What JSON can hold, and what JSON.stringify() makes of the rest. */
 export type JsonInput =
@@ -28,7 +20,7 @@ export function jsonMessage(desc: DescMessage, taste: Taste): { [key: string]: J
 }
 
 function message(desc: DescMessage, taste: Taste, depth: number): { [key: string]: JsonInput } {
-  const { dice, nasty } = taste;
+  const { dice } = taste;
   const made: { [key: string]: JsonInput } = {};
   const presence = dice.pick([0.3, 0.7, 0.95]);
   const chosen = new Map(desc.oneofs.map((oneof) => [oneof, dice.pick(oneof.fields)]));
@@ -36,15 +28,15 @@ function message(desc: DescMessage, taste: Taste, depth: number): { [key: string
     if (!dice.chance(presence)) continue;
     // Two of a oneof are refused at once: seldom, or nothing behind that would be reached.
     const isOther = field.oneof !== undefined && chosen.get(field.oneof) !== field;
-    if (isOther && !dice.chance(nasty * 0.1)) continue;
+    if (isOther && !taste.isNasty(0.1)) continue;
     made[dice.chance(0.2) ? field.name : field.jsonName] = fieldValue(field, taste, depth);
   }
-  if (dice.chance(nasty * 0.1)) made[dice.pick(["unknown", "__proto__", "", "@type"])] = 1;
+  if (taste.isNasty(0.1)) made[dice.pick(["unknown", "__proto__", "", "@type"])] = 1;
   return made;
 }
 
 function fieldValue(field: DescField, taste: Taste, depth: number): JsonInput {
-  if (taste.dice.chance(taste.nasty * 0.3)) return otherType(taste.dice);
+  if (taste.isNasty(0.3)) return otherType(taste.dice);
   switch (field.fieldKind) {
     case "list":
       return Array.from({ length: countFor(taste) }, () => single(field, taste, depth));
@@ -72,10 +64,10 @@ function single(field: DescField, taste: Taste, depth: number): JsonInput {
     const name = field.enum.value[number]?.name;
     return name === undefined || dice.chance(0.3) ? number : name;
   }
-  return scalar(field.scalar ?? ScalarType.STRING, field.name, taste);
+  return scalar(field, taste);
 }
 
-function scalar(type: ScalarType, name: string, taste: Taste): JsonInput {
+function scalar({ scalar: type, name, parent }: DescField, taste: Taste): JsonInput {
   switch (type) {
     case ScalarType.STRING:
       return textFor(name, taste);
@@ -95,21 +87,22 @@ function scalar(type: ScalarType, name: string, taste: Taste): JsonInput {
     case ScalarType.SFIXED32:
       return smallFor(taste);
     default:
-      return String(wholeFor(name, taste));
+      return String(wholeFor(parent.typeName, taste));
   }
 }
 
 /** Types that JSON writes as a text. Null for all others. */
 function wellKnown(typeName: string, taste: Taste): JsonInput | null {
-  const { dice, nasty } = taste;
-  const isNasty = dice.chance(nasty);
+  const { dice } = taste;
+  const pick = (nasty: readonly string[], plausible: readonly string[]) =>
+    dice.pick(taste.isNasty() ? nasty : plausible);
   switch (typeName) {
     case "google.protobuf.Timestamp":
-      return dice.pick(isNasty ? NASTY_TIMES : ["2026-01-01T00:00:00Z", "2026-11-01T12:30:00.5Z"]);
+      return pick(NASTY_TIMES, ["2026-01-01T00:00:00Z", "2026-11-01T12:30:00.5Z"]);
     case "google.protobuf.Duration":
-      return dice.pick(isNasty ? NASTY_DURATIONS : ["60s", "300s", "3600s", "86400s", "0.5s"]);
+      return pick(NASTY_DURATIONS, ["60s", "300s", "3600s", "86400s", "0.5s"]);
     case "google.protobuf.FieldMask":
-      return dice.pick(isNasty ? NASTY_MASKS : ["selector", "priority", "values.unhealthyAfter"]);
+      return pick(NASTY_MASKS, ["selector", "priority", "values.unhealthyAfter"]);
     default:
       return null;
   }

@@ -41,6 +41,12 @@ export function problemIn(request: WireRequest, answer: Answer): Problem {
   return null;
 }
 
+/** Whether a call did what it was to do. */
+export function isAnswered(request: WireRequest, answer: Answer): boolean {
+  const code = codeOf(request, answer);
+  return code === "0" || (code === null && answer.status === 200);
+}
+
 /** The code of the call: a number in gRPC, a name in Connect; null when there is none. */
 function codeOf(
   { protocol, isStream }: WireRequest,
@@ -59,7 +65,7 @@ function codeOf(
 }
 
 /** Everything that somebody could read in an answer, decoded. */
-function textOf({ headers, body }: Answer): string {
+export function textOf({ headers, body }: Answer): string {
   const said = body.subarray(0, 200_000).toString();
   const inBase64 = [...said.matchAll(/"value": ?"([\w+/-]+=*)"|details-bin: ?([\w+/-]+=*)/gi)];
   const message = headers["grpc-message"] ?? "";

@@ -22,17 +22,11 @@ export function fuzzPlan(shortCases: number, round: number): FuzzPlan {
 }
 
 /** Tell what was tried and found, with the words to see it again. */
-export function report({ seed }: FuzzPlan, { cases, findings, codes }: FuzzOutcome): string {
-  const totals = new Map<string, number>();
-  for (const [key, count] of codes) {
-    const code = key.split(" ")[1] ?? "";
-    totals.set(code, (totals.get(code) ?? 0) + count);
-  }
-  const shares = [...totals]
-    .sort((a, b) => b[1] - a[1])
-    .map(([code, count]) => `${code}: ${count}`);
+export function report({ seed }: FuzzPlan, outcome: FuzzOutcome): string {
+  const { cases, findings, codes, answered } = outcome;
+  const shares = [...codes].sort((a, b) => b[1] - a[1]).map(([code, count]) => `${code}: ${count}`);
   return [
-    `${cases} cases of seed ${seed}; answers by status: ${shares.join(", ")}`,
+    `${cases} cases of seed ${seed}, ${answered} answered; by status: ${shares.join(", ")}`,
     ...findings.map(
       ({ caseNumber, problem, what }) =>
         `\n  case ${caseNumber}: ${problem}\n    ${what}\n    again: make fuzz ARGS="60 ${seed} ${caseNumber}"`,

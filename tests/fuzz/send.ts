@@ -21,14 +21,14 @@ export interface Answer {
 /** The longest that a call may take: longer than any deadline of the server, and than a machine that is busy takes. */
 const PATIENCE_MS = 90_000;
 /** Within which a watch of something has said something, if it does. Nothing depends on it but the time that a run takes. */
-const SILENCE_MS = 1_000;
+const SILENCE_MS = 400;
 const MOST_BYTES = 64 * 1_048_576;
 const SESSIONS = 4;
 
 /** Sends requests to one port, over some connections that stay open. */
 export class Sender {
   readonly #origin: string;
-  readonly #agent = new Agent({ keepAlive: true, maxSockets: 8 });
+  readonly #agent = new Agent({ keepAlive: true });
   readonly #sessions: (ClientHttp2Session | undefined)[] = [];
   #turn = 0;
 

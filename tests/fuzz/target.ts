@@ -15,7 +15,7 @@ import { RollcallProcess } from "../../services/rollcall/src/testing/rollcall-pr
 import { Fleet, gather } from "./fleet.ts";
 import { type Answer, Sender } from "./send.ts";
 import { servedMethods } from "./served.ts";
-import type { Live } from "./values.ts";
+import type { Live } from "./taste.ts";
 
 /** A method, where it is served, and who may call it. */
 export interface Target {
@@ -31,27 +31,23 @@ export class FuzzTarget {
   readonly fleet: Fleet;
   readonly targets: readonly Target[];
   readonly senders: Readonly<Record<Target["port"], Sender>>;
-  /** Where agents' streams are taken, as an origin. */
-  readonly agents: string;
+  /** For example "http://127.0.0.1:7700". */
+  readonly origins: Readonly<Record<Target["port"], string>>;
   readonly #process: RollcallProcess;
   readonly #close: () => Promise<void>;
   #readOut = 0;
-  #exit: number | string | null = null;
 
   private constructor(
-    parts: Pick<FuzzTarget, "fleet" | "targets" | "senders" | "agents">,
+    parts: Pick<FuzzTarget, "fleet" | "targets" | "senders" | "origins">,
     process: RollcallProcess,
     close: () => Promise<void>,
   ) {
     this.fleet = parts.fleet;
     this.targets = parts.targets;
     this.senders = parts.senders;
-    this.agents = parts.agents;
+    this.origins = parts.origins;
     this.#process = process;
     this.#close = close;
-    void process.exit().then((exit) => {
-      this.#exit = exit;
-    });
   }
 
   static async start(): Promise<FuzzTarget> {
@@ -65,7 +61,7 @@ export class FuzzTarget {
       "probe-port": probes,
     };
     const flags = Object.entries(ports).flatMap(([name, port]) => [`--${name}`, String(port)]);
-    const process = new RollcallProcess(
+    const started = new RollcallProcess(
       ["up", "--data-dir", root, ...flags, "--set", "Up.Agent=false", "--log-level", "warn"],
       { DATABASE_URL: database.url },
     );
@@ -74,10 +70,11 @@ export class FuzzTarget {
       return ok;
     });
     const origin = (port: number) => `http://127.0.0.1:${port}`;
+    const origins = { api: origin(api), agents: origin(agents), internal: origin(internal) };
     const senders = {
-      api: new Sender(origin(api)),
-      agents: new Sender(origin(agents)),
-      internal: new Sender(origin(internal)),
+      api: new Sender(origins.api),
+      agents: new Sender(origins.agents),
+      internal: new Sender(origins.internal),
     };
     const targets = await Promise.all(
       (["api", "agents", "internal"] as const).map(async (port) =>
@@ -89,10 +86,10 @@ export class FuzzTarget {
       ),
     );
     const fleet = new Fleet(database.store);
-    const parts = { fleet, senders, targets: targets.flat(), agents: origin(agents) };
-    return new FuzzTarget(parts, process, async () => {
+    const parts = { fleet, senders, targets: targets.flat(), origins };
+    return new FuzzTarget(parts, started, async () => {
       for (const sender of Object.values(senders)) sender.close();
-      await process.killed();
+      await started.killed();
       await database.drop();
       await rm(root, { recursive: true, force: true });
     });
@@ -109,7 +106,7 @@ export class FuzzTarget {
 
   /** What the process has said since the last time that nobody wants to hear; null when there is nothing. */
   complaint(): string | null {
-    if (this.#exit !== null) return `the process ended (${this.#exit}): ${this.#process.err}`;
+    if (!isAlive(this.#process)) return `the process ended: ${this.#process.err}`;
     const said = this.#process.out.slice(this.#readOut);
     this.#readOut = this.#process.out.length;
     return said.split("\n").find((line) => BAD_LINE.test(line)) ?? null;
@@ -144,6 +141,15 @@ export class FuzzTarget {
 /** Errors, and warnings that speak of a mistake in the program. */
 const BAD_LINE =
   /"level":"(?:error|fatal)"|TypeError|RangeError|ReferenceError|SyntaxError|invalid input syntax|invalid byte sequence|unhandled/;
+
+function isAlive({ pid }: RollcallProcess): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    // There is no such process any more.
+    return false;
+  }
+}
 
 function isRead({ method, port, caller }: Target): boolean {
   const isQuiet = method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;

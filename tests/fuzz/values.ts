@@ -1,57 +1,19 @@
 import type { DescEnum } from "@bufbuild/protobuf";
-import type { Dice } from "./dice.ts";
-
-/** What is known of the fleet: texts that mean something to it, by the name of the field that holds such. */
-export type Live = ReadonlyMap<string, readonly string[]>;
-
-/** What decides the values of one message. */
-export interface Taste {
-  readonly dice: Dice;
-  readonly live: Live;
-  /** The share of values that no client would send. */
-  readonly nasty: number;
-}
+import type { Taste } from "./taste.ts";
 
 /** Half of a surrogate pair: JSON can carry it. In binary, bytes that are no UTF-8 stand for it. */
 const LONE_SURROGATE = "\ud800";
 
-const NASTY_TEXTS: readonly string[] = [
-  "",
-  "\0",
-  "a\0b",
-  LONE_SURROGATE,
-  "\udc00tail",
-  "x".repeat(64),
-  "x".repeat(257),
-  "x".repeat(5_000),
-  "é".repeat(1_024),
-  "😀",
-  "\u202e\u0007\u001b[31m",
-  "'; drop table t; --",
-  "%",
-  "_%\\",
-  "%s%n%x",
-  "../..",
-  "{}",
-  "null",
-  "__proto__",
-  "constructor",
-  "toString",
-  " ",
-  "\n",
-  "-1",
-  "9223372036854775808",
-  "1e999",
-  "NaN",
-  "a in (",
-  "!!a",
-  "a in (x,y),b notin (z),!c,d>1",
-  "a>999999999999999999999999",
-  "((((((((((",
-  "id desc desc",
-  "Values.unhealthyAfter",
-  "SHA256:",
-  "rc_0000_0000000000000000",
+/** By what is wrong with them, each kind as often as any other. */
+const NASTY_TEXTS: readonly (readonly string[])[] = [
+  ["\0", "a\0b", "fuzz-1\0", "\0\0\0"],
+  [LONE_SURROGATE, "\udc00tail"],
+  ["", " ", "\n", "x".repeat(64), "x".repeat(257), "x".repeat(5_000), "é".repeat(1_024)],
+  ["😀", "\u202e\u0007\u001b[31m", "%s%n%x", "../..", "{}", "null", "'; drop table t; --"],
+  ["__proto__", "constructor", "toString", "hasOwnProperty"],
+  ["-1", "9223372036854775808", "1e999", "NaN", "0x10"],
+  ["a in (", "!!a", "a in (x,y),b notin (z),!c,d>1", "a>99999999999999999999", "((((((("],
+  ["id desc desc", "Values.unhealthyAfter", "%", "_%\\", "SHA256:", "rc_0000_0000000000000000"],
 ];
 
 /** For fields with a grammar of their own; others take a word. */
@@ -79,8 +41,11 @@ const PLAUSIBLE: Readonly<Record<string, readonly string[]>> = {
 const WORDS = ["a", "fuzz", "why not", "zone", "1", "linux"];
 
 /** A text for a field. */
-export function textFor(name: string, { dice, live, nasty }: Taste): string {
-  if (dice.chance(nasty)) return dice.chance(0.01) ? "y".repeat(900_000) : dice.pick(NASTY_TEXTS);
+export function textFor(name: string, taste: Taste): string {
+  const { dice, live } = taste;
+  if (taste.isNasty()) {
+    return dice.chance(0.01) ? "y".repeat(900_000) : dice.pick(dice.pick(NASTY_TEXTS));
+  }
   const known = live.get(name) ?? [];
   if (known.length > 0 && dice.chance(0.7)) return dice.pick(known);
   return dice.pick(PLAUSIBLE[name] ?? WORDS);
@@ -102,34 +67,44 @@ const EDGES_64 = [
 ];
 const EDGES_FLOAT = [0, -0, 1e308, -1e308, 5e-324, Number.NaN, Infinity, -Infinity];
 
-/** A whole number of at most 64 bits, to be cut to its field's size. */
-export function wholeFor(name: string, { dice, nasty }: Taste): bigint {
-  if (dice.chance(nasty)) return dice.pick(EDGES_64);
-  if (name === "seconds") return BigInt(dice.pick([60, 300, 3_600, 86_400, 1_750_000_000]));
-  if (name === "nanos") return BigInt(dice.pick([0, 0, 500_000_000]));
-  return BigInt(dice.int(0, 20));
+/** Seconds of the well-known types, which have limits of their own. */
+const SECONDS: Readonly<Record<string, readonly bigint[]>> = {
+  "google.protobuf.Timestamp": [1_750_000_000n, 1_790_000_000n],
+  "google.protobuf.Duration": [60n, 300n, 3_600n, 86_400n],
+};
+
+/** A whole number of at most 64 bits, to be cut to its field's size. `type` is the message that has the field. */
+export function wholeFor(type: string, taste: Taste): bigint {
+  const { dice } = taste;
+  if (taste.isNasty()) return dice.pick(EDGES_64);
+  const seconds = SECONDS[type];
+  return seconds === undefined ? BigInt(dice.int(0, 20)) : dice.pick(seconds);
 }
 
-export function smallFor({ dice, nasty }: Taste): number {
-  return dice.chance(nasty) ? dice.pick(EDGES_32) : dice.int(0, 20);
+export function smallFor(taste: Taste): number {
+  const { dice } = taste;
+  return taste.isNasty() ? dice.pick(EDGES_32) : dice.int(0, 20);
 }
 
-export function floatFor({ dice, nasty }: Taste): number {
-  return dice.chance(nasty) ? dice.pick(EDGES_FLOAT) : dice.int(0, 100);
+export function floatFor(taste: Taste): number {
+  const { dice } = taste;
+  return taste.isNasty() ? dice.pick(EDGES_FLOAT) : dice.int(0, 100);
 }
 
-export function enumFor(desc: DescEnum, { dice, nasty }: Taste): number {
-  if (dice.chance(nasty)) return dice.pick([0, 99, -1, 2 ** 31 - 1, -(2 ** 31)]);
-  return dice.pick(desc.values).number;
+export function enumFor(desc: DescEnum, taste: Taste): number {
+  const { dice } = taste;
+  if (taste.isNasty()) return dice.pick([0, 99, -1, 2 ** 31 - 1, -(2 ** 31)]);
+  return dice.pick(desc.values.slice(1)).number;
 }
 
-export function bytesFor({ dice, nasty }: Taste): Uint8Array {
-  if (dice.chance(nasty)) return dice.bytes(dice.pick([0, 1, 31, 33, 63, 65, 257]));
+export function bytesFor(taste: Taste): Uint8Array {
+  const { dice } = taste;
+  if (taste.isNasty()) return dice.bytes(dice.pick([0, 1, 31, 33, 63, 65, 257]));
   return dice.bytes(dice.pick([32, 64]));
 }
 
 /** How many values a list or a map gets. */
-export function countFor({ dice, nasty }: Taste): number {
-  if (dice.chance(nasty * 0.2)) return dice.pick([65, 300, 1_100]);
-  return dice.int(0, 3);
+export function countFor(taste: Taste): number {
+  const { dice } = taste;
+  return taste.isNasty(0.2) ? dice.pick([65, 300, 1_100]) : dice.int(0, 3);
 }

@@ -5,7 +5,7 @@ import { binaryMessage } from "./binary-message.ts";
 import { damage, damageJson } from "./damage.ts";
 import type { Dice } from "./dice.ts";
 import { type JsonInput, jsonMessage } from "./json-message.ts";
-import type { Taste } from "./values.ts";
+import type { Taste } from "./taste.ts";
 
 /** How a call is carried. */
 export type Protocol = "grpc" | "grpc-web" | "connect-proto" | "connect-json" | "connect-get";
@@ -101,16 +101,16 @@ function contentType(protocol: Protocol, isStream: boolean): string {
 }
 
 function binaryContent(method: DescMethod, taste: Taste, overlay: Overlay | null): Uint8Array {
-  const { dice, nasty } = taste;
+  const { dice } = taste;
   const made = binaryMessage(method.input, taste);
   const whole = overlay === null ? made : Buffer.concat([made, overlay.binary]);
-  return dice.chance(nasty * 0.5) ? damage(whole, dice) : whole;
+  return taste.isNasty(0.5) ? damage(whole, dice) : whole;
 }
 
 function jsonText(method: DescMethod, taste: Taste, overlay: Overlay | null): string {
-  const { dice, nasty } = taste;
+  const { dice } = taste;
   const text = JSON.stringify({ ...jsonMessage(method.input, taste), ...overlay?.json });
-  return dice.chance(nasty * 0.3) ? damageJson(text, dice) : text;
+  return taste.isNasty(0.3) ? damageJson(text, dice) : text;
 }
 
 function getQuery(content: Uint8Array, isJson: boolean, dice: Dice): string {
@@ -131,26 +131,22 @@ interface Framed {
   readonly body: Uint8Array;
 }
 
-function frame(
-  protocol: Protocol,
-  content: Uint8Array,
-  isStream: boolean,
-  { dice, nasty }: Taste,
-): Framed {
+function frame(protocol: Protocol, content: Uint8Array, isStream: boolean, taste: Taste): Framed {
+  const { dice } = taste;
   const hasFrames = isStream || protocol === "grpc" || protocol === "grpc-web";
   const isZipped = dice.chance(0.1);
   const zipped = isZipped ? gzipSync(content) : content;
-  const sent = isZipped && dice.chance(nasty * 0.5) ? damage(zipped, dice) : zipped;
+  const sent = isZipped && taste.isNasty(0.5) ? damage(zipped, dice) : zipped;
   const name = !hasFrames
     ? "content-encoding"
     : protocol.startsWith("grpc")
       ? "grpc-encoding"
       : "connect-content-encoding";
-  const encoding = dice.chance(nasty * 0.1) ? "br" : "gzip";
+  const encoding = taste.isNasty(0.1) ? "br" : "gzip";
   const headers = isZipped ? { [name]: encoding } : {};
   if (!hasFrames) return { headers, body: sent };
   const framed = envelope(sent, isZipped ? 1 : 0);
-  return { headers, body: dice.chance(nasty * 0.2) ? badFraming(framed, dice) : framed };
+  return { headers, body: taste.isNasty(0.2) ? badFraming(framed, dice) : framed };
 }
 
 function badFraming(framed: Uint8Array, dice: Dice): Uint8Array {
@@ -174,8 +170,9 @@ function badFraming(framed: Uint8Array, dice: Dice): Uint8Array {
 }
 
 /** Mostly none. */
-function oddHeaders({ dice, nasty }: Taste): Readonly<Record<string, string>> {
-  if (!dice.chance(nasty * 0.2)) return {};
+function oddHeaders(taste: Taste): Readonly<Record<string, string>> {
+  if (!taste.isNasty(0.2)) return {};
+  const { dice } = taste;
   return dice.pick<Readonly<Record<string, string>>>([
     { "grpc-timeout": dice.pick(["1n", "0S", "99999999H", "-1S", "abc", "", "123456789S"]) },
     { "connect-timeout-ms": dice.pick(["0", "1", "-1", "9999999999", "99999999999", "x"]) },
