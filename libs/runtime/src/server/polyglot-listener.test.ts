@@ -168,4 +168,26 @@ describe("PolyglotListener", () => {
     await Promise.all([goneAway, ended]);
     await expect(overHttp1(port)).rejects.toThrow("fetch failed");
   });
+
+  it("should end a connection that sends requests without waiting for answers, and close all of them", async () => {
+    let begun = 0;
+    let closed = 0;
+    const port = await listen({
+      handler: (request, response) => {
+        if (request.url !== "/hold") {
+          response.end("served 1.1");
+          return;
+        }
+        begun += 1;
+        response.on("close", () => {
+          closed += 1;
+        });
+      },
+    });
+    const socket = await connect(port);
+    socket.write("GET /hold HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(500));
+    await once(socket.resume(), "close");
+    await until("all that began have closed", () => begun > 0 && closed === begun);
+    expect(await overHttp1(port)).toBe("served 1.1");
+  });
 });

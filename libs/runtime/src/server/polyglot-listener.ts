@@ -9,6 +9,7 @@ import { loopBudget } from "../loop-budget.ts";
 import type { MetricsRegistry } from "../metrics.ts";
 import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
+import { closeWithSocket } from "./close-with-socket.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
@@ -86,6 +87,7 @@ export class PolyglotListener {
       { headersTimeout, connectionsCheckingInterval },
       (request, response) => {
         if (this.#draining) response.setHeader("connection", "close");
+        closeWithSocket(request, response);
         response.once("close", () => this.#closeIdleHttp1());
         serve(request, response);
       },
@@ -228,7 +230,7 @@ function inTurns(handler: HttpHandler): HttpHandler {
   return (request, response) =>
     loopBudget.run(() => {
       const isGone = "stream" in response ? response.stream.destroyed : response.destroyed;
-      if (!isGone) handler(request, response);
+      if (!isGone && !request.socket.destroyed) handler(request, response);
     });
 }
 

@@ -104,6 +104,8 @@ export function watchHttp1(server: http.Server): void {
     if (connection === undefined) return;
     hold(response, connection);
     response.on("close", onResponseClose);
+    // Hardly any client sends one request behind the other, and all that came are kept until they are answered.
+    if (connection.calls > 0) connection.owner.nuisance(connection, "pipelined");
     connection.owner.callBegan(connection);
   });
 }

@@ -1,8 +1,13 @@
 /** What a peer makes work with and gets nothing for. */
-export type Nuisance = "ping" | "settings" | "reset";
+export type Nuisance = "ping" | "settings" | "reset" | "pipelined";
 
 /** What each costs. A call that is given up is not rare; a change of settings is. */
-const COSTS: Readonly<Record<Nuisance, number>> = { ping: 1, reset: 5, settings: 20 };
+const COSTS: Readonly<Record<Nuisance, number>> = {
+  ping: 1,
+  reset: 5,
+  settings: 20,
+  pipelined: 20,
+};
 
 const BURST = 2_000;
 const PER_SECOND = 200;
@@ -17,8 +22,9 @@ const BYTES_A_STREAM = 1_179_648;
 
 /**
  * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
- * settings; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each stream that it opens and 64 KiB a second for each that is open. What
- * HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
+ * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each
+ * stream that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or
+ * PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
  */
 export class FloodBudget {
   #owed = 0;
