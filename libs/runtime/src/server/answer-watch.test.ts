@@ -21,7 +21,7 @@ describe("answers that nobody reads", () => {
   const large = () => ({ node: { id: "n", health: { message: LARGE } } });
 
   it("should be given up alone where their connection is read otherwise", async () => {
-    fixture = await RpcFixture.start({ registry: { getNode: large }, unreadAnswerMs: 200 });
+    fixture = await RpcFixture.start({ registry: { getNode: large }, unreadAnswerMs: 2_000 });
     const session = clients.session(fixture.url);
     const stream = callUnread(session);
     const closed = new Promise((resolve) => stream.once("close", () => resolve(stream.rstCode)));
