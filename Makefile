@@ -25,7 +25,7 @@ test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, b
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
 
-acceptance: $(INSTALLED) ## What takes longer than tests may: full-length drills and fuzzing (ARGS: arguments for jest)
+acceptance: $(INSTALLED) ## What takes longer than tests may: full-length drills (ARGS: arguments for jest)
 	$(BIN)/tsc -b services/rollcall bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
