@@ -58,7 +58,7 @@ export async function joinAsOrchestrator(
       summary: node.summary,
       agentLabels: node.labels,
     };
-    const isNew = await saveInfo(tx, node.nodeId, report);
+    const isNew = (await saveInfo(tx, node.nodeId, report)) === "saved";
     if (isNew && known !== null) events.push(...nodeInfoEvents(known, report));
     const actor = `node:${node.nodeId}`;
     const after = connectionAfter("opened", { actor, atMs: current.updatedAtMs });

@@ -43,7 +43,7 @@ export function listEvents({
     return page.answer(ListEventsResponseSchema, "events", {
       nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(revision)),
       resumeToken: formatResumeToken(resume),
-      revision: through,
+      revision,
     });
   };
 }
