@@ -65,7 +65,7 @@ function codeOf(
 }
 
 /** Everything that somebody could read in an answer, decoded. */
-export function textOf({ headers, body }: Answer): string {
+function textOf({ headers, body }: Answer): string {
   const said = body.subarray(0, 200_000).toString();
   const inBase64 = [...said.matchAll(/"value": ?"([\w+/-]+=*)"|details-bin: ?([\w+/-]+=*)/gi)];
   const message = headers["grpc-message"] ?? "";

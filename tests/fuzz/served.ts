@@ -59,7 +59,7 @@ async function ask(
 }
 
 /** The messages of an answer in gRPC. */
-export function envelopesIn(body: Buffer): readonly Buffer[] {
+function envelopesIn(body: Buffer): readonly Buffer[] {
   const found: Buffer[] = [];
   for (let at = 0; at + 5 <= body.length; ) {
     const end = at + 5 + body.readUInt32BE(at + 1);
