@@ -23,14 +23,11 @@ describe("the end of rollcall up", () => {
   it("should take Postgres and the agent along after a SIGKILL, without a goodbye", async () => {
     up = await fixture.up();
     const own = await ownNode();
-    const { sessionEpoch = 0n } = (await fixture.client.node(own)) ?? {};
+    const epoch = await fixture.client.epoch(own);
     await up.killed();
     await nothingIsLeft();
     up = await fixture.up();
-    await until("a new stream", async () => {
-      const node = await fixture.client.node(own);
-      return node !== null && node.sessionEpoch > sessionEpoch;
-    });
+    await until("a new stream", async () => (await fixture.client.epoch(own)) > epoch);
     // Nobody had asked the agent to leave.
     const events = await fixture.client.events(own);
     expect(events.filter(({ reason }) => reason === "AGENT_SHUTDOWN")).toEqual([]);
