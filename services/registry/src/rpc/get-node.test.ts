@@ -5,7 +5,7 @@ import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";
 
-const IDS = ["gpu", "gpu-1", "gpu-2", "gpu-3", "web-1", "web-2", "Web-1"];
+const IDS = ["gpu", "gpu-1", "gpu-2", "gpu-3", "web-1", "web-2", "Web-9"];
 let rig: Rig;
 beforeAll(async () => {
   rig = await startRig(await createTestDatabase());
@@ -17,7 +17,7 @@ describe("getNode()", () => {
   it.each([
     ["gpu-1", "gpu-1"],
     ["gpu", "gpu"],
-    ["W", "Web-1"],
+    ["W", "Web-9"],
     ["web-2", "web-2"],
   ])("should find by %j the node %j", async (ref, id) => {
     const { node } = await rig.registry.getNode({ node: ref });
