@@ -30,7 +30,7 @@ const DATABASE_CONNECTIONS = 16;
 /** Compiled code and caches that anything at all brings with it, on the first calls of each kind. */
 const HEAP_ALLOWANCE_BYTES = 24 * 1_048_576;
 
-/** Whether everybody else fared as if nobody had attacked, and if not, in which scenario. */
+/** The verdict on all scenarios: it fails where agents or operators noticed an attack, and names the scenario. */
 export function hostileVerdict(outcome: HostileOutcome, limits: HostileLimits): Verdict {
   const { agents, outcomes, before, after } = outcome;
   const problems = outcomes.flatMap((one) =>

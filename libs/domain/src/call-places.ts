@@ -89,7 +89,7 @@ export class CallPlaces {
     return isStream ? this.#limits.callerStreams : this.#limits.callerCalls;
   }
 
-  /** The row that a call with one answer waits in; null where it waits for nobody, since it does not ask the record. */
+  /** The row that a unary call waits in; null for calls that do not use the record and so never wait. */
   rowOf(party: CallParty): CallRow | null {
     if (party.kind === "caller") return { key: keyOf(party, false), most: this.#limits.callerWork };
     if (party.kind === "node") return { key: keyOf(party, false), most: this.#limits.nodeWork };
