@@ -115,7 +115,8 @@ async function outcomeOf(
     path: `/${name}`,
     headers: { "content-type": "application/grpc", authorization },
     body: envelope(bytes),
-    isStream: method.methodKind !== "unary",
+    // A stream is to be refused like any other call: its status is waited for.
+    isStream: false,
   });
   const code = answer.headers["grpc-status"];
   if (code !== INVALID_ARGUMENT) return `${name} ${path}: code ${code}`;

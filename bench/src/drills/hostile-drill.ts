@@ -78,6 +78,8 @@ async function run(
     const order = { scenario: name, ports, viewerToken, ...secured };
     const attack = await attackers.order({ ...order, durationMs: size.attackMs });
     await delay(size.afterMs);
+    const lastWords = target.lastWords();
+    if (lastWords !== null) throw new Error(`the server ended during ${name}:\n${lastWords}`);
     await prober.probe();
     const outcome = { name, attack, agents: good.take(), api: prober.take() };
     outcomes.push(outcome);
@@ -106,6 +108,8 @@ interface Holdings {
 interface Target extends HostileTarget {
   readonly adminToken: string;
   readonly viewerToken: string;
+  /** What the server said last, if it has ended. */
+  lastWords(): string | null;
   descriptors(): number;
   holds(): Promise<Holdings>;
 }
@@ -135,6 +139,7 @@ async function startTarget(
     ...(isTls ? { authority: readFileSync(join(directory, "tls/ca.pem"), "utf8") } : {}),
     adminToken: await createAccessToken(url, "admin"),
     viewerToken: await createAccessToken(url, "viewer"),
+    lastWords: () => server.lastWords,
     descriptors,
     holds: async () => {
       const { heapBytes } = await server.memory();

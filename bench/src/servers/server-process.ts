@@ -31,9 +31,11 @@ const STOP_LIMIT_MS = 20_000;
 /** A server under measurement, in a process of its own. */
 export class ServerProcess {
   readonly #child: ChildProcess;
+  readonly #logFile: string;
 
-  private constructor(child: ChildProcess) {
+  private constructor(child: ChildProcess, logFile: string) {
     this.#child = child;
+    this.#logFile = logFile;
   }
 
   /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
@@ -50,7 +52,7 @@ export class ServerProcess {
       },
     );
     closeSync(log);
-    const server = new ServerProcess(child);
+    const server = new ServerProcess(child, command.logFile);
     const limit = performance.now() + START_LIMIT_MS;
     while (!(await takesConnections(command.port))) {
       if (child.exitCode !== null || performance.now() > limit) {
@@ -66,6 +68,12 @@ export class ServerProcess {
   /** Sends a signal: SIGSTOP and SIGCONT for what comes between, SIGKILL for an end without a word. */
   signal(name: NodeJS.Signals): void {
     this.#child.kill(name);
+  }
+
+  /** What it printed last, when it has ended by itself; null while it runs. */
+  get lastWords(): string | null {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) return null;
+    return readFileSync(this.#logFile, "utf8").slice(-4_000);
   }
 
   get pid(): number {

@@ -293,6 +293,11 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export {
+  DEFAULT_STRANGER_BUDGET,
+  StrangerBudget,
+  type StrangerBudgetLimits,
+} from "./stranger-budget.ts";
 export { DEFAULT_STREAM_LOSS_LIMITS, StreamLoss, type StreamLossLimits } from "./stream-loss.ts";
 export { explainTlsError, type TlsTrouble } from "./tls-trouble.ts";
 export {

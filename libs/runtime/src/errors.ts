@@ -1,4 +1,4 @@
-import { type Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError } from "@connectrpc/connect";
 import {
   BadRequestSchema,
   ErrorInfoSchema,
@@ -119,6 +119,28 @@ export function reasonOf(error: unknown): ErrorReasonName | undefined {
   if (!(error instanceof ConnectError)) return undefined;
   const reason = describeError(error).reason;
   return reason !== undefined && isErrorReasonName(reason) ? reason : undefined;
+}
+
+const CALLERS_FAULTS: ReadonlySet<Code> = new Set([
+  Code.InvalidArgument,
+  Code.Unauthenticated,
+  Code.PermissionDenied,
+  Code.Unimplemented,
+]);
+/** Of those with a code that a server in trouble answers with as well. */
+const CALLERS_EXCESSES: ReadonlySet<string> = new Set<ErrorReasonName>([
+  "TOO_MANY_FAILURES",
+  "TOO_MANY_CALLS",
+  "TOO_MANY_STREAMS",
+  "MESSAGE_TOO_LARGE",
+]);
+
+/** Whether an error is one that its caller alone has brought about, and could have known: not what the record holds, nor what this server lacks. */
+export function isCallersFault({
+  code,
+  reason = "",
+}: Pick<ErrorDescription, "code" | "reason">): boolean {
+  return CALLERS_FAULTS.has(code) || CALLERS_EXCESSES.has(reason);
 }
 
 function boundMetadata(metadata: RefusalDetails["metadata"] = {}): Record<string, string> {

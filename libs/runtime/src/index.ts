@@ -30,6 +30,7 @@ export {
   ERROR_DOMAIN,
   type ErrorDescription,
   type FieldViolation,
+  isCallersFault,
   type RefusalDetails,
   reasonOf,
   refuse,

@@ -9,7 +9,7 @@ describe("LoopBudget", () => {
   it("should do at once what there is room for, and the rest turn by turn in its order", async () => {
     const budget = new LoopBudget({ mostPieces: 2, nowMs: () => 0 });
     const done: number[] = [];
-    for (let piece = 0; piece < 7; piece += 1) budget.run(() => done.push(piece));
+    for (let piece = 0; piece < 7; piece += 1) budget.run("a", () => done.push(piece));
     const seen = [[...done]];
     while (budget.waiting > 0) {
       await nextTurn();
@@ -17,6 +17,16 @@ describe("LoopBudget", () => {
     }
     expect(seen.map(({ length }) => length)).toEqual([2, 4, 6, 7]);
     expect(done).toEqual([0, 1, 2, 3, 4, 5, 6]);
+  });
+
+  it("should do a piece of each source in turn, however many one of them has brought", async () => {
+    const budget = new LoopBudget({ mostPieces: 2 });
+    const order: string[] = [];
+    for (const name of ["a1", "a2", "a3", "a4", "a5"]) budget.run("a", () => order.push(name));
+    for (const name of ["b1", "b2"]) budget.run("b", () => order.push(name));
+    budget.run("c", () => order.push("c1"));
+    while (budget.waiting > 0) await nextTurn();
+    expect(order).toEqual(["a1", "a2", "a3", "b1", "c1", "a4", "b2", "a5"]);
   });
 
   it("should end a turn when its time is over", async () => {
@@ -27,7 +37,7 @@ describe("LoopBudget", () => {
       done += 1;
       nowMs += 3;
     };
-    for (let piece = 0; piece < 5; piece += 1) budget.run(work);
+    for (let piece = 0; piece < 5; piece += 1) budget.run("a", work);
     expect(done).toBe(2);
     await nextTurn();
     expect(done).toBe(4);
@@ -36,24 +46,24 @@ describe("LoopBudget", () => {
   it("should let nobody overtake those that wait, and have room again after a turn", async () => {
     const budget = new LoopBudget({ mostPieces: 1 });
     const order: string[] = [];
-    budget.run(() => order.push("first"));
-    budget.run(() => {
+    budget.run("a", () => order.push("first"));
+    budget.run("a", () => {
       order.push("second");
-      budget.run(() => order.push("fourth"));
+      budget.run("a", () => order.push("fourth"));
     });
-    budget.run(() => order.push("third"));
+    budget.run("a", () => order.push("third"));
     while (order.length < 4) await nextTurn();
     expect(order).toEqual(["first", "second", "third", "fourth"]);
     await nextTurn();
-    budget.run(() => order.push("fifth"));
+    budget.run("a", () => order.push("fifth"));
     expect(order.at(-1)).toBe("fifth");
   });
 
   it("should answer what the work answers, or throws", async () => {
     const budget = new LoopBudget();
-    expect(await budget.do(() => 7)).toBe(7);
+    expect(await budget.do("a", () => 7)).toBe(7);
     await expect(
-      budget.do(() => {
+      budget.do("a", () => {
         throw new Error("no message");
       }),
     ).rejects.toThrow("no message");

@@ -1,15 +1,17 @@
 const MOST_MS = 5;
-const MOST_PIECES = 32;
+const MOST_PIECES = 8;
 
 /**
- * Bounds the work that callers cause in one turn of the event loop: what goes beyond it waits for the next turn, in the order in which it came.
- * In between, whatever else is ready gets its turn: the Beats of agents, leases, probes. What waits is bounded by who may bring it.
+ * Bounds the work that callers cause in one turn of the event loop: what goes beyond it waits for the next turn, a row for each source, of which
+ * one piece each is done in turn. In between, whatever else is ready goes on: the Beats of agents, leases, probes. What waits is bounded by who may
+ * bring it.
  */
 export class LoopBudget {
   readonly #mostMs: number;
   readonly #mostPieces: number;
   readonly #nowMs: () => number;
-  #waiting: (() => void)[] = [];
+  readonly #rows = new Map<string, Row>();
+  #waiting = 0;
   #leftMs: number;
   #leftPieces: number;
   #isScheduled = false;
@@ -26,20 +28,26 @@ export class LoopBudget {
 
   /** How many pieces of work wait. */
   get waiting(): number {
-    return this.#waiting.length;
+    return this.#waiting;
   }
 
-  /** Do a piece of work that must not throw, now or in one of the next turns. */
-  run(work: () => void): void {
+  /** Do a piece of work that must not throw, now or in one of the next turns. @param source whose row it waits in: an address. */
+  run(source: string, work: () => void): void {
     this.#schedule();
-    if (this.#waiting.length === 0 && this.#hasRoom) this.#do(work);
-    else this.#waiting.push(work);
+    if (this.#waiting === 0 && this.#hasRoom) {
+      this.#do(work);
+      return;
+    }
+    this.#waiting += 1;
+    const row = this.#rows.get(source);
+    if (row === undefined) this.#rows.set(source, { pieces: [work], next: 0 });
+    else row.pieces.push(work);
   }
 
   /** Do a piece of work, and answer what it answers. Rejects with what it throws. */
-  do<T>(work: () => T): Promise<T> {
+  do<T>(source: string, work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      this.run(() => {
+      this.run(source, () => {
         try {
           resolve(work());
         } catch (error) {
@@ -60,6 +68,20 @@ export class LoopBudget {
     this.#leftPieces -= 1;
   }
 
+  /** The next piece of the row that is next; that row is the last then. */
+  #take(): () => void {
+    for (const [source, row] of this.#rows) {
+      const work = row.pieces[row.next];
+      row.next += 1;
+      this.#rows.delete(source);
+      if (row.next < row.pieces.length) this.#rows.set(source, row);
+      if (work === undefined) continue;
+      this.#waiting -= 1;
+      return work;
+    }
+    throw new Error("nothing waits");
+  }
+
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
@@ -70,17 +92,17 @@ export class LoopBudget {
     this.#isScheduled = false;
     this.#leftMs = this.#mostMs;
     this.#leftPieces = this.#mostPieces;
-    if (this.#waiting.length === 0) return;
-    let done = 0;
-    for (const work of this.#waiting) {
-      if (!this.#hasRoom) break;
-      done += 1;
-      this.#do(work);
-    }
-    this.#waiting = this.#waiting.slice(done);
+    if (this.#waiting === 0) return;
+    while (this.#waiting > 0 && this.#hasRoom) this.#do(this.#take());
     // Until the next turn what comes has only what is left of this one.
     this.#schedule();
   }
+}
+
+/** What one source has waiting. */
+interface Row {
+  readonly pieces: (() => void)[];
+  next: number;
 }
 
 /** The budget of this process, which has one event loop. */

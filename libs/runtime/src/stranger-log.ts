@@ -12,10 +12,19 @@ export interface NoiseCounts {
   }[];
 }
 
+/** What counts how much is spent on strangers for nothing, by address. The domain's StrangerBudget is one; costs are in tenths of a millisecond, times monotonic milliseconds. */
+export interface StrangerAccounts {
+  groupOf(peer: string): string;
+  spend(peer: string, cost: number, nowMs: number): void;
+  msUntilPaid(peer: string, nowMs: number): number;
+}
+
 export interface StrangerLogOptions {
   readonly log: Logger;
   /** Every line is written when null or absent. */
   readonly counts?: NoiseCounts | null;
+  /** Where mistakes are charged; nowhere when absent. */
+  readonly accounts?: StrangerAccounts;
   readonly clock?: Clock;
   readonly metrics?: MetricsRegistry;
 }
@@ -29,7 +38,12 @@ export interface StrangerLine {
   readonly what: string;
   readonly fields: object;
   readonly message: string;
+  /** Whether it came to nothing by the stranger's own fault: such things are charged to its address. */
+  readonly isFault?: boolean;
 }
+
+/** What it costs to refuse a call: about a millisecond, most of it HTTP/2. */
+const FAULT_COST = 10;
 
 /**
  * The log of what anybody can cause: refused and failed calls of callers who are not known, broken requests, failed handshakes. The first
@@ -40,13 +54,16 @@ export class StrangerLog {
   readonly #log: Logger;
   readonly #counts: NoiseCounts | null;
   readonly #clock: Clock;
+  /** What strangers have cost; null where nobody counts it. */
+  readonly accounts: StrangerAccounts | null;
   readonly #leftOut: (lines: number) => void;
   readonly #ending = new AbortController();
   #isWaiting = false;
 
-  constructor({ log, counts = null, clock = systemClock, metrics }: StrangerLogOptions) {
+  constructor({ log, counts = null, accounts, clock = systemClock, metrics }: StrangerLogOptions) {
     this.#log = log;
     this.#counts = counts;
+    this.accounts = accounts ?? null;
     this.#clock = clock;
     const total =
       metrics === undefined
@@ -59,7 +76,8 @@ export class StrangerLog {
   }
 
   /** Write a line, or count it. */
-  write({ level, peer, what, fields, message }: StrangerLine): void {
+  write({ level, peer, what, fields, message, isFault = false }: StrangerLine): void {
+    if (isFault) this.accounts?.spend(peer, FAULT_COST, this.#clock.nowMs());
     const counts = this.#counts;
     const isWritten = counts === null || counts.note(peer, what, this.#clock.nowMs());
     if (isWritten) this.#log[level]({ peer, ...fields }, message);

@@ -49,10 +49,11 @@ async function openApi(isSecure: boolean): Promise<Port> {
     maxConnections: MOST,
     tickMs: 20,
     log: captureLog().log,
+    strangers: new StrangerLog({ log: captureLog().log }),
     metrics,
     clock: systemClock,
     handler: (_, response) => response.end("served"),
-    ...(isSecure ? { tls: { source, strangers: new StrangerLog({ log: captureLog().log }) } } : {}),
+    ...(isSecure ? { tls: { source } } : {}),
   });
   closers.push(() => listener.destroy());
   const { port } = listener;

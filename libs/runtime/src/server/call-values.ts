@@ -7,5 +7,10 @@ export const peerKey = createContextKey<string>("", { description: "address of t
 /** Whether the call got as far as the interceptors; one that did not has left no line in the log. */
 export const seenKey = createContextKey<boolean>(false, { description: "seen by the log" });
 
+/** Told when the call turns out to be of somebody known. */
+export const onKnownKey = createContextKey<() => void>(() => {}, {
+  description: "on a known caller",
+});
+
 /** The place that the call has among those under way; null where they are not counted. */
 export const placeKey = createContextKey<CallPlace | null>(null, { description: "its place" });

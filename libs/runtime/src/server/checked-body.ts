@@ -21,22 +21,25 @@ export function framingOf(headers: {
 /**
  * The same body, each of its messages in one piece and checked to be decoded within a moment. Rejects with MESSAGE_TOO_LARGE. What is too long for
  * a message is passed on as it comes, to whoever refuses it; what is packed is checked where it is unpacked.
+ *
+ * @param source of the body: an address.
  */
 export function checkedBody(
   body: AsyncIterable<Uint8Array>,
   framing: Framing,
+  source: string,
 ): AsyncIterable<Uint8Array> {
   switch (framing) {
     case "whole":
-      return whole(body);
+      return whole(body, source);
     case "enveloped":
-      return enveloped(body);
+      return enveloped(body, source);
     case "packed":
       return body;
   }
 }
 
-async function* whole(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+async function* whole(body: AsyncIterable<Uint8Array>, source: string): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);
@@ -44,18 +47,21 @@ async function* whole(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array
   }
   if (pieces.size === 0) return;
   const message = pieces.takeAll();
-  await loopBudget.do(() => checkParts(message));
+  await loopBudget.do(source, () => checkParts(message));
   yield message;
 }
 
-async function* enveloped(body: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+async function* enveloped(
+  body: AsyncIterable<Uint8Array>,
+  source: string,
+): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);
     for (let size = envelopeSize(pieces); size > 0; size = envelopeSize(pieces)) {
       const message = pieces.take(size);
       const isPacked = ((message[0] ?? 0) & PACKED) !== 0;
-      if (!isPacked) await loopBudget.do(() => checkParts(message.subarray(HEADER_BYTES)));
+      if (!isPacked) await loopBudget.do(source, () => checkParts(message.subarray(HEADER_BYTES)));
       yield message;
     }
     if (pieces.size > HEADER_BYTES + MESSAGE_LIMIT_BYTES) yield pieces.takeAll();

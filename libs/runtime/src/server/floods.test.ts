@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import http2 from "node:http2";
-import type net from "node:net";
+import net from "node:net";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { until } from "@rollcall/testkit/time";
@@ -8,6 +8,7 @@ import { captureLog } from "../../test/log-capture.ts";
 import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
 import { systemClock } from "../clock.ts";
 import { createMetrics, renderMetrics } from "../metrics.ts";
+import { type StrangerAccounts, StrangerLog } from "../stranger-log.ts";
 import { grpcRoute } from "./grpc-handlers.ts";
 import { createGrpcServer } from "./grpc-server.ts";
 import { PolyglotListener } from "./polyglot-listener.ts";
@@ -24,17 +25,18 @@ interface Port {
   calls(): number;
 }
 
-async function openApi(): Promise<Port> {
+async function openApi(accounts?: StrangerAccounts): Promise<Port> {
   const metrics = createMetrics({ defaults: false });
   let calls = 0;
   const listener = await PolyglotListener.listen({
     name: "api",
-    host: "127.0.0.1",
+    host: "0.0.0.0",
     port: 0,
     firstByteMs: 60_000,
     maxConnections: 100,
     tickMs: 20,
     log: captureLog().log,
+    strangers: new StrangerLog({ log: captureLog().log, ...(accounts ? { accounts } : {}) }),
     metrics,
     clock: systemClock,
     handler: (_, response) => {
@@ -127,6 +129,15 @@ function resets(round: number): Buffer {
   );
 }
 
+function emptyFrames(round: number): Buffer {
+  const frames = Array.from({ length: 500 }, () => frame("DATA", { stream: 1 }));
+  if (round > 0) return Buffer.concat(frames);
+  return Buffer.concat([
+    frame("HEADERS", { flags: 4, stream: 1, payload: POST_HEADERS }),
+    ...frames,
+  ]);
+}
+
 function many(one: Buffer): () => Buffer {
   const all = Buffer.concat(Array.from({ length: 500 }, () => one));
   return () => all;
@@ -142,6 +153,7 @@ describe.each([
     ["settings", many(SETTINGS), null],
     ["calls that are reset at once", resets, "flood"],
     // Nothing in Node.js tells of these: they are found by their bytes.
+    ["frames without a byte", emptyFrames, null],
     ["window updates", many(WINDOW_UPDATE), "flood"],
     ["priorities", many(PRIORITY), "flood"],
   ] as const)("should end its connection, and no other: %s", async (_, next, reason) => {
@@ -174,6 +186,35 @@ describe.each([
 });
 
 describe("a flood on the API's port", () => {
+  it("should have its address wait, and no other", async () => {
+    const owing = new Set<string>();
+    const spent: number[] = [];
+    const port = await openApi({
+      groupOf: (peer) => peer,
+      spend: (_, cost) => spent.push(cost),
+      msUntilPaid: (address) => (owing.has(address) ? 10 : 0),
+    });
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await flood(socket, resets);
+    expect(spent.reduce((sum, cost) => sum + cost)).toBeGreaterThan(1_000);
+    owing.add("127.0.0.1");
+    const session = http2.connect(`http://127.0.0.1:${port.port}`);
+    closers.push(() => session.destroy());
+    const answer = once(session.request({ ":path": "/" }), "response").then(() => "answered");
+    const elsewhere = net.connect({
+      port: port.port,
+      host: "127.0.0.1",
+      localAddress: "127.0.0.2",
+    });
+    const other = http2.connect("http://elsewhere", { createConnection: () => elsewhere });
+    closers.push(() => other.destroy());
+    await once(other.request({ ":path": "/" }), "response");
+    expect(await Promise.race([answer, "waits"])).toBe("waits");
+    owing.clear();
+    expect(await answer).toBe("answered");
+  });
+
   it("should end its connection: settings that are all acknowledged", async () => {
     const port = await openApi();
     const socket = await connectRaw(port.port);

@@ -64,6 +64,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     name: "agents",
     ...options,
     ...options.connectionTimes,
+    accounts: options.strangers.accounts,
     limits: {
       maxConnections: options.maxConnections ?? DEFAULT_MAX_CONNECTIONS,
       maxStrangersOfAddress: options.maxStrangersOfAddress ?? DEFAULT_MAX_STRANGERS,
@@ -83,9 +84,10 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     (socket) => {
       // Unheard, an error before the session has taken over would end the process.
       socket.on("error", destroyIt);
-      if (!keeper.accept(socket)) return;
-      if (acceptor === null) inject(socket);
-      else acceptor.accept(socket);
+      keeper.accept(socket, () => {
+        if (acceptor === null) inject(socket);
+        else acceptor.accept(socket);
+      });
     },
   );
   listener.listen(port, host);

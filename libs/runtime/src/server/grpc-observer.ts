@@ -7,7 +7,7 @@ import {
 } from "@grpc/grpc-js";
 import type { Clock } from "../clock.ts";
 import { mapError } from "../error-mapping.ts";
-import { describeError, refuse } from "../errors.ts";
+import { describeError, isCallersFault, refuse } from "../errors.ts";
 import { DETAILS_TRAILER, errorFromGrpc } from "../grpc-error.ts";
 import { toGrpcStatus } from "../grpc-status.ts";
 import type { MetricsRegistry } from "../metrics.ts";
@@ -155,6 +155,7 @@ class CallObserver {
       what: fields.reason ?? codeName(code),
       fields: line,
       message,
+      isFault: code !== undefined && isCallersFault({ code, reason: fields.reason }),
     });
   }
 }

@@ -14,6 +14,7 @@ import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
 import { methodName } from "./method-name.ts";
+import { STRANGERS_STREAMS } from "./more-streams.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
 import { answerUnknownMethods } from "./unknown-grpc-method.ts";
@@ -101,15 +102,13 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   };
 }
 
-const MAX_STREAMS_A_CONNECTION = 1_000;
-
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
   // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that beats.
   "grpc.keepalive_time_ms": 300_000,
   "grpc.keepalive_timeout_ms": 10_000,
-  // As the API has it. A proxy that holds the streams of more agents opens another connection.
-  "grpc.max_concurrent_streams": MAX_STREAMS_A_CONNECTION,
+  // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
+  "grpc.max_concurrent_streams": STRANGERS_STREAMS,
   // Its bookkeeping costs memory for each connection and is read by nobody here.
   "grpc.enable_channelz": 0,
 };

@@ -49,6 +49,7 @@ export class HostGuard {
       what: "HOST_NOT_ALLOWED",
       fields: { host },
       message: "request for another host refused",
+      isFault: true,
     });
     return refuse(
       "HOST_NOT_ALLOWED",

@@ -9,3 +9,8 @@ export function peerOf({
     ? `[${remoteAddress}]:${remotePort}`
     : `${remoteAddress}:${remotePort}`;
 }
+
+/** The host of HOST:PORT. */
+export function hostOf(peer: string): string {
+  return peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+}

@@ -7,6 +7,7 @@ import { until } from "@rollcall/testkit/time";
 import { captureLog } from "../../test/log-capture.ts";
 import { systemClock } from "../clock.ts";
 import { createMetrics } from "../metrics.ts";
+import { StrangerLog } from "../stranger-log.ts";
 import { PolyglotListener, type PolyglotOptions } from "./polyglot-listener.ts";
 
 let listener: PolyglotListener;
@@ -20,6 +21,7 @@ async function listen(options: Partial<PolyglotOptions> = {}): Promise<number> {
     maxConnections: 100,
     name: "api",
     log: captureLog().log,
+    strangers: new StrangerLog({ log: captureLog().log }),
     metrics: createMetrics({ defaults: false }),
     clock: systemClock,
     handler: (request, response) => {

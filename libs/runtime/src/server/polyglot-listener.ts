@@ -13,6 +13,7 @@ import { closeWithSocket } from "./close-with-socket.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
+import { STRANGERS_STREAMS } from "./more-streams.ts";
 import type { HttpHandler } from "./server-options.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
 
@@ -35,8 +36,9 @@ export interface PolyglotOptions {
     readonly source: TlsSource;
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
-    readonly strangers: StrangerLog;
   };
+  /** Where strangers are told of, and what they cost is counted. */
+  readonly strangers: StrangerLog;
   /** What the port is called in the log and in metrics. */
   readonly name: string;
   readonly log: Logger;
@@ -51,7 +53,6 @@ export interface PolyglotOptions {
 /** As long as the API servers of Kubernetes keep one. */
 const IDLE_MS = 90_000;
 
-const MAX_STREAMS_A_CONNECTION = 1_000;
 const TCP_KEEPALIVE_MS = 60_000;
 
 /** One port for HTTP/1.1 and HTTP/2: in clear text with prior knowledge, over TLS as the client asks by ALPN. */
@@ -72,6 +73,7 @@ export class PolyglotListener {
     this.#firstByteMs = options.firstByteMs;
     this.#keeper = new ConnectionKeeper({
       ...options,
+      accounts: options.strangers.accounts,
       limits: {
         maxConnections: options.maxConnections,
         freshMs: options.firstByteMs,
@@ -80,24 +82,27 @@ export class PolyglotListener {
         spareBusyMs: Number.POSITIVE_INFINITY,
       },
     });
-    const serve = inTurns(options.handler);
     const headersTimeout = options.http1HeadersMs ?? 60_000;
     const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
     this.#http1 = http.createServer(
       { headersTimeout, connectionsCheckingInterval },
       (request, response) => {
+        if (request.socket.destroyed) return;
         if (this.#draining) response.setHeader("connection", "close");
         closeWithSocket(request, response);
         response.once("close", () => this.#closeIdleHttp1());
-        serve(request, response);
+        loopBudget.run(request.socket.remoteAddress ?? "", () => {
+          // Nothing is done for those that have left meanwhile.
+          if (!response.destroyed && !request.socket.destroyed) options.handler(request, response);
+        });
       },
     );
     // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
     this.#http1.emit("listening");
     this.#keeper.watchHttp1(this.#http1);
     this.#http2 = http2.createServer(
-      { settings: { maxConcurrentStreams: MAX_STREAMS_A_CONNECTION } },
-      serve,
+      { settings: { maxConcurrentStreams: STRANGERS_STREAMS } },
+      options.handler,
     );
     this.#http2.on("session", (session) => this.#track(session));
     this.#keeper.watchHttp2(this.#http2, true);
@@ -109,12 +114,13 @@ export class PolyglotListener {
   }
 
   #acceptTls(
-    { firstByteMs, metrics }: PolyglotOptions,
+    { firstByteMs, metrics, strangers }: PolyglotOptions,
     tls: NonNullable<PolyglotOptions["tls"]>,
   ): TlsAcceptor {
     return new TlsAcceptor({
       ...tls,
       metrics,
+      strangers,
       limitMs: firstByteMs,
       protocols: ["h2", "http/1.1"],
       onSecure: (socket, raw) => {
@@ -194,11 +200,12 @@ export class PolyglotListener {
 
   #accept(socket: net.Socket): void {
     socket.on("error", () => socket.destroy());
-    if (!this.#keeper.accept(socket)) return;
     this.#sockets.add(socket);
     socket.once("close", () => this.#sockets.delete(socket));
-    if (this.#tls === null) this.#recognise(socket);
-    else this.#tls.accept(socket);
+    this.#keeper.accept(socket, () => {
+      if (this.#tls === null) this.#recognise(socket);
+      else this.#tls.accept(socket);
+    });
   }
 
   /** Wait for as many bytes as tell the protocols apart, then hand the connection over with them. */
@@ -223,15 +230,6 @@ export class PolyglotListener {
     this.#http1.emit("connection", socket);
     socket.resume();
   }
-}
-
-/** So many calls begin in one turn of the event loop, and those that were reset meanwhile never do. */
-function inTurns(handler: HttpHandler): HttpHandler {
-  return (request, response) =>
-    loopBudget.run(() => {
-      const isGone = "stream" in response ? response.stream.destroyed : response.destroyed;
-      if (!isGone && !request.socket.destroyed) handler(request, response);
-    });
 }
 
 function isTls(socket: net.Socket): socket is TLSSocket {

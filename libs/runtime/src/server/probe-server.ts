@@ -125,14 +125,18 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
     log,
     metrics,
     clock,
+    // A probe that waits for what its neighbours did would end the process.
+    accounts: null,
   });
   keeper.watchHttp1(server);
   const handshaking = new Map<string, net.Socket>();
   server.prependListener("connection", (socket: net.Socket) => {
-    if (!keeper.accept(socket) || options.tls === undefined) return;
-    const peer = `${socket.remoteAddress} ${socket.remotePort}`;
-    handshaking.set(peer, socket);
-    socket.once("close", () => handshaking.delete(peer));
+    keeper.accept(socket, () => {
+      if (options.tls === undefined) return;
+      const peer = `${socket.remoteAddress} ${socket.remotePort}`;
+      handshaking.set(peer, socket);
+      socket.once("close", () => handshaking.delete(peer));
+    });
   });
   server.on("secureConnection", (socket: net.Socket) => {
     const raw = handshaking.get(`${socket.remoteAddress} ${socket.remotePort}`);

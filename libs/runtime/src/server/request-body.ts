@@ -11,7 +11,11 @@ type Request = Parameters<HttpHandler>[0];
  * resets the call or its connection breaks. Node ends such a body as if it were complete, or with an ECONNRESET that could be taken for the store's.
  */
 export function requestBody(request: Request, isStream: boolean): AsyncIterable<Uint8Array> {
-  return checkedBody(rawBody(request, isStream), framingOf(request.headers));
+  return checkedBody(
+    rawBody(request, isStream),
+    framingOf(request.headers),
+    request.socket.remoteAddress ?? "",
+  );
 }
 
 async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uint8Array> {

@@ -8,6 +8,8 @@ import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { UnpackingQueue } from "./unpacking-queue.ts";
 
 const queue = new UnpackingQueue();
+/** Of whom a message is that was packed is not known any more; it comes one after the other anyway. */
+const UNPACKED = "unpacked";
 
 /**
  * The compressions that requests and answers may have, failing with the reasons of the contract. Requests of a whole process are unpacked one
@@ -19,7 +21,7 @@ export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].
     compress: (bytes) => compression.compress(bytes),
     decompress: async (bytes, limit) => {
       const unpacked = await queue.add(() => unpack(compression, bytes, limit));
-      return await loopBudget.do(() => {
+      return await loopBudget.do(UNPACKED, () => {
         checkParts(unpacked);
         return unpacked;
       });

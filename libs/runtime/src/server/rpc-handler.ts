@@ -22,12 +22,13 @@ import { inPieces } from "./answer-pieces.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import type { AnswerWatch } from "./answer-watch.ts";
 import type { CallDoor } from "./call-door.ts";
-import { peerKey, placeKey, seenKey } from "./call-values.ts";
+import { onKnownKey, peerKey, placeKey, seenKey } from "./call-values.ts";
 import { addressOf, type ClientAddress } from "./client-address.ts";
 import { completeErrors } from "./complete-errors.ts";
 import { type DirectSpec, isDirect, serveDirect } from "./direct-grpc.ts";
 import { finishRequest } from "./finish-request.ts";
 import { methodName } from "./method-name.ts";
+import { allowMoreStreams } from "./more-streams.ts";
 import { peerOf } from "./peer-of.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
@@ -95,6 +96,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       refuseCall(request, response, refusal);
       return;
     }
+    if (served.needs === "replica") values.get(onKnownKey)();
     const serving =
       spec !== undefined && isDirect(request, response)
         ? serveGrpc({ ...served, spec }, request, response, values, options)
@@ -133,7 +135,9 @@ function admit(
 ): ContextValues | null {
   const { method, needs, isStream, deadlineMs } = served;
   const peer = addressOf(peerOf(request.socket), request.headers, clientAddress);
-  const values = createContextValues().set(peerKey, peer);
+  const values = createContextValues()
+    .set(peerKey, peer)
+    .set(onKnownKey, () => allowMoreStreams(request));
   answers.join({ method, request, response, values, deadlineMs });
   try {
     const { authorization = null } = request.headers;

@@ -2,7 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { systemClock } from "../clock.ts";
-import { describeError, refuse } from "../errors.ts";
+import { describeError, isCallersFault, refuse } from "../errors.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../policy.ts";
 import { type StrangerLine, StrangerLog } from "../stranger-log.ts";
 import { refuseCall } from "./answer-error.ts";
@@ -70,7 +70,8 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
     metrics: options.metrics,
     clock: options.clock ?? systemClock,
     ...options.connectionTimes,
-    ...tlsOf(options, strangers),
+    strangers,
+    ...tlsOf(options),
   });
   for (const { typeName } of options.services) serving.set(typeName, "SERVING");
   return {
@@ -91,13 +92,10 @@ function guarded(options: HostGuardOptions, handler: HttpHandler): HttpHandler {
   };
 }
 
-function tlsOf(
-  { tls, asksClients }: RpcServerOptions,
-  strangers: StrangerLog,
-): Pick<PolyglotOptions, "tls"> {
+function tlsOf({ tls, asksClients }: RpcServerOptions): Pick<PolyglotOptions, "tls"> {
   if (tls === undefined) return {};
   const asking = asksClients === undefined ? {} : { asksClients };
-  return { tls: { source: tls, strangers, ...asking } };
+  return { tls: { source: tls, ...asking } };
 }
 
 /** How often answers are looked at, unless their times are shorter. */
@@ -202,7 +200,14 @@ function answerTimes({ unreadAnswerMs, requestMs }: RpcServerOptions) {
 function earlyLine(method: string, error: ConnectError, peer: string): StrangerLine {
   const { code, reason, message } = describeError(error);
   const fields = { method, code: codeName(code), reason, message };
-  return { level: "info", peer, what: reason ?? codeName(code), fields, message: "call finished" };
+  return {
+    level: "info",
+    peer,
+    what: reason ?? codeName(code),
+    fields,
+    message: "call finished",
+    isFault: isCallersFault({ code, reason }),
+  };
 }
 
 const SHOWN_PATH_LENGTH = 200;
@@ -210,7 +215,14 @@ const SHOWN_PATH_LENGTH = 200;
 function unknownLine(path: string, peer: string): StrangerLine {
   const reason = "UNKNOWN_METHOD";
   const fields = { path: path.slice(0, SHOWN_PATH_LENGTH), code: "unimplemented", reason };
-  return { level: "info", peer, what: reason, fields, message: "call finished" };
+  return {
+    level: "info",
+    peer,
+    what: reason,
+    fields,
+    message: "call finished",
+    isFault: true,
+  };
 }
 
 /** What the runtime serves by itself is open to anyone: balancers and tools carry no token. */

@@ -89,7 +89,7 @@ export interface RpcServerOptions {
 export interface ConnectionTimes {
   /** How long a connection may have no call under way. Default 90 s; 30 s on the agents' port. */
   readonly idleMs?: number;
-  /** How often connections are looked at. Default 1 s. */
+  /** How often connections are looked at. Default 250 ms. */
   readonly tickMs?: number;
   /** How long a peer may take to answer a ping. Default 20 s. */
   readonly answerMs?: number;

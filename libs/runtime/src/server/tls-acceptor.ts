@@ -114,7 +114,14 @@ export class TlsAcceptor {
     }).inc({ reason });
     // Balancers and port scans connect and leave: nothing to tell anybody.
     if (reason === "left") return;
-    strangers.write({ level: "warn", peer, what: reason, fields: { reason, ...fields }, message });
+    strangers.write({
+      level: "warn",
+      peer,
+      what: reason,
+      fields: { reason, ...fields },
+      message,
+      isFault: true,
+    });
   }
 }
 

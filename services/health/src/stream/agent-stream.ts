@@ -17,7 +17,14 @@ import {
   type SessionState,
   type Watch,
 } from "@rollcall/domain";
-import { describeError, grpcAddressOf, mapError, refuse, toGrpcStatus } from "@rollcall/runtime";
+import {
+  describeError,
+  grpcAddressOf,
+  isCallersFault,
+  mapError,
+  refuse,
+  toGrpcStatus,
+} from "@rollcall/runtime";
 import { type Farewell, reconnect, stale, tooSlow } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
@@ -124,8 +131,9 @@ export class AgentStream implements GreetedStream, QuietStream {
 
   leave(farewell: Farewell): void {
     if (this.#state.kind === "closed") return;
-    const { reason = "INTERNAL", message } = describeError(farewell.error);
-    this.#close(reason, message);
+    const described = describeError(farewell.error);
+    const { reason = "INTERNAL", message } = described;
+    this.#close(reason, message, isCallersFault(described));
     this.#outgoing.fail(goAwayFrame(farewell), toGrpcStatus(farewell.error));
   }
 
@@ -251,7 +259,7 @@ export class AgentStream implements GreetedStream, QuietStream {
     if (node !== null) this.#host.replica.broken(node, this);
   }
 
-  #close(reason: string, message: string): void {
+  #close(reason: string, message: string, isFault = false): void {
     const node = this.#node;
     const durationMs = Math.round(this.#host.clock.nowMs() - this.#openedAtMs);
     this.#state = closeSession(this.#state, reason);
@@ -266,7 +274,7 @@ export class AgentStream implements GreetedStream, QuietStream {
       return;
     }
     const text = "stream closed without a session";
-    strangers.write({ level: "info", peer, what: reason, fields, message: text });
+    strangers.write({ level: "info", peer, what: reason, fields, message: text, isFault });
   }
 
   #expect(withinMs: number): void {

@@ -3,9 +3,11 @@ import {
   CallPlaces,
   clientAddress,
   DEFAULT_CALL_LIMITS,
+  DEFAULT_STRANGER_BUDGET,
   FailureLimiter,
   NODE_FAILURE_LIMITS,
   NoiseTable,
+  StrangerBudget,
   TOKEN_FAILURE_LIMITS,
 } from "@rollcall/domain";
 import {
@@ -49,7 +51,13 @@ export function openDoor(options: DoorOptions): Door {
   };
   const { config, clock, log, metrics } = options;
   const judge = judgeProxies(config["Listen.TrustedProxies"]);
-  const strangers = new StrangerLog({ log, clock, metrics, counts: new NoiseTable() });
+  const strangers = new StrangerLog({
+    log,
+    clock,
+    metrics,
+    counts: new NoiseTable(),
+    accounts: new StrangerBudget(DEFAULT_STRANGER_BUDGET, (host) => judge(host) === "proxy"),
+  });
   const refusals = createRefusalRecorder(options);
   return {
     failures: new FailedAttempts(limits, clock),

@@ -125,6 +125,15 @@ export class ConnectionTable<E extends TableEntry> {
     this.#size -= 1;
   }
 
+  /** The strangers of an address. */
+  *strangersOf(address: string): Iterable<E> {
+    const siblings = this.#byAddress.get(address);
+    if (siblings === undefined) return;
+    yield* siblings.fresh;
+    yield* siblings.idle;
+    yield* siblings.busy;
+  }
+
   /** Those that have been fresh or idle for too long, the longest first, `most` of each at most. They stay in the table. */
   overdue(nowMs: number, most: number): readonly E[] {
     const { freshMs, idleMs } = this.#limits;

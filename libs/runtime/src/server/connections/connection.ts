@@ -1,6 +1,7 @@
 import type http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
+import { loopBudget } from "../../loop-budget.ts";
 import { TableEntry } from "./connection-table.ts";
 import type { FloodBudget, Nuisance } from "./flood-budget.ts";
 
@@ -33,19 +34,17 @@ export class Connection extends TableEntry {
   /** Since when the session is known to have ended; 0 while it has not. */
   endingAtMs = 0;
   hasSettings = false;
+  /** Whether it speaks TLS. */
+  isSecure = false;
   /** Only of those that have been some nuisance. */
   budget: FloodBudget | null = null;
 
-  constructor(owner: ConnectionOwner, socket: net.Socket) {
-    super(addressOf(socket));
+  /** @param address what counts as one address. */
+  constructor(owner: ConnectionOwner, socket: net.Socket, address: string) {
+    super(address);
     this.owner = owner;
     this.socket = socket;
   }
-}
-
-/** What counts as one address for the limit of strangers. */
-function addressOf(socket: net.Socket): string {
-  return socket.remoteAddress ?? "";
 }
 
 /** HOST:PORT of the other end, as grpc-js writes it. */
@@ -74,7 +73,8 @@ export function watchSocket(socket: net.Socket, connection: Connection): void {
 }
 
 /**
- * Tell the owners of connections of the sessions and calls of a server.
+ * Tell the owners of connections of the sessions and calls of a server, and have so many of those calls begin in one turn of the event loop. To be
+ * called once the server has its listeners: what their owners end is never seen by them.
  *
  * @param countsSettings whether owners are told of settings, for which Node.js keeps some 300 bytes a session.
  */
@@ -88,25 +88,55 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
     if (countsSettings) session.on("remoteSettings", onSettings);
     connection.owner.sessionBegan(connection);
   });
-  server.on("stream", (stream: http2.ServerHttp2Stream) => {
-    const connection = held(stream.session);
-    if (connection === undefined) return;
-    hold(stream, connection);
-    stream.on("close", onStreamClose);
-    connection.owner.callBegan(connection);
+  const listeners = server.listeners("stream") as StreamListener[];
+  server.removeAllListeners("stream");
+  server.on("stream", (stream, ...rest) => {
+    stream.on("error", ignore);
+    const { session } = stream;
+    // Node.js tells of all streams that came in one packet, also of those that came with the last straw.
+    if (session === undefined || session.destroyed) return;
+    const connection = held(session);
+    if (connection !== undefined) {
+      hold(stream, connection);
+      stream.on("close", onStreamClose);
+      connection.owner.callBegan(connection);
+    }
+    loopBudget.run(connection?.address ?? "", () => {
+      if (stream.destroyed) return;
+      stream.off("error", ignore);
+      for (const serve of listeners) serve.call(server, stream, ...rest);
+    });
   });
 }
+
+type StreamListener = (stream: http2.ServerHttp2Stream, ...rest: unknown[]) => void;
+
+/** A stream that fails before anybody has looked at it. */
+function ignore(): void {}
 
 /** The same for a server of HTTP/1.1. */
 export function watchHttp1(server: http.Server): void {
   server.on("request", ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
     const connection = held(socket);
-    if (connection === undefined) return;
+    // What came in one packet is all told of, also what came behind the last straw.
+    if (connection === undefined || connection.socket.destroyed) return;
     hold(response, connection);
     response.on("close", onResponseClose);
     // Hardly any client sends one request behind the other, and all that came are kept until they are answered.
     if (connection.calls > 0) connection.owner.nuisance(connection, "pipelined");
     connection.owner.callBegan(connection);
+    if (connection.socket.destroyed) closeWithoutStacks(socket);
+  });
+}
+
+/** Node.js makes an error for each of hundreds of requests that were cut, and their stacks, which nobody reads, take most of the time. */
+function closeWithoutStacks(socket: net.Socket): void {
+  const { stackTraceLimit } = Error;
+  socket.prependOnceListener("close", () => {
+    Error.stackTraceLimit = 0;
+  });
+  socket.once("close", () => {
+    Error.stackTraceLimit = stackTraceLimit;
   });
 }
 

@@ -44,13 +44,13 @@ describe("FloodBudget", () => {
   it("should allow bytes by time and by streams, and no more", () => {
     const budget = new FloodBudget();
     expect(budget.look(100 * MIB, 0, START_MS)).toBe(false);
-    expect(budget.look(104 * MIB, 0, START_MS)).toBe(false);
-    expect(budget.look(104 * MIB + 1, 0, START_MS)).toBe(true);
+    expect(budget.look(101 * MIB, 0, START_MS)).toBe(false);
+    expect(budget.look(101 * MIB + 1, 0, START_MS)).toBe(true);
     const paid = new FloodBudget();
     paid.look(0, 0, START_MS);
     paid.streamOpened();
-    expect(paid.look(5.125 * MIB + 0.5625 * MIB, 1, START_MS + 1_000)).toBe(false);
-    expect(paid.look(5.125 * MIB + 0.5625 * MIB + 1, 1, START_MS + 1_000)).toBe(true);
+    expect(paid.look(2.125 * MIB + 0.1875 * MIB, 1, START_MS + 1_000)).toBe(false);
+    expect(paid.look(2.125 * MIB + 0.1875 * MIB + 1, 1, START_MS + 1_000)).toBe(true);
   });
 
   it("should never end a connection that uploads the largest messages one after the other", () => {

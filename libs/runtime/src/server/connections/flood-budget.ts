@@ -1,20 +1,24 @@
 /** What a peer makes work with and gets nothing for. */
-export type Nuisance = "ping" | "settings" | "reset" | "pipelined";
+export type Nuisance = "ping" | "settings" | "reset" | "pipelined" | "owing";
 
-/** What each costs. A call that is given up is not rare; a change of settings is. */
-const COSTS: Readonly<Record<Nuisance, number>> = {
+/**
+ * What each costs, in about tenths of a millisecond. A call that is given up is not rare; a change of settings is. `owing` is a call that is begun
+ * while its address owes more than it may.
+ */
+export const NUISANCE_COSTS: Readonly<Record<Nuisance, number>> = {
   ping: 1,
   reset: 5,
   settings: 20,
   pipelined: 20,
+  owing: 50,
 };
 
 const BURST = 2_000;
 const PER_SECOND = 200;
 
 /** Bytes of a connection that are nobody's business: frames of control, headers, a request that came in pieces. */
-const BURST_BYTES = 4 * 1_048_576;
-const BYTES_PER_SECOND = 524_288;
+const BURST_BYTES = 1_048_576;
+const BYTES_PER_SECOND = 131_072;
 /** What a stream may go on to send. */
 const BYTES_PER_SECOND_A_STREAM = 65_536;
 /** What a stream may bring along: the largest message, its frames and its headers. */
@@ -22,7 +26,7 @@ const BYTES_A_STREAM = 1_179_648;
 
 /**
  * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
- * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 4 MiB and 512 KiB a second beyond 1.125 MiB for each
+ * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 1 MiB and 128 KiB a second beyond 1.125 MiB for each
  * stream that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or
  * PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
  */
@@ -38,7 +42,7 @@ export class FloodBudget {
   spend(nuisance: Nuisance, nowMs: number): boolean {
     this.#owed = Math.max(0, this.#owed - since(this.#atMs, nowMs) * PER_SECOND);
     this.#atMs = Math.max(this.#atMs, nowMs);
-    this.#owed += COSTS[nuisance];
+    this.#owed += NUISANCE_COSTS[nuisance];
     return this.#owed > BURST;
   }
 

@@ -7,9 +7,9 @@ import { FloodBudget } from "./flood-budget.ts";
 const PROOF_MS = 30_000;
 /** How long the peer of a connection that was ended in order may take to close its side. */
 const LINGER_MS = 5_000;
-/** All connections are looked at within five ticks; up to so many at each. */
-const LOOKED_AT_A_TICK = 2_000;
-const TICKS_A_ROUND = 5;
+/** All connections are looked at within twenty ticks; up to so many at each. */
+const LOOKED_AT_A_TICK = 500;
+const TICKS_A_ROUND = 20;
 /** Below these, the bytes of a connection are not worth counting. */
 const SMALL_BYTES = 65_536;
 const SMALL_BYTES_KNOWN = 4 * 1_048_576;

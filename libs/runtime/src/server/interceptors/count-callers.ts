@@ -1,12 +1,15 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { actorOf, callerKey } from "../../auth.ts";
-import { placeKey } from "../call-values.ts";
+import { onKnownKey, placeKey } from "../call-values.ts";
 
 /** Count calls for their callers, once it is known who they are: see CallDoor. Their places were taken before anything was decoded. */
 export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
   const place = request.contextValues.get(placeKey);
-  if (caller.kind !== "anonymous") place?.claim(actorOf(caller));
+  if (caller.kind !== "anonymous") {
+    place?.claim(actorOf(caller));
+    request.contextValues.get(onKnownKey)();
+  }
   return await next(request);
 };
 

@@ -2,7 +2,7 @@ import { Code, type Interceptor } from "@connectrpc/connect";
 import { actorOf, callerKey, requestIdKey } from "../../auth.ts";
 import type { Clock } from "../../clock.ts";
 import { mapError } from "../../error-mapping.ts";
-import { describeError } from "../../errors.ts";
+import { describeError, isCallersFault } from "../../errors.ts";
 import type { Logger } from "../../logging.ts";
 import type { StrangerLog } from "../../stranger-log.ts";
 import { peerKey, seenKey } from "../call-values.ts";
@@ -32,13 +32,19 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
     const method = methodName(request.method);
     const normal = QUIET.test(method) ? "debug" : "info";
     const peer = values.get(peerKey);
-    const write = (level: Level, what: string, fields: object, message: string) => {
+    const write = (
+      level: Level,
+      what: string,
+      fields: object,
+      message: string,
+      isFault = false,
+    ) => {
       const own = { method, request_id: values.get(requestIdKey), ...fields };
       // Nothing of these reaches a log that is read: they need no counting.
       if (values.get(callerKey).kind !== "anonymous" || level === "debug") {
         log[level]({ peer, ...own }, message);
       } else {
-        strangers.write({ level, peer, what, fields: own, message });
+        strangers.write({ level, peer, what, fields: own, message, isFault });
       }
     };
     const opened: typeof next = async (opening) => {
@@ -47,13 +53,13 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
       return response;
     };
     return runToEnd(isStream ? opened : next, request, (error) => {
-      const { level = normal, what, fields } = outcomeOf(error);
+      const { level = normal, what, fields, isFault } = outcomeOf(error);
       const all = {
         ...fields,
         duration_ms: Math.round((clock.nowMs() - startMs) * 10) / 10,
         caller: actorOf(values.get(callerKey)),
       };
-      write(level, what, all, isStream ? "stream closed" : "call finished");
+      write(level, what, all, isStream ? "stream closed" : "call finished", isFault);
     });
   };
 }
@@ -66,6 +72,8 @@ interface Outcome {
   /** The reason, or the code. */
   readonly what: string;
   readonly fields: object;
+  /** Whether it is the caller's own. */
+  readonly isFault?: boolean;
 }
 
 function outcomeOf(error: unknown): Outcome {
@@ -75,7 +83,9 @@ function outcomeOf(error: unknown): Outcome {
   const { code, reason, message } = describeError(mapped);
   const fields = { code: codeName(code), reason, message };
   const what = reason ?? codeName(code);
-  if (code !== Code.Internal && reason !== "STORE_UNAVAILABLE") return { what, fields };
+  if (code !== Code.Internal && reason !== "STORE_UNAVAILABLE") {
+    return { what, fields, isFault: isCallersFault({ code, reason }) };
+  }
   const level = code === Code.Internal ? "error" : "warn";
   const { cause } = mapped;
   return { level, what, fields: cause === undefined ? fields : { ...fields, err: cause } };

@@ -1,0 +1,86 @@
+import { addressGroup } from "./address-group.ts";
+
+/** How much trouble the strangers of one address may make, and how much is remembered. Costs are in tenths of a millisecond of the event loop. */
+export interface StrangerBudgetLimits {
+  /** What may be spent at once by an address that has spent nothing for long. */
+  readonly burst: number;
+  /** What an address gets back each second. */
+  readonly perSecond: number;
+  /** What an address can owe at most: how long it waits has an end, whatever it did. */
+  readonly mostOwed: number;
+  /** Addresses at most; the one that spent longest ago is forgotten for a new one. */
+  readonly maxAddresses: number;
+}
+
+/** Half a second of the event loop at once, a fifth of it for as long as it goes on, and a wait of five seconds at most. */
+export const DEFAULT_STRANGER_BUDGET: StrangerBudgetLimits = {
+  burst: 5_000,
+  perSecond: 2_000,
+  mostOwed: 10_000,
+  maxAddresses: 10_000,
+};
+
+/** What an address has spent and not got back yet, as of a time. */
+interface Account {
+  spent: number;
+  atMs: number;
+}
+
+/**
+ * Counts what is spent on the strangers of each address for nothing: calls that are refused, floods, handshakes that fail. An address that has spent
+ * more than its budget has to wait, and is not turned away: behind it may be others. Known connections and calls that are answered cost nothing.
+ */
+export class StrangerBudget {
+  readonly #limits: StrangerBudgetLimits;
+  readonly #isSpared: (host: string) => boolean;
+  readonly #accounts = new Map<string, Account>();
+
+  /** @param isSpared tells addresses that are never counted: of trusted proxies, behind which is everybody. */
+  constructor(
+    limits: StrangerBudgetLimits = DEFAULT_STRANGER_BUDGET,
+    isSpared: (host: string) => boolean = () => false,
+  ) {
+    this.#limits = limits;
+    this.#isSpared = isSpared;
+  }
+
+  /** How many addresses are remembered. */
+  get size(): number {
+    return this.#accounts.size;
+  }
+
+  /** What counts as one address. @param peer HOST:PORT or HOST. */
+  groupOf(peer: string): string {
+    return addressGroup(peer);
+  }
+
+  /** Note what an address has cost. @param peer HOST:PORT or HOST. @param cost less than 0 for what it turned out not to have cost for nothing. */
+  spend(peer: string, cost: number, nowMs: number): void {
+    const { burst, mostOwed, maxAddresses } = this.#limits;
+    const address = addressGroup(peer);
+    if (this.#isSpared(address)) return;
+    const spent = Math.max(0, Math.min(burst + mostOwed, this.#spent(address, nowMs) + cost));
+    // A Map iterates in the order of insertion, so the first is the one that spent longest ago.
+    this.#accounts.delete(address);
+    for (const oldest of this.#accounts.keys()) {
+      if (this.#accounts.size < maxAddresses) break;
+      this.#accounts.delete(oldest);
+    }
+    this.#accounts.set(address, { spent, atMs: nowMs });
+  }
+
+  /** Milliseconds until an address owes nothing; 0 when it may go on now. @param peer HOST:PORT or HOST. */
+  msUntilPaid(peer: string, nowMs: number): number {
+    if (this.#accounts.size === 0) return 0;
+    const { burst, perSecond } = this.#limits;
+    const owed = this.#spent(addressGroup(peer), nowMs) - burst;
+    return owed <= 0 ? 0 : Math.ceil((owed * 1_000) / perSecond);
+  }
+
+  #spent(address: string, nowMs: number): number {
+    const account = this.#accounts.get(address);
+    if (account === undefined) return 0;
+    const paid = (Math.max(0, nowMs - account.atMs) * this.#limits.perSecond) / 1_000;
+    return Math.max(0, account.spent - paid);
+  }
+}

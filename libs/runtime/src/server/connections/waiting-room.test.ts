@@ -1,0 +1,69 @@
+import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
+import { WaitingRoom } from "./waiting-room.ts";
+
+describe("WaitingRoom", () => {
+  let owedMs: Record<string, number>;
+  let room: WaitingRoom<{ readonly address: string; readonly name: string }>;
+  let inside: string[];
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    owedMs = {};
+    inside = [];
+    room = new WaitingRoom({ msUntilFree: (address) => owedMs[address] ?? 0 });
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  function come(address: string, name: string) {
+    const newcomer = { address, name };
+    room.enter(newcomer, () => inside.push(name));
+    return newcomer;
+  }
+
+  it("should let in at once whose address has not to wait", () => {
+    owedMs.there = 1_000;
+    come("here", "a");
+    expect(inside).toEqual(["a"]);
+  });
+
+  it("should let those of an address in one at a turn, in their order", () => {
+    for (const name of ["a", "b", "c"]) come("here", name);
+    come("there", "d");
+    expect(inside).toEqual(["a", "d"]);
+    // In a turn what the one before has brought is read, and at its end the next one comes.
+    jest.runAllTimers();
+    expect(inside).toEqual(["a", "d", "b", "c"]);
+  });
+
+  it("should let nobody in as long as their address has to wait", () => {
+    owedMs.here = 1_000;
+    for (const name of ["a", "b"]) come("here", name);
+    jest.advanceTimersByTime(999);
+    expect(inside).toEqual([]);
+    owedMs.here = 0;
+    jest.advanceTimersByTime(1);
+    expect(inside).toEqual(["a"]);
+    owedMs.here = 500;
+    jest.advanceTimersByTime(499);
+    // Whoever comes meanwhile waits behind the others.
+    owedMs.here = 0;
+    come("here", "c");
+    expect(inside).toEqual(["a"]);
+    jest.runAllTimers();
+    expect(inside).toEqual(["a", "b", "c"]);
+  });
+
+  it("should not let in who is gone, and keep nothing for an address that nobody waits for", () => {
+    owedMs.here = 100;
+    room.leave(come("here", "a"));
+    owedMs.here = 0;
+    jest.runAllTimers();
+    expect(inside).toEqual([]);
+    come("here", "b");
+    expect(inside).toEqual(["b"]);
+    jest.runAllTimers();
+    expect(jest.getTimerCount()).toBe(0);
+  });
+});
