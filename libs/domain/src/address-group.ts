@@ -20,7 +20,8 @@ export function addressGroup(peer: string): string {
   return `${network.join(":")}::/64`;
 }
 
-function hostOf(peer: string): string {
+/** The host of HOST:PORT, [HOST]:PORT or HOST. */
+export function hostOf(peer: string): string {
   const bracketed = /^\[([^\]]*)\]/.exec(peer)?.[1];
   if (bracketed !== undefined) return bracketed;
   const colons = peer.split(":").length - 1;

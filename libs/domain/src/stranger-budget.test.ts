@@ -28,6 +28,10 @@ describe("StrangerBudget", () => {
     const budget = new StrangerBudget(LIMITS, (host) => host === "10.0.0.1");
     budget.spend(HERE, 1_000, 0);
     expect([budget.msUntilPaid(HERE, 0), budget.size]).toEqual([0, 0]);
+    const behindProxy = new StrangerBudget(LIMITS, (host) => host === "2001:db8::1");
+    behindProxy.spend("[2001:db8::1]:1", 1_000, 0);
+    expect(behindProxy.isSpared("2001:db8::1")).toBe(true);
+    expect(behindProxy.size).toBe(0);
   });
 
   it("should forget the address that spent longest ago for a new one", () => {
@@ -45,7 +49,7 @@ describe("StrangerBudget", () => {
     const step = fc.record({
       host: fc.constantFrom("a", "b", "c", "d", "e"),
       cost: fc.nat(1_000),
-      passedMs: fc.integer({ min: -50, max: 20_000 }),
+      passedMs: fc.nat(20_000),
     });
     fc.assert(
       fc.property(fc.array(step), (steps) => {

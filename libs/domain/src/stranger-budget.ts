@@ -1,4 +1,4 @@
-import { addressGroup } from "./address-group.ts";
+import { addressGroup, hostOf } from "./address-group.ts";
 
 /** How much trouble the strangers of one address may make, and how much is remembered. Costs are in tenths of a millisecond of the event loop. */
 export interface StrangerBudgetLimits {
@@ -54,19 +54,26 @@ export class StrangerBudget {
     return addressGroup(peer);
   }
 
-  /** Note what an address has cost. @param peer HOST:PORT or HOST. @param cost less than 0 for what it turned out not to have cost for nothing. */
+  /** Whether nothing is charged to it. @param peer HOST:PORT or HOST. */
+  isSpared(peer: string): boolean {
+    return this.#isSpared(hostOf(peer));
+  }
+
+  /** Note what an address has cost. @param peer HOST:PORT or HOST. */
   spend(peer: string, cost: number, nowMs: number): void {
     const { burst, mostOwed, maxAddresses } = this.#limits;
+    if (this.isSpared(peer)) return;
     const address = addressGroup(peer);
-    if (this.#isSpared(address)) return;
-    const spent = Math.max(0, Math.min(burst + mostOwed, this.#spent(address, nowMs) + cost));
+    // Readings of one clock may be rounded.
+    const atMs = Math.max(nowMs, this.#accounts.get(address)?.atMs ?? nowMs);
+    const spent = Math.min(burst + mostOwed, this.#spent(address, nowMs) + cost);
     // A Map iterates in the order of insertion, so the first is the one that spent longest ago.
     this.#accounts.delete(address);
     for (const oldest of this.#accounts.keys()) {
       if (this.#accounts.size < maxAddresses) break;
       this.#accounts.delete(oldest);
     }
-    this.#accounts.set(address, { spent, atMs: nowMs });
+    this.#accounts.set(address, { spent, atMs });
   }
 
   /** Milliseconds until an address owes nothing; 0 when it may go on now. @param peer HOST:PORT or HOST. */

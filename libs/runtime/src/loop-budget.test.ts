@@ -29,6 +29,21 @@ describe("LoopBudget", () => {
     expect(order).toEqual(["a1", "a2", "a3", "b1", "c1", "a4", "b2", "a5"]);
   });
 
+  it("should not count a piece that had nothing to do, and keep the order of a long row", async () => {
+    const budget = new LoopBudget({ mostPieces: 2, nowMs: () => 0 });
+    const order: number[] = [];
+    for (let piece = 0; piece < 1_000; piece += 1) {
+      budget.run("a", () => {
+        if (piece < 900) return false;
+        order.push(piece);
+        return true;
+      });
+    }
+    expect(order).toEqual([900, 901]);
+    while (budget.waiting > 0) await nextTurn();
+    expect(order).toEqual(Array.from({ length: 100 }, (_, index) => 900 + index));
+  });
+
   it("should end a turn when its time is over", async () => {
     let nowMs = 0;
     const budget = new LoopBudget({ mostMs: 5, nowMs: () => nowMs });

@@ -31,8 +31,13 @@ export class LoopBudget {
     return this.#waiting;
   }
 
-  /** Do a piece of work that must not throw, now or in one of the next turns. @param source whose row it waits in: an address. */
-  run(source: string, work: () => void): void {
+  /**
+   * Do a piece of work that must not throw, now or in one of the next turns.
+   *
+   * @param source whose row it waits in: an address.
+   * @param work answers false when there was nothing to do any more, which is not counted.
+   */
+  run(source: string, work: Work): void {
     this.#schedule();
     if (this.#waiting === 0 && this.#hasRoom) {
       this.#do(work);
@@ -61,18 +66,22 @@ export class LoopBudget {
     return this.#leftMs > 0 && this.#leftPieces > 0;
   }
 
-  #do(work: () => void): void {
+  #do(work: Work): void {
     const startMs = this.#nowMs();
-    work();
+    const hasWorked = work() !== false;
     this.#leftMs -= this.#nowMs() - startMs;
-    this.#leftPieces -= 1;
+    if (hasWorked) this.#leftPieces -= 1;
   }
 
   /** The next piece of the row that is next; that row is the last then. */
-  #take(): () => void {
+  #take(): Work {
     for (const [source, row] of this.#rows) {
       const work = row.pieces[row.next];
       row.next += 1;
+      if (row.next >= MOST_TAKEN) {
+        row.pieces.splice(0, row.next);
+        row.next = 0;
+      }
       this.#rows.delete(source);
       if (row.next < row.pieces.length) this.#rows.set(source, row);
       if (work === undefined) continue;
@@ -99,9 +108,14 @@ export class LoopBudget {
   }
 }
 
+type Work = () => unknown;
+
+/** Pieces that were taken are forgotten by so many. */
+const MOST_TAKEN = 100;
+
 /** What one source has waiting. */
 interface Row {
-  readonly pieces: (() => void)[];
+  readonly pieces: Work[];
   next: number;
 }
 

@@ -15,6 +15,7 @@ export interface NoiseCounts {
 /** What counts how much is spent on strangers for nothing, by address. The domain's StrangerBudget is one; costs are in tenths of a millisecond, times monotonic milliseconds. */
 export interface StrangerAccounts {
   groupOf(peer: string): string;
+  isSpared(peer: string): boolean;
   spend(peer: string, cost: number, nowMs: number): void;
   msUntilPaid(peer: string, nowMs: number): number;
 }

@@ -12,11 +12,10 @@ import { checkParts } from "../decode-message.ts";
 import { mapError } from "../error-mapping.ts";
 import { refuse } from "../errors.ts";
 import { loopBudget } from "../loop-budget.ts";
-import { peerKey } from "./call-values.ts";
+import { connectionOf } from "./connections/connection.ts";
 import { DirectAnswer } from "./direct-answer.ts";
 import { finishRequest } from "./finish-request.ts";
 import { readEnvelope } from "./grpc-envelope.ts";
-import { hostOf } from "./peer-of.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 /** A method that takes one request; its calls can be served without Connect's pipeline. */
@@ -174,12 +173,12 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
   return interceptors.reduceRight((next, interceptor) => interceptor(next), innermost);
 }
 
-async function readMessage({ spec, request, response, values }: DirectCall): Promise<Message> {
+async function readMessage({ spec, request, response }: DirectCall): Promise<Message> {
   const bytes = await readEnvelope(request).catch((error: unknown) => {
     finishRequest(request, response);
     throw error;
   });
-  return await loopBudget.do(hostOf(values.get(peerKey)), () => {
+  return await loopBudget.do(connectionOf(request)?.address ?? "", () => {
     checkParts(bytes);
     try {
       return fromBinary(spec.method.input, bytes);

@@ -129,6 +129,11 @@ function resets(round: number): Buffer {
   );
 }
 
+/** Of a call that says nothing of its content. */
+function http2Headers(): Buffer {
+  return Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
+}
+
 function emptyFrames(round: number): Buffer {
   const frames = Array.from({ length: 500 }, () => frame("DATA", { stream: 1 }));
   if (round > 0) return Buffer.concat(frames);
@@ -185,12 +190,37 @@ describe.each([
   });
 });
 
+describe.each([
+  ["the API's port", openApi],
+  ["the agents' port", openAgents],
+] as const)("calls on %s that are taken back in the same packet", (_, open) => {
+  it.each([
+    ["without an error", 0],
+    ["with one", 2],
+  ])("should leave the process and its neighbours alone: %s", async (__, code) => {
+    const port = await open();
+    const other = await bystander(port);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    const bare = http2Headers();
+    const packet = [1, 3, 5, 7].flatMap((stream) => [
+      frame("HEADERS", { flags: 4, stream, payload: bare }),
+      frame("RST_STREAM", { stream, payload: Buffer.from([0, 0, 0, code]) }),
+    ]);
+    socket.write(Buffer.concat([PREFACE, ...packet, PING]));
+    await once(socket, "data");
+    const pinged = new Promise((resolve) => other.ping((error) => resolve(error)));
+    expect(await pinged).toBeNull();
+  });
+});
+
 describe("a flood on the API's port", () => {
   it("should have its address wait, and no other", async () => {
     const owing = new Set<string>();
     const spent: number[] = [];
     const port = await openApi({
       groupOf: (peer) => peer,
+      isSpared: () => false,
       spend: (_, cost) => spent.push(cost),
       msUntilPaid: (address) => (owing.has(address) ? 10 : 0),
     });

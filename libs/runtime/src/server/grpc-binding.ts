@@ -108,6 +108,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
     drain: (graceMs) => {
       listener.close();
       acceptor?.close();
+      keeper.refuseNewcomers();
       injector.drain(graceMs);
     },
   };

@@ -14,9 +14,9 @@ import type { GrpcRoute } from "./grpc-handlers.ts";
 import { observeGrpcCalls } from "./grpc-observer.ts";
 import { listeningError } from "./listening-error.ts";
 import { methodName } from "./method-name.ts";
-import { STRANGERS_STREAMS } from "./more-streams.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 import { ServingStatus } from "./serving-status.ts";
+import { STRANGERS_STREAMS } from "./trust-connection.ts";
 import { answerUnknownMethods } from "./unknown-grpc-method.ts";
 
 export interface GrpcServerOptions {

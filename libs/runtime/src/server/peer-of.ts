@@ -9,8 +9,3 @@ export function peerOf({
     ? `[${remoteAddress}]:${remotePort}`
     : `${remoteAddress}:${remotePort}`;
 }
-
-/** The host of HOST:PORT. */
-export function hostOf(peer: string): string {
-  return peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
-}

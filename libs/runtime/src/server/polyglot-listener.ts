@@ -10,12 +10,13 @@ import type { MetricsRegistry } from "../metrics.ts";
 import type { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { closeWithSocket } from "./close-with-socket.ts";
+import { connectionOf } from "./connections/connection.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
-import { STRANGERS_STREAMS } from "./more-streams.ts";
 import type { HttpHandler } from "./server-options.ts";
 import { TlsAcceptor } from "./tls-acceptor.ts";
+import { STRANGERS_STREAMS } from "./trust-connection.ts";
 
 export interface PolyglotOptions {
   readonly host: string;
@@ -91,9 +92,11 @@ export class PolyglotListener {
         if (this.#draining) response.setHeader("connection", "close");
         closeWithSocket(request, response);
         response.once("close", () => this.#closeIdleHttp1());
-        loopBudget.run(request.socket.remoteAddress ?? "", () => {
+        loopBudget.run(connectionOf(request)?.address ?? "", () => {
           // Nothing is done for those that have left meanwhile.
-          if (!response.destroyed && !request.socket.destroyed) options.handler(request, response);
+          if (response.destroyed || request.socket.destroyed) return false;
+          options.handler(request, response);
+          return true;
         });
       },
     );
@@ -169,6 +172,7 @@ export class PolyglotListener {
     this.#draining = true;
     this.#net.close();
     this.#tls?.close();
+    this.#keeper.refuseNewcomers();
     for (const socket of this.#unrecognised) socket.destroy();
     for (const session of this.#sessions) session.close();
     this.#closeIdleHttp1();

@@ -131,12 +131,12 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
   keeper.watchHttp1(server);
   const handshaking = new Map<string, net.Socket>();
   server.prependListener("connection", (socket: net.Socket) => {
-    keeper.accept(socket, () => {
-      if (options.tls === undefined) return;
-      const peer = `${socket.remoteAddress} ${socket.remotePort}`;
-      handshaking.set(peer, socket);
-      socket.once("close", () => handshaking.delete(peer));
-    });
+    // Nobody waits here: the server goes on with it by itself.
+    keeper.accept(socket, () => {});
+    if (options.tls === undefined || socket.destroyed) return;
+    const peer = `${socket.remoteAddress} ${socket.remotePort}`;
+    handshaking.set(peer, socket);
+    socket.once("close", () => handshaking.delete(peer));
   });
   server.on("secureConnection", (socket: net.Socket) => {
     const raw = handshaking.get(`${socket.remoteAddress} ${socket.remotePort}`);

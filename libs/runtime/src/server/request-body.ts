@@ -2,6 +2,7 @@ import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
 import { refuse } from "../errors.ts";
 import { checkedBody, framingOf } from "./checked-body.ts";
+import { connectionOf } from "./connections/connection.ts";
 import type { HttpHandler } from "./server-options.ts";
 
 type Request = Parameters<HttpHandler>[0];
@@ -14,7 +15,7 @@ export function requestBody(request: Request, isStream: boolean): AsyncIterable<
   return checkedBody(
     rawBody(request, isStream),
     framingOf(request.headers),
-    request.socket.remoteAddress ?? "",
+    connectionOf(request)?.address ?? "",
   );
 }
 

@@ -28,11 +28,11 @@ import { completeErrors } from "./complete-errors.ts";
 import { type DirectSpec, isDirect, serveDirect } from "./direct-grpc.ts";
 import { finishRequest } from "./finish-request.ts";
 import { methodName } from "./method-name.ts";
-import { allowMoreStreams } from "./more-streams.ts";
 import { peerOf } from "./peer-of.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
 import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { trustConnection } from "./trust-connection.ts";
 
 export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;
@@ -137,7 +137,7 @@ function admit(
   const peer = addressOf(peerOf(request.socket), request.headers, clientAddress);
   const values = createContextValues()
     .set(peerKey, peer)
-    .set(onKnownKey, () => allowMoreStreams(request));
+    .set(onKnownKey, () => trustConnection(request));
   answers.join({ method, request, response, values, deadlineMs });
   try {
     const { authorization = null } = request.headers;

@@ -131,9 +131,8 @@ export class AgentStream implements GreetedStream, QuietStream {
 
   leave(farewell: Farewell): void {
     if (this.#state.kind === "closed") return;
-    const described = describeError(farewell.error);
-    const { reason = "INTERNAL", message } = described;
-    this.#close(reason, message, isCallersFault(described));
+    const { code, reason = "INTERNAL", message } = describeError(farewell.error);
+    this.#close(reason, message, isCallersFault({ code, reason }));
     this.#outgoing.fail(goAwayFrame(farewell), toGrpcStatus(farewell.error));
   }
 
@@ -267,14 +266,13 @@ export class AgentStream implements GreetedStream, QuietStream {
     this.#nonce = null;
     this.#settle();
     const { log, strangers } = this.#host;
-    const { peer } = this;
     const fields = { reason, detail: message, duration_ms: durationMs };
     if (node !== null) {
-      log.info({ node: node.id, epoch: node.epoch, peer, ...fields }, "session closed");
+      log.info({ node: node.id, epoch: node.epoch, peer: this.peer, ...fields }, "session closed");
       return;
     }
-    const text = "stream closed without a session";
-    strangers.write({ level: "info", peer, what: reason, fields, message: text, isFault });
+    const line = { level: "info", peer: this.peer, what: reason, fields, isFault } as const;
+    strangers.write({ ...line, message: "stream closed without a session" });
   }
 
   #expect(withinMs: number): void {

@@ -6,6 +6,7 @@ import { errorCode } from "../../error-code.ts";
 import type { Logger } from "../../logging.ts";
 import { gauge, type MetricsRegistry, onScrape } from "../../metrics.ts";
 import type { StrangerAccounts } from "../../stranger-log.ts";
+import { AddressKeeper } from "./address-keeper.ts";
 import {
   Connection,
   type ConnectionOwner,
@@ -19,9 +20,7 @@ import {
 import { type ConnectionLimits, ConnectionTable, type Standing } from "./connection-table.ts";
 import { ConnectionTally, type EndReason } from "./connection-tally.ts";
 import { FloodBudget, NUISANCE_COSTS, type Nuisance } from "./flood-budget.ts";
-import { ReadingTurns } from "./reading-turns.ts";
 import { SessionChecks } from "./session-checks.ts";
-import { WaitingRoom } from "./waiting-room.ts";
 
 export interface ConnectionKeeperOptions {
   /** What the port is called in the log and in metrics. */
@@ -43,11 +42,9 @@ const TICK_MS = 250;
 const ANSWER_MS = 20_000;
 /** Most connections that are ended in one tick for each standing. */
 const MOST_ENDED_A_TICK = 2_000;
-/** What a connection costs its address, given back when it has shown who it is; and what its handshake costs besides. */
+/** What a connection without any call costs its address, and what its handshake costs besides. */
 const CONNECTION_COST = 5;
 const HANDSHAKE_COST = 10;
-/** Calls of one address in one turn of the event loop after which its connections are read one after the other. */
-const MANY_CALLS = 50;
 /** What a flood costs its address, besides what was counted of it. */
 const FLOOD_COST = 1_000;
 
@@ -65,11 +62,7 @@ export class ConnectionKeeper {
   readonly #clock: Pick<Clock, "nowMs">;
   /** Strangers by HOST:PORT, where they can become known. */
   readonly #strangers: Map<string, Connection> | null;
-  readonly #accounts: StrangerAccounts | null;
-  readonly #waiting: WaitingRoom<Connection>;
-  readonly #reading = new ReadingTurns<Connection>();
-  /** Calls that strangers have begun in this turn of the event loop, by address. */
-  readonly #calls = new Map<string, number>();
+  readonly #addresses: AddressKeeper;
   readonly #timer: NodeJS.Timeout;
 
   constructor(options: ConnectionKeeperOptions) {
@@ -78,11 +71,15 @@ export class ConnectionKeeper {
     this.#strangers = Number.isFinite(limits.maxStrangersOfAddress) ? new Map() : null;
     this.#tally = new ConnectionTally(options.name, options);
     this.#clock = clock;
-    this.#accounts = options.accounts;
-    this.#waiting = new WaitingRoom({ msUntilFree: (address) => this.#msUntilPaid(address) });
+    const nowMs = () => this.#nowMs();
+    this.#addresses = new AddressKeeper({
+      accounts: options.accounts,
+      nowMs,
+      strangersOf: (address) => this.#table.strangersOf(address),
+    });
     this.#checks = new SessionChecks({
       answerMs,
-      nowMs: () => this.#nowMs(),
+      nowMs,
       cut: (connection, reason) => this.#cut(connection, reason),
     });
     this.#owner = this.#createOwner();
@@ -98,7 +95,7 @@ export class ConnectionKeeper {
   /** Take a new connection, or destroy it. @param serve goes on with it, later where its address has to wait; not at all when it was not taken. */
   accept(socket: net.Socket, serve: () => void): void {
     const host = socket.remoteAddress ?? "";
-    const connection = new Connection(this.#owner, socket, this.#accounts?.groupOf(host) ?? host);
+    const connection = new Connection(this.#owner, socket, this.#addresses.groupOf(host));
     const admission = this.#table.admit(connection, this.#nowMs());
     if (!admission.ok) {
       this.#tally.add(`refused_${admission.crowd}`, connection.address);
@@ -108,14 +105,25 @@ export class ConnectionKeeper {
     if (admission.shed !== null) this.#cut(admission.shed, "shed");
     watchSocket(socket, connection);
     this.#strangers?.set(peerOf(socket), connection);
+    if (this.#addresses.isSpared(host)) {
+      connection.isWaiting = false;
+      connection.isTrusted = true;
+      serve();
+      return;
+    }
     // It waits for this server, and does not have to go for one that comes later; where that would be at the cost of other addresses, it does.
     if (this.#strangers !== null) this.#move(connection, "busy");
-    this.#waiting.enter(connection, () => {
+    this.#addresses.enter(connection, () => {
       if (socket.destroyed) return;
       this.#move(connection, "fresh");
-      this.#spend(connection, CONNECTION_COST);
+      connection.cost = CONNECTION_COST;
       serve();
     });
+  }
+
+  /** Cut the connections that still wait to be served, and all that come from now on. */
+  refuseNewcomers(): void {
+    for (const { socket } of this.#addresses.refuseNewcomers()) socket.destroy();
   }
 
   /** Tell that a connection goes on in another socket, which decrypts it. */
@@ -123,8 +131,7 @@ export class ConnectionKeeper {
     const connection = held(raw);
     if (connection === undefined) return;
     hold(socket, connection);
-    connection.isSecure = true;
-    this.#spend(connection, HANDSHAKE_COST);
+    connection.cost += HANDSHAKE_COST;
   }
 
   /** Tell that it is known what a connection speaks. */
@@ -137,10 +144,6 @@ export class ConnectionKeeper {
   known(peer: string): void {
     const connection = this.#strangers?.get(peer);
     if (connection === undefined || connection.calls === 0) return;
-    this.#spend(
-      connection,
-      -(connection.isSecure ? CONNECTION_COST + HANDSHAKE_COST : CONNECTION_COST),
-    );
     this.#strangers?.delete(peer);
     connection.askedAtMs = 0;
     this.#move(connection, "known");
@@ -182,10 +185,11 @@ export class ConnectionKeeper {
       },
       callBegan: (connection) => {
         connection.calls += 1;
+        connection.cost = 0;
         connection.budget?.streamOpened();
         if (connection.standing === "known") return;
         this.#move(connection, "busy");
-        this.#onStrangersCall(connection);
+        if (this.#addresses.callBegan(connection)) this.#onNuisance(connection, "owing");
       },
       callEnded: (connection) => this.#onCallEnd(connection),
       nuisance: (connection, nuisance) => this.#onNuisance(connection, nuisance),
@@ -193,9 +197,9 @@ export class ConnectionKeeper {
   }
 
   #forget(connection: Connection): void {
+    this.#addresses.spend(connection, connection.cost);
+    this.#addresses.leave(connection);
     this.#table.remove(connection);
-    this.#waiting.leave(connection);
-    this.#reading.leave(connection);
     this.#checks.delete(connection);
     const peer = peerOf(connection.socket);
     if (this.#strangers?.get(peer) === connection) this.#strangers.delete(peer);
@@ -213,26 +217,9 @@ export class ConnectionKeeper {
     // What ends takes its calls along.
     if (connection.socket.destroyed || connection.session?.destroyed === true) return;
     connection.budget ??= new FloodBudget();
-    const nowMs = this.#nowMs();
-    if (connection.standing !== "known") this.#spend(connection, NUISANCE_COSTS[nuisance]);
-    if (connection.budget.spend(nuisance, nowMs)) this.#cut(connection, "flood");
-  }
-
-  #onStrangersCall(connection: Connection): void {
-    const { address } = connection;
-    if (this.#calls.size === 0) setImmediate(() => this.#calls.clear());
-    const calls = (this.#calls.get(address) ?? 0) + 1;
-    this.#calls.set(address, calls);
-    if (calls === MANY_CALLS) this.#reading.hold(address, this.#table.strangersOf(address));
-    if (this.#msUntilPaid(address) > 0) this.#onNuisance(connection, "owing");
-  }
-
-  #spend({ address }: Connection, cost: number): void {
-    this.#accounts?.spend(address, cost, this.#nowMs());
-  }
-
-  #msUntilPaid(address: string): number {
-    return this.#accounts?.msUntilPaid(address, this.#nowMs()) ?? 0;
+    // What an address owes already makes it owe no more.
+    if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
+    if (connection.budget.spend(nuisance, this.#nowMs())) this.#cut(connection, "flood");
   }
 
   #move(connection: Connection, standing: Standing): void {
@@ -263,10 +250,10 @@ export class ConnectionKeeper {
   #cut(connection: Connection, reason: EndReason): void {
     this.#tally.add(reason, connection.address);
     const { session, socket } = connection;
-    if (reason === "flood" && connection.standing !== "known") this.#spend(connection, FLOOD_COST);
+    if (reason === "flood") this.#addresses.spend(connection, FLOOD_COST);
     if (reason === "flood" && session !== null) {
-      // It is told why; the socket follows by itself, or at the next looks. An error would be told to every stream as well.
-      session.destroy(undefined, http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
+      // It is told why; the socket follows by itself, or at the next looks.
+      session.destroy(new Error("the peer floods"), http2.constants.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
     session?.destroy();
@@ -295,7 +282,7 @@ export class ConnectionKeeper {
       labelNames: ["port"],
     });
     onScrape(metrics, () => {
-      waiting.set({ port: name }, this.#waiting.size);
+      waiting.set({ port: name }, this.#addresses.waiting);
       const { size, strangers } = this.#table;
       open.set({ port: name, kind: "stranger" }, strangers);
       open.set({ port: name, kind: "known" }, size - strangers);

@@ -34,8 +34,14 @@ export class Connection extends TableEntry {
   /** Since when the session is known to have ended; 0 while it has not. */
   endingAtMs = 0;
   hasSettings = false;
-  /** Whether it speaks TLS. */
-  isSecure = false;
+  /** What it will have cost its address for nothing if it ends now: nothing any more once it has a call. */
+  cost = 0;
+  /** Whether a known caller or a replica has called on it. */
+  isCalledByKnown = false;
+  /** Whether nothing is charged for it: it is that, or of a proxy that is trusted, or its port charges nobody. */
+  isTrusted = false;
+  /** Whether it still has to wait before it is served. */
+  isWaiting = true;
   /** Only of those that have been some nuisance. */
   budget: FloodBudget | null = null;
 
@@ -64,6 +70,14 @@ export function hold(thing: object, connection: Connection): void {
 /** To which connection a socket, a session or a call belongs; undefined when it was not accepted by a ConnectionKeeper. */
 export function held(thing: object | undefined): Connection | undefined {
   return thing === undefined ? undefined : (thing as Held)[CONNECTION];
+}
+
+/** On which connection a request came; undefined when that has ended. */
+export function connectionOf(
+  request: http.IncomingMessage | http2.Http2ServerRequest,
+): Connection | undefined {
+  // Where it has ended, not even its socket can be asked for.
+  return held("stream" in request ? request.stream.session : request.socket);
 }
 
 /** Begin to look after a connection. */
@@ -102,9 +116,11 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       connection.owner.callBegan(connection);
     }
     loopBudget.run(connection?.address ?? "", () => {
-      if (stream.destroyed) return;
+      // One that its peer has reset is closed before it is destroyed, and answers nothing but an exception any more.
+      if (stream.destroyed || stream.closed) return false;
       stream.off("error", ignore);
       for (const serve of listeners) serve.call(server, stream, ...rest);
+      return true;
     });
   });
 }

@@ -11,6 +11,7 @@ interface Read {
 function connection(address: string): Read {
   let isRead = true;
   const _handle = {
+    reading: true,
     readStop: () => {
       isRead = false;
     },

@@ -2,6 +2,8 @@ import type net from "node:net";
 
 /** What Node.js keeps of a connection's handle to itself; that it can stop reading is what its own streams are made with. */
 interface Handle {
+  /** Whether Node.js itself has it read. */
+  readonly reading?: boolean;
   readStop?(): unknown;
   readStart?(): unknown;
 }
@@ -38,8 +40,10 @@ export class ReadingTurns<C extends Reading> {
     }
     row.share = 1;
     for (const connection of connections) {
-      if (row.held.has(connection)) continue;
-      handleOf(connection.socket)?.readStop?.();
+      const handle = handleOf(connection.socket);
+      // One that Node.js has stopped reading is for Node.js to go on with.
+      if (row.held.has(connection) || handle?.reading !== true) continue;
+      handle.readStop?.();
       row.held.add(connection);
     }
   }

@@ -10,7 +10,10 @@ describe("WaitingRoom", () => {
     jest.useFakeTimers();
     owedMs = {};
     inside = [];
-    room = new WaitingRoom({ msUntilFree: (address) => owedMs[address] ?? 0 });
+    room = new WaitingRoom({
+      msUntilFree: (address) => owedMs[address] ?? 0,
+      nowMs: () => performance.now(),
+    });
   });
   afterEach(() => {
     jest.useRealTimers();
@@ -53,6 +56,31 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual(["a"]);
     jest.runAllTimers();
     expect(inside).toEqual(["a", "b", "c"]);
+  });
+
+  it("should let everybody in after five seconds, whatever their address owes", () => {
+    owedMs.here = 60_000;
+    for (const name of ["a", "b"]) come("here", name);
+    jest.advanceTimersByTime(3_000);
+    come("here", "c");
+    jest.advanceTimersByTime(1_999);
+    expect(inside).toEqual([]);
+    jest.advanceTimersByTime(1);
+    jest.advanceTimersByTime(10);
+    expect(inside).toEqual(["a", "b"]);
+    jest.advanceTimersByTime(3_000);
+    expect(inside).toEqual(["a", "b", "c"]);
+  });
+
+  it("should let nobody in once it is closed, and name those who wait", () => {
+    owedMs.here = 1_000;
+    const waiting = [come("here", "a"), come("here", "b")];
+    expect(room.close()).toEqual(waiting);
+    owedMs.here = 0;
+    come("here", "c");
+    come("there", "d");
+    jest.runAllTimers();
+    expect(inside).toEqual([]);
   });
 
   it("should not let in who is gone, and keep nothing for an address that nobody waits for", () => {

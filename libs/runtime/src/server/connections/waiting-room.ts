@@ -1,15 +1,26 @@
+/** Nobody waits for longer, whatever others of the address do meanwhile. */
+const MOST_WAIT_MS = 5_000;
+
 export interface WaitingRoomOptions {
   /** Milliseconds until somebody of an address is let in; 0 when that may be now. */
   msUntilFree(address: string): number;
+  /** Monotonic milliseconds. */
+  nowMs(): number;
+}
+
+interface Waiting {
+  readonly sinceMs: number;
+  letIn(): void;
 }
 
 /**
- * Where newcomers wait for each other, a row for each address, in the order in which they came: one is let in at a turn of the event loop, so that
- * what it brought along is known and charged before the next one is, and none as long as its address has to wait.
+ * Where newcomers wait for each other, a row for each address, in the order in which they came: one after the other is let in, so that
+ * what it brought along is known and charged before the next one is, and none for five seconds while its address has to wait.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
-  readonly #rows = new Map<string, Map<E, () => void>>();
+  readonly #rows = new Map<string, Map<E, Waiting>>();
+  #isClosed = false;
 
   constructor(options: WaitingRoomOptions) {
     this.#options = options;
@@ -22,17 +33,19 @@ export class WaitingRoom<E extends { readonly address: string }> {
     return size;
   }
 
-  /** Let somebody in by calling `letIn`, now or later. */
+  /** Let somebody in by calling `letIn`, now or later; never once the room is closed. */
   enter(newcomer: E, letIn: () => void): void {
-    const row = this.#rows.get(newcomer.address);
+    const { address } = newcomer;
+    const waiting = { sinceMs: this.#options.nowMs(), letIn };
+    const row = this.#rows.get(address);
     if (row !== undefined) {
-      row.set(newcomer, letIn);
+      row.set(newcomer, waiting);
       return;
     }
-    const waitMs = this.#options.msUntilFree(newcomer.address);
-    this.#rows.set(newcomer.address, new Map(waitMs === 0 ? [] : [[newcomer, letIn]]));
-    if (waitMs === 0) letIn();
-    this.#wait(newcomer.address, waitMs);
+    const isFree = this.#options.msUntilFree(address) === 0 && !this.#isClosed;
+    this.#rows.set(address, new Map(isFree ? [] : [[newcomer, waiting]]));
+    if (isFree) letIn();
+    this.#goOn(address);
   }
 
   /** Forget somebody who is gone. */
@@ -40,26 +53,38 @@ export class WaitingRoom<E extends { readonly address: string }> {
     this.#rows.get(newcomer.address)?.delete(newcomer);
   }
 
-  #wait(address: string, waitMs: number): void {
+  /** Let nobody in any more; those who wait. */
+  close(): readonly E[] {
+    this.#isClosed = true;
+    return [...this.#rows.values()].flatMap((row) => [...row.keys()]);
+  }
+
+  #goOn(address: string): void {
+    const [first] = this.#rows.get(address)?.values() ?? [];
+    const waitMs = first === undefined ? 0 : this.#waitMs(address, first);
     const next = () => this.#next(address);
     if (waitMs > 0) setTimeout(next, waitMs).unref();
     // This turn's end, and the end of the one in which its first bytes are read.
     else setImmediate(() => setImmediate(next));
   }
 
+  #waitMs(address: string, { sinceMs }: Waiting): number {
+    const { msUntilFree, nowMs } = this.#options;
+    return Math.max(0, Math.min(msUntilFree(address), sinceMs + MOST_WAIT_MS - nowMs()));
+  }
+
   #next(address: string): void {
     const row = this.#rows.get(address);
     const [first] = row ?? [];
-    if (row === undefined || first === undefined) {
+    if (row === undefined || first === undefined || this.#isClosed) {
       this.#rows.delete(address);
       return;
     }
-    const waitMs = this.#options.msUntilFree(address);
-    if (waitMs === 0) {
-      const [newcomer, letIn] = first;
+    const [newcomer, waiting] = first;
+    if (this.#waitMs(address, waiting) === 0) {
       row.delete(newcomer);
-      letIn();
+      waiting.letIn();
     }
-    this.#wait(address, waitMs);
+    this.#goOn(address);
   }
 }

@@ -1,0 +1,94 @@
+import type { StrangerAccounts } from "../../stranger-log.ts";
+import type { Connection } from "./connection.ts";
+import { ReadingTurns } from "./reading-turns.ts";
+import { WaitingRoom } from "./waiting-room.ts";
+
+/** Calls of one address in one turn of the event loop after which its connections are read in turns. */
+const MANY_CALLS = 50;
+
+export interface AddressKeeperOptions {
+  /** What strangers have cost, on all ports; nobody counts it and nobody waits when null. */
+  readonly accounts: StrangerAccounts | null;
+  /** Monotonic milliseconds. */
+  nowMs(): number;
+  /** The connections of an address on which nobody has shown who they are. */
+  strangersOf(address: string): Iterable<Connection>;
+}
+
+/**
+ * What a port does about all strangers of an address together, who could come back on a new connection again and again: they are charged for what they cost
+ * for nothing, wait while they owe too much, and are read in turns when they bring much. See docs/decisions/0032.
+ */
+export class AddressKeeper {
+  readonly #options: AddressKeeperOptions;
+  readonly #waiting: WaitingRoom<Connection>;
+  readonly #reading = new ReadingTurns<Connection>();
+  /** Calls that strangers have begun in this turn of the event loop, by address. */
+  readonly #calls = new Map<string, number>();
+
+  constructor(options: AddressKeeperOptions) {
+    this.#options = options;
+    const { nowMs } = options;
+    this.#waiting = new WaitingRoom({ msUntilFree: (it) => this.#msUntilPaid(it), nowMs });
+  }
+
+  /** How many connections wait. */
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** What counts as one address. */
+  groupOf(host: string): string {
+    return this.#options.accounts?.groupOf(host) ?? host;
+  }
+
+  /** Whether nothing is charged to a host. */
+  isSpared(host: string): boolean {
+    return this.#options.accounts?.isSpared(host) ?? true;
+  }
+
+  /** Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. */
+  enter(connection: Connection, serve: () => void): void {
+    this.#waiting.enter(connection, () => {
+      connection.isWaiting = false;
+      serve();
+    });
+  }
+
+  /** Forget a connection that is gone. */
+  leave(connection: Connection): void {
+    this.#waiting.leave(connection);
+    this.#reading.leave(connection);
+  }
+
+  /** Serve no new connection any more; those that wait. */
+  refuseNewcomers(): readonly Connection[] {
+    return this.#waiting.close();
+  }
+
+  /** Note that a stranger has begun a call; whether that is a nuisance, since its address owes. */
+  callBegan({ address, isTrusted }: Connection): boolean {
+    if (this.#calls.size === 0) setImmediate(() => this.#calls.clear());
+    const calls = (this.#calls.get(address) ?? 0) + 1;
+    this.#calls.set(address, calls);
+    if (calls === MANY_CALLS) this.#reading.hold(address, this.#servedOf(address));
+    return !isTrusted && this.#msUntilPaid(address) > 0;
+  }
+
+  /** Charge what a connection has cost to its address, unless it is of somebody known. */
+  spend({ address, standing, isTrusted }: Connection, cost: number): void {
+    const { accounts, nowMs } = this.#options;
+    if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs());
+  }
+
+  *#servedOf(address: string): Iterable<Connection> {
+    for (const connection of this.#options.strangersOf(address)) {
+      if (!connection.isWaiting) yield connection;
+    }
+  }
+
+  #msUntilPaid(address: string): number {
+    const { accounts, nowMs } = this.#options;
+    return accounts?.msUntilPaid(address, nowMs()) ?? 0;
+  }
+}
