@@ -1,5 +1,7 @@
-/** Nobody waits for longer, whatever others of the address do meanwhile. */
+/** Whoever has waited for so long is let in, whatever others of the address do meanwhile. */
 const MOST_WAIT_MS = 5_000;
+/** From one to the next of those. */
+const PACE_MS = 10;
 
 export interface WaitingRoomOptions {
   /** Milliseconds until somebody of an address is let in; 0 when that may be now. */
@@ -15,7 +17,8 @@ interface Waiting {
 
 /**
  * Where newcomers wait for each other, a row for each address, in the order in which they came: one after the other is let in, so that
- * what it brought along is known and charged before the next one is, and none for five seconds while its address has to wait.
+ * what it brought along is known and charged before the next one is. While their address has to wait, those are let in that have waited for five seconds,
+ * a hundred a second.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
@@ -61,7 +64,9 @@ export class WaitingRoom<E extends { readonly address: string }> {
 
   #goOn(address: string): void {
     const [first] = this.#rows.get(address)?.values() ?? [];
-    const waitMs = first === undefined ? 0 : this.#waitMs(address, first);
+    const isFree = this.#options.msUntilFree(address) === 0;
+    const waitMs =
+      first === undefined || isFree ? 0 : Math.max(PACE_MS, this.#waitMs(address, first));
     const next = () => this.#next(address);
     if (waitMs > 0) setTimeout(next, waitMs).unref();
     // This turn's end, and the end of the one in which its first bytes are read.
