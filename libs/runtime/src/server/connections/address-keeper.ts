@@ -49,10 +49,7 @@ export class AddressKeeper {
 
   /** Have a new connection served by calling `serve`, once it is its turn; never once newcomers are refused. */
   enter(connection: Connection, serve: () => void): void {
-    this.#waiting.enter(connection, () => {
-      connection.isWaiting = false;
-      serve();
-    });
+    this.#waiting.enter(connection, serve);
   }
 
   /** Forget a connection that is gone. */

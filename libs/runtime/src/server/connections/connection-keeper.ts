@@ -105,20 +105,15 @@ export class ConnectionKeeper {
     if (admission.shed !== null) this.#cut(admission.shed, "shed");
     watchSocket(socket, connection);
     this.#strangers?.set(peerOf(socket), connection);
-    if (this.#addresses.isSpared(host)) {
+    connection.isTrusted = this.#addresses.isSpared(host);
+    const begin = () => {
       connection.isWaiting = false;
-      connection.isTrusted = true;
-      serve();
-      return;
-    }
-    // It waits for this server, and does not have to go for one that comes later; where that would be at the cost of other addresses, it does.
-    if (this.#strangers !== null) this.#move(connection, "busy");
-    this.#addresses.enter(connection, () => {
-      if (socket.destroyed) return;
-      this.#move(connection, "fresh");
       connection.cost = CONNECTION_COST;
-      serve();
-    });
+      if (!socket.destroyed) serve();
+    };
+    // grpc-js never forgets a session that has failed before it was told of it, as those of connections do that were kept waiting with all their bytes.
+    if (connection.isTrusted || this.#strangers !== null) begin();
+    else this.#addresses.enter(connection, begin);
   }
 
   /** Cut the connections that still wait to be served, and all that come from now on. */
