@@ -6,13 +6,13 @@ export interface StrangerBudgetLimits {
   readonly burst: number;
   /** What an address gets back each second. */
   readonly perSecond: number;
-  /** What an address can owe at most: how long it waits has an end, whatever it did. */
+  /** The largest debt of an address, which bounds the time until it is paid. */
   readonly mostOwed: number;
   /** Addresses at most; the one that spent longest ago is forgotten for a new one. */
   readonly maxAddresses: number;
 }
 
-/** Half a second of the event loop at once, a fifth of it for as long as it goes on, and a wait of five seconds at most. */
+/** Half a second of the event loop at once, a fifth of it after that, and a debt that is paid within five seconds. */
 export const DEFAULT_STRANGER_BUDGET: StrangerBudgetLimits = {
   burst: 5_000,
   perSecond: 2_000,

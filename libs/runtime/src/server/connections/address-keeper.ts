@@ -7,17 +7,17 @@ import { WaitingRoom } from "./waiting-room.ts";
 const MANY_CALLS = 50;
 
 export interface AddressKeeperOptions {
-  /** What strangers have cost, on all ports; nobody counts it and nobody waits when null. */
+  /** The costs of each address, shared by all ports. Null turns accounting and waiting off. */
   readonly accounts: StrangerAccounts | null;
   /** Monotonic milliseconds. */
   nowMs(): number;
-  /** The connections of an address on which nobody has shown who they are. */
+  /** The unauthenticated connections of an address. */
   strangersOf(address: string): Iterable<Connection>;
 }
 
 /**
- * What a port does about all strangers of an address together, who could come back on a new connection again and again: they are charged for what they cost
- * for nothing, wait while they owe too much, and are read in turns when they bring much. See docs/decisions/0032.
+ * The limits of a port that apply to an address as a whole, since a client that floods can reconnect and start over: its wasted work is charged, its new
+ * connections wait while it is over budget, and its connections are read in turns after a burst of calls. See docs/decisions/0032.
  */
 export class AddressKeeper {
   readonly #options: AddressKeeperOptions;

@@ -29,7 +29,7 @@ export interface ConnectionKeeperOptions {
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
   readonly clock: Pick<Clock, "nowMs">;
-  /** What strangers have cost, by address, on all ports; nobody counts it when null. */
+  /** The costs of each address, shared by all ports. Null turns accounting and waiting off. */
   readonly accounts: StrangerAccounts | null;
   /** How often connections are looked at. Default 250 ms. */
   readonly tickMs?: number;
@@ -111,12 +111,12 @@ export class ConnectionKeeper {
       connection.cost = CONNECTION_COST;
       if (!socket.destroyed) serve();
     };
-    // grpc-js never forgets a session that has failed before it was told of it, as those of connections do that were kept waiting with all their bytes.
+    // A thousand agents behind one address reconnect at the same moment, and must not queue behind each other.
     if (connection.isTrusted || this.#strangers !== null) begin();
     else this.#addresses.enter(connection, begin);
   }
 
-  /** Cut the connections that still wait to be served, and all that come from now on. */
+  /** Cut the connections that still wait to be served. To be called once the port accepts no more. */
   refuseNewcomers(): void {
     for (const { socket } of this.#addresses.refuseNewcomers()) socket.destroy();
   }

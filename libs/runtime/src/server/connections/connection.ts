@@ -34,11 +34,11 @@ export class Connection extends TableEntry {
   /** Since when the session is known to have ended; 0 while it has not. */
   endingAtMs = 0;
   hasSettings = false;
-  /** What it will have cost its address for nothing if it ends now: nothing any more once it has a call. */
+  /** Charged to its address if it ends without a single call. */
   cost = 0;
   /** Whether a known caller or a replica has called on it. */
   isCalledByKnown = false;
-  /** Whether nothing is charged for it: it is that, or of a proxy that is trusted, or its port charges nobody. */
+  /** Whether it is exempt from charges: an authenticated caller uses it, it comes from a trusted proxy, or its port has no accounting. */
   isTrusted = false;
   /** Whether it still has to wait before it is served. */
   isWaiting = true;
@@ -107,7 +107,7 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
   server.on("stream", (stream, ...rest) => {
     stream.on("error", ignore);
     const { session } = stream;
-    // Node.js tells of all streams that came in one packet, also of those that came with the last straw.
+    // Node.js announces every stream of a packet, even after the session was destroyed because of an earlier one.
     if (session === undefined || session.destroyed) return;
     const connection = held(session);
     if (connection !== undefined) {
@@ -116,7 +116,7 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       connection.owner.callBegan(connection);
     }
     loopBudget.run(connection?.address ?? "", () => {
-      // One that its peer has reset is closed before it is destroyed, and answers nothing but an exception any more.
+      // A stream that its peer has reset is closed before it is destroyed, and respond() throws on it.
       if (stream.destroyed || stream.closed) return false;
       stream.off("error", ignore);
       for (const serve of listeners) serve.call(server, stream, ...rest);
@@ -134,7 +134,7 @@ function ignore(): void {}
 export function watchHttp1(server: http.Server): void {
   server.on("request", ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
     const connection = held(socket);
-    // What came in one packet is all told of, also what came behind the last straw.
+    // Node.js announces every request of a packet, even after the socket was destroyed because of an earlier one.
     if (connection === undefined || connection.socket.destroyed) return;
     hold(response, connection);
     response.on("close", onResponseClose);
@@ -145,7 +145,7 @@ export function watchHttp1(server: http.Server): void {
   });
 }
 
-/** Node.js makes an error for each of hundreds of requests that were cut, and their stacks, which nobody reads, take most of the time. */
+/** Node.js creates an error for every pipelined request that is aborted. Capturing their unused stack traces dominates the cost of closing the socket. */
 function closeWithoutStacks(socket: net.Socket): void {
   const { stackTraceLimit } = Error;
   socket.prependOnceListener("close", () => {

@@ -1,4 +1,4 @@
-import type net from "node:net";
+import net from "node:net";
 import { afterEach, beforeEach, describe, expect, it, jest } from "@jest/globals";
 import { ReadingTurns } from "./reading-turns.ts";
 
@@ -19,7 +19,7 @@ function connection(address: string): Read {
       isRead = true;
     },
   };
-  return { address, socket: { _handle } as unknown as net.Socket, isRead: () => isRead };
+  return { address, socket: Object.assign(new net.Socket(), { _handle }), isRead: () => isRead };
 }
 
 describe("ReadingTurns", () => {
@@ -60,7 +60,7 @@ describe("ReadingTurns", () => {
 
   it("should not stop reading other addresses, nor wait for what is gone or has no handle any more", () => {
     const other = connection("there");
-    const closed = { ...connection("here"), socket: { _handle: null } as unknown as net.Socket };
+    const closed = { ...connection("here"), socket: new net.Socket() };
     turns.hold("here", [...all, closed]);
     expect(other.isRead()).toBe(true);
     for (const one of all) turns.leave(one);

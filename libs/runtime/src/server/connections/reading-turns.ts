@@ -1,8 +1,8 @@
 import type net from "node:net";
 
-/** What Node.js keeps of a connection's handle to itself; that it can stop reading is what its own streams are made with. */
+/** The undocumented part of a socket's handle that Node.js pauses its own streams with. */
 interface Handle {
-  /** Whether Node.js itself has it read. */
+  /** Whether Node.js is reading from it. */
   readonly reading?: boolean;
   readStop?(): unknown;
   readStart?(): unknown;
@@ -22,10 +22,9 @@ interface Row<C> {
 }
 
 /**
- * Reads the connections of an address in turns. What one packet brings along is all taken in before anything can be said to it, hundreds of calls;
- * with many connections that are ready at the same time nothing else would be heard for long. After a turn that brought much, one connection is read
- * in the next one, and twice as many in each that follows as long as they bring little. A session of HTTP/2 cannot be paused from outside, hence its
- * handle is.
+ * Reads the connections of an address in turns. Node.js processes a whole packet, hundreds of calls, before any of our code can object; several such
+ * connections ready in the same turn of the event loop would block everything else. After a burst, one connection is read in the next turn, and twice as
+ * many in each turn after that until there is another burst. HTTP/2 sessions offer no way to pause reading, so their socket's handle is paused.
  */
 export class ReadingTurns<C extends Reading> {
   readonly #rows = new Map<string, Row<C>>();
@@ -41,7 +40,7 @@ export class ReadingTurns<C extends Reading> {
     row.share = 1;
     for (const connection of connections) {
       const handle = handleOf(connection.socket);
-      // One that Node.js has stopped reading is for Node.js to go on with.
+      // A handle that Node.js has paused is left for Node.js to resume.
       if (row.held.has(connection) || handle?.reading !== true) continue;
       handle.readStop?.();
       row.held.add(connection);
@@ -70,5 +69,5 @@ export class ReadingTurns<C extends Reading> {
 }
 
 function handleOf(socket: net.Socket): Handle | null {
-  return (socket as unknown as { readonly _handle: Handle | null })._handle;
+  return Reflect.get(socket, "_handle");
 }

@@ -25,22 +25,22 @@ describe("WaitingRoom", () => {
     return newcomer;
   }
 
-  it("should let in at once whose address has not to wait", () => {
+  it("should admit a newcomer at once when its address owes nothing", () => {
     owedMs.there = 1_000;
     come("here", "a");
     expect(inside).toEqual(["a"]);
   });
 
-  it("should let those of an address in one at a turn, in their order", () => {
+  it("should admit newcomers of one address in order, one per turn", () => {
     for (const name of ["a", "b", "c"]) come("here", name);
     come("there", "d");
     expect(inside).toEqual(["a", "d"]);
-    // In a turn what the one before has brought is read, and at its end the next one comes.
+    // The bytes of one are read before the next one is admitted.
     jest.runAllTimers();
     expect(inside).toEqual(["a", "d", "b", "c"]);
   });
 
-  it("should let nobody in as long as their address has to wait", () => {
+  it("should admit none while their address is over budget", () => {
     owedMs.here = 1_000;
     for (const name of ["a", "b"]) come("here", name);
     jest.advanceTimersByTime(999);
@@ -50,7 +50,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual(["a"]);
     owedMs.here = 500;
     jest.advanceTimersByTime(499);
-    // Whoever comes meanwhile waits behind the others.
+    // A later newcomer joins the end of the queue.
     owedMs.here = 0;
     come("here", "c");
     expect(inside).toEqual(["a"]);
@@ -58,7 +58,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual(["a", "b", "c"]);
   });
 
-  it("should let everybody in after five seconds, whatever their address owes", () => {
+  it("should admit a newcomer after five seconds even if its address is still over budget", () => {
     owedMs.here = 60_000;
     for (const name of ["a", "b"]) come("here", name);
     jest.advanceTimersByTime(3_000);
@@ -72,7 +72,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual(["a", "b", "c"]);
   });
 
-  it("should let nobody in once it is closed, and name those who wait", () => {
+  it("should admit none after it is closed, and return the ones still waiting", () => {
     owedMs.here = 1_000;
     const waiting = [come("here", "a"), come("here", "b")];
     expect(room.close()).toEqual(waiting);
@@ -83,7 +83,7 @@ describe("WaitingRoom", () => {
     expect(inside).toEqual([]);
   });
 
-  it("should not let in who is gone, and keep nothing for an address that nobody waits for", () => {
+  it("should skip newcomers that have left, and drop empty queues", () => {
     owedMs.here = 100;
     room.leave(come("here", "a"));
     owedMs.here = 0;

@@ -1,10 +1,10 @@
-/** Whoever has waited for so long is let in, whatever others of the address do meanwhile. */
+/** A newcomer that has waited this long is admitted even if its address is still over budget. */
 const MOST_WAIT_MS = 5_000;
-/** From one to the next of those. */
+/** Time between two such admissions. */
 const PACE_MS = 10;
 
 export interface WaitingRoomOptions {
-  /** Milliseconds until somebody of an address is let in; 0 when that may be now. */
+  /** Milliseconds until an address is within its budget again; 0 if it is now. */
   msUntilFree(address: string): number;
   /** Monotonic milliseconds. */
   nowMs(): number;
@@ -16,9 +16,8 @@ interface Waiting {
 }
 
 /**
- * Where newcomers wait for each other, a row for each address, in the order in which they came: one after the other is let in, so that
- * what it brought along is known and charged before the next one is. While their address has to wait, those are let in that have waited for five seconds,
- * a hundred a second.
+ * A queue of newcomers for each address. They are admitted in order, one per turn of the event loop, so that the cost of one is charged before the next is
+ * served. While their address is over budget, only those that have waited for five seconds are admitted, at most a hundred a second.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
@@ -36,7 +35,7 @@ export class WaitingRoom<E extends { readonly address: string }> {
     return size;
   }
 
-  /** Let somebody in by calling `letIn`, now or later; never once the room is closed. */
+  /** Admit a newcomer by calling `letIn`, now or later; never after close(). */
   enter(newcomer: E, letIn: () => void): void {
     const { address } = newcomer;
     const waiting = { sinceMs: this.#options.nowMs(), letIn };
@@ -51,12 +50,12 @@ export class WaitingRoom<E extends { readonly address: string }> {
     this.#goOn(address);
   }
 
-  /** Forget somebody who is gone. */
+  /** Remove a newcomer that has left. */
   leave(newcomer: E): void {
     this.#rows.get(newcomer.address)?.delete(newcomer);
   }
 
-  /** Let nobody in any more; those who wait. */
+  /** Stop admitting; returns the newcomers still waiting. */
   close(): readonly E[] {
     this.#isClosed = true;
     return [...this.#rows.values()].flatMap((row) => [...row.keys()]);
