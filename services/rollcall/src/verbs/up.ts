@@ -23,7 +23,7 @@ import {
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
-import { exposure, exposureFacts } from "../control-plane/exposure.ts";
+import { type ExposureFacts, exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
@@ -177,8 +177,10 @@ async function startOnRecord(
   const trust = tls === null ? {} : { tls: tls.trust };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
   const endAgent = await startAgent(up, store, addresses.server);
+  const facts = exposureFacts(config["Listen.Host"], config);
+  for (const warning of exposure(facts)) log.warn({}, warning);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
-  announce(up, { ...addresses, tokenFile });
+  greet(up, facts, { ...addresses, tokenFile });
   return {
     close: async () => {
       await removeRunFile(dataDirectory, process.pid);
@@ -230,8 +232,9 @@ async function joinTokenOf(
   return text === null ? {} : { ROLLCALL_JOIN_TOKEN: text };
 }
 
-function announce(
-  { shell, config, dataDirectory, log, process, tls }: Up,
+function greet(
+  { shell, config, dataDirectory, process, tls }: Up,
+  facts: ExposureFacts,
   where: {
     readonly server: string;
     readonly agents: string;
@@ -239,8 +242,6 @@ function announce(
     readonly tokenFile: string | null;
   },
 ): void {
-  const facts = exposureFacts(config["Listen.Host"], config);
-  for (const warning of exposure(facts)) log.warn({}, warning);
   if (!shell.out.isTerminal) return;
   shell.out.write(
     formatBanner({
