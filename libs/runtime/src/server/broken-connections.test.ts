@@ -1,14 +1,17 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import http2 from "node:http2";
 import type net from "node:net";
 import type tls from "node:tls";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { credentials, Client as GrpcClient } from "@grpc/grpc-js";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { until } from "@rollcall/testkit/time";
 import { captureLog } from "../../test/log-capture.ts";
-import { BREAKING, connectRaw, PREFACE } from "../../test/raw-http2.ts";
+import { BREAKING, connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
 import { TlsFixture } from "../../test/tls-fixture.ts";
 import { systemClock } from "../clock.ts";
 import { createMetrics, renderMetrics } from "../metrics.ts";
@@ -145,4 +148,38 @@ describe.each([
     await call();
     expect(await metrics()).toContain('reason="unresponsive"');
   });
+
+  it("should leave nothing in memory when the session fails before the peer has acknowledged its settings", async () => {
+    const { port, metrics } = await open(false);
+    const accepted: WeakRef<object>[] = [];
+    const note = (message: unknown) => {
+      accepted.push(new WeakRef((message as { readonly socket: net.Socket }).socket));
+    };
+    subscribe("net.server.socket", note);
+    closers.push(() => unsubscribe("net.server.socket", note));
+    for (let count = 0; count < BROKEN; count += 1) {
+      const socket = await connectRaw(port);
+      socket.write(Buffer.concat([PREFACE, OVERFLOWING_WINDOW]), () => socket.destroy());
+      await closed(socket);
+    }
+    await until("all connections are gone", async () =>
+      (await metrics()).includes('kind="stranger"} 0'),
+    );
+    expect(accepted.length).toBeGreaterThanOrEqual(BROKEN);
+    // A few may be kept for a while by what has just run.
+    await until("their sockets are collected", () => {
+      collectGarbage();
+      return accepted.filter((it) => it.deref() !== undefined).length < BROKEN / 4;
+    });
+  });
 });
+
+/** Unlike BREAKING, nghttp2 reports this one, and Node.js ends the session with an error. */
+const OVERFLOWING_WINDOW = frame("WINDOW_UPDATE", {
+  payload: Buffer.from([0x7f, 0xff, 0xff, 0xff]),
+});
+
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc()");
+}
