@@ -27,6 +27,23 @@ describe("Limiter", () => {
     expect(order).toEqual(["second", "third"]);
   });
 
+  it("should let in next whose party has the fewest in", async () => {
+    const limiter = new Limiter(2);
+    const order: string[] = [];
+    const leaves = [await limiter.enter(forever, "a"), await limiter.enter(forever, "a")];
+    for (const party of ["a", "a", "b", "b"]) {
+      void limiter.enter(forever, party).then((leave) => {
+        order.push(party);
+        leaves.push(leave);
+      });
+    }
+    for (let step = 0; step < 4; step += 1) {
+      leaves.shift()?.();
+      await settled();
+    }
+    expect(order).toEqual(["b", "a", "b", "a"]);
+  });
+
   it("should forget who gives up waiting", async () => {
     const limiter = new Limiter(1);
     const leave = await limiter.enter(forever);

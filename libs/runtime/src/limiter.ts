@@ -1,7 +1,13 @@
-/** Lets so many in at a time; the others wait in order. */
+/**
+ * Lets so many in at a time; the others wait in order. Where parties are told, the next is the first of the party that has the fewest in: nobody waits
+ * behind all that another party has asked for.
+ */
 export class Limiter {
   #free: number;
-  readonly #waiting = new Set<() => void>();
+  /** How many each party has in. */
+  readonly #inside = new Map<string, number>();
+  /** Who waits, by how to let it in, with its party. */
+  readonly #waiting = new Map<() => void, string>();
 
   constructor(size: number) {
     this.#free = size;
@@ -18,19 +24,19 @@ export class Limiter {
   }
 
   /** Wait for a place; answers how to give it back, once or more. Rejects when the signal aborts first. */
-  async enter(signal: AbortSignal): Promise<() => void> {
+  async enter(signal: AbortSignal, party = ""): Promise<() => void> {
     signal.throwIfAborted();
-    if (this.#free > 0) this.#free -= 1;
-    else await this.#turn(signal);
+    if (this.#free > 0) this.#begin(party);
+    else await this.#turn(signal, party);
     let given = false;
     return () => {
       if (given) return;
       given = true;
-      this.#leave();
+      this.#leave(party);
     };
   }
 
-  #turn(signal: AbortSignal): Promise<void> {
+  #turn(signal: AbortSignal, party: string): Promise<void> {
     return new Promise((resolve, reject) => {
       const onAbort = () => {
         this.#waiting.delete(enter);
@@ -40,19 +46,39 @@ export class Limiter {
         signal.removeEventListener("abort", onAbort);
         resolve();
       };
-      this.#waiting.add(enter);
+      this.#waiting.set(enter, party);
       signal.addEventListener("abort", onAbort, { once: true });
     });
   }
 
-  #leave(): void {
-    const [next] = this.#waiting;
-    if (next === undefined) {
-      this.#free += 1;
-      return;
+  #begin(party: string): void {
+    this.#free -= 1;
+    this.#inside.set(party, this.#insideOf(party) + 1);
+  }
+
+  #leave(party: string): void {
+    this.#free += 1;
+    const left = this.#insideOf(party) - 1;
+    if (left > 0) this.#inside.set(party, left);
+    else this.#inside.delete(party);
+    const next = this.#next();
+    if (next === null) return;
+    // At once, so that nobody can overtake.
+    const [enter, itsParty] = next;
+    this.#waiting.delete(enter);
+    this.#begin(itsParty);
+    enter();
+  }
+
+  #next(): readonly [enter: () => void, party: string] | null {
+    let best: readonly [() => void, string] | null = null;
+    for (const one of this.#waiting) {
+      if (best === null || this.#insideOf(one[1]) < this.#insideOf(best[1])) best = one;
     }
-    // The place passes on without becoming free: nobody can overtake.
-    this.#waiting.delete(next);
-    next();
+    return best;
+  }
+
+  #insideOf(party: string): number {
+    return this.#inside.get(party) ?? 0;
   }
 }

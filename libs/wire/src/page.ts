@@ -12,7 +12,15 @@ import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 const READ_ROWS = 128;
 
 /** After so many bytes the process turns to others: to encode them takes some milliseconds. */
-const BYTES_A_TURN = 16_384;
+const BYTES_A_TURN = 8_192;
+
+let lastTurn: Promise<void> = Promise.resolve();
+
+/** Wait until the event loop has served what else is ready. Pages that are made at the same time go on one a turn. */
+function nextTurn(): Promise<void> {
+  lastTurn = lastTurn.then(() => setImmediate());
+  return lastTurn;
+}
 
 /** A call that is answered with a page, as its handler sees it. */
 export interface PagedCall {
@@ -47,7 +55,7 @@ export interface Page<Row> {
 }
 
 /**
- * Make a page: as many rows as its limit and its bytes allow for. The items are encoded one by one, with a pause now and then in which others
+ * Make a page: as many rows as its limit and its bytes allow for. The items are encoded one by one, with pauses in which others
  * have their turn; the first item is in it whatever its size. Rejects with the reason of the call's signal.
  */
 export async function readPage<Row, Item extends DescMessage>(
@@ -57,10 +65,15 @@ export async function readPage<Row, Item extends DescMessage>(
   const room = new PageRoom({ items: limit, bytes: PAGE_BYTES });
   const isBinary = isBinaryCall(requestHeader);
   const items = new EncodedItems(item);
-  let bytesOfTurn = 0;
+  let bytesOfTurn = BYTES_A_TURN;
   let last: Row | null = null;
   for await (const piece of rows) {
     for (const row of piece) {
+      if (bytesOfTurn >= BYTES_A_TURN) {
+        bytesOfTurn = 0;
+        await nextTurn();
+        signal.throwIfAborted();
+      }
       const message = toMessage(row);
       const bytes = toBinary(item, message);
       if (!room.take(bytes.length)) return pageOf(items, last, last);
@@ -68,10 +81,6 @@ export async function readPage<Row, Item extends DescMessage>(
       else items.add(message);
       last = row;
       bytesOfTurn += bytes.length;
-      if (bytesOfTurn < BYTES_A_TURN) continue;
-      bytesOfTurn = 0;
-      await setImmediate();
-      signal.throwIfAborted();
     }
   }
   return pageOf(items, last, null);

@@ -1,3 +1,5 @@
+import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { HelloAdmission } from "@rollcall/domain";
 import { createRequestValidator, type RequestValidator, StrangerLog } from "@rollcall/runtime";
 import { BrakeCounter } from "./brake/brake-counter.ts";
@@ -32,7 +34,7 @@ export interface Parts {
 export function createParts(deps: HealthDeps): Parts {
   const { instance, clock, config } = deps;
   const random = deps.random ?? Math.random;
-  const validator = createRequestValidator();
+  const validator = createRequestValidator([HelloSchema, NodeInfoSchema]);
   const metrics = createHealthMetrics(deps.metrics, () => ({
     sessions: replica.nodes.sessions,
     nodes: replica.nodes.size,

@@ -7,8 +7,8 @@ export const peerKey = createContextKey<string>("", { description: "address of t
 /** Whether the call got as far as the interceptors; one that did not has left no line in the log. */
 export const seenKey = createContextKey<boolean>(false, { description: "seen by the log" });
 
-/** Told when the call turns out to be of somebody known. */
-export const onKnownKey = createContextKey<() => void>(() => {}, {
+/** Told when the call turns out to be of a known caller or of a replica. */
+export const onKnownKey = createContextKey<(by: "known" | "replica") => void>(() => {}, {
   description: "on a known caller",
 });
 

@@ -52,7 +52,9 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   const { timeoutMs, error: malformed } = parseTimeout(header.get(headerTimeout), NO_LIMIT);
   const context = openContext(call, header, timeoutMs);
   const timer = timeoutMs === undefined ? undefined : abortAfter(timeoutMs, context);
-  const onClose = () => context.abort(refuse("CANCELLED", "the caller went away"));
+  // A connection may take a thousand streams along, and each has its work to end and its line to write.
+  const source = connectionOf(request)?.address ?? "";
+  const onClose = () => loopBudget.run(source, () => context.abort(callerLeft()));
   response.stream.once("close", onClose);
   try {
     if (malformed !== undefined) throw early(call, malformed);
@@ -67,6 +69,10 @@ export async function serveDirect(call: DirectCall): Promise<void> {
     // Whoever listens for the end of the call hears of it, however it ended.
     context.abort(CALL_ENDED);
   }
+}
+
+function callerLeft(): ConnectError {
+  return refuse("CANCELLED", "the caller went away");
 }
 
 // One for all calls: to make such an exception costs as much as a good part of a small call.

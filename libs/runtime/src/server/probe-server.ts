@@ -55,10 +55,10 @@ const IDLE_MS = 10_000;
 export async function createProbeServer(options: ProbeServerOptions): Promise<RunningServer> {
   const { strangers = new StrangerLog({ log: options.log }) } = options;
   const guard = new HostGuard({ ...options, strangers });
-  const { render = renderMetrics } = options;
+  const { render = renderMetrics, clock = systemClock } = options;
   const answering: Answering = {
     ...options,
-    metricsText: shareRuns(() => render(options.metrics)),
+    metricsText: shareRuns(() => render(options.metrics), clock),
   };
   const listener: http.RequestListener = (request, response) => {
     request.resume();

@@ -96,7 +96,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       refuseCall(request, response, refusal);
       return;
     }
-    if (served.needs === "replica") values.get(onKnownKey)();
+    if (served.needs === "replica") values.get(onKnownKey)("replica");
     const serving =
       spec !== undefined && isDirect(request, response)
         ? serveGrpc({ ...served, spec }, request, response, values, options)
@@ -137,7 +137,7 @@ function admit(
   const peer = addressOf(peerOf(request.socket), request.headers, clientAddress);
   const values = createContextValues()
     .set(peerKey, peer)
-    .set(onKnownKey, () => trustConnection(request));
+    .set(onKnownKey, (by) => trustConnection(request, by));
   answers.join({ method, request, response, values, deadlineMs });
   try {
     const { authorization = null } = request.headers;

@@ -1,4 +1,4 @@
-import type { DescService } from "@bufbuild/protobuf";
+import type { DescMessage, DescService } from "@bufbuild/protobuf";
 import type { ConnectError, Interceptor } from "@connectrpc/connect";
 import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { systemClock } from "../clock.ts";
@@ -82,6 +82,10 @@ export async function createRpcServer(options: RpcServerOptions): Promise<Guarde
   };
 }
 
+function inputsOf(services: readonly DescService[]): readonly DescMessage[] {
+  return services.flatMap(({ methods }) => methods.map(({ input }) => input));
+}
+
 /** A request under another server's name reaches nothing of this one. */
 function guarded(options: HostGuardOptions, handler: HttpHandler): HttpHandler {
   const guard = new HostGuard(options);
@@ -163,7 +167,7 @@ function rpcHandler(
     endWithCaller(policies, new StreamWatch({ authenticate: options.authenticate, clock })),
     boundDuration(policies, ending),
     takeTurns,
-    validateRequests(options.validator ?? createRequestValidator()),
+    validateRequests(createRequestValidator(inputsOf(options.services))),
     limitPages({ clock, ...options.pageTurns }),
   ];
   return createRpcHandler({

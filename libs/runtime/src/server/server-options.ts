@@ -15,7 +15,6 @@ import type { ClientAddress } from "./client-address.ts";
 import type { HostRule } from "./host-guard.ts";
 import type { PageTurns } from "./interceptors/limit-pages.ts";
 import type { RecordRefusal } from "./interceptors/record-refusals.ts";
-import type { RequestValidator } from "./request-validator.ts";
 import type { ServingStatus } from "./serving-status.ts";
 
 /** The largest message that any port of ours takes: 1 MiB. */
@@ -62,8 +61,6 @@ export interface RpcServerOptions {
   readonly metrics: MetricsRegistry;
   /** What grpc.health.v1 answers; one for all ports of a process. Made anew when absent. */
   readonly serving?: ServingStatus;
-  /** Shared between the servers of a process, since compiling rules takes time and memory. Made anew when absent. */
-  readonly validator?: RequestValidator;
   /** Answers what is no RPC. Without it: 404. */
   readonly fallback?: HttpHandler;
   /** How long close() waits for calls under way. Default 5 s. */

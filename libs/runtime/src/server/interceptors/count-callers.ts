@@ -8,7 +8,7 @@ export const countCallers: Interceptor = (next) => async (request) => {
   const place = request.contextValues.get(placeKey);
   if (caller.kind !== "anonymous") {
     place?.claim(actorOf(caller));
-    request.contextValues.get(onKnownKey)();
+    request.contextValues.get(onKnownKey)("known");
   }
   return await next(request);
 };

@@ -1,9 +1,12 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import type { Interceptor } from "@connectrpc/connect";
+import { actorOf, callerKey } from "../../auth.ts";
 import type { Clock } from "../../clock.ts";
 import { refuse } from "../../errors.ts";
 import { Limiter } from "../../limiter.ts";
+
+type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /** How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is made. */
 export interface PageTurns {
@@ -20,7 +23,7 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * Let methods that read pages take turns. Whatever keeps nodes safe, and whatever operators order, has no pages or changes something: it never
- * waits here. Refuses with OVERLOADED.
+ * waits here. Of those who wait the next is of the caller with the fewest at work. Refuses with OVERLOADED.
  */
 export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock }): Interceptor {
   const { clock, ...given } = options;
@@ -29,7 +32,7 @@ export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock
   return (next) => async (request) => {
     if (!readsPages(request.method)) return await next(request);
     if (!limiter.isFree && limiter.waiting >= limits.waiting) throw overloaded();
-    const leave = await enterInTime(limiter, request.signal, limits.waitMs, clock);
+    const leave = await enterInTime(limiter, request, limits.waitMs, clock);
     try {
       return await next(request);
     } finally {
@@ -40,11 +43,12 @@ export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock
 
 async function enterInTime(
   limiter: Limiter,
-  caller: AbortSignal,
+  { signal: caller, contextValues }: Request,
   waitMs: number,
   clock: Clock,
 ): Promise<() => void> {
-  if (limiter.isFree) return limiter.enter(caller);
+  const party = actorOf(contextValues.get(callerKey));
+  if (limiter.isFree) return limiter.enter(caller, party);
   const waiting = new AbortController();
   const settled = new AbortController();
   const onAbort = () => waiting.abort(caller.reason);
@@ -56,7 +60,7 @@ async function enterInTime(
     () => {},
   );
   try {
-    return await limiter.enter(waiting.signal);
+    return await limiter.enter(waiting.signal, party);
   } finally {
     settled.abort();
     caller.removeEventListener("abort", onAbort);
