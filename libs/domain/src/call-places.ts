@@ -41,7 +41,7 @@ export const DEFAULT_CALL_LIMITS: CallLimits = {
   callerStreams: 2_000,
   // A thousand watchers of one token may come at once, before it is known whose it is.
   arriving: 1_024,
-  stranger: 256,
+  stranger: 128,
   // A whole data centre may be behind one address.
   node: 2_048,
   // Each watch that a reader holds at one replica is a stream to each of the others.

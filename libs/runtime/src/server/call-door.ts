@@ -116,9 +116,13 @@ export class CallPlace {
     if (this.#party !== null) this.#party = this.#options.claim(this.#party, name);
   }
 
-  /** Wait until the call may work; answers how to end that. Rejects with the signal's reason when that aborts first. */
+  /**
+   * Wait until the call may work; answers how to end that. Rejects with the signal's reason when that aborts first, and with CANCELLED when the place
+   * was given back: the connection is gone.
+   */
   async turn(signal: AbortSignal): Promise<() => void> {
-    return this.#party === null ? () => {} : await this.#options.turn(this.#party, signal);
+    if (this.#party === null) throw refuse("CANCELLED", "the caller went away");
+    return await this.#options.turn(this.#party, signal);
   }
 
   /** Give the place back. To do so again does nothing. */

@@ -68,8 +68,13 @@ export class AddressKeeper {
     if (this.#calls.size === 0) setImmediate(() => this.#calls.clear());
     const calls = (this.#calls.get(address) ?? 0) + 1;
     this.#calls.set(address, calls);
-    if (calls === MANY_CALLS) this.#reading.hold(address, this.#servedOf(address));
+    if (calls === MANY_CALLS) this.readInTurns(address);
     return !isTrusted && this.#msUntilPaid(address) > 0;
+  }
+
+  /** Have the strangers of an address read in turns, since they have brought much at once. */
+  readInTurns(address: string): void {
+    this.#reading.hold(address, this.#servedOf(address));
   }
 
   /** Charge what a connection has cost to its address, unless it is of somebody known. */

@@ -38,6 +38,8 @@ export interface ConnectionKeeperOptions {
 }
 
 const TICK_MS = 250;
+/** How often the bytes of new sessions are looked at. */
+const YOUNG_TICK_MS = 10;
 /** As gRPC's own keepalive has it. */
 const ANSWER_MS = 20_000;
 /** Most connections that are ended in one tick for each standing. */
@@ -64,6 +66,7 @@ export class ConnectionKeeper {
   readonly #strangers: Map<string, Connection> | null;
   readonly #addresses: AddressKeeper;
   readonly #timer: NodeJS.Timeout;
+  #youngTimer: NodeJS.Timeout | null = null;
 
   constructor(options: ConnectionKeeperOptions) {
     const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS } = options;
@@ -81,6 +84,7 @@ export class ConnectionKeeper {
       answerMs,
       nowMs,
       cut: (connection, reason) => this.#cut(connection, reason),
+      sentMuch: ({ address }) => this.#addresses.readInTurns(address),
     });
     this.#owner = this.#createOwner();
     this.#timer = setInterval(() => this.#tick(), tickMs).unref();
@@ -169,12 +173,16 @@ export class ConnectionKeeper {
   /** Look after nothing any more. */
   close(): void {
     clearInterval(this.#timer);
+    if (this.#youngTimer !== null) clearInterval(this.#youngTimer);
   }
 
   #createOwner(): ConnectionOwner {
     return {
       gone: (connection) => this.#forget(connection),
-      sessionBegan: (connection) => this.#checks.add(connection),
+      sessionBegan: (connection) => {
+        this.#checks.add(connection);
+        this.#youngTimer ??= setInterval(() => this.#lookAtYoung(), YOUNG_TICK_MS).unref();
+      },
       settled: (connection) => {
         if (connection.standing === "fresh") this.#move(connection, "idle");
       },
@@ -227,6 +235,12 @@ export class ConnectionKeeper {
     }
     this.#checks.tick();
     this.#tally.say();
+  }
+
+  #lookAtYoung(): void {
+    if (this.#checks.lookAtYoung() || this.#youngTimer === null) return;
+    clearInterval(this.#youngTimer);
+    this.#youngTimer = null;
   }
 
   #endInOrder(connection: Connection): void {

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { FloodBudget, type Nuisance } from "./flood-budget.ts";
 
 const MIB = 1_048_576;
+const MUCH = 65_536;
 /** A process that has run for a while. */
 const START_MS = 1_000_000;
 
@@ -43,21 +44,37 @@ describe("FloodBudget", () => {
 
   it("should allow bytes by time and by streams, and no more", () => {
     const budget = new FloodBudget();
-    expect(budget.look(100 * MIB, 0, START_MS)).toBe(false);
-    expect(budget.look(101 * MIB, 0, START_MS)).toBe(false);
-    expect(budget.look(101 * MIB + 1, 0, START_MS)).toBe(true);
+    expect(budget.look(100 * MIB, 0, START_MS)).toBe("fine");
+    expect(budget.look(100 * MIB + MUCH, 0, START_MS)).toBe("fine");
+    expect(budget.look(100 * MIB + MUCH + 1, 0, START_MS)).toBe("much");
+    expect(budget.look(100.25 * MIB, 0, START_MS)).toBe("much");
+    expect(budget.look(100.25 * MIB + 1, 0, START_MS)).toBe("flood");
     const paid = new FloodBudget();
     paid.look(0, 0, START_MS);
     paid.streamOpened();
-    expect(paid.look(2.125 * MIB + 0.1875 * MIB, 1, START_MS + 1_000)).toBe(false);
-    expect(paid.look(2.125 * MIB + 0.1875 * MIB + 1, 1, START_MS + 1_000)).toBe(true);
+    const most = (0.25 + 1.125 + 0.1875) * MIB;
+    expect(paid.look(most, 1, START_MS + 1_000)).toBe("much");
+    expect(paid.look(most + 1, 1, START_MS + 1_000)).toBe("flood");
+  });
+
+  it("should count from the first byte where it was told since when", () => {
+    const budget = new FloodBudget(START_MS);
+    expect(budget.isClear).toBe(true);
+    expect(budget.look(MIB / 4 + 1, 0, START_MS)).toBe("flood");
+    expect(budget.isClear).toBe(false);
+  });
+
+  it("should say that much has come only when more has come", () => {
+    const budget = new FloodBudget(START_MS);
+    expect(budget.look(2 * MUCH, 0, START_MS)).toBe("much");
+    expect(budget.look(2 * MUCH, 0, START_MS)).toBe("fine");
   });
 
   it("should never end a connection that uploads the largest messages one after the other", () => {
     const budget = new FloodBudget();
     for (let count = 1; count < 1_000; count += 1) {
       budget.streamOpened();
-      expect(budget.look(count * 1.1 * MIB, 1, START_MS)).toBe(false);
+      expect(budget.look(count * 1.1 * MIB, 1, START_MS)).toBe("fine");
     }
   });
 });

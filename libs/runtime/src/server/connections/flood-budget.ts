@@ -13,11 +13,15 @@ export const NUISANCE_COSTS: Readonly<Record<Nuisance, number>> = {
   owing: 50,
 };
 
+export type BytesVerdict = "fine" | "much" | "flood";
+
 const BURST = 2_000;
 const PER_SECOND = 200;
 
-/** Bytes of a connection that are nobody's business: frames of control, headers, a request that came in pieces. */
-const BURST_BYTES = 1_048_576;
+/** Unexplained bytes of a connection: frames of control, headers, a request that came in pieces. */
+const BURST_BYTES = 262_144;
+/** Honest peers send a few kilobytes of these; to process so many can take ten milliseconds. */
+const MUCH_BYTES = 65_536;
 const BYTES_PER_SECOND = 131_072;
 /** What a stream may go on to send. */
 const BYTES_PER_SECOND_A_STREAM = 65_536;
@@ -26,7 +30,7 @@ const BYTES_A_STREAM = 1_179_648;
 
 /**
  * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
- * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 1 MiB and 128 KiB a second beyond 1.125 MiB for each
+ * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 256 KiB and 128 KiB a second beyond 1.125 MiB for each
  * stream that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or
  * PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
  */
@@ -34,9 +38,19 @@ export class FloodBudget {
   #owed = 0;
   #owedBytes = 0;
   #atMs = 0;
-  #bytesAtMs = 0;
+  #bytesAtMs: number;
   #bytesSeen = 0;
   #streams = 0;
+
+  /** @param bytesSinceMs since when every stream of the connection was noted. When absent, what came before the first look is not counted. */
+  constructor(bytesSinceMs = 0) {
+    this.#bytesAtMs = bytesSinceMs;
+  }
+
+  /** Whether nothing is held against the connection. */
+  get isClear(): boolean {
+    return this.#owed === 0 && this.#owedBytes === 0;
+  }
 
   /** Note a nuisance; whether it was one too many. */
   spend(nuisance: Nuisance, nowMs: number): boolean {
@@ -51,8 +65,8 @@ export class FloodBudget {
     this.#streams += 1;
   }
 
-  /** Look at how many bytes have come on the connection altogether; whether they are too many. */
-  look(bytesRead: number, openStreams: number, nowMs: number): boolean {
+  /** Judge how many bytes have come on the connection altogether: `much` when unexplained bytes have just come and many are owed. */
+  look(bytesRead: number, openStreams: number, nowMs: number): BytesVerdict {
     const fresh = bytesRead - this.#bytesSeen;
     const perSecond = BYTES_PER_SECOND + openStreams * BYTES_PER_SECOND_A_STREAM;
     const paid = since(this.#bytesAtMs, nowMs) * perSecond + this.#streams * BYTES_A_STREAM;
@@ -60,7 +74,8 @@ export class FloodBudget {
     this.#bytesAtMs = Math.max(this.#bytesAtMs, nowMs);
     this.#streams = 0;
     this.#owedBytes = Math.max(0, this.#owedBytes + fresh - paid);
-    return this.#owedBytes > BURST_BYTES;
+    if (this.#owedBytes > BURST_BYTES) return "flood";
+    return fresh > paid && this.#owedBytes > MUCH_BYTES ? "much" : "fine";
   }
 }
 

@@ -10,6 +10,9 @@ const LINGER_MS = 5_000;
 /** All connections are looked at within twenty ticks; up to so many at each. */
 const LOOKED_AT_A_TICK = 500;
 const TICKS_A_ROUND = 20;
+/** How long, and how many at a time, new sessions are looked at more often. */
+const YOUNG_MS = 1_000;
+const MOST_YOUNG = 200;
 /** Below these, the bytes of a connection are not worth counting. */
 const SMALL_BYTES = 65_536;
 const SMALL_BYTES_KNOWN = 4 * 1_048_576;
@@ -21,12 +24,16 @@ export interface SessionChecksOptions {
   nowMs(): number;
   /** End a connection that failed a check. */
   cut(connection: Connection, reason: EndReason): void;
+  /** Told of a stranger that has just sent many unexplained bytes. */
+  sentMuch(connection: Connection): void;
 }
 
 /** Looks at the sessions of a port, some at each tick: whether they flood, whether strangers still answer, and whether what has ended is gone. */
 export class SessionChecks {
   readonly #options: SessionChecksOptions;
   readonly #connections = new Set<Connection>();
+  /** The latest sessions, with the time until which they are looked at more often. */
+  readonly #young = new Map<Connection, number>();
   #round: Iterator<Connection> = [][Symbol.iterator]();
 
   constructor(options: SessionChecksOptions) {
@@ -37,10 +44,30 @@ export class SessionChecks {
   add(connection: Connection): void {
     connection.provedAtMs = this.#options.nowMs() - PROOF_MS;
     this.#connections.add(connection);
+    if (this.#young.size >= MOST_YOUNG) return;
+    const nowMs = this.#options.nowMs();
+    this.#young.set(connection, nowMs + YOUNG_MS);
+    connection.budget ??= new FloodBudget(nowMs);
   }
 
   delete(connection: Connection): void {
     this.#connections.delete(connection);
+    this.#young.delete(connection);
+  }
+
+  /**
+   * Look at the bytes of sessions that have just begun; whether there are any still. A flood that HTTP/2 in Node.js does not tell of comes megabytes
+   * before the next tick.
+   */
+  lookAtYoung(): boolean {
+    const nowMs = this.#options.nowMs();
+    for (const [connection, untilMs] of this.#young) {
+      if (nowMs >= untilMs || connection.isTrusted || connection.standing === "known") {
+        this.#young.delete(connection);
+        if (connection.budget?.isClear === true) connection.budget = null;
+      } else if (connection.session?.destroyed === false) this.#judgeBytes(connection);
+    }
+    return this.#young.size > 0;
   }
 
   /** Look at the next of them. */
@@ -75,17 +102,21 @@ export class SessionChecks {
     const { session, socket } = connection;
     if (session === null || socket.destroyed) return;
     if (session.destroyed) this.linger(connection);
-    else if (this.#isFlood(connection)) this.#options.cut(connection, "flood");
+    else if (this.#judgeBytes(connection)) return;
     // What becomes of an agent that was welcomed is seen by its Beats.
     else if (connection.standing !== "known") this.#checkAnswer(connection, session);
   }
 
-  #isFlood(connection: Connection): boolean {
+  /** Whether that was the end of it. */
+  #judgeBytes(connection: Connection): boolean {
     const { bytesRead } = connection.socket;
     const small = connection.standing === "known" ? SMALL_BYTES_KNOWN : SMALL_BYTES;
     if (bytesRead <= small) return false;
     connection.budget ??= new FloodBudget();
-    return connection.budget.look(bytesRead, connection.calls, this.#options.nowMs());
+    const verdict = connection.budget.look(bytesRead, connection.calls, this.#options.nowMs());
+    if (verdict === "flood") this.#options.cut(connection, "flood");
+    if (verdict === "much" && !connection.isTrusted) this.#options.sentMuch(connection);
+    return verdict === "flood";
   }
 
   #checkAnswer(connection: Connection, session: http2.ServerHttp2Session): void {
