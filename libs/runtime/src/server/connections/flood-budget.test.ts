@@ -57,6 +57,16 @@ describe("FloodBudget", () => {
     expect(paid.look(most + 1, 1, START_MS + 1_000)).toBe("flood");
   });
 
+  it("should let the largest message of an open stream come over several looks", () => {
+    const budget = new FloodBudget(START_MS);
+    budget.streamOpened();
+    for (let bytes = 0; bytes <= 1.125 * MIB; bytes += MUCH / 2) {
+      expect(budget.look(bytes, 1, START_MS)).toBe("fine");
+    }
+    expect(budget.look(1.125 * MIB + MUCH, 0, START_MS)).toBe("fine");
+    expect(budget.look(1.125 * MIB + MUCH + MIB, 0, START_MS)).toBe("flood");
+  });
+
   it("should count from the first byte where it was told since when", () => {
     const budget = new FloodBudget(START_MS);
     expect(budget.isClear).toBe(true);

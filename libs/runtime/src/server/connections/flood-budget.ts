@@ -49,7 +49,7 @@ export class FloodBudget {
 
   /** Whether nothing is held against the connection. */
   get isClear(): boolean {
-    return this.#owed === 0 && this.#owedBytes === 0;
+    return this.#owed === 0 && this.#owedBytes <= 0;
   }
 
   /** Note a nuisance; whether it was one too many. */
@@ -73,7 +73,9 @@ export class FloodBudget {
     this.#bytesSeen = bytesRead;
     this.#bytesAtMs = Math.max(this.#bytesAtMs, nowMs);
     this.#streams = 0;
-    this.#owedBytes = Math.max(0, this.#owedBytes + fresh - paid);
+    // What a stream may bring comes over several looks, for as long as it is open.
+    const least = -openStreams * BYTES_A_STREAM;
+    this.#owedBytes = Math.max(least, this.#owedBytes + fresh - paid);
     if (this.#owedBytes > BURST_BYTES) return "flood";
     return fresh > paid && this.#owedBytes > MUCH_BYTES ? "much" : "fine";
   }
