@@ -121,7 +121,10 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       // A stream that its peer has reset is closed before it is destroyed, and respond() throws on it.
       if (stream.destroyed || stream.closed) return false;
       stream.off("error", ignore);
+      const hasEnded = stream.readableEnded;
       for (const serve of listeners) serve.call(server, stream, ...rest);
+      // Node.js tells the end of an empty body even when nobody reads: those who serve the stream have missed it while it waited.
+      if (hasEnded) stream.emit("end");
       return true;
     });
   });
