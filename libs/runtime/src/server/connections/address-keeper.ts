@@ -63,6 +63,11 @@ export class AddressKeeper {
     return this.#waiting.close();
   }
 
+  /** Note that a session has begun: those of an address that owes are read in turns from their first bytes. */
+  sessionBegan({ address, isTrusted }: Connection): void {
+    if (!isTrusted && this.#msUntilPaid(address) > 0) this.readInTurns(address);
+  }
+
   /** Note that a stranger has begun a call; whether that is a nuisance, since its address owes. */
   callBegan({ address, isTrusted }: Connection): boolean {
     if (this.#calls.size === 0) setImmediate(() => this.#calls.clear());

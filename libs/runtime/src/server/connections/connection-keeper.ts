@@ -181,6 +181,7 @@ export class ConnectionKeeper {
       gone: (connection) => this.#forget(connection),
       sessionBegan: (connection) => {
         this.#checks.add(connection);
+        this.#addresses.sessionBegan(connection);
         this.#youngTimer ??= setInterval(() => this.#lookAtYoung(), YOUNG_TICK_MS).unref();
       },
       settled: (connection) => {
