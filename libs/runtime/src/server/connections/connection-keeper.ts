@@ -38,8 +38,6 @@ export interface ConnectionKeeperOptions {
 }
 
 const TICK_MS = 250;
-/** How often the bytes of new sessions are looked at. */
-const YOUNG_TICK_MS = 10;
 /** As gRPC's own keepalive has it. */
 const ANSWER_MS = 20_000;
 /** Most connections that are ended in one tick for each standing. */
@@ -66,7 +64,6 @@ export class ConnectionKeeper {
   readonly #strangers: Map<string, Connection> | null;
   readonly #addresses: AddressKeeper;
   readonly #timer: NodeJS.Timeout;
-  #youngTimer: NodeJS.Timeout | null = null;
 
   constructor(options: ConnectionKeeperOptions) {
     const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS } = options;
@@ -173,7 +170,7 @@ export class ConnectionKeeper {
   /** Look after nothing any more. */
   close(): void {
     clearInterval(this.#timer);
-    if (this.#youngTimer !== null) clearInterval(this.#youngTimer);
+    this.#checks.close();
   }
 
   #createOwner(): ConnectionOwner {
@@ -182,7 +179,6 @@ export class ConnectionKeeper {
       sessionBegan: (connection) => {
         this.#checks.add(connection);
         this.#addresses.sessionBegan(connection);
-        this.#youngTimer ??= setInterval(() => this.#lookAtYoung(), YOUNG_TICK_MS).unref();
       },
       settled: (connection) => {
         if (connection.standing === "fresh") this.#move(connection, "idle");
@@ -236,12 +232,6 @@ export class ConnectionKeeper {
     }
     this.#checks.tick();
     this.#tally.say();
-  }
-
-  #lookAtYoung(): void {
-    if (this.#checks.lookAtYoung() || this.#youngTimer === null) return;
-    clearInterval(this.#youngTimer);
-    this.#youngTimer = null;
   }
 
   #endInOrder(connection: Connection): void {

@@ -10,9 +10,10 @@ const LINGER_MS = 5_000;
 /** All connections are looked at within twenty ticks; up to so many at each. */
 const LOOKED_AT_A_TICK = 500;
 const TICKS_A_ROUND = 20;
-/** How long, and how many at a time, new sessions are looked at more often. */
+/** How long, how many at a time, and how often new sessions are looked at besides. */
 const YOUNG_MS = 1_000;
 const MOST_YOUNG = 200;
+const YOUNG_TICK_MS = 10;
 /** Below these, the bytes of a connection are not worth counting. */
 const SMALL_BYTES = 65_536;
 const SMALL_BYTES_KNOWN = 4 * 1_048_576;
@@ -34,6 +35,7 @@ export class SessionChecks {
   readonly #connections = new Set<Connection>();
   /** The latest sessions, with the time until which they are looked at more often. */
   readonly #young = new Map<Connection, number>();
+  #youngTimer: NodeJS.Timeout | null = null;
   #round: Iterator<Connection> = [][Symbol.iterator]();
 
   constructor(options: SessionChecksOptions) {
@@ -48,6 +50,7 @@ export class SessionChecks {
     const nowMs = this.#options.nowMs();
     this.#young.set(connection, nowMs + YOUNG_MS);
     connection.budget ??= new FloodBudget(nowMs);
+    this.#youngTimer ??= setInterval(() => this.#lookAtYoung(), YOUNG_TICK_MS).unref();
   }
 
   delete(connection: Connection): void {
@@ -55,11 +58,14 @@ export class SessionChecks {
     this.#young.delete(connection);
   }
 
-  /**
-   * Look at the bytes of sessions that have just begun; whether there are any still. A flood that HTTP/2 in Node.js does not tell of comes megabytes
-   * before the next tick.
-   */
-  lookAtYoung(): boolean {
+  /** Look at nothing any more. */
+  close(): void {
+    if (this.#youngTimer !== null) clearInterval(this.#youngTimer);
+    this.#youngTimer = null;
+  }
+
+  /** Look at the bytes of sessions that have just begun. A flood that HTTP/2 in Node.js does not tell of brings megabytes before the next tick. */
+  #lookAtYoung(): void {
     const nowMs = this.#options.nowMs();
     for (const [connection, untilMs] of this.#young) {
       if (nowMs >= untilMs || connection.isTrusted || connection.standing === "known") {
@@ -67,7 +73,7 @@ export class SessionChecks {
         if (connection.budget?.isClear === true) connection.budget = null;
       } else if (connection.session?.destroyed === false) this.#judgeBytes(connection);
     }
-    return this.#young.size > 0;
+    if (this.#young.size === 0) this.close();
   }
 
   /** Look at the next of them. */
