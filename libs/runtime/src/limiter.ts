@@ -1,12 +1,12 @@
 /**
- * Lets so many in at a time; the others wait in order. Where parties are told, the next is the first of the party that has the fewest in: nobody waits
- * behind all that another party has asked for.
+ * Limits how many run at a time; the others wait in order. With parties, the next is the first of the party with the fewest running, so that one party's
+ * requests do not delay another's.
  */
 export class Limiter {
   #free: number;
-  /** How many each party has in. */
+  /** How many of each party are running. */
   readonly #inside = new Map<string, number>();
-  /** Who waits, by how to let it in, with its party. */
+  /** The waiting requests: a function that starts each, and its party. */
   readonly #waiting = new Map<() => void, string>();
 
   constructor(size: number) {
@@ -63,7 +63,7 @@ export class Limiter {
     else this.#inside.delete(party);
     const next = this.#next();
     if (next === null) return;
-    // At once, so that nobody can overtake.
+    // In the same turn: the freed place is never visible to a newcomer.
     const [enter, itsParty] = next;
     this.#waiting.delete(enter);
     this.#begin(itsParty);

@@ -131,7 +131,7 @@ function keepConnections(server: http.Server, options: ProbeServerOptions): Conn
   keeper.watchHttp1(server);
   const handshaking = new Map<string, net.Socket>();
   server.prependListener("connection", (socket: net.Socket) => {
-    // Nobody waits here: the server goes on with it by itself.
+    // The HTTP server serves the connection itself; probes are never queued.
     keeper.accept(socket, () => {});
     if (options.tls === undefined || socket.destroyed) return;
     const peer = `${socket.remoteAddress} ${socket.remotePort}`;

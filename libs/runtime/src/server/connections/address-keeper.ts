@@ -25,6 +25,8 @@ export class AddressKeeper {
   readonly #reading = new ReadingTurns<Connection>();
   /** Calls that strangers have begun in this turn of the event loop, by address. */
   readonly #calls = new Map<string, number>();
+  /** Addresses whose connections were held back in this turn. */
+  readonly #held = new Set<string>();
 
   constructor(options: AddressKeeperOptions) {
     this.#options = options;
@@ -64,8 +66,10 @@ export class AddressKeeper {
   }
 
   /** Note that a session has begun: those of an address that owes are read in turns from their first bytes. */
-  sessionBegan({ address, isTrusted }: Connection): void {
-    if (!isTrusted && this.#msUntilPaid(address) > 0) this.readInTurns(address);
+  sessionBegan(connection: Connection): void {
+    const { address, isTrusted } = connection;
+    // Only this one: to look at all of them for each new one would itself be a way to flood.
+    if (!isTrusted && this.#msUntilPaid(address) > 0) this.#reading.hold(address, [connection]);
   }
 
   /** Note that a stranger has begun a call; whether that is a nuisance, since its address owes. */
@@ -77,8 +81,11 @@ export class AddressKeeper {
     return !isTrusted && this.#msUntilPaid(address) > 0;
   }
 
-  /** Have the strangers of an address read in turns, since they have brought much at once. */
+  /** Have the strangers of an address read in turns, since they have brought much at once. Once in a turn is enough. */
   readInTurns(address: string): void {
+    if (this.#held.has(address)) return;
+    if (this.#held.size === 0) setImmediate(() => this.#held.clear());
+    this.#held.add(address);
     this.#reading.hold(address, this.#servedOf(address));
   }
 

@@ -123,7 +123,7 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       stream.off("error", ignore);
       const hasEnded = stream.readableEnded;
       for (const serve of listeners) serve.call(server, stream, ...rest);
-      // Node.js tells the end of an empty body even when nobody reads: those who serve the stream have missed it while it waited.
+      // Node.js emits the end of an empty body without a reader. If that happened while the stream was queued, its handlers missed it.
       if (hasEnded) stream.emit("end");
       return true;
     });
