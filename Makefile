@@ -5,7 +5,7 @@ PNPM := npx --yes pnpm@10.34.9
 BIN := node_modules/.bin
 INSTALLED := node_modules/.installed
 MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/package.json services/*/package.json bench/package.json)
-JEST := NODE_OPTIONS="$$NODE_OPTIONS --experimental-vm-modules --disable-warning=ExperimentalWarning" $(BIN)/jest
+JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
 .PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill fuzz baseline clean require-node
@@ -25,7 +25,7 @@ test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, b
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
 
-acceptance: $(INSTALLED) ## What takes longer than tests may: full-length drills (ARGS: arguments for jest)
+acceptance: $(INSTALLED) ## What takes longer than tests may: drills (ARGS: arguments for jest)
 	$(BIN)/tsc -b services/rollcall bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
@@ -56,7 +56,7 @@ drill: $(INSTALLED) ## Break something on purpose and see that nobody is judged 
 
 fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats by coverage (ARGS: SECONDS SEED CASE; default 600 s, a new seed, all)
 	FUZZ="$(or $(ARGS),600)" $(JEST) tests/fuzz
-	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./services/rollcall/src/testing/source-loader.js tests/fuzz/beat-reader-main.ts
+	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./libs/testkit/src/source/source-loader.js tests/fuzz/beat-reader-main.ts
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
 	rm -rf libs/*/dist services/*/dist bench/dist coverage

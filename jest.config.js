@@ -1,20 +1,10 @@
-/** Packages are read from src through the `source` export condition, so nothing is built before a test. */
+/** Test files run in Node itself, from the sources of all packages: nothing is built before a test. */
 export default {
-  testEnvironment: "node",
-  testEnvironmentOptions: { customExportConditions: ["source", "node", "node-addons"] },
-  extensionsToTreatAsEsm: [".ts"],
-  transform: {
-    "\\.ts$": [
-      "@swc/jest",
-      {
-        jsc: { target: "es2023", parser: { syntax: "typescript" } },
-        module: { type: "es6" },
-        sourceMaps: "inline",
-      },
-    ],
-  },
-  globalSetup: "<rootDir>/libs/testkit/src/jest/global-setup.ts",
-  globalTeardown: "<rootDir>/libs/testkit/src/jest/global-teardown.ts",
+  runtime: "<rootDir>/libs/testkit/src/jest/native-runtime.cjs",
+  testEnvironment: "<rootDir>/libs/testkit/src/jest/native-environment.cjs",
+  transform: {},
+  globalSetup: "<rootDir>/libs/testkit/src/jest/global-setup.js",
+  globalTeardown: "<rootDir>/libs/testkit/src/jest/global-teardown.js",
   testMatch: [
     "<rootDir>/{libs,services}/*/src/**/*.test.ts",
     "<rootDir>/bench/src/**/*.test.ts",

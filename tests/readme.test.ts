@@ -76,9 +76,10 @@ function layOutCheckout(dataDirectory: string): string {
   symlinkSync(join(workspaceRoot, "node_modules"), join(folder, "node_modules"));
   mkdirSync(join(folder, "bin"));
   const program = join(folder, "bin/rollcall");
-  const source = join(workspaceRoot, "services/rollcall/src");
+  const loader = join(workspaceRoot, "libs/testkit/src/source/source-loader.js");
+  const main = join(workspaceRoot, "services/rollcall/src/main.ts");
   // From the sources, like all tests: the built program may be older, or not be there.
-  const command = `node --conditions=source --import '${source}/testing/source-loader.js' '${source}/main.ts'`;
+  const command = `node --conditions=source --import '${loader}' '${main}'`;
   writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec ${command} "$@"\n`);
   chmodSync(program, 0o755);
   return folder;

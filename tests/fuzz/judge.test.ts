@@ -28,6 +28,7 @@ describe("problemIn()", () => {
     ["an answer", answer({ headers: json }, "{}")],
     ["a refusal", refused("invalid_argument", "node: must not be empty")],
     ["a stream that is silent", answer({ end: "silent" })],
+    ["a connection that was closed over too many bytes", answer({ end: "cut", status: 0 })],
     ["a page that is not there", answer({ status: 404 }, "not found")],
   ])("should have nothing against %s", (_, it) => {
     expect(problemIn(request, it)).toBeNull();

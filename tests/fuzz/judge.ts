@@ -26,7 +26,7 @@ const LEAKS: readonly (readonly [RegExp, string])[] = [
 /** Judge what came of a request. */
 export function problemIn(request: WireRequest, answer: Answer): Problem {
   const { end, status } = answer;
-  if (end === "silent") return null;
+  if (end === "silent" || end === "cut") return null;
   if (end !== "whole" && end !== "open") return end;
   const code = codeOf(request, answer);
   if (code !== null && FAULTS.has(code)) return `the code ${code}`;

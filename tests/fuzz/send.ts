@@ -3,6 +3,7 @@ import {
   type ClientHttp2Session,
   type ClientHttp2Stream,
   connect,
+  constants,
   type IncomingHttpHeaders,
 } from "node:http2";
 import type { WireRequest } from "./wire-request.ts";
@@ -14,8 +15,11 @@ export interface Answer {
   /** Those before and those after the body. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
-  /** How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something, or what went wrong. */
-  readonly end: "whole" | "silent" | "open" | string;
+  /**
+   * How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something, "cut" for a
+   * connection that was closed over a body of more bytes than any call may have, or what went wrong.
+   */
+  readonly end: "whole" | "silent" | "open" | "cut" | string;
 }
 
 /** The longest that a call may take: longer than any deadline of the server, and than a machine that is busy takes. */
@@ -24,6 +28,8 @@ const PATIENCE_MS = 90_000;
 const SILENCE_MS = 400;
 const MOST_BYTES = 64 * 1_048_576;
 const SESSIONS = 4;
+/** The largest message. A connection that brings more for one call may be closed. */
+const MOST_BYTES_OF_A_CALL = 1_048_576;
 
 /** Sends requests to one port, over some connections that stay open. */
 export class Sender {
@@ -73,14 +79,22 @@ export class Sender {
 
   #sendHttp2(request: WireRequest): Promise<Answer> {
     const { verb, path, headers, body, isStream } = request;
+    const isHuge = body.length > MOST_BYTES_OF_A_CALL;
     return new Promise((resolve) => {
-      const stream = this.#session().request({
+      const session = isHuge ? this.#connect() : this.#session();
+      const stream = session.request({
         ":method": verb,
         ":path": path,
         ...(request.protocol === "grpc" ? { te: "trailers" } : {}),
         ...headers,
       });
       const collected = new Collected(isStream, resolve, () => stream.close());
+      if (isHuge) {
+        stream.once("close", () => session.destroy());
+        stream.on("error", ({ message }) => {
+          if (message.endsWith(` ${constants.NGHTTP2_ENHANCE_YOUR_CALM}`)) collected.finish("cut");
+        });
+      }
       listen(stream, collected);
       // One that asks by GET has ended already.
       if (verb === "POST") stream.end(body);
@@ -91,10 +105,15 @@ export class Sender {
     this.#turn = (this.#turn + 1) % SESSIONS;
     const known = this.#sessions[this.#turn];
     if (known !== undefined && !known.closed && !known.destroyed) return known;
+    const session = this.#connect();
+    this.#sessions[this.#turn] = session;
+    return session;
+  }
+
+  #connect(): ClientHttp2Session {
     const session = connect(this.#origin);
     // Each of its streams tells of it too.
     session.on("error", () => {});
-    this.#sessions[this.#turn] = session;
     return session;
   }
 }

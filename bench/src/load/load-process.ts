@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { EXTENSION } from "../from-source.ts";
 import type { Answer } from "./orders.ts";
 
 /** A load generator in a process of its own, so that its cost is not the benchmark's nor the server's. */
@@ -10,7 +11,7 @@ export class LoadProcess<Order extends object, Outcome> {
 
   /** Starts a program of this folder, by its name without an extension. */
   constructor(program: string) {
-    const path = fileURLToPath(new URL(`./${program}.js`, import.meta.url));
+    const path = fileURLToPath(new URL(`./${program}${EXTENSION}`, import.meta.url));
     this.#child = fork(path, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     this.#child.once("exit", () => this.#ended.abort(new Error("the load generator ended")));
   }

@@ -1,11 +1,14 @@
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BenchContext } from "../bench-context.ts";
+import { EXTENSION } from "../from-source.ts";
 import { freePort } from "./free-port.ts";
 import { ServerProcess } from "./server-process.ts";
 
-/** The executable of the checkout. */
-export const ROLLCALL_PROGRAM = fileURLToPath(new URL("../../../bin/rollcall", import.meta.url));
+const PROGRAM = EXTENSION === ".ts" ? "services/rollcall/src/main.ts" : "bin/rollcall";
+
+/** The executable of the checkout: built, or its source in tests. */
+export const ROLLCALL_PROGRAM = fileURLToPath(new URL(`../../../${PROGRAM}`, import.meta.url));
 
 /** A service that runs alone against a record. */
 export interface RunningService {

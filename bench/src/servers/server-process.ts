@@ -4,6 +4,7 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { EXTENSION } from "../from-source.ts";
 import { cpuSecondsOf } from "./process-cpu.ts";
 
 /** What a server holds after its garbage is collected. */
@@ -15,7 +16,7 @@ export interface MemoryProbeAnswer {
 
 /** What to start, and how to know that it serves. */
 export interface ServerCommand {
-  /** Path of a JavaScript entry point. */
+  /** Path of an entry point. Node.js gets the flags that this process has. */
   readonly program: string;
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
@@ -40,11 +41,15 @@ export class ServerProcess {
 
   /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
   static async start(command: ServerCommand): Promise<ServerProcess> {
-    const probe = new URL("./memory-probe.js", import.meta.url);
+    const probe = new URL(`./memory-probe${EXTENSION}`, import.meta.url);
     const log = openSync(command.logFile, "w");
     const child = spawn(
       process.execPath,
-      ["--expose-gc", "--import", probe.href, command.program, ...command.args],
+      [
+        ...process.execArgv,
+        ...["--expose-gc", "--import", probe.href],
+        ...[command.program, ...command.args],
+      ],
       {
         cwd: fileURLToPath(new URL("../../..", import.meta.url)),
         stdio: ["ignore", log, log, "ipc"],

@@ -9,16 +9,23 @@ import { errorCode } from "./error-code.ts";
  * @param mode permissions of each directory that is made.
  */
 export async function makeDirectory(path: string, mode: number): Promise<void> {
+  const parent = dirname(path);
+  try {
+    await makeLast(path, mode);
+  } catch (error) {
+    if (errorCode(error) !== "ENOENT" || parent === path) throw error;
+    // When it is there by now, another call has made it. Where it was there before, the second attempt fails as the first did.
+    if (!(await isDirectory(parent))) await makeDirectory(parent, mode);
+    await makeLast(path, mode);
+  }
+}
+
+/** Make a directory in one that is there. */
+async function makeLast(path: string, mode: number): Promise<void> {
   try {
     await mkdir(path, { mode });
   } catch (error) {
-    const code = errorCode(error);
-    if (code === "EEXIST" && (await isDirectory(path))) return;
-    const parent = dirname(path);
-    // With its parent there, it is not for a lack of that.
-    if (code !== "ENOENT" || parent === path || (await isDirectory(parent))) throw error;
-    await makeDirectory(parent, mode);
-    await makeDirectory(path, mode);
+    if (errorCode(error) !== "EEXIST" || !(await isDirectory(path))) throw error;
   }
 }
 

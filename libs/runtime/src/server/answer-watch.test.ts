@@ -57,7 +57,9 @@ describe("answers that nobody reads", () => {
     session.setLocalWindowSize(2 ** 31 - 1);
     path.block();
     for (let call = 0; call < 10; call += 1) callUnread(session);
-    await until("the connection was given up", () => givenUp("connection"));
+    await until("the connection was given up", () => givenUp("connection")).catch((error) => {
+      throw new Error(JSON.stringify(fixture.lines), { cause: error });
+    });
     await until("nothing is held", () => fixture.held.size === 0);
   });
 

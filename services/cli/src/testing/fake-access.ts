@@ -9,6 +9,7 @@ import {
   AccessTokenState,
   type LoginIssuer,
   Role,
+  type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { NOW_MS } from "./sample-nodes.ts";
@@ -19,14 +20,14 @@ export class FakeAccess {
   /** What GetLoginOptions answers. */
   issuers: readonly Omit<LoginIssuer, "$typeName">[] = [];
   /** What WhoAmI answers. */
-  me = ME;
+  me = defaultCaller();
   /** How many admin tokens a revocation leaves. */
   adminTokensLeft = 1;
 
   clear(): void {
     this.tokens.length = 0;
     this.issuers = [];
-    this.me = ME;
+    this.me = defaultCaller();
     this.adminTokensLeft = 1;
   }
 
@@ -72,12 +73,14 @@ export class FakeAccess {
   }
 }
 
-const ME = create(WhoAmIResponseSchema, {
-  actor: "token:0123456789ab",
-  role: Role.OPERATOR,
-  clusterId: "c1",
-  credential: { case: "accessToken", value: { id: "0123456789ab", name: "alice's laptop" } },
-});
+function defaultCaller(): WhoAmIResponse {
+  return create(WhoAmIResponseSchema, {
+    actor: "token:0123456789ab",
+    role: Role.OPERATOR,
+    clusterId: "c1",
+    credential: { case: "accessToken", value: { id: "0123456789ab", name: "alice's laptop" } },
+  });
+}
 
 function notFound(id: string): ConnectError {
   const value = { reason: "ACCESS_TOKEN_NOT_FOUND", domain: "rollcall.io" };

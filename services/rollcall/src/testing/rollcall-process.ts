@@ -8,7 +8,7 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-const LOADER = fileURLToPath(new URL("./source-loader.js", import.meta.url));
+const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
 const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 /** The words that run the executable from its sources. */

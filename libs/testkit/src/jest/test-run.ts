@@ -13,13 +13,18 @@ import {
  * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database, so a
  * run without such tests pays nothing.
  */
-// biome-ignore lint/style/noDefaultExport: jest calls the default export of this file.
-export default async function setUp(): Promise<void> {
+export async function beginRun(): Promise<void> {
   const parent = await realpath(tmpdir());
   await discardAbandoned(parent);
   const dir = await mkdtemp(join(parent, SERVER_DIR_PREFIX));
   await writeFile(ownerFile(dir), `${process.pid}`);
   process.env[SERVER_DIR_VARIABLE] = dir;
+}
+
+/** Stop the run's Postgres, if a test started it. */
+export async function endRun(): Promise<void> {
+  const dir = process.env[SERVER_DIR_VARIABLE];
+  if (dir !== undefined) await discardServer(dir);
 }
 
 const PREFIXES = [SERVER_DIR_PREFIX, DRILL_DIR_PREFIX];

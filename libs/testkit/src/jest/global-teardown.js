@@ -1,0 +1,7 @@
+import "../source/source-loader.js";
+
+// biome-ignore lint/style/noDefaultExport: jest calls the default export of this file.
+export default async function () {
+  const { endRun } = await import("./test-run.ts");
+  await endRun();
+}

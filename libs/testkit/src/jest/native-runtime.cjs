@@ -1,0 +1,83 @@
+// Runs test files in Node itself and not, as jest-runtime does, each in a vm context with modules of its own. What the files of a
+// worker have in common is loaded once, which is most of what a file of ours costs otherwise. Tests of one worker share the global
+// object and the modules, so neither may be changed by a test. There are no module mocks, and no coverage.
+const asyncHooks = require("node:async_hooks");
+const { register } = require("node:module");
+const { join } = require("node:path");
+const { pathToFileURL } = require("node:url");
+
+const urlOf = (name) => pathToFileURL(join(__dirname, name)).href;
+
+register(urlOf("test-hooks.js"));
+const globals = import(urlOf("../source/source-loader.js")).then(
+  () => import(urlOf("test-globals.js")),
+);
+
+/**
+ * In place of the AsyncLocalStorage by which jest-circus knows the test of an error that nothing awaits: Node would follow every promise of
+ * the worker for it. Such an error fails its test file instead.
+ */
+const noContext = { run: (_context, callback) => callback(), getStore: () => undefined };
+
+/** The part of jest-runtime's `Runtime` that jest-runner and jest-circus call. */
+class NativeRuntime {
+  #config;
+  #functions;
+  #globals;
+
+  constructor(config) {
+    this.#config = config;
+  }
+
+  /** Load jest-circus anew: what it holds is one file's. */
+  requireInternalModule(path) {
+    delete require.cache[path];
+    delete globalThis[Symbol.for("EVENT_HANDLERS")];
+    const { AsyncLocalStorage } = asyncHooks;
+    asyncHooks.AsyncLocalStorage = new Proxy(AsyncLocalStorage, {
+      construct: () => noContext,
+    });
+    try {
+      return require(path);
+    } finally {
+      asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+    }
+  }
+
+  requireModule(path) {
+    return require(path);
+  }
+
+  setGlobalsForRuntime(functions) {
+    this.#functions = functions;
+  }
+
+  unstable_shouldLoadAsEsm() {
+    return true;
+  }
+
+  async unstable_importModule(path) {
+    this.#globals = await globals;
+    this.#globals.beginFile(this.#functions, this.#config);
+    await import(pathToFileURL(path).href);
+  }
+
+  getSourceMaps() {
+    return new Map();
+  }
+
+  getAllCoverageInfoCopy() {}
+
+  enterTestCode() {}
+
+  leaveTestCode() {}
+
+  teardown() {
+    this.#globals?.endFile();
+    for (const symbol of Object.getOwnPropertySymbols(globalThis)) {
+      if (symbol.description === "JEST_STATE_SYMBOL") delete globalThis[symbol];
+    }
+  }
+}
+
+module.exports = NativeRuntime;

@@ -1,0 +1,23 @@
+import { describe, expect, it } from "@jest/globals";
+import { findLibfaketime } from "../../bench/src/drills/libfaketime.ts";
+import { runDrill } from "./drill.ts";
+
+const AGENTS = "40";
+const LIMIT_MS = 110_000;
+
+const drill = (name: string) => runDrill(["--short", name], LIMIT_MS, { AGENTS });
+
+// Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when somebody was misjudged.
+describe("the drills, shrunk", () => {
+  it.concurrent.each(["stop", "network", "dead-path", "postgres", "kill-all"])(
+    "should judge nobody: %s",
+    async (name) => {
+      expect(await drill(name)).toContain(`PASSED: ${AGENTS} agents`);
+    },
+  );
+
+  const itWithFaketime = findLibfaketime() === null ? it.skip : it;
+  itWithFaketime("should judge nobody: clock", async () => {
+    expect(await drill("clock")).toContain(`PASSED: ${AGENTS} agents`);
+  });
+});
