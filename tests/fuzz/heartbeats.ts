@@ -7,7 +7,7 @@ import {
 import { binaryMessage } from "./binary-message.ts";
 import { damage } from "./damage.ts";
 import type { Fleet } from "./fleet.ts";
-import type { Answer } from "./send.ts";
+import { type Answer, endOf } from "./send.ts";
 import type { Taste } from "./taste.ts";
 import { envelope } from "./wire-request.ts";
 
@@ -53,8 +53,10 @@ export function sendHeartbeats(origin: string, plan: HeartbeatPlan, fleet: Fleet
       session.destroy();
       resolve({ status, headers, body: Buffer.concat(chunks), end });
     };
+    const sentBytes = plan.frames.reduce((total, frame) => total + frame.length, 0);
+    const fail = (error: Error) => finish(endOf(error, sentBytes));
     const late = setTimeout(() => finish(`no end in ${PATIENCE_MS} ms`), PATIENCE_MS);
-    session.on("error", (error) => finish(`no answer: ${error.message}`));
+    session.on("error", fail);
     const stream = session.request({
       ":method": "POST",
       ":path": plan.path,
@@ -69,7 +71,7 @@ export function sendHeartbeats(origin: string, plan: HeartbeatPlan, fleet: Fleet
       keep(head);
     });
     stream.on("trailers", keep);
-    stream.on("error", (error) => finish(`no answer: ${error.message}`));
+    stream.on("error", fail);
     stream.on("close", () => finish(status === 0 ? `no answer: ${stream.rstCode}` : "whole"));
     stream.on("data", (chunk: Buffer) => {
       chunks.push(chunk);

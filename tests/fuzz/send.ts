@@ -89,13 +89,8 @@ export class Sender {
         ...headers,
       });
       const collected = new Collected(isStream, resolve, () => stream.close());
-      if (isHuge) {
-        stream.once("close", () => session.destroy());
-        stream.on("error", ({ message }) => {
-          if (message.endsWith(` ${constants.NGHTTP2_ENHANCE_YOUR_CALM}`)) collected.finish("cut");
-        });
-      }
-      listen(stream, collected);
+      if (isHuge) stream.once("close", () => session.destroy());
+      listen(stream, collected, body.length);
       // One that asks by GET has ended already.
       if (verb === "POST") stream.end(body);
     });
@@ -118,11 +113,17 @@ export class Sender {
   }
 }
 
-function listen(stream: ClientHttp2Stream, collected: Collected): void {
+/** How a call ended that failed after it had sent so many bytes. */
+export function endOf({ message }: Error, sentBytes: number): string {
+  const isCalmed = message.endsWith(` ${constants.NGHTTP2_ENHANCE_YOUR_CALM}`);
+  return isCalmed && sentBytes > MOST_BYTES_OF_A_CALL ? "cut" : `no answer: ${message}`;
+}
+
+function listen(stream: ClientHttp2Stream, collected: Collected, sentBytes: number): void {
   stream.on("response", (headers) => collected.head(Number(headers[":status"]), headers));
   stream.on("trailers", (headers: IncomingHttpHeaders) => collected.tail(headers));
   stream.on("data", (chunk: Buffer) => collected.add(chunk));
-  stream.on("error", (error) => collected.finish(`no answer: ${error.message}`));
+  stream.on("error", (error) => collected.finish(endOf(error, sentBytes)));
   stream.on("close", () => {
     collected.finish(collected.hasHead ? "whole" : `no answer: reset with ${stream.rstCode}`);
   });
