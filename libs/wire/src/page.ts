@@ -12,7 +12,7 @@ import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 const READ_ROWS = 128;
 
 /** After so many bytes the process turns to others: to encode them takes some milliseconds. */
-const BYTES_A_TURN = 8_192;
+const BYTES_A_TURN = 32_768;
 
 let lastTurn: Promise<void> = Promise.resolve();
 
