@@ -7,17 +7,17 @@ const LIMIT_MS = 110_000;
 
 const drill = (name: string) => runDrill(["--short", name], LIMIT_MS, { AGENTS });
 
-// Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when somebody was misjudged.
+// Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when a node was declared lost without a cause.
 describe("the drills, shrunk", () => {
   it.concurrent.each(["stop", "network", "dead-path", "postgres", "kill-all"])(
-    "should judge nobody: %s",
+    "should declare no node lost: %s",
     async (name) => {
       expect(await drill(name)).toContain(`PASSED: ${AGENTS} agents`);
     },
   );
 
   const itWithFaketime = findLibfaketime() === null ? it.skip : it;
-  itWithFaketime("should judge nobody: clock", async () => {
+  itWithFaketime("should declare no node lost: clock", async () => {
     expect(await drill("clock")).toContain(`PASSED: ${AGENTS} agents`);
   });
 });

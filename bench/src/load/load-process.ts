@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
+import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { EXTENSION } from "../from-source.ts";
 import type { Answer } from "./orders.ts";
 
 /** A load generator in a process of its own, so that its cost is not the benchmark's nor the server's. */
@@ -11,7 +11,9 @@ export class LoadProcess<Order extends object, Outcome> {
 
   /** Starts a program of this folder, by its name without an extension. */
   constructor(program: string) {
-    const path = fileURLToPath(new URL(`./${program}${EXTENSION}`, import.meta.url));
+    // Of the same kind as this file: built, or a source in tests.
+    const name = `./${program}${extname(import.meta.url)}`;
+    const path = fileURLToPath(new URL(name, import.meta.url));
     this.#child = fork(path, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
     this.#child.once("exit", () => this.#ended.abort(new Error("the load generator ended")));
   }

@@ -1,11 +1,11 @@
-import { join } from "node:path";
+import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { BenchContext } from "../bench-context.ts";
-import { EXTENSION } from "../from-source.ts";
 import { freePort } from "./free-port.ts";
 import { ServerProcess } from "./server-process.ts";
 
-const PROGRAM = EXTENSION === ".ts" ? "services/rollcall/src/main.ts" : "bin/rollcall";
+const PROGRAM =
+  extname(import.meta.url) === ".ts" ? "services/rollcall/src/main.ts" : "bin/rollcall";
 
 /** The executable of the checkout: built, or its source in tests. */
 export const ROLLCALL_PROGRAM = fileURLToPath(new URL(`../../../${PROGRAM}`, import.meta.url));

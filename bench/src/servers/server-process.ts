@@ -2,9 +2,9 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { extname } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { EXTENSION } from "../from-source.ts";
 import { cpuSecondsOf } from "./process-cpu.ts";
 
 /** What a server holds after its garbage is collected. */
@@ -41,7 +41,7 @@ export class ServerProcess {
 
   /** Starts a server and waits until it takes connections. What it printed is shown only when it does not. */
   static async start(command: ServerCommand): Promise<ServerProcess> {
-    const probe = new URL(`./memory-probe${EXTENSION}`, import.meta.url);
+    const probe = new URL(`./memory-probe${extname(import.meta.url)}`, import.meta.url);
     const log = openSync(command.logFile, "w");
     const child = spawn(
       process.execPath,

@@ -86,17 +86,17 @@ describe("createApp()", () => {
     expect(await replica.metric("rollcall_health_nodes_held")).toBe(1);
   });
 
-  it("should change no row while 300 agents beat and report what they are", async () => {
+  it("should change no row while 1,000 agents beat and report what they are", async () => {
     const replica = await replicas.start({ store, clock: systemClock, config: REAL_THRESHOLDS });
-    const crowd = Array.from({ length: 300 }, (_, index) => agents.create(`crowd${index}`));
+    const crowd = Array.from({ length: 1_000 }, (_, index) => agents.create(`crowd${index}`));
     await register(store, crowd);
     const streams = await joinAll(replica, crowd);
     await reportAll(streams);
-    await eventually(() => expect(replica.app.replica.nodes.sessions).toBe(300));
+    await eventually(() => expect(replica.app.replica.nodes.sessions).toBe(1_000));
     await settled();
     const before = await rowVersions();
     for (let round = 0; round < 3; round++) await reportAll(streams);
-    expect(replica.app.replica.beats).toBe(1_200);
+    expect(replica.app.replica.beats).toBe(4_000);
     expect(await rowVersions()).toEqual(before);
   });
 });
