@@ -12,6 +12,7 @@ import type { TlsSource } from "../tls/tls-source.ts";
 import { closeWithSocket } from "./close-with-socket.ts";
 import { connectionOf } from "./connections/connection.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
+import { StoppableRequest } from "./connections/stoppable-request.ts";
 import { recogniseOpening } from "./first-bytes.ts";
 import { listeningError } from "./listening-error.ts";
 import type { HttpHandler } from "./server-options.ts";
@@ -86,7 +87,7 @@ export class PolyglotListener {
     const headersTimeout = options.http1HeadersMs ?? 60_000;
     const connectionsCheckingInterval = Math.min(headersTimeout, 30_000);
     this.#http1 = http.createServer(
-      { headersTimeout, connectionsCheckingInterval },
+      { headersTimeout, connectionsCheckingInterval, IncomingMessage: StoppableRequest },
       (request, response) => {
         if (request.socket.destroyed) return;
         if (this.#draining) response.setHeader("connection", "close");

@@ -9,6 +9,7 @@ import { type MetricsRegistry, renderMetrics } from "../metrics.ts";
 import { StrangerLog } from "../stranger-log.ts";
 import type { TlsSource } from "../tls/tls-source.ts";
 import { ConnectionKeeper } from "./connections/connection-keeper.ts";
+import { StoppableRequest } from "./connections/stoppable-request.ts";
 import { HostGuard, type HostRule } from "./host-guard.ts";
 import { listeningError } from "./listening-error.ts";
 import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
@@ -103,8 +104,9 @@ export async function createProbeServer(options: ProbeServerOptions): Promise<Ru
 }
 
 function createServer(listener: http.RequestListener, tls: TlsSource | undefined): http.Server {
-  if (tls === undefined) return http.createServer(listener);
-  const server = https.createServer(tls.context, listener);
+  const stoppable = { IncomingMessage: StoppableRequest };
+  if (tls === undefined) return http.createServer(stoppable, listener);
+  const server = https.createServer({ ...tls.context, ...stoppable }, listener);
   const stop = tls.onChange((context) => server.setSecureContext(context));
   server.once("close", stop);
   return server;

@@ -160,12 +160,11 @@ function releaseFrames(error: Error): void {
   void error.stack;
 }
 
-/** The same for a server of HTTP/1.1. */
+/** The same for a server of HTTP/1.1, whose requests are StoppableRequests. */
 export function watchHttp1(server: http.Server): void {
   server.on("request", ({ socket }: http.IncomingMessage, response: http.ServerResponse) => {
     const connection = held(socket);
-    // Node.js announces every request of a packet, even after the socket was destroyed because of an earlier one.
-    if (connection === undefined || connection.socket.destroyed) return;
+    if (connection === undefined) return;
     hold(response, connection);
     response.on("close", onResponseClose);
     // Hardly any client sends one request behind the other, and all that came are kept until they are answered.
