@@ -1,7 +1,16 @@
 // Writes docs/events.md from the catalogue in libs/domain, which has to be built. With --check it only compares.
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { formatEventCatalogue } from "../libs/domain/dist/index.js";
+import { EVENT_CATALOGUE, EVENT_TYPES } from "../libs/domain/dist/index.js";
+
+const PREFACE = `# Events
+
+Generated from \`libs/domain/src/events/event-catalogue.ts\` by \`make gen\`; do not edit.
+
+Each change is one event, written in the transaction that makes the change. Read them with \`rollcall events\`, with
+\`rollcall.events.v1.EventService\` (ListEvents, WatchEvents), or from NATS. Types and reasons are stable names. \`before\` and \`after\` are
+small objects that name what changed, and are absent where there was nothing, or nothing is left. A field that a newer release adds may be ignored.
+`;
 
 const page = fileURLToPath(new URL("../docs/events.md", import.meta.url));
 const wanted = formatEventCatalogue();
@@ -20,4 +29,30 @@ function read() {
   } catch {
     return "";
   }
+}
+
+/** The catalogue as a page in Markdown. */
+function formatEventCatalogue() {
+  const sections = EVENT_TYPES.map((type) => {
+    const row = EVENT_CATALOGUE[type];
+    return [
+      `## ${type}`,
+      "",
+      row.when,
+      "",
+      "| | |",
+      "|---|---|",
+      `| subject | ${row.subject} |`,
+      `| actor | ${codes(row.actors)} |`,
+      `| before | ${codes(row.before)} |`,
+      `| after | ${codes(row.after)} |`,
+      `| reason | ${codes(row.reasons)} |`,
+      "",
+    ].join("\n");
+  });
+  return `${PREFACE}\n${sections.join("\n")}`;
+}
+
+function codes(words) {
+  return words === null ? "absent" : words.map((word) => `\`${word}\``).join(", ");
 }

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { EventService } from "../libs/api/src/gen/rollcall/events/v1/events_pb.ts";
 import { RegistryService } from "../libs/api/src/gen/rollcall/registry/v1/registry_pb.ts";
-import { describeError } from "../libs/runtime/src/index.ts";
+import { describeError } from "../libs/errors/src/index.ts";
 import { accessTokenHash, ensureAccessToken, revokeAccessToken } from "../libs/store/src/index.ts";
 import { createTestDatabase } from "../libs/testkit/src/index.ts";
 import { type Rig, startRig } from "../services/registry/src/testing/rig.ts";

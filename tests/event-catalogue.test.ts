@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
-import { EVENT_TYPES } from "../libs/domain/src/event-catalogue.ts";
-import { formatEventCatalogue } from "../libs/domain/src/event-page.ts";
+import { EVENT_TYPES } from "../libs/domain/src/events/event-catalogue.ts";
+import { formatEventCatalogue } from "../libs/domain/src/events/event-page.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
 const read = (path: string) => readFileSync(join(workspaceRoot, path), "utf8");

@@ -2,15 +2,9 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  generateKeyPair,
-  keyFingerprint,
-  type NodeKeyPair,
-  reasonOf,
-  silentLogger,
-  superviseTasks,
-  systemClock,
-} from "../libs/runtime/src/index.ts";
+import { reasonOf } from "../libs/errors/src/index.ts";
+import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "../libs/identity/src/index.ts";
+import { silentLogger, superviseTasks, systemClock } from "../libs/process/src/index.ts";
 import { getNode, keyOf } from "../libs/store/src/index.ts";
 import {
   createTestDatabase,

@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "../libs/api/src/gen/rollcall/registry/v1/registry_pb.ts";
 import { proofText } from "../libs/domain/src/index.ts";
-import { createChallenge, NONCE_TTL_MS, signProof } from "../libs/runtime/src/index.ts";
+import { createChallenge, NONCE_TTL_MS, signProof } from "../libs/identity/src/index.ts";
 import {
   createTestDatabase,
   FakeAgent,

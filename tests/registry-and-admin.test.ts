@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { describeError, reasonOf } from "../libs/runtime/src/index.ts";
+import { describeError, reasonOf } from "../libs/errors/src/index.ts";
 import { currentRevision, getNode, readEvents } from "../libs/store/src/index.ts";
 import { createTestDatabase } from "../libs/testkit/src/index.ts";
 import { type Rig as AdminRig, startRig as startAdmin } from "../services/admin/src/testing/rig.ts";

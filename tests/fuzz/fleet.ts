@@ -16,7 +16,7 @@ import {
   type NodeKeyPair,
   signProof,
   signReplicaCall,
-} from "../../libs/runtime/src/index.ts";
+} from "../../libs/identity/src/index.ts";
 import {
   accessTokenHash,
   ensureAccessToken,

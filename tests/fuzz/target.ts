@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import type { MethodCaller, PolicyTable } from "../../libs/runtime/src/index.ts";
+import type { MethodCaller, PolicyTable } from "../../libs/rpc/src/index.ts";
 import { createTestDatabase, until } from "../../libs/testkit/src/index.ts";
 import { POLICIES as ADMIN } from "../../services/admin/src/routes.ts";
 import { INTERNAL_POLICIES } from "../../services/health/src/internal/routes.ts";

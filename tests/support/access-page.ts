@@ -1,4 +1,4 @@
-import type { MethodCaller, PolicyTable } from "../../libs/runtime/src/index.ts";
+import type { MethodCaller, PolicyTable } from "../../libs/rpc/src/index.ts";
 
 /** What a row of the policy table means, for people. */
 const CALLERS: Readonly<Record<MethodCaller, string>> = {

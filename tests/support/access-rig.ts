@@ -1,12 +1,7 @@
 import type { DescMethod, DescService } from "@bufbuild/protobuf";
 import { Health as GrpcHealth } from "../../libs/api/src/gen/grpc/health/v1/health_pb.ts";
-import {
-  createMetrics,
-  createRpcServer,
-  type PolicyTable,
-  silentLogger,
-  systemClock,
-} from "../../libs/runtime/src/index.ts";
+import { createMetrics, silentLogger, systemClock } from "../../libs/process/src/index.ts";
+import { createRpcServer, type PolicyTable } from "../../libs/rpc/src/index.ts";
 import { createRefusalRecorder, type Store } from "../../libs/store/src/index.ts";
 import type { TestDatabase } from "../../libs/testkit/src/index.ts";
 import type { TestIssuer } from "../../libs/testkit/src/test-issuer.ts";

@@ -7,7 +7,7 @@ import {
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { signProof } from "@rollcall/runtime/client";
+import { signProof } from "@rollcall/identity";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { benchNodeId, benchNodeInfo, benchNodeKey } from "../seeds/bench-nodes.ts";
 import type { BeatFrames } from "./beat-frames.ts";

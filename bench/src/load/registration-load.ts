@@ -5,7 +5,7 @@ import {
   RegisterNodeRequestSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { proofText } from "@rollcall/domain";
-import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
+import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import { benchNodeId, benchNodeInfo, benchNodeKey } from "../seeds/bench-nodes.ts";
 import { answerOrders } from "./orders.ts";
 import { UnaryClient } from "./unary-client.ts";

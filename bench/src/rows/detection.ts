@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { silentLogger, systemClock } from "@rollcall/runtime";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { currentRevision, EventFeed, openStore } from "@rollcall/store";
 import { type Bench, BenchContext } from "../bench-context.ts";
 import { Fleet, type FleetSize, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { joinTokenText } from "@rollcall/domain";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { insertJoinToken, joinTokenHash, openStore } from "@rollcall/store";
 import type { Bench, BenchContext } from "../bench-context.ts";
 import { LoadProcess } from "../load/load-process.ts";

@@ -1,7 +1,7 @@
 import { createHash, createPrivateKey } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/runtime/client";
+import { keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
 
 // The fixed start of the PKCS 8 form of an Ed25519 private key (RFC 8410); the 32 bytes of the seed follow.
 const PKCS8_PREFIX = Buffer.from("302e020100300506032b657004220420", "hex");

@@ -1,4 +1,4 @@
-import { keyFingerprint } from "@rollcall/runtime/client";
+import { keyFingerprint } from "@rollcall/identity";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { Client } from "pg";
 import { benchNodeId, benchNodeInfo, benchNodeKey } from "./bench-nodes.ts";

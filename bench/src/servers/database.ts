@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { silentLogger } from "@rollcall/runtime";
-import { migrate, startEmbeddedPostgres } from "@rollcall/store";
+import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
+import { silentLogger } from "@rollcall/process";
+import { migrate } from "@rollcall/store";
 import { Client } from "pg";
 import type { BenchContext } from "../bench-context.ts";
 import { cpuSecondsOfTree } from "./process-cpu.ts";

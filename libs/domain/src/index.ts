@@ -7,67 +7,30 @@ export {
   type Revoker,
   revocationRefusal,
   strangersTokenRefusal,
-} from "./access-token.ts";
-export { addressGroup } from "./address-group.ts";
-export {
-  type AgentKeys,
-  afterAccepted,
-  afterAnswer,
-  afterNewKey,
-  afterRefused,
-  keysOnDisk,
-  keyToUse,
-  type RotationAnswer,
-} from "./agent-keys.ts";
-export { ArrivalLimiter, type ArrivalLimits, type ArrivalVerdict } from "./arrival-limiter.ts";
+} from "./access/access-token.ts";
 export { fullJitter } from "./backoff.ts";
-export {
-  BAN_LIFTED,
-  bannedRefusal,
-  isBanned,
-  isKeyFingerprint,
-  MEMBERSHIP_BANNED,
-} from "./ban.ts";
 export * from "./brake/index.ts";
-export { BucketTable } from "./bucket-table.ts";
 export {
-  type CallLimits,
-  type CallParty,
-  CallPlaces,
-  type CallRow,
-  DEFAULT_CALL_LIMITS,
-} from "./call-places.ts";
-export { clientAddress, type ForwardingHeaders, type HostJudgement } from "./client-address.ts";
+  AMOUNTS_REST_MS,
+  type Amounts,
+  changeOfReport,
+  isJitter,
+  type ReportChange,
+  SteadyAmounts,
+} from "./conditions/info-amounts.ts";
 export {
-  type CollectableNode,
-  type CollectionReason,
-  type CollectionSettings,
-  decideCollection,
-} from "./collection.ts";
-export { caselessId, checkNewId, isIdBanned } from "./confusable-id.ts";
-export { type ConnectionSignal, connectionAfter } from "./connection.ts";
-export { type DescriptorNeeds, type DescriptorPlan, planDescriptors } from "./descriptor-plan.ts";
-export { Detector, type Due, type Watch } from "./detector.ts";
-export {
-  DUPLICATE_QUIET_MS,
-  duplicatedHealth,
-  findDuplicate,
-  identityClearedEvent,
-  identityDuplicatedEvent,
-  isDuplicateOver,
-  isSamePair,
-  latestPair,
-  type MachinePair,
-  type MachineSighting,
-  MOST_SIGHTINGS,
-} from "./duplicate-identity.ts";
+  labelsEvent,
+  type NewsOfNode,
+  type NodeBeforeReport,
+  nodeInfoEvents,
+} from "./conditions/info-events.ts";
+export * from "./conditions/truth.ts";
 export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
   type EventDescription,
   isEventType,
-} from "./event-catalogue.ts";
-export { formatEventCatalogue } from "./event-page.ts";
+} from "./events/event-catalogue.ts";
 export {
   banEvent,
   connectionEvent,
@@ -79,66 +42,22 @@ export {
   type NewEvent,
   schedulingEvent,
   sessionMovedEvent,
-} from "./events.ts";
+} from "./events/events.ts";
+export { Detector, type Due, type Watch } from "./health/detector.ts";
+export { type HealthSignal, healthAfter } from "./health/health.ts";
+export { LeaseObserver, type LeaseReading } from "./health/lease-observer.ts";
+export { ObservedTime } from "./health/observed-time.ts";
 export {
-  FailureLimiter,
-  type FailureLimiterOptions,
-  NODE_FAILURE_LIMITS,
-  TOKEN_FAILURE_LIMITS,
-} from "./failure-limiter.ts";
-export { matchesGlob } from "./glob.ts";
-export { type HealthSignal, healthAfter } from "./health.ts";
-export {
-  collectPolicies,
-  describePolicyScope,
-  formatPolicyScope,
-  type GroupPolicy,
-  type HealthPolicies,
-  MAX_GROUP_POLICIES,
-  MAX_NODE_POLICIES,
-  NO_HEALTH_POLICIES,
-  type PolicyEntry,
-  type PolicyOverride,
-  type PolicyScope,
-  parsePolicyScope,
-  scopeOf,
-  withoutPolicy,
-  withPolicy,
-} from "./health-policies.ts";
-export { HelloAdmission, type HelloVerdict } from "./hello-admission.ts";
-export { isRequestForUs } from "./host-names.ts";
-export {
-  AMOUNTS_REST_MS,
-  type Amounts,
-  changeOfReport,
-  isJitter,
-  type ReportChange,
-  SteadyAmounts,
-} from "./info-amounts.ts";
-export {
-  labelsEvent,
-  type NewsOfNode,
-  type NodeBeforeReport,
-  nodeInfoEvents,
-} from "./info-events.ts";
-export {
-  type AdmittingToken,
-  clusterShortId,
-  type JoinTokenEnforcement,
-  type JoinTokenFacts,
-  type JoinTokenRefusal,
-  type JoinTokenState,
-  joinTokenEvent,
-  joinTokenInvalid,
-  joinTokenOfOtherCluster,
-  joinTokenRefusal,
-  joinTokenRequired,
-  joinTokenState,
-  joinTokenText,
-  type PresentedJoinToken,
-  parseJoinToken,
-} from "./join-token.ts";
-export { keyOfferedEvent, keyRotatedEvent, keyRotationRequiredEvent } from "./key-events.ts";
+  type AgentKeys,
+  afterAccepted,
+  afterAnswer,
+  afterNewKey,
+  afterRefused,
+  keysOnDisk,
+  keyToUse,
+  type RotationAnswer,
+} from "./keys/agent-keys.ts";
+export { keyOfferedEvent, keyRotatedEvent, keyRotationRequiredEvent } from "./keys/key-events.ts";
 export {
   acceptKey,
   decideRotation,
@@ -146,7 +65,10 @@ export {
   type NodeIdentity,
   type RotationDecision,
   type RotationRequest,
-} from "./key-rotation.ts";
+} from "./keys/key-rotation.ts";
+export { proofText } from "./keys/proof.ts";
+export { PUBLIC_KEY_BYTES, type PublicKeyFlaw, publicKeyFlaw } from "./keys/public-key.ts";
+export { matchesGlob } from "./labels/glob.ts";
 export {
   changeOperatorLabels,
   checkAgentLabels,
@@ -164,8 +86,115 @@ export {
   MAX_AGENT_LABELS,
   MAX_OPERATOR_LABELS,
   RESERVED_LABEL_PREFIX,
-} from "./labels.ts";
-export { LeaseObserver, type LeaseReading } from "./lease-observer.ts";
+} from "./labels/labels.ts";
+export {
+  MAX_SELECTOR_LENGTH,
+  parseSelector,
+  type SelectorParseResult,
+} from "./labels/parse-selector.ts";
+export {
+  formatSelector,
+  labelNumber,
+  matches,
+  type Requirement,
+  type Selector,
+} from "./labels/selectors.ts";
+export { addressGroup } from "./limits/address-group.ts";
+export {
+  ArrivalLimiter,
+  type ArrivalLimits,
+  type ArrivalVerdict,
+} from "./limits/arrival-limiter.ts";
+export { BucketTable } from "./limits/bucket-table.ts";
+export {
+  type CallLimits,
+  type CallParty,
+  CallPlaces,
+  type CallRow,
+  DEFAULT_CALL_LIMITS,
+} from "./limits/call-places.ts";
+export {
+  clientAddress,
+  type ForwardingHeaders,
+  type HostJudgement,
+} from "./limits/client-address.ts";
+export {
+  type DescriptorNeeds,
+  type DescriptorPlan,
+  planDescriptors,
+} from "./limits/descriptor-plan.ts";
+export {
+  FailureLimiter,
+  type FailureLimiterOptions,
+  NODE_FAILURE_LIMITS,
+  TOKEN_FAILURE_LIMITS,
+} from "./limits/failure-limiter.ts";
+export { isRequestForUs } from "./limits/host-names.ts";
+export {
+  DEFAULT_NOISE_LIMITS,
+  type NoiseLimits,
+  type NoiseSummary,
+  NoiseTable,
+} from "./limits/noise-table.ts";
+export { PAGE_BYTES, type PageLimits, PageRoom, splitBySize } from "./limits/page-room.ts";
+export {
+  DEFAULT_STRANGER_BUDGET,
+  StrangerBudget,
+  type StrangerBudgetLimits,
+} from "./limits/stranger-budget.ts";
+export { explainTlsError, type TlsTrouble } from "./limits/tls-trouble.ts";
+export {
+  type BucketLimits,
+  fillBucket,
+  fullBucket,
+  msUntilOne,
+  type TokenBucket,
+  takeOne,
+} from "./limits/token-bucket.ts";
+export {
+  BAN_LIFTED,
+  bannedRefusal,
+  isBanned,
+  isKeyFingerprint,
+  MEMBERSHIP_BANNED,
+} from "./membership/ban.ts";
+export {
+  type CollectableNode,
+  type CollectionReason,
+  type CollectionSettings,
+  decideCollection,
+} from "./membership/collection.ts";
+export { caselessId, checkNewId, isIdBanned } from "./membership/confusable-id.ts";
+export {
+  DUPLICATE_QUIET_MS,
+  duplicatedHealth,
+  findDuplicate,
+  identityClearedEvent,
+  identityDuplicatedEvent,
+  isDuplicateOver,
+  isSamePair,
+  latestPair,
+  type MachinePair,
+  type MachineSighting,
+  MOST_SIGHTINGS,
+} from "./membership/duplicate-identity.ts";
+export {
+  type AdmittingToken,
+  clusterShortId,
+  type JoinTokenEnforcement,
+  type JoinTokenFacts,
+  type JoinTokenRefusal,
+  type JoinTokenState,
+  joinTokenEvent,
+  joinTokenInvalid,
+  joinTokenOfOtherCluster,
+  joinTokenRefusal,
+  joinTokenRequired,
+  joinTokenState,
+  joinTokenText,
+  type PresentedJoinToken,
+  parseJoinToken,
+} from "./membership/join-token.ts";
 export {
   type CommandSource,
   decideMembership,
@@ -173,26 +202,36 @@ export {
   type MembershipDecision,
   type MembershipOutcome,
   type MembershipSubject,
-} from "./membership.ts";
-export { isNodeId, NODE_ID_PATTERN, type NodeRefResolution, resolveNodeRef } from "./node-id.ts";
+} from "./membership/membership.ts";
 export {
-  DEFAULT_NOISE_LIMITS,
-  type NoiseLimits,
-  type NoiseSummary,
-  NoiseTable,
-} from "./noise-table.ts";
-export { ObservedTime } from "./observed-time.ts";
+  isNodeId,
+  NODE_ID_PATTERN,
+  type NodeRefResolution,
+  resolveNodeRef,
+} from "./membership/node-id.ts";
 export {
-  heartbeatsPerSecond,
-  mayAdmit,
-  nextFactor,
-  type PacedGroup,
-  pacedIntervalMs,
-  reconnectWindow,
-  stretchFactor,
-} from "./pacing.ts";
-export { PAGE_BYTES, type PageLimits, PageRoom, splitBySize } from "./page-room.ts";
-export { MAX_SELECTOR_LENGTH, parseSelector, type SelectorParseResult } from "./parse-selector.ts";
+  chooseWithin,
+  type RetryRange,
+  rejectedRetry,
+  spreadRetry,
+} from "./membership/rejected-retry.ts";
+export {
+  collectPolicies,
+  describePolicyScope,
+  formatPolicyScope,
+  type GroupPolicy,
+  type HealthPolicies,
+  MAX_GROUP_POLICIES,
+  MAX_NODE_POLICIES,
+  NO_HEALTH_POLICIES,
+  type PolicyEntry,
+  type PolicyOverride,
+  type PolicyScope,
+  parsePolicyScope,
+  scopeOf,
+  withoutPolicy,
+  withPolicy,
+} from "./policy/health-policies.ts";
 export {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
@@ -207,7 +246,7 @@ export {
   type Thresholds,
   thresholdsOf,
   type Wishes,
-} from "./policy.ts";
+} from "./policy/policy.ts";
 export {
   changedPolicies,
   describeSource,
@@ -215,7 +254,7 @@ export {
   newContradictions,
   type PolicyChange,
   type PolicyContradiction,
-} from "./policy-changes.ts";
+} from "./policy/policy-changes.ts";
 export {
   isSamePolicies,
   isSamePolicyEntry,
@@ -224,15 +263,32 @@ export {
   policyFromFacts,
   policyOfEvent,
   policySetEvent,
-} from "./policy-events.ts";
+} from "./policy/policy-events.ts";
 export {
   isPolicyField,
   POLICY_FIELD_NAMES,
   POLICY_FIELDS,
   type PolicyField,
-} from "./policy-fields.ts";
-export { proofText } from "./proof.ts";
-export { PUBLIC_KEY_BYTES, type PublicKeyFlaw, publicKeyFlaw } from "./public-key.ts";
+} from "./policy/policy-fields.ts";
+export {
+  PolicyResolver,
+  type PolicySource,
+  type PolicySubject,
+  type ResolvedPolicy,
+  resolvePolicy,
+} from "./policy/resolve-policy.ts";
+export type { Refusal, RefusalReason } from "./refusal.ts";
+export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
+export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
+export {
+  heartbeatsPerSecond,
+  mayAdmit,
+  nextFactor,
+  type PacedGroup,
+  pacedIntervalMs,
+  reconnectWindow,
+  stretchFactor,
+} from "./session/pacing.ts";
 export {
   chooseTarget,
   DEFAULT_REBALANCE_LIMITS,
@@ -243,23 +299,7 @@ export {
   type RebalanceReason,
   type RebalanceView,
   type ReplicaLoad,
-} from "./rebalance.ts";
-export type { Refusal, RefusalReason } from "./refusal.ts";
-export { chooseWithin, type RetryRange, rejectedRetry, spreadRetry } from "./rejected-retry.ts";
-export {
-  PolicyResolver,
-  type PolicySource,
-  type PolicySubject,
-  type ResolvedPolicy,
-  resolvePolicy,
-} from "./resolve-policy.ts";
-export {
-  formatSelector,
-  labelNumber,
-  matches,
-  type Requirement,
-  type Selector,
-} from "./selectors.ts";
+} from "./session/rebalance.ts";
 export {
   AWAITING_HELLO,
   closeSession,
@@ -271,7 +311,12 @@ export {
   openSession,
   type SessionRefusalReason,
   type SessionState,
-} from "./session.ts";
+} from "./session/session.ts";
+export {
+  DEFAULT_STREAM_LOSS_LIMITS,
+  StreamLoss,
+  type StreamLossLimits,
+} from "./session/stream-loss.ts";
 export {
   type Connection,
   type ConnectionState,
@@ -293,19 +338,3 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
-export {
-  DEFAULT_STRANGER_BUDGET,
-  StrangerBudget,
-  type StrangerBudgetLimits,
-} from "./stranger-budget.ts";
-export { DEFAULT_STREAM_LOSS_LIMITS, StreamLoss, type StreamLossLimits } from "./stream-loss.ts";
-export { explainTlsError, type TlsTrouble } from "./tls-trouble.ts";
-export {
-  type BucketLimits,
-  fillBucket,
-  fullBucket,
-  msUntilOne,
-  type TokenBucket,
-  takeOne,
-} from "./token-bucket.ts";
-export * from "./truth.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { formatProblems, listConfig, loadConfig } from "@rollcall/runtime/config";
+import { formatProblems, listConfig, loadConfig } from "@rollcall/config";
 import { checkEventsConfig, EVENTS_KEYS, natsSettings, streamSettings } from "./config.ts";
 
 function load(text: string) {

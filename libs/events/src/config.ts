@@ -9,7 +9,7 @@ import {
   oneOf,
   optional,
   text,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
 import type { StreamSettings } from "./event-stream.ts";
 import type { NatsSettings } from "./nats-settings.ts";
 import { type NatsUrl, parseNatsUrl } from "./nats-url.ts";

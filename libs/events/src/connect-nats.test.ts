@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { nkeys } from "@nats-io/transport-node";
-import { createMetrics, renderMetrics, silentLogger } from "@rollcall/runtime";
+import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import type { NatsLink, NatsLinkOptions } from "./connect-nats.ts";
 import type { NatsSettings } from "./nats-settings.ts";

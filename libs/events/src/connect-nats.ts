@@ -1,5 +1,5 @@
 import type { NatsConnection, Status } from "@nats-io/transport-node";
-import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/runtime";
+import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 import { dialNats } from "./dial-nats.ts";
 import { connectedGauge } from "./metrics.ts";
 import { type NatsSettings, toConnectionOptions } from "./nats-settings.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
 import { jetstreamManager } from "@nats-io/jetstream";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import type { NatsLink } from "./connect-nats.ts";
 import { EventPublisher } from "./event-publisher.ts";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { createMetrics, renderMetrics, silentLogger } from "@rollcall/runtime";
+import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
 import { toCloudEvent } from "./cloud-event.ts";
 import type { NatsLink } from "./connect-nats.ts";
 import { EventPublisher, type EventPublisherOptions } from "./event-publisher.ts";

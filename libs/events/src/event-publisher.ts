@@ -1,5 +1,5 @@
 import { type JetStreamManager, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import type { Logger, MetricsRegistry } from "@rollcall/runtime";
+import type { Logger, MetricsRegistry } from "@rollcall/process";
 import type { NatsLink } from "./connect-nats.ts";
 import {
   type EventStream,

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { type JetStreamManager, jetstreamManager, type StreamConfig } from "@nats-io/jetstream";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import type { NatsLink } from "./connect-nats.ts";
 import { ensureEventStream, type StreamSettings } from "./event-stream.ts";
 import { describeWithNats, startTestNats, type TestNats } from "./testing/nats-server.ts";

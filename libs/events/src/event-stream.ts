@@ -8,7 +8,7 @@ import {
   type StreamInfo,
 } from "@nats-io/jetstream";
 import { nanos } from "@nats-io/transport-node";
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import { type EventPosition, readEventPosition } from "./cloud-event.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 

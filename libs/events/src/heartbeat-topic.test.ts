@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from "@jest/globals";
-import { createMetrics, renderMetrics, silentLogger } from "@rollcall/runtime";
+import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import type { NatsLink } from "./connect-nats.ts";
 import { HeartbeatTopic } from "./heartbeat-topic.ts";

@@ -1,5 +1,5 @@
 import type { NatsConnection } from "@nats-io/transport-node";
-import type { MetricsRegistry } from "@rollcall/runtime";
+import type { MetricsRegistry } from "@rollcall/process";
 import type { NatsLink } from "./connect-nats.ts";
 import { type HeartbeatMetrics, heartbeatMetrics } from "./metrics.ts";
 

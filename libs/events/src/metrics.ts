@@ -1,4 +1,4 @@
-import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/runtime";
+import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 
 /** How the publisher counts. */
 export interface PublisherMetrics {

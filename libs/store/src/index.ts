@@ -1,4 +1,4 @@
-export { AccessTokenUses, type AccessTokenUsesOptions } from "./access-token-uses.ts";
+export { AccessTokenUses, type AccessTokenUsesOptions } from "./access/access-token-uses.ts";
 export {
   type AccessToken,
   countAccessTokens,
@@ -13,16 +13,19 @@ export {
   type NewAccessToken,
   pruneAccessTokens,
   revokeAccessToken,
-} from "./access-tokens.ts";
-export { beginAdmission } from "./admission-locks.ts";
-export { type AdoptedNode, adoptOrphans } from "./adoption.ts";
-export { AUDIT_OK, type NewAuditEntry } from "./audit.ts";
-export { type AuditEntry, type AuditHead, type ListAuditOptions, listAudit } from "./audit-log.ts";
+} from "./access/access-tokens.ts";
+export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
+export {
+  type AuditEntry,
+  type AuditHead,
+  type ListAuditOptions,
+  listAudit,
+} from "./access/audit-log.ts";
 export {
   type AuthenticatorOptions,
   accessTokenHash,
   createAuthenticator,
-} from "./authenticator.ts";
+} from "./access/authenticator.ts";
 export {
   type Ban,
   type BannableNames,
@@ -32,90 +35,8 @@ export {
   listBans,
   lockBans,
   type NewBan,
-} from "./bans.ts";
-export {
-  BRAKE_LEASE,
-  forgetBrakes,
-  holdBrakeLease,
-  listBrakes,
-  lockBrake,
-  readBrake,
-  saveBrake,
-  saveFollowed,
-  saveFreeze,
-  saveOrder,
-} from "./brakes.ts";
-export { pruneChallenges, useChallenge, useChallenges } from "./challenges.ts";
-export type { Change, CommittedChange } from "./change.ts";
-export { findGoneNodes, isHealthServed, removeGoneNodes } from "./collect-nodes.ts";
-export { type CompactOptions, compactEvents, compactedRevision } from "./compaction.ts";
-export {
-  expireOrchestrators,
-  joinAsOrchestrator,
-  type LostOrchestrator,
-  type OrchestratorNode,
-  orchestratorLost,
-} from "./control-plane-nodes.ts";
-export { clearDuplicates } from "./duplicates.ts";
-export {
-  type EmbeddedPostgres,
-  EmbeddedPostgresError,
-  type EmbeddedPostgresOptions,
-  startEmbeddedPostgres,
-} from "./embedded-postgres.ts";
-export {
-  openRelay,
-  RELAY_LEASE,
-  type RelayCursor,
-  type RelayRewind,
-  type RelayState,
-  readRelay,
-  rewindRelay,
-  saveRelay,
-} from "./event-relay.ts";
-export {
-  appendEvents,
-  currentRevision,
-  type EventBatch,
-  type ReadEventsOptions,
-  readEvents,
-  readLatestEvents,
-  type StoredEvent,
-} from "./events.ts";
-export { exposePools } from "./expose-pools.ts";
-export { EventFeed, type EventFeedOptions, type FeedListener } from "./feed.ts";
-export { acceptHardware, hardwareIn } from "./hardware.ts";
-export {
-  configuredPolicy,
-  deleteHealthPolicy,
-  getHealthPolicy,
-  type HealthPolicyRecord,
-  type HealthPolicySnapshot,
-  lockHealthPolicies,
-  readHealthPolicies,
-  readHealthPolicyList,
-  saveHealthPolicy,
-  tellConfiguredPolicy,
-} from "./health-policies.ts";
-export {
-  advertise,
-  type HealthReplica,
-  type LiveReplica,
-  listHealthReplicas,
-  withdraw,
-} from "./health-replicas.ts";
-export {
-  keyOf,
-  keysInForce,
-  type NodeKey,
-  type NodeKeys,
-  ownersOfKeys,
-  type PublicKey,
-  promoteKey,
-  requireRotation,
-  saveKey,
-  saveNextKey,
-} from "./identities.ts";
+} from "./access/bans.ts";
+export { pruneChallenges, useChallenge, useChallenges } from "./access/challenges.ts";
 export {
   getJoinToken,
   insertJoinToken,
@@ -134,10 +55,41 @@ export {
   pruneJoinTokens,
   saveJoinTokenUses,
   saveRevocation,
-} from "./join-tokens.ts";
-export { joinedWithoutToken, saveJoining } from "./joining.ts";
-export { labelsOf, replaceLabels } from "./labels.ts";
-export { createLeaseKeeper, type LeaseKeeper, type LeaseKeeperOptions } from "./lease-keeper.ts";
+} from "./access/join-tokens.ts";
+export {
+  createRefusalRecorder,
+  type RefusalRecorder,
+  type RefusalRecorderOptions,
+} from "./access/refusal-recorder.ts";
+export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./access/request-ids.ts";
+export {
+  AUDIT_START,
+  type AuditProblem,
+  type AuditProblemKind,
+  type AuditVerdict,
+  type VerifyAuditOptions,
+  verifyAudit,
+} from "./access/verify-audit.ts";
+export type { Change, CommittedChange } from "./database/change.ts";
+export { exposePools } from "./database/expose-pools.ts";
+export { migrate } from "./database/migrate.ts";
+export { createRecordCheck } from "./database/record-check.ts";
+export type { Database } from "./database/schema.ts";
+export {
+  type CallStore,
+  type Db,
+  type LaneStore,
+  openStore,
+  type ReservedStore,
+  type Store,
+  type StoreOptions,
+  type Tx,
+} from "./database/store.ts";
+export {
+  createLeaseKeeper,
+  type LeaseKeeper,
+  type LeaseKeeperOptions,
+} from "./leases/lease-keeper.ts";
 export {
   expireLease,
   type Lease,
@@ -148,7 +100,62 @@ export {
   releaseLease,
   renewLease,
   takeLease,
-} from "./leases.ts";
+} from "./leases/leases.ts";
+export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./leases/task-leases.ts";
+export {
+  beginUpkeepRun,
+  endUpkeepRun,
+  listUpkeepRuns,
+  type UpkeepOutcome,
+  type UpkeepRun,
+} from "./leases/upkeep-runs.ts";
+export { type CompactOptions, compactEvents, compactedRevision } from "./log/compaction.ts";
+export {
+  openRelay,
+  RELAY_LEASE,
+  type RelayCursor,
+  type RelayRewind,
+  type RelayState,
+  readRelay,
+  rewindRelay,
+  saveRelay,
+} from "./log/event-relay.ts";
+export {
+  appendEvents,
+  currentRevision,
+  type EventBatch,
+  type ReadEventsOptions,
+  readEvents,
+  readLatestEvents,
+  type StoredEvent,
+} from "./log/events.ts";
+export { EventFeed, type EventFeedOptions, type FeedListener } from "./log/feed.ts";
+export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./log/snapshot.ts";
+export { beginAdmission } from "./nodes/admission-locks.ts";
+export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
+export {
+  expireOrchestrators,
+  joinAsOrchestrator,
+  type LostOrchestrator,
+  type OrchestratorNode,
+  orchestratorLost,
+} from "./nodes/control-plane-nodes.ts";
+export { clearDuplicates } from "./nodes/duplicates.ts";
+export { acceptHardware, hardwareIn } from "./nodes/hardware.ts";
+export {
+  keyOf,
+  keysInForce,
+  type NodeKey,
+  type NodeKeys,
+  ownersOfKeys,
+  type PublicKey,
+  promoteKey,
+  requireRotation,
+  saveKey,
+  saveNextKey,
+} from "./nodes/identities.ts";
+export { joinedWithoutToken, saveJoining } from "./nodes/joining.ts";
+export { labelsOf, replaceLabels } from "./nodes/labels.ts";
 export {
   type ListedNode,
   type ListNodesOptions,
@@ -157,19 +164,18 @@ export {
   type NodeFilter,
   type NodeOrderColumn,
   readListing,
-} from "./list-nodes.ts";
-export { saveMark } from "./marks.ts";
-export { migrate } from "./migrate.ts";
-export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
-export type { InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./node-record.ts";
-export { findNode, lockNamedNode, type ResolvedRefs, resolveRefs } from "./node-reference.ts";
+} from "./nodes/list-nodes.ts";
+export { saveMark } from "./nodes/marks.ts";
+export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./nodes/new-nodes.ts";
+export type { InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
+export { findNode, lockNamedNode, type ResolvedRefs, resolveRefs } from "./nodes/node-reference.ts";
 export {
   type OwnersView,
   recordedTroubles,
   settleTruth,
   type TroubledNode,
   troubledNodes,
-} from "./node-truth.ts";
+} from "./nodes/node-truth.ts";
 export {
   getNode,
   getNodes,
@@ -186,26 +192,69 @@ export {
   saveInfo,
   saveLabels,
   saveMembership,
-} from "./nodes.ts";
+} from "./nodes/nodes.ts";
+export { countThatFit, readNodes } from "./nodes/read-nodes.ts";
+export {
+  type Capacity,
+  type ClusterSummary,
+  clusterSummary,
+  type NodeCounts,
+  type StateCount,
+} from "./nodes/summary.ts";
+export {
+  collectedAmong,
+  getTombstone,
+  listTombstones,
+  pruneTombstones,
+  type Tombstone,
+} from "./nodes/tombstones.ts";
+export {
+  configuredPolicy,
+  deleteHealthPolicy,
+  getHealthPolicy,
+  type HealthPolicyRecord,
+  type HealthPolicySnapshot,
+  lockHealthPolicies,
+  readHealthPolicies,
+  readHealthPolicyList,
+  saveHealthPolicy,
+  tellConfiguredPolicy,
+} from "./policies/health-policies.ts";
 export {
   type LabelsOfNode,
   labelSetsOf,
   NO_LABELS,
   policySubject,
   policySubjects,
-} from "./policy-subjects.ts";
-export { endCrashedProcess } from "./process-end.ts";
-export { type AllowedReaction, allowReactions, lossBefore } from "./reactions.ts";
-export { countThatFit, readNodes } from "./read-nodes.ts";
-export { createRecordCheck } from "./record-check.ts";
+} from "./policies/policy-subjects.ts";
+export { type AdoptedNode, adoptOrphans } from "./sessions/adoption.ts";
 export {
-  createRefusalRecorder,
-  type RefusalRecorder,
-  type RefusalRecorderOptions,
-} from "./refusal-recorder.ts";
-export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./request-ids.ts";
-export type { Database } from "./schema.ts";
-export { coresOfHeld, ownersAfter, ownersOf, type SessionOwner } from "./session-owners.ts";
+  BRAKE_LEASE,
+  forgetBrakes,
+  holdBrakeLease,
+  listBrakes,
+  lockBrake,
+  readBrake,
+  saveBrake,
+  saveFollowed,
+  saveFreeze,
+  saveOrder,
+} from "./sessions/brakes.ts";
+export {
+  advertise,
+  type HealthReplica,
+  type LiveReplica,
+  listHealthReplicas,
+  withdraw,
+} from "./sessions/health-replicas.ts";
+export { endCrashedProcess } from "./sessions/process-end.ts";
+export { type AllowedReaction, allowReactions, lossBefore } from "./sessions/reactions.ts";
+export {
+  coresOfHeld,
+  ownersAfter,
+  ownersOf,
+  type SessionOwner,
+} from "./sessions/session-owners.ts";
 export {
   type HeldNode,
   heldBy,
@@ -213,46 +262,5 @@ export {
   type SessionHello,
   type SessionOpening,
   type SessionOrigin,
-} from "./sessions.ts";
-export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./snapshot.ts";
-export {
-  type CallStore,
-  type Db,
-  type LaneStore,
-  openStore,
-  type ReservedStore,
-  type Store,
-  type StoreOptions,
-  type Tx,
-} from "./store.ts";
-export {
-  type Capacity,
-  type ClusterSummary,
-  clusterSummary,
-  type NodeCounts,
-  type StateCount,
-} from "./summary.ts";
-export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
-export {
-  collectedAmong,
-  getTombstone,
-  listTombstones,
-  pruneTombstones,
-  type Tombstone,
-} from "./tombstones.ts";
-export { type StateChange, type Transition, writeTransitions } from "./transitions.ts";
-export {
-  beginUpkeepRun,
-  endUpkeepRun,
-  listUpkeepRuns,
-  type UpkeepOutcome,
-  type UpkeepRun,
-} from "./upkeep-runs.ts";
-export {
-  AUDIT_START,
-  type AuditProblem,
-  type AuditProblemKind,
-  type AuditVerdict,
-  type VerifyAuditOptions,
-  verifyAudit,
-} from "./verify-audit.ts";
+} from "./sessions/sessions.ts";
+export { type StateChange, type Transition, writeTransitions } from "./sessions/transitions.ts";

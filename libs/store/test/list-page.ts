@@ -1,6 +1,6 @@
-import { type ListNodesOptions, type NodeCursor, readListing } from "../src/list-nodes.ts";
-import type { NodeRecord } from "../src/node-record.ts";
-import type { Db } from "../src/store.ts";
+import type { Db } from "../src/database/store.ts";
+import { type ListNodesOptions, type NodeCursor, readListing } from "../src/nodes/list-nodes.ts";
+import type { NodeRecord } from "../src/nodes/node-record.ts";
 
 /** A page of nodes; `next` is null on the last one. */
 export interface NodePage {

@@ -6,7 +6,7 @@ import {
   createAuthority,
   type Issued,
   issueCertificate,
-} from "@rollcall/runtime/certificates";
+} from "@rollcall/identity/certificates";
 
 /** Where a certificate and its key were written. */
 export interface CertificateFiles {

@@ -20,13 +20,9 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { proofText } from "@rollcall/domain";
-import {
-  describeError,
-  type ErrorDescription,
-  errorFromGrpc,
-  generateKeyPair,
-  signProof,
-} from "@rollcall/runtime";
+import { describeError, type ErrorDescription } from "@rollcall/errors";
+import { generateKeyPair, signProof } from "@rollcall/identity";
+import { errorFromGrpc } from "@rollcall/rpc";
 
 /** The full method that a Hello's proof names. */
 export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;

@@ -1,4 +1,4 @@
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 
 interface Sleeper {
   readonly wakeAtMs: number;

@@ -1,4 +1,4 @@
-import { describeError, type ErrorDescription } from "@rollcall/runtime";
+import { describeError, type ErrorDescription } from "@rollcall/errors";
 
 /** How a call that must be refused was refused. */
 export async function refusalOf(call: Promise<unknown>): Promise<ErrorDescription> {

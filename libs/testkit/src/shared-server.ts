@@ -1,8 +1,9 @@
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
-import { silentLogger } from "@rollcall/runtime";
-import { migrate, startEmbeddedPostgres } from "@rollcall/store";
+import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
+import { silentLogger } from "@rollcall/process";
+import { migrate } from "@rollcall/store";
 import pg from "pg";
 import { SERVER_DIR_VARIABLE, urlFile } from "./jest/test-server.ts";
 

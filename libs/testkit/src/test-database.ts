@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { openStore, type Store } from "@rollcall/store";
 import { runStatement, sharedServerUrl, TEMPLATE_DATABASE, withDatabase } from "./shared-server.ts";
 

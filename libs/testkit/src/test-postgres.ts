@@ -1,8 +1,9 @@
 import { mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Logger, silentLogger } from "@rollcall/runtime";
-import { type EmbeddedPostgres, migrate, startEmbeddedPostgres } from "@rollcall/store";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "@rollcall/postgres-embedded";
+import { type Logger, silentLogger } from "@rollcall/process";
+import { migrate } from "@rollcall/store";
 import { DRILL_DIR_PREFIX, ownerFile, urlFile } from "./jest/test-server.ts";
 import { TEST_SETTINGS, withDatabase } from "./shared-server.ts";
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { isReady, silentLogger, systemClock } from "@rollcall/runtime";
+import { silentLogger, systemClock } from "@rollcall/process";
+import { isReady } from "@rollcall/rpc";
 import type { Store } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { createApp } from "./app.ts";

@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type { PolicyTable, ReadyReport, Task } from "@rollcall/runtime";
+import type { Task } from "@rollcall/process";
+import type { PolicyTable, ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, type Store } from "@rollcall/store";
 import type { AdminDeps } from "./deps.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";

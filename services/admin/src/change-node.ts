@@ -1,6 +1,6 @@
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { refusalError, refuse } from "@rollcall/runtime";
+import { refusalError, refuse } from "@rollcall/errors";
 import {
   AUDIT_OK,
   type Change,

@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { NewEvent } from "@rollcall/domain";
-import type { DecidedRefusal } from "@rollcall/runtime";
+import type { DecidedRefusal } from "@rollcall/errors";
 import {
   AUDIT_OK,
   type Change,

@@ -1,4 +1,4 @@
-import { type ConfigValues, defineKeys, optional, text } from "@rollcall/runtime/config";
+import { type ConfigValues, defineKeys, optional, text } from "@rollcall/config";
 
 /** What can be configured of admin. */
 export const ADMIN_KEYS = defineKeys({

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
 import type { CallStore } from "@rollcall/store";
 import type { LoginIssuer } from "./access/login-issuer.ts";
 

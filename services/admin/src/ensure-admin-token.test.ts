@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promise
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { systemClock } from "@rollcall/runtime";
+import { systemClock } from "@rollcall/process";
 import { createAuthenticator, revokeAccessToken, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { ensureAdminToken } from "./ensure-admin-token.ts";

@@ -10,7 +10,7 @@ import {
   type NewEvent,
   type Refusal,
 } from "@rollcall/domain";
-import type { ErrorReasonName } from "@rollcall/runtime";
+import type { ErrorReasonName } from "@rollcall/errors";
 import type { NodeRecord } from "@rollcall/store";
 
 /** What is written of a node. */

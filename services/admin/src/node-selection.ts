@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { toBinary } from "@bufbuild/protobuf";
 import { type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { isNodeId, parseSelector } from "@rollcall/domain";
-import { refuse, refuseFields } from "@rollcall/runtime";
+import { refuse, refuseFields } from "@rollcall/errors";
 import { listNodeIds, type NodeFilter, type Tx } from "@rollcall/store";
 import {
   connectionStateFromProto,

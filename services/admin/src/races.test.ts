@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Json, nodeInfoEvents } from "@rollcall/domain";
-import { reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
 import {
   getNode,
   lockNode,

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { FailureLimiter } from "@rollcall/domain";
-import { FailedAttempts, renderMetrics } from "@rollcall/runtime";
+import { renderMetrics } from "@rollcall/process";
+import { FailedAttempts } from "@rollcall/rpc";
 import { AUDIT_START, type AuditEntry, listAudit, verifyAudit } from "@rollcall/store";
 import { createTestDatabase, eventually, ManualClock, refusalOf } from "@rollcall/testkit";
 import { addNode } from "./testing/record.ts";

@@ -5,7 +5,7 @@ import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
-import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import { ACCESS_POLICIES, routeAccess } from "./access/access-routes.ts";
 import { AUDIT_POLICIES, routeAudit } from "./audit/audit-routes.ts";
 import { BRAKE_POLICIES, routeBrake } from "./brake/brake-routes.ts";

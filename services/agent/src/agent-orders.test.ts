@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { refuse } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/errors";
 import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import type { AgentHarness, HarnessOptions } from "./testing/agent-harness.ts";

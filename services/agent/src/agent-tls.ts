@@ -1,4 +1,4 @@
-import { type ClientTls, readClientTls } from "@rollcall/runtime/client";
+import { type ClientTls, readClientTls } from "@rollcall/identity";
 import type { AgentConfig } from "./config.ts";
 
 /** Reads what connections over TLS need, anew for each, so that replaced files count. Throws TlsFileError. */

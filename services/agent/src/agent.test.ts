@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import { type AgentHarness, createHarness, type HarnessOptions } from "./testing/agent-harness.ts";

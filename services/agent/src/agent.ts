@@ -1,5 +1,4 @@
-import type { Logger, Task } from "@rollcall/runtime";
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock, Logger, Task } from "@rollcall/process";
 import type { AgentStatus } from "./agent-status.ts";
 import type { NodeDescription } from "./convert.ts";
 import type { FactsReader } from "./facts/facts-reader.ts";

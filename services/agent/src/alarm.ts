@@ -1,4 +1,4 @@
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock } from "@rollcall/process";
 
 /** Calls back once at a time that can be moved. The callback must not throw. */
 export class Alarm {

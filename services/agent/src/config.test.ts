@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { loadConfig } from "@rollcall/runtime/config";
+import { loadConfig } from "@rollcall/config";
 import { agentKeys, checkAgentConfig, chooseNodeId } from "./config.ts";
 
 const load = (flags: Record<string, string>) =>

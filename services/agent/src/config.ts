@@ -1,4 +1,3 @@
-import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
 import {
   bacalhauNames,
   type ConfigValues,
@@ -10,7 +9,8 @@ import {
   serverAddress,
   stringMap,
   text,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
+import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
 import { checkAgentTls } from "./agent-tls.ts";
 
 const NODE_ID_RULE =

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { settle } from "@rollcall/testkit/time";
 import { toDuration } from "./stream/hello.ts";
 import { type AgentHarness, createHarness } from "./testing/agent-harness.ts";

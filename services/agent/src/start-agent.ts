@@ -1,7 +1,12 @@
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
-import { type Logger, type Running, superviseTasks } from "@rollcall/runtime";
-import { type Clock, systemClock } from "@rollcall/runtime/client";
+import {
+  type Clock,
+  type Logger,
+  type Running,
+  superviseTasks,
+  systemClock,
+} from "@rollcall/process";
 import { createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";

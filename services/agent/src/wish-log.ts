@@ -1,5 +1,5 @@
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import { type AgentWishes, toMs } from "./stream/hello.ts";
 
 /** An interval that this machine's configuration asks for and the control plane does not grant. */

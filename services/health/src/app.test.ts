@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { systemClock } from "@rollcall/runtime";
+import { systemClock } from "@rollcall/process";
 import { listHealthReplicas, type Store } from "@rollcall/store";
 import {
   createTestDatabase,

@@ -1,12 +1,8 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import type {
-  GrpcRoute,
-  PolicyTable,
-  ReadyReport,
-  ReplicaAuthenticator,
-  Task,
-} from "@rollcall/runtime";
+import type { ReplicaAuthenticator } from "@rollcall/identity";
+import type { Task } from "@rollcall/process";
+import type { GrpcRoute, PolicyTable, ReadyReport } from "@rollcall/rpc";
 import { type LeaseReport, withdraw } from "@rollcall/store";
 import type { HealthDeps } from "./deps.ts";
 import { replicasOnly } from "./internal/replica-only.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
+import { loadConfig } from "@rollcall/config";
 import { DEFAULT_HEALTH_POLICY } from "@rollcall/domain";
-import { loadConfig } from "@rollcall/runtime/config";
 import { agentEndpointOf, checkHealthConfig, HEALTH_KEYS, policyOf } from "./config.ts";
 
 function load(text: string) {

@@ -1,4 +1,3 @@
-import { checkPolicy, DEFAULT_HEALTH_POLICY, type HealthPolicy } from "@rollcall/domain";
 import {
   bacalhauNames,
   type ConfigValues,
@@ -10,7 +9,8 @@ import {
   int,
   optional,
   text,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
+import { checkPolicy, DEFAULT_HEALTH_POLICY, type HealthPolicy } from "@rollcall/domain";
 
 const SECOND_MS = 1_000;
 const DAY_MS = 86_400_000;

@@ -7,7 +7,7 @@ import {
   UsageSampleSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import type { NodeRecord } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import type { HeldNode } from "./replica/held-node.ts";

@@ -1,12 +1,5 @@
-import type {
-  ClientAddress,
-  Clock,
-  FailedAttempts,
-  Logger,
-  MetricsRegistry,
-  PeerTls,
-  StrangerLog,
-} from "@rollcall/runtime";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import type { ClientAddress, FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
 import type { CallStore, EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { Peers } from "./internal/peers.ts";

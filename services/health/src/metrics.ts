@@ -1,5 +1,5 @@
 import { getHeapStatistics } from "node:v8";
-import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/runtime";
+import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 
 /** What became of a Hello. */
 export type HelloOutcome =

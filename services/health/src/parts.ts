@@ -1,7 +1,7 @@
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { HelloAdmission } from "@rollcall/domain";
-import { createRequestValidator, type RequestValidator, StrangerLog } from "@rollcall/runtime";
+import { createRequestValidator, type RequestValidator, StrangerLog } from "@rollcall/rpc";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { policyOf } from "./config.ts";
 import type { Deps, HealthDeps } from "./deps.ts";

@@ -1,4 +1,5 @@
-import type { RequestValidator, Task } from "@rollcall/runtime";
+import type { Task } from "@rollcall/process";
+import type { RequestValidator } from "@rollcall/rpc";
 import { currentRevision } from "@rollcall/store";
 import type { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider } from "./brake/brake-decider.ts";

@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { Deps } from "./deps.ts";
 import { getClusterHealth } from "./rpc/get-cluster-health.ts";
 import { getNodeHealth } from "./rpc/get-node-health.ts";

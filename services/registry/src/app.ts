@@ -1,6 +1,7 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { createPageTokens, type PolicyTable, type ReadyReport, type Task } from "@rollcall/runtime";
+import type { Task } from "@rollcall/process";
+import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck } from "@rollcall/store";
 import type { RegistryDeps } from "./deps.ts";
 import { createRegistrar } from "./registration/registrar.ts";

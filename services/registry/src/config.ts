@@ -1,4 +1,3 @@
-import type { JoinTokenEnforcement } from "@rollcall/domain";
 import {
   bool,
   type ConfigValues,
@@ -7,7 +6,8 @@ import {
   int,
   oneOf,
   optional,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
+import type { JoinTokenEnforcement } from "@rollcall/domain";
 
 /** What can be configured of the registry. */
 export const REGISTRY_KEYS = defineKeys({

@@ -5,7 +5,7 @@ import type {
 } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { WatchNodesRequest } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { EVENT_TYPES, type EventType, isEventType } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import type { ReadEventsOptions } from "@rollcall/store";
 import { pageSize } from "./convert.ts";
 import type { EventFilter } from "./watch/event-filter.ts";

@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { MembershipState, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { ListNodesRequestSchema, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import { parseLabelSelector, parseNodeListing, parseOrderBy } from "./convert.ts";
 
 function listing(request: MessageInitShape<typeof ListNodesRequestSchema> = {}) {

@@ -6,7 +6,7 @@ import {
   parseSelector,
   type Selector,
 } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import type { NodeFilter, NodeOrderColumn } from "@rollcall/store";
 import { membershipStateFromProto, nodeTypeFromProto } from "@rollcall/wire";
 

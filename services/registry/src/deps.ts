@@ -1,4 +1,5 @@
-import type { Clock, Logger, MetricsRegistry, PageTokens } from "@rollcall/runtime";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import type { PageTokens } from "@rollcall/rpc";
 import type { CallStore, Store } from "@rollcall/store";
 import type { RegistryConfig } from "./config.ts";
 import type { Registrar } from "./registration/registrar.ts";

@@ -1,5 +1,5 @@
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { refuseFields } from "@rollcall/runtime";
+import { refuseFields } from "@rollcall/errors";
 import type { InfoReport } from "@rollcall/store";
 import { nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 

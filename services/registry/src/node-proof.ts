@@ -10,7 +10,8 @@ import {
   proofText,
   publicKeyFlaw,
 } from "@rollcall/domain";
-import { checkChallenge, NONCE_TTL_MS, refuse, verifyProof } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { checkChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import {
   keyOf,
   keysInForce,

@@ -1,5 +1,5 @@
 import { chooseWithin, type Membership, rejectedRetry } from "@rollcall/domain";
-import { type DecidedRefusal, refusalError } from "@rollcall/runtime";
+import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 
 /**
  * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on its stream:

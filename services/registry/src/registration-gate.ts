@@ -1,5 +1,6 @@
 import { ArrivalLimiter } from "@rollcall/domain";
-import { type Clock, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import type { Clock } from "@rollcall/process";
 import type { RegistryConfig } from "./config.ts";
 
 /** Lets so many nodes register in a second. What it counts are registrations that succeed; it is this process's alone. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { policyProblems } from "@rollcall/runtime";
+import { policyProblems } from "@rollcall/rpc";
 import { POLICIES, SERVICES } from "./routes.ts";
 
 describe("POLICIES", () => {

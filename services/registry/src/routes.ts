@@ -1,7 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { Deps } from "./deps.ts";
 import { createChallenge } from "./rpc/create-challenge.ts";
 import { deregisterNode } from "./rpc/deregister-node.ts";

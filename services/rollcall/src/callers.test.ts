@@ -6,7 +6,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { createLogger, describeError, errorFromGrpc, systemClock } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
+import { createLogger, systemClock } from "@rollcall/process";
+import { errorFromGrpc } from "@rollcall/rpc";
 import { accessTokenHash, ensureAccessToken, listAudit } from "@rollcall/store";
 import {
   addNode,

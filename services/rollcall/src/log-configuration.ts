@@ -1,5 +1,5 @@
-import type { Logger } from "@rollcall/runtime";
-import { type Config, listConfig } from "@rollcall/runtime/config";
+import { type Config, listConfig } from "@rollcall/config";
+import type { Logger } from "@rollcall/process";
 
 /** Write down what differs from the defaults and why: the first question about any process. Secrets are not shown. */
 export function logConfiguration<T>(config: Config<T>, log: Logger): void {

@@ -1,5 +1,5 @@
 import type { Shell } from "@rollcall/cli";
-import { createLogger, type Logger } from "@rollcall/runtime";
+import { createLogger, type Logger } from "@rollcall/process";
 import type { ProcessConfig } from "./config/process-keys.ts";
 
 /** The log of a process: readable lines on a terminal and JSON elsewhere, unless configured otherwise. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { generateKeyPair, keyFingerprint } from "@rollcall/runtime";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { listLeases, type Store, saveKey } from "@rollcall/store";
 import {
   addNode,

@@ -1,4 +1,4 @@
-import type { NewEvent } from "../events.ts";
+import type { NewEvent } from "../events/events.ts";
 import { type BrakeCounts, type BrakeState, toldCounts } from "./brake.ts";
 
 /** Why a reaction was allowed. */

@@ -1,4 +1,4 @@
-import type { Json } from "../events.ts";
+import type { Json } from "../events/events.ts";
 
 /** What one health replica counts of one group: approved compute nodes that it judges HEALTHY, and how many of those are nearly not. */
 export interface GroupSum {

@@ -1,4 +1,4 @@
-import { systemClock } from "@rollcall/runtime";
+import { systemClock } from "@rollcall/process";
 import type { OutwardEvent } from "../cloud-event.ts";
 import type { EventPublisher } from "../event-publisher.ts";
 import type { PublishSession } from "../publish-session.ts";

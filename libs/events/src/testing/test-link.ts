@@ -1,4 +1,4 @@
-import { createLogger, type Logger } from "@rollcall/runtime";
+import { createLogger, type Logger } from "@rollcall/process";
 import { connectNats, type NatsLink, type NatsLinkOptions } from "../connect-nats.ts";
 import type { StreamSettings } from "../event-stream.ts";
 import type { NatsSettings } from "../nats-settings.ts";

@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { AdminDeps } from "../deps.ts";
 import { createAccessToken } from "../rpc/create-access-token.ts";
 import { getLoginOptions } from "../rpc/get-login-options.ts";

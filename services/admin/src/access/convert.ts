@@ -9,7 +9,8 @@ import {
   Role as ProtoRole,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenState, type Revoker } from "@rollcall/domain";
-import { callerOf, type KnownCaller, type Role } from "@rollcall/runtime";
+import type { KnownCaller, Role } from "@rollcall/identity";
+import { callerOf } from "@rollcall/rpc";
 import type { AccessToken as StoredToken } from "@rollcall/store";
 
 const STATES = {

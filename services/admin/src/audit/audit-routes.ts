@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AuditService } from "@rollcall/api/rollcall/admin/v1/audit_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { AdminDeps } from "../deps.ts";
 import { listAuditEntries } from "../rpc/list-audit-entries.ts";
 import { verifyAuditLog } from "../rpc/verify-audit-log.ts";

@@ -10,7 +10,7 @@ import {
   type AuditHead as ProtoHead,
   type AuditProblem as ProtoProblem,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import type { AuditEntry, AuditHead, AuditProblem, ListAuditOptions } from "@rollcall/store";
 
 /** What a ListAuditEntries request asks for. */

@@ -1,6 +1,7 @@
 import type { Brake } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { BRAKE_CLUSTER, type BrakeRow, type NewEvent } from "@rollcall/domain";
-import { type AuditedCall, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import type { AuditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, type Change, lockBrake, type Tx } from "@rollcall/store";
 import { readBrakes } from "./brake-view.ts";
 

@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
-import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import type { AdminDeps } from "../deps.ts";
 import { freezeReactions } from "../rpc/freeze-reactions.ts";
 import { getBrake } from "../rpc/get-brake.ts";

@@ -12,9 +12,8 @@ import {
   parseSelector,
   type Selector,
 } from "@rollcall/domain";
-import { type FieldViolation, refuse, refuseFields } from "@rollcall/runtime";
-import type { Db } from "@rollcall/store";
-import { findNode, type NodeRecord } from "@rollcall/store";
+import { type FieldViolation, refuse, refuseFields } from "@rollcall/errors";
+import { type Db, findNode, type NodeRecord } from "@rollcall/store";
 import { valueName, valuesFromProto } from "./convert.ts";
 
 /** Finds the node that is meant by an id or a prefix; whether it is locked is the finder's business. */

@@ -16,7 +16,7 @@ import {
   withoutPolicy,
   withPolicy,
 } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import {
   configuredPolicy,
   type Db,

@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
-import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import type { AdminDeps } from "../deps.ts";
 import { deleteHealthPolicy } from "../rpc/delete-health-policy.ts";
 import { getHealthPolicy } from "../rpc/get-health-policy.ts";

@@ -9,7 +9,7 @@ import {
   type JoinTokenUse as ProtoUse,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { checkAgentLabels, GROUP_LABEL, isLabelValue, joinTokenState } from "@rollcall/domain";
-import { refuse, refuseFields } from "@rollcall/runtime";
+import { refuse, refuseFields } from "@rollcall/errors";
 import type { JoinToken, NewJoinToken, PastUse } from "@rollcall/store";
 
 /** What a token shall do, as it was asked for. */

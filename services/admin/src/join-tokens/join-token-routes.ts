@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { AdminDeps } from "../deps.ts";
 import { createJoinToken } from "../rpc/create-join-token.ts";
 import { getJoinToken } from "../rpc/get-join-token.ts";

@@ -7,7 +7,7 @@ import {
   BanNodeResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { banEvent, isKeyFingerprint, isNodeId } from "@rollcall/domain";
-import { refusalError, refuse } from "@rollcall/runtime";
+import { refusalError, refuse } from "@rollcall/errors";
 import {
   AUDIT_OK,
   type Change,

@@ -7,7 +7,8 @@ import {
   CreateAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenCreated } from "@rollcall/domain";
-import { auditedCall, bearerOf } from "@rollcall/runtime";
+import { bearerOf } from "@rollcall/identity";
+import { auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   accessTokenHash,

@@ -7,7 +7,8 @@ import {
   type JoinToken as ProtoToken,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent } from "@rollcall/domain";
-import { auditedCall, bearerOf } from "@rollcall/runtime";
+import { bearerOf } from "@rollcall/identity";
+import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, insertJoinToken, joinTokenHash } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import type { AdminDeps } from "../deps.ts";

@@ -7,7 +7,8 @@ import {
   FreezeReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { type BrakeFreeze, brakeEvent } from "@rollcall/domain";
-import { auditedCall, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { auditedCall } from "@rollcall/rpc";
 import { saveFreeze } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import { changeBrake } from "../brake/brake-change.ts";

@@ -4,7 +4,7 @@ import {
   AccessTokenSchema,
   ListAccessTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { createPageTokens } from "@rollcall/runtime";
+import { createPageTokens } from "@rollcall/rpc";
 import { listAccessTokens as listStored } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import { accessTokenToProto } from "../access/convert.ts";

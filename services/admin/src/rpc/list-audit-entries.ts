@@ -4,7 +4,7 @@ import {
   type AuditService,
   ListAuditEntriesResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
-import { createPageTokens } from "@rollcall/runtime";
+import { createPageTokens } from "@rollcall/rpc";
 import { type AuditEntry, listAudit } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import { auditEntryToProto, parseAuditListing } from "../audit/convert.ts";

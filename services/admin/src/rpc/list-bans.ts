@@ -4,7 +4,7 @@ import {
   BanSchema,
   ListBansResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import { type Ban, listBans as listRecords } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import { banToProto } from "../convert.ts";

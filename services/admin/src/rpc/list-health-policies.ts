@@ -5,7 +5,7 @@ import {
   ListHealthPoliciesResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { formatPolicyScope, scopeOf } from "@rollcall/domain";
-import { createPageTokens } from "@rollcall/runtime";
+import { createPageTokens } from "@rollcall/rpc";
 import { configuredPolicy, readHealthPolicyList } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";

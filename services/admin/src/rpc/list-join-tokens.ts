@@ -4,7 +4,7 @@ import {
   type JoinTokenService,
   ListJoinTokensResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
-import { createPageTokens } from "@rollcall/runtime";
+import { createPageTokens } from "@rollcall/rpc";
 import { type JoinToken, listJoinTokens as listStored } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";

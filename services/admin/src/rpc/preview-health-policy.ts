@@ -7,7 +7,8 @@ import {
   PreviewHealthPolicyRequestSchema,
   PreviewHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
-import { createPageTokens, refuseFields } from "@rollcall/runtime";
+import { refuseFields } from "@rollcall/errors";
+import { createPageTokens } from "@rollcall/rpc";
 import { type Db, getHealthPolicy } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";

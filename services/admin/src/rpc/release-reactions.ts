@@ -5,7 +5,8 @@ import {
   ReleaseReactionsResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { BRAKE_CLUSTER, type BrakeRow, brakeEvent } from "@rollcall/domain";
-import { auditedCall, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { auditedCall } from "@rollcall/rpc";
 import { lockBrake, saveFreeze, saveOrder, type Tx } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import { changeBrake } from "../brake/brake-change.ts";

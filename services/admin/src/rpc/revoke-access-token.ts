@@ -11,7 +11,8 @@ import {
   revocationRefusal,
   strangersTokenRefusal,
 } from "@rollcall/domain";
-import { auditedCall, refusalError, refuse } from "@rollcall/runtime";
+import { refusalError, refuse } from "@rollcall/errors";
+import { auditedCall } from "@rollcall/rpc";
 import {
   type AccessToken,
   AUDIT_OK,

@@ -6,7 +6,8 @@ import {
   RevokeJoinTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent, joinTokenState } from "@rollcall/domain";
-import { auditedCall, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   getJoinToken,

@@ -7,7 +7,7 @@ import {
   SetHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { formatPolicyScope, isSamePolicyEntry, policySetEvent } from "@rollcall/domain";
-import { type AuditedCall, auditedCall } from "@rollcall/runtime";
+import { type AuditedCall, auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   type Change,

@@ -14,7 +14,7 @@ import {
   labelsOfOthers,
   MAX_OPERATOR_LABELS,
 } from "@rollcall/domain";
-import { refuseFields } from "@rollcall/runtime";
+import { refuseFields } from "@rollcall/errors";
 import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, type NodeDecision, refused } from "../node-decision.ts";

@@ -7,7 +7,7 @@ import {
   UnbanNodeResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { banEvent, isBanned } from "@rollcall/domain";
-import { refusalError } from "@rollcall/runtime";
+import { refusalError } from "@rollcall/errors";
 import {
   AUDIT_OK,
   type Ban,

@@ -7,7 +7,7 @@ import {
   type WhoAmIResponse,
   WhoAmIResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import { actorOf, type KnownCaller } from "@rollcall/runtime";
+import { actorOf, type KnownCaller } from "@rollcall/identity";
 import { getAccessToken } from "@rollcall/store";
 import { accessTokenToProto, knownCallerOf, roleToProto } from "../access/convert.ts";
 import type { AdminDeps } from "../deps.ts";

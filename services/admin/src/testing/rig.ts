@@ -3,14 +3,8 @@ import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import {
-  createMetrics,
-  createRpcServer,
-  type MetricsRegistry,
-  type RpcServerOptions,
-  silentLogger,
-  systemClock,
-} from "@rollcall/runtime";
+import { createMetrics, type MetricsRegistry, silentLogger, systemClock } from "@rollcall/process";
+import { createRpcServer, type RpcServerOptions } from "@rollcall/rpc";
 import {
   accessTokenHash,
   createAuthenticator,

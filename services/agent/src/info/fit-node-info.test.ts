@@ -1,7 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { createRequestValidator } from "@rollcall/runtime";
+import { createRequestValidator } from "@rollcall/rpc";
 import { nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import { fitNodeInfo } from "./fit-node-info.ts";
 

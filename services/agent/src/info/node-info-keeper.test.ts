@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "@jest/globals";
-import { type Logger, silentLogger } from "@rollcall/runtime";
+import { type Logger, silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import { nodeInfoDigest } from "@rollcall/wire";
 import type { NodeDescription } from "../convert.ts";

@@ -1,7 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Logger } from "@rollcall/runtime";
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock, Logger } from "@rollcall/process";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";

@@ -1,4 +1,4 @@
-import { type Address, formatAddress, parseAddress } from "@rollcall/runtime/config";
+import { type Address, formatAddress, parseAddress } from "@rollcall/config";
 
 /**
  * Complete the endpoints that a registration answers: an empty host (":7701") means the host by which the

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import { silentLogger } from "@rollcall/runtime";
-import { refuse } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/errors";
+import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import { createNodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { Sentinel } from "../state/sentinel.ts";

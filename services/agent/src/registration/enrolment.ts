@@ -1,6 +1,7 @@
 import type { MembershipState } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
-import { describeError, type NodeKeyPair } from "@rollcall/runtime/client";
+import { describeError } from "@rollcall/errors";
+import type { NodeKeyPair } from "@rollcall/identity";
+import type { Logger } from "@rollcall/process";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import type { StateDirectory } from "../state/state-directory.ts";

@@ -1,7 +1,8 @@
 import { createServer as createHttpServer } from "node:http";
 import { createServer, type Server } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { describeError, generateKeyPair, refuse } from "@rollcall/runtime/client";
+import { describeError, refuse } from "@rollcall/errors";
+import { generateKeyPair } from "@rollcall/identity";
 import { toNodeInfo } from "../convert.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";

@@ -8,8 +8,8 @@ import {
   keyToUse,
   type RotationAnswer,
 } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
-import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "@rollcall/runtime/client";
+import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "@rollcall/identity";
+import type { Logger } from "@rollcall/process";
 import type { StateDirectory } from "./state-directory.ts";
 
 /** Where the keys are kept. */

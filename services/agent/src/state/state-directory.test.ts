@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { keyFingerprint } from "@rollcall/runtime/client";
+import { keyFingerprint } from "@rollcall/identity";
 import { openStateDirectory } from "./state-directory.ts";
 import { createFile } from "./write-atomically.ts";
 

@@ -3,10 +3,10 @@ import { dirname, join } from "node:path";
 import {
   generateKeyPair,
   keyPairFromPem,
-  makeDirectory,
   type NodeKeyPair,
   privateKeyToPem,
-} from "@rollcall/runtime/client";
+} from "@rollcall/identity";
+import { makeDirectory } from "@rollcall/process";
 import { parseSentinel, type Sentinel } from "./sentinel.ts";
 import { createFile, FILE_MODE, replaceFile, syncDirectory } from "./write-atomically.ts";
 

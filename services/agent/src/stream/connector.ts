@@ -1,5 +1,5 @@
 import type { Welcome } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { NodeKeyPair } from "@rollcall/runtime/client";
+import type { NodeKeyPair } from "@rollcall/identity";
 import { HeartbeatSession, type SessionDeps } from "./heartbeat-session.ts";
 import type { Pace } from "./pace.ts";
 import type { SessionEnd } from "./session-end.ts";

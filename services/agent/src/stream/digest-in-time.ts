@@ -1,4 +1,4 @@
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock } from "@rollcall/process";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 
 /** A vendor's tool that hangs holds up the report, not the Hello. */

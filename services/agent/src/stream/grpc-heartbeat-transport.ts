@@ -8,7 +8,7 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { parseAddress } from "@rollcall/runtime/config";
+import { parseAddress } from "@rollcall/config";
 import type { AgentTls } from "../agent-tls.ts";
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "./heartbeat-transport.ts";
 import { HEARTBEAT_METHOD } from "./hello.ts";

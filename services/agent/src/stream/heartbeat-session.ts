@@ -8,7 +8,8 @@ import {
   type Welcome,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Clock, NodeKeyPair } from "@rollcall/runtime/client";
+import type { NodeKeyPair } from "@rollcall/identity";
+import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";

@@ -6,7 +6,7 @@ import {
   type HelloSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { type NodeKeyPair, signProof } from "@rollcall/runtime/client";
+import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import type { NodeKeys } from "../state/node-keys.ts";
 
 /** The full name of the stream's method. It is part of what a Hello signs. */

@@ -1,5 +1,5 @@
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
 import { type NodeInfoKeeper, sameDigest } from "../info/node-info-keeper.ts";
 

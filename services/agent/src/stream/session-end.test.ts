@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { GoAwayAction, GoAwaySchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { toGrpcStatus } from "@rollcall/runtime";
-import { refuse } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/errors";
+import { toGrpcStatus } from "@rollcall/rpc";
 import { toDuration } from "./hello.ts";
 import { endOfGoAway, endOfStatus } from "./session-end.ts";
 

@@ -1,6 +1,7 @@
 import { type GoAway, GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { describeError, errorFromGrpc } from "@rollcall/runtime/client";
+import { describeError } from "@rollcall/errors";
+import { errorFromGrpc } from "@rollcall/rpc/client";
 import { toMs } from "./hello.ts";
 
 /** How a stream, or the attempt at one, came to its end. */

@@ -1,4 +1,4 @@
-import type { Clock } from "@rollcall/runtime/client";
+import type { Clock } from "@rollcall/process";
 
 /** A clock drifts slowly, and hardly ever jumps. */
 const TELL_EVERY_MS = 60_000;

@@ -1,8 +1,7 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { explainTlsError } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
-import type { NextStep } from "../next-step.ts";
-import { isDecision } from "../next-step.ts";
+import type { Logger } from "@rollcall/process";
+import { isDecision, type NextStep } from "../next-step.ts";
 import type { OpenSession } from "../stream/connector.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 

@@ -1,10 +1,9 @@
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { fullJitter } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
-import { type Clock, describeError } from "@rollcall/runtime/client";
+import { describeError } from "@rollcall/errors";
+import type { Clock, Logger } from "@rollcall/process";
 import type { Registrar } from "../registration/registrar.ts";
-import type { AgentIdentity } from "../stream/hello.ts";
-import { toMs } from "../stream/hello.ts";
+import { type AgentIdentity, toMs } from "../stream/hello.ts";
 
 /** What a rotation works with. */
 export interface KeyRotationDeps {

@@ -1,5 +1,5 @@
-import type { Logger } from "@rollcall/runtime";
-import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
+import { generateKeyPair, type NodeKeyPair } from "@rollcall/identity";
+import type { Logger } from "@rollcall/process";
 import { ManualClock, settle } from "@rollcall/testkit/time";
 import { type Agent, createAgent } from "../agent.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";

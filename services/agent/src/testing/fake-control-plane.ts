@@ -9,7 +9,8 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { decideRotation, proofText, type RotationAnswer } from "@rollcall/domain";
-import { keyFingerprint, refuse, verifyProof } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/errors";
+import { keyFingerprint, verifyProof } from "@rollcall/identity";
 import type { KeyOffer, Registered, Registrar, Registration } from "../registration/registrar.ts";
 import type {
   HeartbeatStream,

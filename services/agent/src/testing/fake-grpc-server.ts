@@ -29,8 +29,9 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { proofText } from "@rollcall/domain";
-import { toGrpcStatus } from "@rollcall/runtime";
-import { refuse, verifyProof } from "@rollcall/runtime/client";
+import { refuse } from "@rollcall/errors";
+import { verifyProof } from "@rollcall/identity";
+import { toGrpcStatus } from "@rollcall/rpc";
 import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 
 /** The server's side of a stream over the wire. */

@@ -1,5 +1,5 @@
-import { silentLogger } from "@rollcall/runtime";
-import { generateKeyPair, type NodeKeyPair } from "@rollcall/runtime/client";
+import { generateKeyPair, type NodeKeyPair } from "@rollcall/identity";
+import { silentLogger } from "@rollcall/process";
 import { type KeyFiles, NodeKeys } from "../state/node-keys.ts";
 
 /** The keys of an agent that has one key, for tests of other things. */

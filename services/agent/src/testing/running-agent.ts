@@ -1,5 +1,5 @@
 import type { Beat } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { generateKeyPair, keyFingerprint } from "@rollcall/runtime/client";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { settle } from "@rollcall/testkit/time";
 import { toNodeInfo } from "../convert.ts";
 import {

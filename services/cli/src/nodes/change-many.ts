@@ -1,5 +1,4 @@
-import type { NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
-import { NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { Failure, UsageError } from "../failure.ts";
 import { paintNothing } from "../output/style.ts";

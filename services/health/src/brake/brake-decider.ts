@@ -9,12 +9,8 @@ import {
   type BrakeState,
   ObservedTime,
 } from "@rollcall/domain";
-import {
-  type Clock,
-  isStoreUnavailable,
-  type Logger,
-  type MetricsRegistry,
-} from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/errors";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import {
   forgetBrakes,
   listBrakes,

@@ -1,5 +1,5 @@
 import type { AllowedReason, BrakeState } from "@rollcall/domain";
-import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/runtime";
+import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 
 /** What the process that decides about the brake tells of it. */
 export interface BrakeMetrics {

@@ -10,7 +10,7 @@ import {
   reactionsAllowedEvent,
   toldCounts,
 } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import {
   type AllowedReaction,
   allowReactions,

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { BrakeState } from "@rollcall/domain";
-import { systemClock } from "@rollcall/runtime";
+import { systemClock } from "@rollcall/process";
 import {
   listBrakes,
   lockBrake,

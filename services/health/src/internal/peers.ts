@@ -1,16 +1,9 @@
 import type { Client, Interceptor } from "@connectrpc/connect";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import {
-  type Clock,
-  connectPeer,
-  describeError,
-  isStoreUnavailable,
-  type Logger,
-  type PeerConnection,
-  type PeerTls,
-  REPLICA_CREDENTIALS_TTL_MS,
-  signReplicaCall,
-} from "@rollcall/runtime";
+import { describeError, isStoreUnavailable } from "@rollcall/errors";
+import { REPLICA_CREDENTIALS_TTL_MS, signReplicaCall } from "@rollcall/identity";
+import type { Clock, Logger } from "@rollcall/process";
+import { connectPeer, type PeerConnection, type PeerTls } from "@rollcall/rpc";
 import { type LiveReplica, listHealthReplicas, type ReservedStore } from "@rollcall/store";
 
 export interface PeersOptions {

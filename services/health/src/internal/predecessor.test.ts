@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createLogger } from "@rollcall/runtime";
+import { createLogger } from "@rollcall/process";
 import { advertise, takeLease } from "@rollcall/store";
 import { createTestDatabase, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { serveQueries } from "../testing/query-client.ts";

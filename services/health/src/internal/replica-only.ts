@@ -1,9 +1,9 @@
+import { refuse } from "@rollcall/errors";
 import {
   checkReplicaCall,
   REPLICA_CREDENTIALS_TTL_MS,
   type ReplicaAuthenticator,
-  refuse,
-} from "@rollcall/runtime";
+} from "@rollcall/identity";
 import type { Deps } from "../deps.ts";
 
 /** Let other replicas of this cluster in, and nobody else. */

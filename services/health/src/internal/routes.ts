@@ -1,6 +1,6 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import { definePolicies, type PolicyTable } from "@rollcall/runtime";
+import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { Deps } from "../deps.ts";
 import { forwardHeartbeat } from "./rpc/forward-heartbeat.ts";
 import { getHeldNodes } from "./rpc/get-held-nodes.ts";

@@ -1,4 +1,4 @@
-import type { Task } from "@rollcall/runtime";
+import type { Task } from "@rollcall/process";
 import { policyOf } from "../config.ts";
 import type { HealthDeps } from "../deps.ts";
 import type { Peers } from "../internal/peers.ts";

@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import { moveBeforeEnd, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";

@@ -1,4 +1,5 @@
-import { describeError, type Logger } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { systemClock } from "@rollcall/runtime";
+import { systemClock } from "@rollcall/process";
 import {
   createTestDatabase,
   eventually,

@@ -5,7 +5,7 @@ import {
   planMoves,
   type RebalanceLimits,
 } from "@rollcall/domain";
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";

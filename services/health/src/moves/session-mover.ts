@@ -1,4 +1,4 @@
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { HeldNodes } from "../replica/held-nodes.ts";

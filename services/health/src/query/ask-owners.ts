@@ -1,5 +1,5 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { describeError, isStoreUnavailable } from "@rollcall/runtime";
+import { describeError, isStoreUnavailable } from "@rollcall/errors";
 import type { SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";

@@ -4,7 +4,8 @@ import {
   HealthTotalsSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Clock, isStoreUnavailable, type Logger } from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/errors";
+import type { Clock, Logger } from "@rollcall/process";
 import { type CallStore, coresOfHeld } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import type { HeldNode } from "../replica/held-node.ts";

@@ -1,6 +1,6 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId } from "@rollcall/domain";
-import { isStoreUnavailable } from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/errors";
 import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { askEverybody, askOwners, type HealthPage } from "./ask-owners.ts";

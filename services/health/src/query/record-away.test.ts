@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { reasonOf, signProof, silentLogger } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { signProof } from "@rollcall/identity";
+import { silentLogger } from "@rollcall/process";
 import { openStore, type Store } from "@rollcall/store";
 import { FakeAgents, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { type QueryClient, serveQueries } from "../testing/query-client.ts";

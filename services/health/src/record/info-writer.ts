@@ -1,7 +1,7 @@
-import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
-import { type RequestValidator, refuseFields } from "@rollcall/runtime";
+import { refuseFields } from "@rollcall/errors";
+import type { RequestValidator } from "@rollcall/rpc";
 import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";

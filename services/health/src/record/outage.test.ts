@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { openStore, type Store } from "@rollcall/store";
 import { eventually, FakeAgents, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { eventsOf, recordOf, register, statesOf } from "../testing/record.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Logger, silentLogger } from "@rollcall/runtime";
+import { type Logger, silentLogger } from "@rollcall/process";
 import { eventually } from "@rollcall/testkit";
 import { ManualClock } from "@rollcall/testkit/time";
 import { WorkLoop } from "./work-loop.ts";

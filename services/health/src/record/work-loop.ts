@@ -1,12 +1,6 @@
 import { fullJitter } from "@rollcall/domain";
-import {
-  type Clock,
-  isStoreUnavailable,
-  type Logger,
-  reasonOf,
-  type Task,
-  WakeUp,
-} from "@rollcall/runtime";
+import { isStoreUnavailable, reasonOf } from "@rollcall/errors";
+import { type Clock, type Logger, type Task, WakeUp } from "@rollcall/process";
 import type { Random } from "../replica/farewell.ts";
 
 export interface WorkLoopOptions {

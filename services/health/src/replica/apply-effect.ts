@@ -1,5 +1,5 @@
 import { isBanned, type Membership } from "@rollcall/domain";
-import { keyFingerprint } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
 import { isInTrouble } from "../truth/gpu-watch.ts";
 import type { EventEffect } from "./event-effect.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import * as farewells from "./farewell.ts";
 
 const LEAST = () => 0;

@@ -6,7 +6,7 @@ import {
   type Membership,
   rejectedRetry,
 } from "@rollcall/domain";
-import { type RefusalDetails, refuse } from "@rollcall/runtime";
+import { type RefusalDetails, refuse } from "@rollcall/errors";
 
 /** What the agent is to do once its stream has ended. */
 export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import type { HeldNode as RecordedNode } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "./farewell.ts";

@@ -8,7 +8,7 @@ import {
   type Thresholds,
   type Watch,
 } from "@rollcall/domain";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HeldNode } from "./held-node.ts";
 import type { HeldNodes } from "./held-nodes.ts";

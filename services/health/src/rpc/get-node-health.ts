@@ -5,7 +5,7 @@ import {
   type HealthQueryService,
   type NodeHealth,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { isStoreUnavailable } from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/errors";
 import { findNode } from "@rollcall/store";
 import { recordToProto } from "../convert.ts";
 import type { Deps } from "../deps.ts";

@@ -7,7 +7,8 @@ import {
   type NodeHealth,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { sendBearer, systemClock } from "@rollcall/runtime";
+import { sendBearer } from "@rollcall/identity";
+import { systemClock } from "@rollcall/process";
 import { createTestDatabase, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { type QueryClient, serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";

@@ -5,7 +5,7 @@ import {
   NodeHealthSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId } from "@rollcall/domain";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import { readPage } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";
 import { readHealth } from "../query/read-health.ts";

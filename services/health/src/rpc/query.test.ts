@@ -5,13 +5,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { healthEvent } from "@rollcall/domain";
-import {
-  createRpcServer,
-  policyProblems,
-  type RunningServer,
-  reasonOf,
-  silentLogger,
-} from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { silentLogger } from "@rollcall/process";
+import { createRpcServer, policyProblems, type RunningServer } from "@rollcall/rpc";
 import { appendEvents, saveMark } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { POLICIES, SERVICES } from "../routes.ts";

@@ -10,17 +10,14 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId, proofText } from "@rollcall/domain";
 import {
-  auditedCall,
-  checkChallenge,
-  createChallenge,
   describeError,
   type ErrorReasonName,
   isErrorReasonName,
-  NONCE_TTL_MS,
   refuse,
   refuseFields,
-  verifyProof,
-} from "@rollcall/runtime";
+} from "@rollcall/errors";
+import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
+import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { proofInvalid } from "../replica/farewell.ts";

@@ -4,7 +4,7 @@ import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/runtime";
+import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/rpc";
 import { AgentStream } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";

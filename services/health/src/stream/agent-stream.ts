@@ -17,14 +17,8 @@ import {
   type SessionState,
   type Watch,
 } from "@rollcall/domain";
-import {
-  describeError,
-  grpcAddressOf,
-  isCallersFault,
-  mapError,
-  refuse,
-  toGrpcStatus,
-} from "@rollcall/runtime";
+import { describeError, isCallersFault, mapError, refuse } from "@rollcall/errors";
+import { grpcAddressOf, toGrpcStatus } from "@rollcall/rpc";
 import { type Farewell, reconnect, stale, tooSlow } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";

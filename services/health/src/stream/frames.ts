@@ -8,7 +8,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Intervals, Label, Membership } from "@rollcall/domain";
-import { describeError, reasonOf } from "@rollcall/runtime";
+import { describeError, reasonOf } from "@rollcall/errors";
 import { labelsToProto, membershipToProto } from "@rollcall/wire";
 import type { Farewell } from "../replica/farewell.ts";
 

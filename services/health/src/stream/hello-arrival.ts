@@ -1,6 +1,7 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { refuse, verifyProof } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { verifyProof } from "@rollcall/identity";
 import {
   keysInForce,
   type LabelsOfNode,

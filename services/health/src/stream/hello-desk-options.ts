@@ -1,5 +1,6 @@
 import type { HelloAdmission } from "@rollcall/domain";
-import type { Clock, FailedAttempts, Logger, RequestValidator } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
+import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
 import type { ReservedStore } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";

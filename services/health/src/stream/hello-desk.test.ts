@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { GoAwayAction, type HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { MembershipState, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { generateKeyPair } from "@rollcall/runtime";
+import { generateKeyPair } from "@rollcall/identity";
 import {
   createTestDatabase,
   eventually,

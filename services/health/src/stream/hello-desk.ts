@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { isNodeId } from "@rollcall/domain";
-import { Batcher, describeError, isStoreUnavailable, mapError } from "@rollcall/runtime";
+import { describeError, isStoreUnavailable, mapError } from "@rollcall/errors";
+import { Batcher } from "@rollcall/process";
 import {
   collectedAmong,
   keyOf,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { FailureLimiter, NODE_FAILURE_LIMITS } from "@rollcall/domain";
-import { FailedAttempts, reasonOf, refuse } from "@rollcall/runtime";
+import { reasonOf, refuse } from "@rollcall/errors";
+import { FailedAttempts } from "@rollcall/rpc";
 import { HelloDoor } from "./hello-door.ts";
 
 const LIMITS = { ...NODE_FAILURE_LIMITS, limits: { perSecond: 1, burst: 2 } };

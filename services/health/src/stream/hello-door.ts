@@ -1,4 +1,5 @@
-import { type FailedAttempts, nodeAttempt, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import { type FailedAttempts, nodeAttempt } from "@rollcall/rpc";
 
 /** Who says hello. */
 export interface Greeting {

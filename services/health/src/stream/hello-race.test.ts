@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { keyFingerprint } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
 import { insertNode, saveKey } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { LOST_ANSWER, type MeddledStore, meddle } from "../testing/meddled-store.ts";

@@ -1,6 +1,6 @@
 import type { StatusObject } from "@grpc/grpc-js";
 import type { HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 
 /** The side of a grpc-js call to which a server writes. */
 export interface WritableCall {

@@ -3,7 +3,7 @@ import {
   type HeartbeatRequest,
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 
 /** Of any frame: as much as a NodeInfo may have, and the few bytes around it. */
 export const MOST_BYTES = 65_536 + 16;

@@ -1,5 +1,5 @@
 import type { Membership } from "@rollcall/domain";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import type { Store, StoredEvent } from "@rollcall/store";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
 import { type Arrival, type Candidate, isSignedBy } from "./hello-arrival.ts";

@@ -5,7 +5,8 @@ import type {
   Hello,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { ClientAddress, Clock, Logger, StrangerLog } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
+import type { ClientAddress, StrangerLog } from "@rollcall/rpc";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { WelcomeFacts } from "./frames.ts";

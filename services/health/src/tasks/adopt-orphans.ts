@@ -1,4 +1,4 @@
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import {
   type AdoptedNode,
   adoptOrphans,

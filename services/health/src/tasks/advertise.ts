@@ -1,4 +1,4 @@
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 

@@ -1,4 +1,4 @@
-import type { Clock, Logger, Task } from "@rollcall/runtime";
+import type { Clock, Logger, Task } from "@rollcall/process";
 import { clearDuplicates, type ReservedStore } from "@rollcall/store";
 
 /** The quiet time is ten minutes: nobody waits for half of one more. */

@@ -1,8 +1,7 @@
 import { once } from "node:events";
 import { createConnection, createServer } from "node:net";
 import { describe, expect, it } from "@jest/globals";
-import type { Clock } from "@rollcall/runtime";
-import { systemClock } from "@rollcall/runtime";
+import { type Clock, systemClock } from "@rollcall/process";
 import type { Replica } from "../replica/replica.ts";
 import { judgeSilenceTask } from "./judge-silence.ts";
 

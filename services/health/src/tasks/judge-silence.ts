@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock, Task } from "@rollcall/runtime";
+import type { Clock, Task } from "@rollcall/process";
 import type { Replica } from "../replica/replica.ts";
 
 export interface JudgeSilenceOptions {

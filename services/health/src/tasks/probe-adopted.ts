@@ -1,5 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { describeError, type Logger } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
 import type { Peers } from "../internal/peers.ts";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";

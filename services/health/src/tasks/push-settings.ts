@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
 import { WorkLoop, type WorkLoopOptions } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";

@@ -1,7 +1,9 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { createRpcServer, type RunningServer, sendBearer, silentLogger } from "@rollcall/runtime";
+import { sendBearer } from "@rollcall/identity";
+import { silentLogger } from "@rollcall/process";
+import { createRpcServer, type RunningServer } from "@rollcall/rpc";
 import type { TestReplica } from "./test-replica.ts";
 
 /** The readers' side of a replica on a real port, with a client. */

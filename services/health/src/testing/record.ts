@@ -4,7 +4,7 @@ import {
   type MembershipState,
   membershipEvent,
 } from "@rollcall/domain";
-import { keyFingerprint } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
 import {
   getNode,
   insertNode,

@@ -2,16 +2,14 @@ import { randomUUID } from "node:crypto";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
   type Clock,
-  createGrpcServer,
   createMetrics,
-  createRpcServer,
   type Logger,
   type MetricsRegistry,
-  type RunningServer,
   renderMetrics,
   silentLogger,
   superviseTasks,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
+import { createGrpcServer, createRpcServer, type RunningServer } from "@rollcall/rpc";
 import {
   currentRevision,
   EventFeed,

@@ -1,4 +1,4 @@
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import { type ReservedStore, recordedTroubles, settleTruth, troubledNodes } from "@rollcall/store";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";

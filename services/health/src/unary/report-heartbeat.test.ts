@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { signProof } from "@rollcall/runtime";
+import { signProof } from "@rollcall/identity";
 import { releaseLease } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { type QueryClient, serveQueries } from "../testing/query-client.ts";

@@ -6,7 +6,8 @@ import {
   type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Logger, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { membershipToProto } from "@rollcall/wire";
 import type { Farewell, Random } from "../replica/farewell.ts";

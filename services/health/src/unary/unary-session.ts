@@ -1,6 +1,7 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { Watch } from "@rollcall/domain";
-import { type Logger, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
 import { type Farewell, stale } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";

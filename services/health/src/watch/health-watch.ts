@@ -1,6 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
-import { describeError, isStoreUnavailable, WakeUp } from "@rollcall/runtime";
+import { describeError, isStoreUnavailable } from "@rollcall/errors";
+import { WakeUp } from "@rollcall/process";
 import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";

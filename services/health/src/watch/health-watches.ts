@@ -1,5 +1,6 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Clock, type Logger, refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
+import type { Clock, Logger } from "@rollcall/process";
 import type { CallStore, StoredEvent } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";

@@ -1,4 +1,4 @@
-import { type Clock, WakeUp } from "@rollcall/runtime";
+import { type Clock, WakeUp } from "@rollcall/process";
 
 /** What was put into a mailbox since it was last emptied. */
 export interface Mail<T> {

@@ -5,7 +5,8 @@ import type {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { healthEvent } from "@rollcall/domain";
-import { reasonOf, systemClock } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { systemClock } from "@rollcall/process";
 import { appendEvents, releaseLease, saveMark } from "@rollcall/store";
 import {
   createTestDatabase,

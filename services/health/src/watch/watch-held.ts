@@ -1,5 +1,5 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import { heldToProto } from "../convert.ts";
 import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import type { HeldNode } from "../replica/held-node.ts";

@@ -1,6 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { keyFingerprint, reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { keyFingerprint } from "@rollcall/identity";
 import {
   currentRevision,
   findBans,

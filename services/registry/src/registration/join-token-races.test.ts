@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
 import { getJoinToken, insertBan, lockBans } from "@rollcall/store";
 import { createTestDatabase, seededRandom } from "@rollcall/testkit";
 import { makeToken, revokeToken } from "../testing/join-tokens.ts";

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { joinTokenText } from "@rollcall/domain";
-import { reasonOf, renderMetrics } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { renderMetrics } from "@rollcall/process";
 import { getJoinToken, getNode, lastUsesOf } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { expireToken, type MadeToken, makeToken, revokeToken } from "../testing/join-tokens.ts";

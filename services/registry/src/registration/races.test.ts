@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
 import { currentRevision, getNode } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";

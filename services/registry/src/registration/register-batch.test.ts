@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { createMetrics, reasonOf, silentLogger, systemClock } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { getNode, getNodes, insertComputeNodes, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { RegistryDeps } from "../deps.ts";

@@ -1,5 +1,5 @@
 import { clusterShortId, labelsEvent, type NewEvent, nodeInfoEvents } from "@rollcall/domain";
-import { isStoreUnavailable, refuse } from "@rollcall/runtime";
+import { isStoreUnavailable, refuse } from "@rollcall/errors";
 import {
   AUDIT_OK,
   beginAdmission,

@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { reasonOf } from "@rollcall/runtime";
+import { reasonOf } from "@rollcall/errors";
 import type { Store } from "@rollcall/store";
 import { createTestDatabase, refusalOf, type TestDatabase } from "@rollcall/testkit";
 import { startRig } from "../testing/rig.ts";

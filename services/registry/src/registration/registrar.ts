@@ -1,3 +1,4 @@
+import { reasonOf } from "@rollcall/errors";
 import {
   Batcher,
   counter,
@@ -5,8 +6,7 @@ import {
   histogram,
   type MetricsRegistry,
   onScrape,
-  reasonOf,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
 import type { RegistryDeps } from "../deps.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";

@@ -5,7 +5,7 @@ import type {
   Refusal,
   RefusalReason,
 } from "@rollcall/domain";
-import type { AuditedCall } from "@rollcall/runtime";
+import type { AuditedCall } from "@rollcall/rpc";
 import type { InfoReport } from "@rollcall/store";
 import type { GivenToken } from "./admission.ts";
 

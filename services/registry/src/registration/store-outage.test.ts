@@ -1,6 +1,6 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { getNode, openStore, type Store } from "@rollcall/store";
 import { refusalOf, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";

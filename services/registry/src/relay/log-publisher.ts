@@ -1,6 +1,6 @@
 import { fullJitter } from "@rollcall/domain";
 import type { OutwardEvent, PublishSession } from "@rollcall/events";
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
 import {
   type EventBatch,
   openRelay,

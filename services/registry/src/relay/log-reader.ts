@@ -1,4 +1,4 @@
-import { counter, type Logger, type MetricsRegistry } from "@rollcall/runtime";
+import { counter, type Logger, type MetricsRegistry } from "@rollcall/process";
 import {
   compactedRevision,
   type EventBatch,

@@ -1,7 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { type Clock, NONCE_TTL_MS, systemClock } from "@rollcall/runtime";
+import { NONCE_TTL_MS } from "@rollcall/identity";
+import { type Clock, systemClock } from "@rollcall/process";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { TestNode } from "../testing/test-node.ts";

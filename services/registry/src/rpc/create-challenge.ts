@@ -5,7 +5,7 @@ import {
   CreateChallengeResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { createChallenge as createNonce, NONCE_TTL_MS } from "@rollcall/runtime";
+import { createChallenge as createNonce, NONCE_TTL_MS } from "@rollcall/identity";
 import type { Deps } from "../deps.ts";
 
 /** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */

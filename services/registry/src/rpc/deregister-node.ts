@@ -5,7 +5,8 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
-import { auditedCall, refusalError } from "@rollcall/runtime";
+import { refusalError } from "@rollcall/errors";
+import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, removeNode } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";

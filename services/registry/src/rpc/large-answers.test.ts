@@ -8,7 +8,7 @@ import {
   ListNodesResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { sendBearer } from "@rollcall/runtime";
+import { sendBearer } from "@rollcall/identity";
 import { appendEvents } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { eventsOf } from "../testing/record.ts";

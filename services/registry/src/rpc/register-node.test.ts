@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { keyFingerprint } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
 import { getNode, saveHolds } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";

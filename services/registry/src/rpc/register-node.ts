@@ -6,7 +6,8 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { parseJoinToken } from "@rollcall/domain";
-import { auditedCall, keyFingerprint } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
+import { auditedCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";

@@ -6,7 +6,7 @@ import {
   type RepublishEventsResponse,
   RepublishEventsResponseSchema,
 } from "@rollcall/api/rollcall/events/v1/events_pb";
-import { auditedCall } from "@rollcall/runtime";
+import { auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   compactedRevision,

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "@rollcall/runtime";
+import { generateKeyPair, keyFingerprint, type NodeKeyPair } from "@rollcall/identity";
 import { getNode, insertBan, lockBans } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";

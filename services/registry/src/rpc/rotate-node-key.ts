@@ -6,7 +6,9 @@ import {
   RotateNodeKeyResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideRotation, keyOfferedEvent, type NodeIdentity } from "@rollcall/domain";
-import { auditedCall, keyFingerprint, refusalError } from "@rollcall/runtime";
+import { refusalError } from "@rollcall/errors";
+import { keyFingerprint } from "@rollcall/identity";
+import { auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
   findBans,

@@ -5,7 +5,7 @@ import {
   UpdateNodeInfoResponseSchema,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
-import { auditedCall } from "@rollcall/runtime";
+import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, saveInfo } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";

@@ -3,7 +3,7 @@ import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Event, WatchEventsResponse } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NewEvent } from "@rollcall/domain";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import { appendEvents, compactEvents, currentRevision } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";

@@ -8,7 +8,7 @@ import {
   type WatchNodesRequestSchema,
   type WatchNodesResponse,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import { compactEvents } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";

@@ -1,7 +1,7 @@
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { keyFingerprint, verifyProof } from "@rollcall/runtime";
+import { keyFingerprint, verifyProof } from "@rollcall/identity";
 import { insertNode, saveKey } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import type { Membership } from "@rollcall/domain";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import {
   advertise,
   getNode,

@@ -1,4 +1,4 @@
-import { periodicTask, type Task } from "@rollcall/runtime";
+import { periodicTask, type Task } from "@rollcall/process";
 import { expireOrchestrators as expire } from "@rollcall/store";
 import type { RegistryDeps } from "../deps.ts";
 

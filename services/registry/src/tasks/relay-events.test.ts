@@ -6,7 +6,7 @@ import {
   startTestNats,
   type TestNats,
 } from "@rollcall/events/testing";
-import { createLogger } from "@rollcall/runtime";
+import { createLogger } from "@rollcall/process";
 import {
   appendEvents,
   compactEvents,

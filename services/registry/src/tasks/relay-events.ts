@@ -1,11 +1,5 @@
-import {
-  type CheckResult,
-  gauge,
-  type MetricsRegistry,
-  onScrape,
-  periodicTask,
-  type Task,
-} from "@rollcall/runtime";
+import { gauge, type MetricsRegistry, onScrape, periodicTask, type Task } from "@rollcall/process";
+import type { CheckResult } from "@rollcall/rpc";
 import { leasedTask, RELAY_LEASE, type RelayState, readRelay } from "@rollcall/store";
 import type { RegistryDeps } from "../deps.ts";
 import { LogPublisher } from "../relay/log-publisher.ts";

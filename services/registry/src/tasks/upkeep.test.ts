@@ -6,7 +6,7 @@ import {
   silentLogger,
   superviseTasks,
   systemClock,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
 import { listUpkeepRuns, readEvents, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";

@@ -1,4 +1,4 @@
-import { counter, gauge, type Logger, type MetricsRegistry } from "@rollcall/runtime";
+import { counter, gauge, type Logger, type MetricsRegistry } from "@rollcall/process";
 import {
   beginUpkeepRun,
   compactEvents,

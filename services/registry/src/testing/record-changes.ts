@@ -11,7 +11,7 @@ import {
   placeHold,
   schedulingEvent,
 } from "@rollcall/domain";
-import { generateKeyPair, keyFingerprint } from "@rollcall/runtime";
+import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import {
   adoptOrphans,
   joinAsOrchestrator,

@@ -1,6 +1,6 @@
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import type { Rig } from "./rig.ts";
 
 /** A server's stream, as a client of the drills drives it. */

@@ -7,12 +7,12 @@ import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb"
 import {
   type Clock,
   createMetrics,
-  createRpcServer,
   type Logger,
   type MetricsRegistry,
   silentLogger,
   systemClock,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
+import { createRpcServer } from "@rollcall/rpc";
 import {
   accessTokenHash,
   createAuthenticator,

@@ -1,12 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  createChallenge,
-  createMetrics,
-  keyFingerprint,
-  silentLogger,
-  systemClock,
-} from "@rollcall/runtime";
+import { createChallenge, keyFingerprint } from "@rollcall/identity";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { registerBatch } from "../registration/register-batch.ts";

@@ -6,13 +6,8 @@ import {
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { proofText } from "@rollcall/domain";
-import {
-  createChallenge,
-  generateKeyPair,
-  type NodeKeyPair,
-  signProof,
-  systemClock,
-} from "@rollcall/runtime";
+import { createChallenge, generateKeyPair, type NodeKeyPair, signProof } from "@rollcall/identity";
+import { systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 
 type Registry = Client<typeof RegistryService>;

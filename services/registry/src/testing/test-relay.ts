@@ -8,7 +8,7 @@ import {
   silentLogger,
   superviseTasks,
   systemClock,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
 import { RELAY_LEASE, type Store, takeLease } from "@rollcall/store";
 import type { Outward } from "../relay/outward.ts";
 import { type EventRelay, relayEvents } from "../tasks/relay-events.ts";

@@ -1,4 +1,5 @@
-import { type Clock, Limiter, type Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
+import { Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
   currentRevision,

@@ -1,4 +1,5 @@
-import type { Clock, Limiter } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
+import type { Limiter } from "@rollcall/rpc";
 import { type CallStore, openSnapshot, type Snapshot } from "@rollcall/store";
 
 /** A snapshot that is taken back when its reader is idle for too long. */

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import {
   currentRevision,
   getNode,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { describeError } from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
 import { formatResumeToken, LAST_REVISION, parseResumeToken } from "./resume-token.ts";
 
 const LOG_ID = "0123abcd-4567-89ef-0123-456789abcdef";

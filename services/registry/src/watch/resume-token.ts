@@ -1,4 +1,4 @@
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 
 /** A place from which a watch can go on. */
 export interface ResumePoint {

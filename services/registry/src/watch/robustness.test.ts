@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { Event } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NewEvent } from "@rollcall/domain";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { appendEvents, openStore, readEvents, type Store, type StoredEvent } from "@rollcall/store";
 import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/testkit";
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";

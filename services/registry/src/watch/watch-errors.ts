@@ -1,4 +1,4 @@
-import { refuse } from "@rollcall/runtime";
+import { refuse } from "@rollcall/errors";
 import { formatResumeToken, type ResumePoint } from "./resume-token.ts";
 
 /** The error of a reader that wants events which have been forgotten, or those of another history of the log. */

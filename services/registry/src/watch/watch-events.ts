@@ -1,5 +1,5 @@
 import { splitBySize } from "@rollcall/domain";
-import type { Clock } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
 import {
   type CallStore,
   compactedRevision,

@@ -1,5 +1,6 @@
 import { splitBySize } from "@rollcall/domain";
-import type { Clock, Limiter } from "@rollcall/runtime";
+import type { Clock } from "@rollcall/process";
+import type { Limiter } from "@rollcall/rpc";
 import {
   type CallStore,
   changedNodeIds,

@@ -1,4 +1,5 @@
-import { gauge, Limiter, onScrape } from "@rollcall/runtime";
+import { gauge, onScrape } from "@rollcall/process";
+import { Limiter } from "@rollcall/rpc";
 import type { RegistryDeps } from "../deps.ts";
 import { EventHub } from "./event-hub.ts";
 import { NodeHub } from "./node-hub.ts";

@@ -1,10 +1,10 @@
 import { ADMIN_KEYS } from "@rollcall/admin";
 import { agentKeys } from "@rollcall/agent";
+import type { ConfigValues, KeyDeclaration } from "@rollcall/config";
 import { EVENTS_KEYS } from "@rollcall/events/config";
 import { HEALTH_KEYS } from "@rollcall/health";
+import { OIDC_KEYS } from "@rollcall/identity/oidc";
 import { REGISTRY_KEYS } from "@rollcall/registry";
-import type { ConfigValues, KeyDeclaration } from "@rollcall/runtime/config";
-import { OIDC_KEYS } from "@rollcall/runtime/oidc";
 import { PROCESS_KEYS } from "./process-keys.ts";
 
 /**

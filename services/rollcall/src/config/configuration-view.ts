@@ -1,5 +1,5 @@
 import type { ConfigurationView, Shell } from "@rollcall/cli";
-import type { Config } from "@rollcall/runtime/config";
+import type { Config } from "@rollcall/config";
 import type { AllValues } from "./all-keys.ts";
 
 /** What `config list`, `config default` and `config convert` show. Services are loaded only when it is asked. */
@@ -8,10 +8,10 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
     list: async (file) => {
       const { ALL_KEYS } = await import("./all-keys.ts");
       const { loadConfiguration } = await import("./load.ts");
-      const { listConfig } = await import("@rollcall/runtime/config");
+      const { listConfig } = await import("@rollcall/config");
       const sources = { shell, file, flags: {} };
       const config = await loadConfiguration<AllValues>({ keys: ALL_KEYS }, sources);
-      const { formatProblem } = await import("@rollcall/runtime/config");
+      const { formatProblem } = await import("@rollcall/config");
       return {
         settings: listConfig(config),
         problems: await contradictions(config),
@@ -20,15 +20,13 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
     },
     defaultYaml: async () => {
       const { ALL_KEYS } = await import("./all-keys.ts");
-      const { printDefaultYaml } = await import("@rollcall/runtime/config");
+      const { printDefaultYaml } = await import("@rollcall/config");
       return printDefaultYaml(ALL_KEYS);
     },
     convert: async (named) => {
       const { ALL_KEYS } = await import("./all-keys.ts");
       const { foreignKeysOf, readNamedFile } = await import("./load.ts");
-      const { convertConfig, formatProblems, printConverted } = await import(
-        "@rollcall/runtime/config"
-      );
+      const { convertConfig, formatProblems, printConverted } = await import("@rollcall/config");
       const file = await readNamedFile(shell, named);
       const result = convertConfig({ keys: ALL_KEYS, foreign: await foreignKeysOf(), file });
       if (!result.ok) {
@@ -44,7 +42,7 @@ export function createConfigurationView(shell: Shell): ConfigurationView {
 async function contradictions({ values, origins }: Config<AllValues>): Promise<readonly string[]> {
   const { checkAgentConfig } = await import("@rollcall/agent");
   const { checkControlPlaneConfig } = await import("./control-plane-config.ts");
-  const { formatProblem } = await import("@rollcall/runtime/config");
+  const { formatProblem } = await import("@rollcall/config");
   const problems = [...checkControlPlaneConfig(values), ...checkAgentConfig(values)];
   const lines = problems.map(({ path, message }) => {
     const source = origins[path]?.source ?? "default";

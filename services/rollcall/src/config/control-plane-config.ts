@@ -1,9 +1,9 @@
 import { ADMIN_KEYS, type AdminConfig } from "@rollcall/admin";
+import type { Config } from "@rollcall/config";
 import { checkEventsConfig, EVENTS_KEYS, type EventsConfig } from "@rollcall/events/config";
 import { checkHealthConfig, HEALTH_KEYS, type HealthConfig } from "@rollcall/health";
+import { checkOidcConfig, OIDC_KEYS, type OidcConfig } from "@rollcall/identity/oidc";
 import { REGISTRY_KEYS, type RegistryConfig } from "@rollcall/registry";
-import type { Config } from "@rollcall/runtime/config";
-import { checkOidcConfig, OIDC_KEYS, type OidcConfig } from "@rollcall/runtime/oidc";
 import { ALL_KEYS } from "./all-keys.ts";
 import { checkTlsConfig } from "./check-tls-config.ts";
 import { type ConfigurationSources, loadConfiguration } from "./load.ts";

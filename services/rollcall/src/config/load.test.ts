@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { loadConfig, printDefaultYaml } from "@rollcall/runtime/config";
+import { loadConfig, printDefaultYaml } from "@rollcall/config";
 import { createTestShell } from "../testing/test-shell.ts";
 import { ALL_KEYS } from "./all-keys.ts";
 import { createConfigurationView } from "./configuration-view.ts";

@@ -11,7 +11,7 @@ import {
   type LoadOptions,
   loadConfig,
   readConfigFile,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
 
 /** Where a configuration comes from. */
 export interface ConfigurationSources {

@@ -1,4 +1,3 @@
-import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
 import {
   bool,
   type ConfigValues,
@@ -9,7 +8,8 @@ import {
   oneOf,
   optional,
   text,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
+import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
 
 /** The least that is logged. The same words as the runtime's, which is not loaded for them. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";

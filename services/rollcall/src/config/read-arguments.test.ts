@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { UsageError } from "@rollcall/cli";
-import { bool, defineKeys, int, stringMap, text } from "@rollcall/runtime/config";
+import { bool, defineKeys, int, stringMap, text } from "@rollcall/config";
 import { readArguments } from "./read-arguments.ts";
 
 const KEYS = defineKeys({

@@ -1,5 +1,5 @@
 import { UsageError } from "@rollcall/cli";
-import type { ConfigKeys, Flags, KeyDeclaration } from "@rollcall/runtime/config";
+import type { ConfigKeys, Flags, KeyDeclaration } from "@rollcall/config";
 
 /** What a command line says. */
 export interface Arguments {

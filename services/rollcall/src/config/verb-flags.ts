@@ -1,4 +1,4 @@
-import type { ConfigKeys, KeyDeclaration } from "@rollcall/runtime/config";
+import type { ConfigKeys, KeyDeclaration } from "@rollcall/config";
 
 /** The flags of a verb whose options are configuration keys, for completion. */
 export function verbFlags(keys: ConfigKeys<unknown>): readonly string[] {

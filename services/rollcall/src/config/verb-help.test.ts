@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { bool, defineKeys, int, text } from "@rollcall/runtime/config";
+import { bool, defineKeys, int, text } from "@rollcall/config";
 import { formatVerbHelp } from "./verb-help.ts";
 
 const KEYS = defineKeys({

@@ -3,7 +3,7 @@ import {
   environmentName,
   type KeyDeclaration,
   writeValue,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
 
 /** What the help of a verb says. */
 export interface VerbHelp {

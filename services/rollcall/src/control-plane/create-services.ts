@@ -3,20 +3,17 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { createApp as createAdmin, type LoginIssuer } from "@rollcall/admin";
 import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rollcall/health";
+import { oidcIssuersOf } from "@rollcall/identity/oidc";
+import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type {
   ClientAddress,
-  Clock,
   FailedAttempts,
-  Logger,
-  MetricsRegistry,
   PeerTls,
   PolicyTable,
   ReadyReport,
   StrangerLog,
-  Task,
-} from "@rollcall/runtime";
-import { oidcIssuersOf } from "@rollcall/runtime/oidc";
+} from "@rollcall/rpc";
 import { currentRevision, EventFeed, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";

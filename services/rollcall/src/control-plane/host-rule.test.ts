@@ -4,7 +4,7 @@ import http2 from "node:http2";
 import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { silentLogger, systemClock } from "@rollcall/runtime";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "./host-rule.ts";

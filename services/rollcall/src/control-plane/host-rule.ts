@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { isRequestForUs } from "@rollcall/domain";
-import type { HostRule, TlsSource } from "@rollcall/runtime";
+import type { TlsSource } from "@rollcall/identity";
+import type { HostRule } from "@rollcall/rpc";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 
 type HostConfig = Pick<

@@ -1,5 +1,5 @@
 import { type DescriptorPlan, planDescriptors } from "@rollcall/domain";
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 

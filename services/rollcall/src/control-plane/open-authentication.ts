@@ -1,5 +1,6 @@
-import type { Authenticator, Clock, Logger } from "@rollcall/runtime";
-import { type OidcConfig, oidcIssuersOf, openOidc } from "@rollcall/runtime/oidc";
+import type { Authenticator } from "@rollcall/identity";
+import { type OidcConfig, oidcIssuersOf, openOidc } from "@rollcall/identity/oidc";
+import type { Clock, Logger } from "@rollcall/process";
 import { AccessTokenUses, type CallStore, createAuthenticator } from "@rollcall/store";
 
 /** What callers are recognised with. */

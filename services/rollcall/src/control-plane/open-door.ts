@@ -10,15 +10,8 @@ import {
   StrangerBudget,
   TOKEN_FAILURE_LIMITS,
 } from "@rollcall/domain";
-import {
-  CallDoor,
-  type ClientAddress,
-  type Clock,
-  FailedAttempts,
-  type Logger,
-  type MetricsRegistry,
-  StrangerLog,
-} from "@rollcall/runtime";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
+import { CallDoor, type ClientAddress, FailedAttempts, StrangerLog } from "@rollcall/rpc";
 import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import { judgeProxies } from "./judge-proxies.ts";

@@ -1,7 +1,8 @@
 import { expect, it } from "@jest/globals";
 import { connectNats } from "@rollcall/events";
 import { describeWithNats, readStoredEvents, startTestNats } from "@rollcall/events/testing";
-import { keyFingerprint, silentLogger, systemClock } from "@rollcall/runtime";
+import { keyFingerprint } from "@rollcall/identity";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { readEvents, saveKey } from "@rollcall/store";
 import { addNode, createTestDatabase, eventually, FakeAgent } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";

@@ -1,5 +1,5 @@
-import type { PeerTls, TlsSource } from "@rollcall/runtime";
-import { readClientTls } from "@rollcall/runtime/client";
+import { readClientTls, type TlsSource } from "@rollcall/identity";
+import type { PeerTls } from "@rollcall/rpc";
 
 /** How processes of one cluster recognise each other over TLS: by their authority, and by a name that both certificates are for, or the address. */
 export function openPeerTls(source: TlsSource, caFile: string | null): PeerTls {

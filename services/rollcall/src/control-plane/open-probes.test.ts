@@ -1,5 +1,5 @@
 import { expect, it } from "@jest/globals";
-import { silentLogger, systemClock } from "@rollcall/runtime";
+import { silentLogger, systemClock } from "@rollcall/process";
 import { openProbes } from "./open-probes.ts";
 
 const PLAN = {

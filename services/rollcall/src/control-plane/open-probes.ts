@@ -1,16 +1,13 @@
 import { NoiseTable } from "@rollcall/domain";
+import type { TlsSource } from "@rollcall/identity";
 import {
   type Clock,
   createMetrics,
-  createProbeServer,
-  type HostRule,
   type Logger,
   type MetricsRegistry,
-  type ReadyCheck,
   renderMetrics,
-  StrangerLog,
-  type TlsSource,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
+import { createProbeServer, type HostRule, type ReadyCheck, StrangerLog } from "@rollcall/rpc";
 import type { ProcessPlan } from "./process-plan.ts";
 
 /** The probes of one process. They answer before there is anything to probe, so that waiting for the record is not taken for being dead. */

@@ -1,5 +1,5 @@
-import type { Clock, Logger } from "@rollcall/runtime";
-import { isStoreUnavailable } from "@rollcall/runtime";
+import { isStoreUnavailable } from "@rollcall/errors";
+import type { Clock, Logger } from "@rollcall/process";
 import { migrate, openStore, type Store } from "@rollcall/store";
 import type { PoolSizes } from "./pool-sizes.ts";
 

@@ -1,6 +1,7 @@
 import { resolve } from "node:path";
 import { Failure, type Shell } from "@rollcall/cli";
-import { type Clock, type Logger, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/runtime";
+import { TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
+import type { Clock, Logger } from "@rollcall/process";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
 /** The files of a configuration, found from the working directory; null without TLS. */

@@ -1,6 +1,6 @@
 import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { getNode, insertNode } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";

@@ -1,7 +1,7 @@
 import { arch, hostname, platform, release } from "node:os";
 import { create } from "@bufbuild/protobuf";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Logger, Task } from "@rollcall/runtime";
+import type { Logger, Task } from "@rollcall/process";
 import { joinAsOrchestrator, type ReservedStore } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { orchestratorId } from "./orchestrator-id.ts";

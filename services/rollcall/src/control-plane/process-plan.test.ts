@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { loadConfig } from "@rollcall/runtime/config";
+import { loadConfig } from "@rollcall/config";
 import { PROCESS_KEYS } from "../config/process-keys.ts";
 import { isBeyondLoopback, localAddress, planServe, planUp } from "./process-plan.ts";
 

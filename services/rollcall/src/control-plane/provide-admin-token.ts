@@ -1,5 +1,5 @@
 import { type AdminConfig, type AdminTokenPlace, ensureAdminToken } from "@rollcall/admin";
-import type { Logger } from "@rollcall/runtime";
+import type { Logger } from "@rollcall/process";
 import { hasAccessToken, type Store } from "@rollcall/store";
 
 /** How the first access token is provided. */

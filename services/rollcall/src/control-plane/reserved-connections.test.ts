@@ -4,13 +4,9 @@ import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-no
 import { afterAll, beforeAll, expect, it } from "@jest/globals";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import {
-  describeError,
-  keyFingerprint,
-  sendBearer,
-  silentLogger,
-  systemClock,
-} from "@rollcall/runtime";
+import { describeError } from "@rollcall/errors";
+import { keyFingerprint, sendBearer } from "@rollcall/identity";
+import { silentLogger, systemClock } from "@rollcall/process";
 import {
   accessTokenHash,
   ensureAccessToken,

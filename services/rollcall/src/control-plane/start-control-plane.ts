@@ -1,22 +1,24 @@
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { DescriptorPlan } from "@rollcall/domain";
+import type { TlsSource } from "@rollcall/identity";
 import {
   type Clock,
+  type Logger,
+  openFilesLimit,
+  type Running,
+  type SuperviseOptions,
+  superviseTasks,
+  type Task,
+  watchOpenFiles,
+} from "@rollcall/process";
+import {
   createGrpcServer,
   createRpcServer,
   type GrpcServer,
   type GuardedServer,
-  type Logger,
-  openFilesLimit,
-  type Running,
   ServingStatus,
-  type SuperviseOptions,
-  superviseTasks,
-  type Task,
-  type TlsSource,
-  watchOpenFiles,
-} from "@rollcall/runtime";
+} from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";

@@ -13,7 +13,7 @@ import {
   type Node,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { sendBearer } from "@rollcall/runtime";
+import { sendBearer } from "@rollcall/identity";
 import { until } from "@rollcall/testkit/time";
 
 /** Where the services are, and the file that holds the token. */

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
 import { promisify } from "node:util";
-import { processStart } from "@rollcall/runtime";
+import { processStart } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 
 /** A process as the system lists it. */

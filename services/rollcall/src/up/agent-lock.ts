@@ -1,6 +1,6 @@
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectory, processStart } from "@rollcall/runtime";
+import { makeDirectory, processStart } from "@rollcall/process";
 
 /** Another agent works with the same state directory. */
 export class AgentRunningError extends Error {

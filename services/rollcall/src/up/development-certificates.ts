@@ -2,8 +2,8 @@ import { createPrivateKey, X509Certificate } from "node:crypto";
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
-import type { Clock, Logger, Task } from "@rollcall/runtime";
-import type { Issued } from "@rollcall/runtime/certificates";
+import type { Issued } from "@rollcall/identity/certificates";
+import type { Clock, Logger, Task } from "@rollcall/process";
 
 /** What a development certificate is made for. */
 export interface DevelopmentOptions {
@@ -61,7 +61,7 @@ export async function keepDevelopmentCertificates(
     if (isSignedBy(server, authority) && isFor(server, names)) return files;
   }
   // Loaded only when there is something to make.
-  const { createAuthority, issueCertificate } = await import("@rollcall/runtime/certificates");
+  const { createAuthority, issueCertificate } = await import("@rollcall/identity/certificates");
   const lasting = (days: number) => ({
     notBeforeMs: nowMs - BACKDATED_MS,
     notAfterMs: nowMs + days * DAY_MS,

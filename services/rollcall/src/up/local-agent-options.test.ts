@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { silentLogger } from "@rollcall/runtime";
+import { silentLogger } from "@rollcall/process";
 import { localAgentOptions, programName } from "./local-agent-options.ts";
 
 describe("localAgentOptions()", () => {

@@ -1,6 +1,6 @@
 import { join, relative } from "node:path";
 import type { Shell } from "@rollcall/cli";
-import { type Logger, systemClock } from "@rollcall/runtime";
+import { type Logger, systemClock } from "@rollcall/process";
 import type { Arguments } from "../config/read-arguments.ts";
 import type { LocalAgentOptions } from "./local-agent.ts";
 import type { LocalTrust } from "./open-up-tls.ts";

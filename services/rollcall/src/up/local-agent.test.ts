@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { type Clock, createLogger, systemClock } from "@rollcall/runtime";
+import { type Clock, createLogger, systemClock } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { endProcess, type LogLine } from "../testing/rollcall-process.ts";
 import { lockStateDirectory } from "./agent-lock.ts";

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import type { Clock, Logger } from "@rollcall/runtime";
+import type { Clock, Logger } from "@rollcall/process";
 import { decideAfterExit } from "./after-exit.ts";
 import { runningAgent } from "./agent-lock.ts";
 

@@ -1,11 +1,11 @@
+import type { TlsSource } from "@rollcall/identity";
 import {
   type Logger,
   type Running,
   superviseTasks,
   systemClock,
   type Task,
-  type TlsSource,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { Probes } from "../control-plane/open-probes.ts";

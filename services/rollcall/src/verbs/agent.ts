@@ -6,7 +6,7 @@ import {
   startAgent,
 } from "@rollcall/agent";
 import { cliVersion, Failure, type Shell, UsageError } from "@rollcall/cli";
-import { type Logger, runProcess } from "@rollcall/runtime";
+import { type Logger, runProcess } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";

@@ -6,8 +6,8 @@ import {
   type Shell,
   UsageError,
 } from "@rollcall/cli";
-import { type Logger, type Running, runProcess, systemClock } from "@rollcall/runtime";
-import type { Flags } from "@rollcall/runtime/config";
+import type { Flags } from "@rollcall/config";
+import { type Logger, type Running, runProcess, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import {
   CONTROL_PLANE_KEYS,

@@ -6,14 +6,15 @@ import {
   type Shell,
   UsageError,
 } from "@rollcall/cli";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "@rollcall/postgres-embedded";
 import {
   type Logger,
   makeDirectory,
   type Running,
   runProcess,
   systemClock,
-} from "@rollcall/runtime";
-import { type EmbeddedPostgres, type Store, startEmbeddedPostgres } from "@rollcall/store";
+} from "@rollcall/process";
+import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import {
   CONTROL_PLANE_KEYS,

@@ -1,5 +1,5 @@
 import cluster from "node:cluster";
-import { type Logger, systemClock } from "@rollcall/runtime";
+import { type Logger, systemClock } from "@rollcall/process";
 import { endCrashedProcess, type Store } from "@rollcall/store";
 import type { PoolSizes } from "../control-plane/pool-sizes.ts";
 import { WorkerPool } from "./worker-pool.ts";

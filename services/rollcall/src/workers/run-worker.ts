@@ -1,11 +1,6 @@
 import { cliVersion } from "@rollcall/cli";
-import {
-  type Logger,
-  type Running,
-  runProcess,
-  systemClock,
-  type TlsSource,
-} from "@rollcall/runtime";
+import type { TlsSource } from "@rollcall/identity";
+import { type Logger, type Running, runProcess, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";

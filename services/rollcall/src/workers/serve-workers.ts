@@ -1,12 +1,12 @@
 import { cliVersion } from "@rollcall/cli";
+import type { TlsSource } from "@rollcall/identity";
 import {
   type Logger,
   type Running,
   runProcess,
   superviseTasks,
   systemClock,
-  type TlsSource,
-} from "@rollcall/runtime";
+} from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";

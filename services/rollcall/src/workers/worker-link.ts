@@ -1,12 +1,7 @@
 import cluster from "node:cluster";
 import { EventEmitter } from "node:events";
-import {
-  createMetrics,
-  type ProcessLike,
-  type ReadyCheck,
-  type ReadyReport,
-  renderMetrics,
-} from "@rollcall/runtime";
+import { createMetrics, type ProcessLike, renderMetrics } from "@rollcall/process";
+import type { ReadyCheck, ReadyReport } from "@rollcall/rpc";
 import type { Probes } from "../control-plane/open-probes.ts";
 import { type FromWorker, isToWorker, type WorkerQuestion } from "./worker-messages.ts";
 

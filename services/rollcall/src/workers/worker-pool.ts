@@ -1,6 +1,6 @@
 import { fullJitter } from "@rollcall/domain";
-import type { Clock, Logger, MetricsRegistry, ReadyReport } from "@rollcall/runtime";
-import { isReady, renderMetrics } from "@rollcall/runtime";
+import { type Clock, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
+import { isReady, type ReadyReport } from "@rollcall/rpc";
 import { mergeMetrics } from "./merge-metrics.ts";
 import {
   RunningWorker,

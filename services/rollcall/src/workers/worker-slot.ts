@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import type { ReadyReport } from "@rollcall/runtime";
+import type { ReadyReport } from "@rollcall/rpc";
 import {
   type FromWorker,
   isFromWorker,

@@ -1,4 +1,4 @@
-import { bacalhauNames, type ForeignKey } from "@rollcall/runtime/config";
+import { bacalhauNames, type ForeignKey } from "@rollcall/config";
 import { listenHost, nothing, same, serverOf, turnsOn, words } from "./meanings.ts";
 
 const JOBS = "it is about running jobs";

@@ -1,4 +1,4 @@
-import { ForeignIndex } from "@rollcall/runtime/config";
+import { ForeignIndex } from "@rollcall/config";
 import { BACALHAU_KEYS } from "./bacalhau-keys.ts";
 import { KOHAKURIVER_KEYS } from "./kohakuriver-keys.ts";
 

@@ -1,4 +1,4 @@
-import type { ForeignKey } from "@rollcall/runtime/config";
+import type { ForeignKey } from "@rollcall/config";
 import { nothing, serverOf, words } from "./meanings.ts";
 
 const WORK = "it is about running tasks and virtual machines";

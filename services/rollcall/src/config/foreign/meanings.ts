@@ -4,7 +4,7 @@ import {
   formatAddress,
   parseAddress,
   type Written,
-} from "@rollcall/runtime/config";
+} from "@rollcall/config";
 import { isBeyondLoopback } from "../../control-plane/process-plan.ts";
 
 /** The port at which agents register, unless it is configured otherwise. */

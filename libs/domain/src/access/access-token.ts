@@ -1,0 +1,72 @@
+import type { Json, NewEvent } from "../events/events.ts";
+import type { Refusal } from "../refusal.ts";
+
+/** Whether an access token is taken. One that expired before it was revoked is REVOKED. */
+export type AccessTokenState = "VALID" | "EXPIRED" | "REVOKED";
+
+/** What a token's state follows from. The store's AccessToken is one. */
+export interface AccessTokenFacts {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+  readonly isExpired: boolean;
+  /** Null for a token that is not revoked. */
+  readonly revocation: object | null;
+}
+
+/** Why a token is not revoked. */
+export type RevocationRefusal = Refusal<"ROLE_TOO_LOW" | "ACCESS_TOKEN_ALREADY_REVOKED">;
+
+/** Who wants to revoke a token. */
+export interface Revoker {
+  /** The id of the access token that the caller came with; null for one who came without. */
+  readonly tokenId: string | null;
+  readonly role: string;
+}
+
+/** Whether a token is taken. */
+export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
+  if (token.revocation !== null) return "REVOKED";
+  return token.isExpired ? "EXPIRED" : "VALID";
+}
+
+/** Why somebody may not revoke anything but the token in hand; null when they may. It is asked before the token is looked for. */
+export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
+  if (by.role === "admin" || by.tokenId === id) return null;
+  return {
+    reason: "ROLE_TOO_LOW",
+    message: `to revoke access token ${id} takes the role admin, the caller has ${by.role}; any token may revoke itself`,
+    metadata: { required: "admin", role: by.role, token: id },
+  };
+}
+
+/** Why a token cannot be revoked; null when it can. One that has expired can: then nobody need wonder any more. */
+export function revocationRefusal(token: AccessTokenFacts): RevocationRefusal | null {
+  if (token.revocation === null) return null;
+  const { id } = token;
+  const message = `access token ${id} was revoked already`;
+  return { reason: "ACCESS_TOKEN_ALREADY_REVOKED", message, metadata: { token: id } };
+}
+
+/** The event of a token made. Its life is in milliseconds, null for ever. */
+export function accessTokenCreated(
+  token: Pick<AccessTokenFacts, "id" | "name" | "role">,
+  ttlMs: number | null,
+  actor: string,
+): NewEvent {
+  const after: Json = { name: token.name, role: token.role, ttlMs };
+  const what = { type: "access.token.created", subject: token.id, message: "" } as const;
+  return { ...what, actor, reason: "ADMIN_CREATED", before: null, after };
+}
+
+/** The event of a token revoked: by an admin, or by its own holder. */
+export function accessTokenRevoked(
+  token: AccessTokenFacts,
+  by: Revoker & { readonly actor: string; readonly message: string },
+): NewEvent {
+  const { actor, message } = by;
+  const reason = by.tokenId === token.id ? "SELF_REVOKED" : "ADMIN_REVOKED";
+  const before: Json = { state: accessTokenState(token) };
+  const what = { type: "access.token.revoked", subject: token.id, before } as const;
+  return { ...what, actor, reason, message, after: { state: "REVOKED" } };
+}

@@ -1,0 +1,64 @@
+import type { Json } from "../events/events.ts";
+
+/** What a node's hardware is, as far as it is held against it. */
+export interface Hardware {
+  /** Logical processors; 0 when it was not told. */
+  readonly cores: number;
+  /** 0 when it was not told. */
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  /** The GPUs that its own drivers see. */
+  readonly gpus: readonly HardwareGpu[];
+  /** PCI addresses of GPUs that are set aside for virtual machines. */
+  readonly vfioAddresses: readonly string[];
+}
+
+/** One GPU. Empty texts where the driver does not tell. */
+export interface HardwareGpu {
+  readonly index: number;
+  readonly uuid: string;
+  readonly pciAddress: string;
+}
+
+/** Read the hardware out of a node's information, which is a NodeInfo as protobuf JSON; null for none. What makes no sense is left out. */
+export function hardwareOf(info: Json | undefined): Hardware | null {
+  if (!isObject(info)) return null;
+  const cpu = isObject(info.cpu) ? info.cpu : {};
+  return {
+    cores: toNumber(cpu.threads) || toNumber(cpu.cores),
+    memoryBytes: toNumber(info.memoryBytes),
+    diskBytes: toNumber(info.diskBytes),
+    gpus: toList(info.gpus).map((gpu) => ({
+      index: toNumber(gpu.index),
+      uuid: toText(gpu.uuid),
+      pciAddress: toText(gpu.pciAddress),
+    })),
+    vfioAddresses: toList(info.vfioGpus).map(({ pciAddress }) => toText(pciAddress)),
+  };
+}
+
+/** What events tell of a node's hardware. */
+export function hardwareFacts(hardware: Hardware): Json {
+  const { cores, memoryBytes, diskBytes, gpus } = hardware;
+  return { cores, memoryBytes, diskBytes, gpus: gpus.map(({ uuid }) => uuid) };
+}
+
+type JsonObject = { readonly [key: string]: Json };
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function toList(value: Json | undefined): readonly JsonObject[] {
+  return Array.isArray(value) ? value.filter(isObject) : [];
+}
+
+/** 64-bit numbers are texts in protobuf JSON, and what is 0 is left out. */
+function toNumber(value: Json | undefined): number {
+  const number = typeof value === "string" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : 0;
+}
+
+function toText(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}

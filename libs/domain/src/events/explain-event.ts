@@ -1,0 +1,198 @@
+import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
+import type { EventType, Json } from "./events.ts";
+
+/** An event as far as it is told. */
+export interface ToldEvent {
+  readonly type: EventType;
+  /** Wall time in milliseconds since 1970. */
+  readonly atMs: number;
+  readonly reason: string;
+  readonly message: string;
+  readonly actor: string;
+  readonly before: Json | null;
+  readonly after: Json | null;
+}
+
+/** What of an event tells what it changed. */
+export type ChangeFacts = Pick<ToldEvent, "type" | "atMs" | "before" | "after">;
+
+/** Tell what an event about a node says, in one line for people, with the evidence that it carries. */
+export function explainEvent(event: ToldEvent): string {
+  const change = describeChange(event);
+  return [change, causeOf(event)].filter((part) => part !== "").join(": ");
+}
+
+/** What an event changed, in words for people: "PENDING -> APPROVED". Empty where its reason and message say all. */
+export function describeChange(event: ChangeFacts): string {
+  const move = movedTo(event);
+  if (move !== null) return move;
+  const [was, is] = [wordsOf(event.before, event.atMs), wordsOf(event.after, event.atMs)];
+  return was === "" || was === is || is === "" ? is || was : `${was} -> ${is}`;
+}
+
+/** Where a stream went; null for all other events. Logs of before this event had a change of a connection that stayed. */
+function movedTo({ type, before, after }: ChangeFacts): string | null {
+  const isMove =
+    type === "node.session.moved" ||
+    (type === "node.connection.changed" &&
+      field(before, "connection") === "CONNECTED" &&
+      field(after, "connection") === "CONNECTED");
+  if (!isMove) return null;
+  const to = field(after, "replica");
+  return `moved to ${to === undefined ? "another replica" : `replica ${text(to)}`} without having been disconnected`;
+}
+
+function causeOf({ reason, message, after }: ToldEvent): string {
+  const evidence = field(after, "evidence");
+  const said = isObject(evidence) ? silenceWords(evidence) : message;
+  return said === "" ? reason : `${reason}, ${said}`;
+}
+
+/** "nothing received for 60.0 s, where unhealthy-after of group gpus allows 60.0 s; ..." */
+function silenceWords(evidence: JsonObject): string {
+  const { silentMs, thresholdMs, grantedMs, lastReceivedAgoMs, value, policy, replica } = evidence;
+  const granted =
+    typeof grantedMs === "number" && grantedMs > 0
+      ? [`${seconds(grantedMs)} not counted, in which it could not have been heard`]
+      : [];
+  const last =
+    lastReceivedAgoMs === null
+      ? ["never heard by this replica"]
+      : [`last received ${seconds(lastReceivedAgoMs)} before`];
+  const parts = [
+    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ${seconds(thresholdMs)}`,
+    ...last,
+    ...granted,
+    `judged by replica ${text(replica)}`,
+  ];
+  return parts.join("; ");
+}
+
+/** One side in words: its states first, since the record does not keep the order of the fields. */
+function wordsOf(side: Json | null, atMs: number): string {
+  if (!isObject(side)) return "";
+  const entries = Object.entries(side).filter(([, value]) => value !== null);
+  const states = entries.filter(([key]) => STATES.has(key));
+  const others = entries.filter(([key]) => !STATES.has(key));
+  return [...states, ...others]
+    .map(([key, value]) => wordOf(key, value, atMs))
+    .filter((part) => part !== "")
+    .join(", ");
+}
+
+function wordOf(key: string, value: Json, atMs: number): string {
+  const word = FIELDS[key];
+  // A newer release may tell more.
+  return word === undefined ? `${key} ${words(value)}` : word(value, atMs);
+}
+
+const STATES = new Set(["membership", "connection", "health", "scheduling"]);
+
+const itself = (value: Json) => words(value);
+const named = (name: string) => (value: Json) => `${name} ${words(value)}`;
+const nothing = () => "";
+const ifTrue = (word: string) => (value: Json) => (value === true ? word : "");
+const lasting = (name: string) => (value: Json) => `${name} ${duration(value)}`;
+
+/** What each field of `before` and `after` is called for people; empty where the event's message says it. */
+const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = {
+  membership: itself,
+  connection: itself,
+  health: itself,
+  scheduling: itself,
+  holds: named("holds"),
+  banned: ifTrue("banned"),
+  joinToken: named("by join token"),
+  keyFingerprint: named("key"),
+  nextKeyFingerprint: named("next key"),
+  machines: nothing,
+  infoDigest: () => "new information",
+  labels: named("labels"),
+  evidence: nothing,
+  replica: named("replica"),
+  group: named("group"),
+  brake: named("brake"),
+  lostSinceMs: (value, atMs) =>
+    typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : "",
+  changes: (value) => `${words(value)} changes of health`,
+  withinMs: lasting("within"),
+  flappingMs: lasting("flapping for"),
+  steadyMs: lasting("steady for"),
+  troubles: (value) => (words(value) === "none" ? "no trouble" : words(value)),
+  hardware: hardwareWords,
+  bootId: named("boot"),
+  maxUses: named("uses at most"),
+  ttlMs: lasting("good for"),
+  nodeNamePattern: named("for nodes named"),
+  preauthorized: ifTrue("preauthorized"),
+  ephemeral: ifTrue("ephemeral"),
+  name: named("named"),
+  role: named("role"),
+  state: itself,
+  selector: named("for nodes with"),
+  priority: named("priority"),
+  values: policyWords,
+  size: named("size"),
+  silent: named("silent"),
+  lost: named("lost"),
+};
+
+function words(value: Json): string {
+  if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(words).join(" + ");
+  if (!isObject(value)) return text(value);
+  const entries = Object.entries(value);
+  return entries.length === 0
+    ? "none"
+    : entries.map(([key, one]) => `${key}=${words(one)}`).join(" ");
+}
+
+function hardwareWords(value: Json): string {
+  if (!isObject(value)) return words(value);
+  const { cores, memoryBytes, diskBytes, gpus } = value;
+  const gib = (bytes: Json | undefined) => `${(Number(bytes) / 2 ** 30).toFixed(1)} GiB`;
+  const count = Array.isArray(gpus) ? gpus.length : 0;
+  return `${text(cores)} cores, ${gib(memoryBytes)} of memory, ${gib(diskBytes)} of disk, ${count} GPUs`;
+}
+
+function policyWords(values: Json): string {
+  if (!isObject(values)) return words(values);
+  return Object.entries(values)
+    .map(([key, value]) => {
+      if (!isPolicyField(key)) return `${key} ${words(value)}`;
+      const { name, kind } = POLICY_FIELDS[key];
+      const isTime = kind === "duration" || kind === "hold";
+      return `${dashed(name)} ${isTime ? duration(value) : words(value)}`;
+    })
+    .join(", ");
+}
+
+/** The name of a value of a policy as the command line's flags have it. */
+function dashed(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+function duration(ms: Json): string {
+  if (typeof ms !== "number") return text(ms);
+  if (ms < 120_000) return `${Math.round(ms / 100) / 10} s`;
+  return ms < 7_200_000
+    ? `${Math.round(ms / 6_000) / 10} min`
+    : `${Math.round(ms / 360_000) / 10} h`;
+}
+
+function seconds(ms: Json | undefined): string {
+  return typeof ms === "number" ? `${(ms / 1000).toFixed(1)} s` : "? s";
+}
+
+function text(value: Json | undefined): string {
+  return value === undefined || value === null ? "-" : String(value);
+}
+
+type JsonObject = { readonly [key: string]: Json };
+
+function field(side: Json | null, key: string): Json | undefined {
+  return isObject(side) ? side[key] : undefined;
+}
+
+function isObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,242 @@
+import type { Thresholds } from "../policy/policy.ts";
+import type { HealthState } from "../states.ts";
+
+/** One watched node as its owner sees it; changed through the detector alone. */
+export interface Watch<T> {
+  readonly subject: T;
+  readonly health: HealthState;
+  /** When a frame was last received, or a goodbye declared. */
+  readonly lastReceivedMs: number;
+  readonly thresholds: Thresholds;
+}
+
+/** One node whose silence has reached a threshold. */
+export interface Due<T> {
+  readonly watch: Watch<T>;
+  readonly from: HealthState;
+  /** UNKNOWN at once for a healthy node whose silence is already that long. */
+  readonly to: "UNHEALTHY" | "UNKNOWN";
+  readonly silentMs: number;
+  /** When the silence reached the threshold: before now by less than one tick if `advance()` is called each tick. */
+  readonly deadlineMs: number;
+}
+
+/**
+ * Find the nodes that fall silent, in time that does not depend on how many there are: O(1) a frame, and per tick only
+ * the nodes whose time has come.
+ *
+ * A hashed timing wheel with lazy deadlines. A node waits in the bucket of the tick at which it would be declared. A
+ * frame only notes the time; the node stays where it is. When its bucket comes due, a node that was heard of meanwhile
+ * moves on to the bucket of its new deadline, and the others are declared. A deadline beyond the wheel waits in the
+ * farthest bucket and moves on from there, so a bucket never holds a node before its time.
+ *
+ * All times are milliseconds of one clock that never runs backwards and starts at 0 or later; `ObservedTime` is meant.
+ */
+export class Detector<T> {
+  readonly #tickMs: number;
+  readonly #buckets: (Entry<T> | null)[];
+  /** The last tick whose bucket was emptied. */
+  #tick = 0;
+  #size = 0;
+  #examined = 0;
+
+  /**
+   * @param options `tickMs` is the precision: a node is declared within one tick of its deadline. `wheelTicks` is the
+   *   length of the wheel (1024), which bounds the buckets that one `advance()` visits.
+   */
+  constructor(options: { readonly tickMs: number; readonly wheelTicks?: number }) {
+    this.#tickMs = options.tickMs;
+    this.#buckets = new Array<Entry<T> | null>(options.wheelTicks ?? DEFAULT_WHEEL_TICKS).fill(
+      null,
+    );
+  }
+
+  /** How many nodes are watched. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** How many times a node was looked at since the start: what the detector costs beyond its ticks. */
+  get examined(): number {
+    return this.#examined;
+  }
+
+  /**
+   * Begin to watch a node.
+   *
+   * @param state `lastReceivedMs` may lie ahead, which extends the first deadline by as much. A node that is UNKNOWN,
+   *   for example because it never connected, has no deadline until it is revived.
+   */
+  watch(
+    subject: T,
+    state: {
+      readonly health: HealthState;
+      readonly lastReceivedMs: number;
+      readonly thresholds: Thresholds;
+    },
+  ): Watch<T> {
+    const entry = new Entry(subject, state.health, state.lastReceivedMs, state.thresholds);
+    this.#size += 1;
+    this.#arm(entry);
+    return entry;
+  }
+
+  /** Stop watching a node. Whatever is still done with its watch has no effect. */
+  unwatch(watch: Watch<T>): void {
+    const entry = watch as Entry<T>;
+    if (entry.bucket === RETIRED) return;
+    this.#disarm(entry);
+    entry.bucket = RETIRED;
+    this.#size -= 1;
+  }
+
+  /**
+   * Note that a frame was received. It never changes health, and it allocates nothing. A time ahead of now puts the
+   * deadline off by as much, until the node is revived: for a node that was told to come back later.
+   */
+  touch(watch: Watch<T>, nowMs: number): void {
+    const entry = watch as Entry<T>;
+    if (nowMs > entry.lastReceivedMs) entry.lastReceivedMs = nowMs;
+  }
+
+  /** Make a node HEALTHY: its owner calls this for the first Beat after a Welcome, and for no other. */
+  revive(watch: Watch<T>, nowMs: number): void {
+    this.declare(watch, "HEALTHY", nowMs);
+  }
+
+  /** Set a node's health without waiting for silence, as for a goodbye. What follows is counted from `nowMs`. */
+  declare(watch: Watch<T>, health: HealthState, nowMs: number): void {
+    const entry = watch as Entry<T>;
+    if (entry.bucket === RETIRED) return;
+    entry.lastReceivedMs = nowMs;
+    entry.health = health;
+    this.#rearm(entry);
+  }
+
+  /** Let other thresholds apply from now on. A node that is already over the new one is declared at the next tick. */
+  setThresholds(watch: Watch<T>, thresholds: Thresholds): void {
+    const entry = watch as Entry<T>;
+    if (entry.bucket === RETIRED) return;
+    entry.thresholds = thresholds;
+    this.#rearm(entry);
+  }
+
+  /**
+   * Declare the nodes whose time has come; each is in its new state when this returns. Nodes are in no particular order.
+   * The cost is one bucket a tick passed, the length of the wheel at most, and one look a node in these buckets.
+   */
+  advance(nowMs: number): Due<T>[] {
+    const nowTick = Math.floor(nowMs / this.#tickMs);
+    let passed = this.#takeBuckets(nowTick);
+    const due: Due<T>[] = [];
+    while (passed !== null) {
+      const entry: Entry<T> = passed;
+      passed = entry.next;
+      entry.next = null;
+      entry.bucket = UNARMED;
+      this.#examined += 1;
+      const declared = judge(entry, nowMs);
+      if (declared !== null) due.push(declared);
+      this.#arm(entry);
+    }
+    return due;
+  }
+
+  /** Empty the buckets up to a tick into one list, apart, so that none of its nodes is met again while moving on. */
+  #takeBuckets(nowTick: number): Entry<T> | null {
+    const wheelTicks = this.#buckets.length;
+    const last = Math.min(nowTick, this.#tick + wheelTicks);
+    let taken: Entry<T> | null = null;
+    for (let tick = this.#tick + 1; tick <= last; tick++) {
+      const bucket = tick % wheelTicks;
+      let entry = this.#buckets[bucket] ?? null;
+      this.#buckets[bucket] = null;
+      while (entry !== null) {
+        const next: Entry<T> | null = entry.next;
+        entry.next = taken;
+        entry.previous = null;
+        taken = entry;
+        entry = next;
+      }
+    }
+    this.#tick = Math.max(this.#tick, nowTick);
+    return taken;
+  }
+
+  #rearm(entry: Entry<T>): void {
+    this.#disarm(entry);
+    this.#arm(entry);
+  }
+
+  #arm(entry: Entry<T>): void {
+    if (entry.health === "UNKNOWN") return;
+    const dueTick = Math.ceil(nextDeadlineMs(entry) / this.#tickMs);
+    const wheelTicks = this.#buckets.length;
+    const tick = Math.min(Math.max(dueTick, this.#tick + 1), this.#tick + wheelTicks);
+    const bucket = tick % wheelTicks;
+    const head = this.#buckets[bucket] ?? null;
+    entry.bucket = bucket;
+    entry.next = head;
+    if (head !== null) head.previous = entry;
+    this.#buckets[bucket] = entry;
+  }
+
+  #disarm(entry: Entry<T>): void {
+    const { bucket, previous, next } = entry;
+    if (bucket < 0) return;
+    if (previous === null) this.#buckets[bucket] = next;
+    else previous.next = next;
+    if (next !== null) next.previous = previous;
+    entry.previous = null;
+    entry.next = null;
+    entry.bucket = UNARMED;
+  }
+}
+
+const DEFAULT_WHEEL_TICKS = 1024;
+/** In place of a bucket: a node that waits for nothing. */
+const UNARMED = -1;
+/** In place of a bucket: a node that is no longer watched. */
+const RETIRED = -2;
+
+/** Links of the bucket's list are in the node itself: about 100 bytes a node in all, and nothing else to keep. */
+class Entry<T> implements Watch<T> {
+  readonly subject: T;
+  health: HealthState;
+  lastReceivedMs: number;
+  thresholds: Thresholds;
+  bucket = UNARMED;
+  previous: Entry<T> | null = null;
+  next: Entry<T> | null = null;
+
+  constructor(subject: T, health: HealthState, lastReceivedMs: number, thresholds: Thresholds) {
+    this.subject = subject;
+    this.health = health;
+    this.lastReceivedMs = lastReceivedMs;
+    this.thresholds = thresholds;
+  }
+}
+
+/** The earliest time at which a node that stays silent is declared. */
+function nextDeadlineMs<T>(entry: Entry<T>): number {
+  const { unhealthyAfterMs, unknownAfterMs } = entry.thresholds;
+  const earliestMs = Math.min(unhealthyAfterMs, unknownAfterMs);
+  return entry.lastReceivedMs + (entry.health === "HEALTHY" ? earliestMs : unknownAfterMs);
+}
+
+/** Move a node into the state that its silence calls for, if it is another than its own. */
+function judge<T>(entry: Entry<T>, nowMs: number): Due<T> | null {
+  const { health: from, lastReceivedMs, thresholds } = entry;
+  const unhealthyAtMs = lastReceivedMs + thresholds.unhealthyAfterMs;
+  const unknownAtMs = lastReceivedMs + thresholds.unknownAfterMs;
+  const silentMs = nowMs - lastReceivedMs;
+  if (nowMs >= unknownAtMs) {
+    entry.health = "UNKNOWN";
+    return { watch: entry, from, to: "UNKNOWN", silentMs, deadlineMs: unknownAtMs };
+  }
+  if (nowMs >= unhealthyAtMs && from === "HEALTHY") {
+    entry.health = "UNHEALTHY";
+    return { watch: entry, from, to: "UNHEALTHY", silentMs, deadlineMs: unhealthyAtMs };
+  }
+  return null;
+}

@@ -1,0 +1,135 @@
+import { isBanned } from "../membership/ban.ts";
+import {
+  type Connection,
+  type Health,
+  type Hold,
+  type HoldKind,
+  type Membership,
+  mayTakeWork,
+  type NodeType,
+  type Scheduling,
+} from "../states.ts";
+
+/** What a node is at present. The store's NodeRecord is one. */
+export interface ExplainedNode {
+  readonly id: string;
+  readonly type: NodeType;
+  readonly membership: Membership;
+  readonly connection: Connection;
+  /** The effective one. */
+  readonly health: Health;
+  readonly scheduling: Scheduling;
+}
+
+/** One thing that keeps a node from taking work. */
+export interface Obstacle {
+  readonly state: "type" | "membership" | "health" | "scheduling";
+  readonly reason: string;
+  readonly text: string;
+  /** What would change it; empty when nothing does. */
+  readonly remedy: string;
+}
+
+/** Everything that keeps a node from taking work; empty when it may. */
+export function obstaclesOf(node: ExplainedNode): readonly Obstacle[] {
+  if (node.type === "ORCHESTRATOR") {
+    const text = "it is a process of the control plane, to which no work ever comes";
+    return [{ state: "type", reason: "NODE_IS_ORCHESTRATOR", text, remedy: "" }];
+  }
+  return [
+    ...membershipObstacle(node),
+    ...healthObstacle(node),
+    ...node.scheduling.holds.map((hold) => holdObstacle(node.id, hold)),
+  ];
+}
+
+/** Why a node is in the state that it is in, and whether it may take work, in one sentence. */
+export function summarizeNode(node: ExplainedNode): string {
+  const { id, membership, connection, health, scheduling } = node;
+  const states = [membership.state, connection.state, health.state, scheduling.state].join(", ");
+  if (mayTakeWork(node)) {
+    const remark = node.health.message === "" ? "" : ` (${node.health.message})`;
+    return `node ${id} is ${states}, so it may take work${remark}.`;
+  }
+  const causes = obstaclesOf(node).map(({ text }) => text);
+  return `node ${id} is ${states}; it may take no work because ${causes.join(", and ")}.`;
+}
+
+function membershipObstacle({ id, membership }: ExplainedNode): readonly Obstacle[] {
+  const { state, reason, message } = membership;
+  switch (state) {
+    case "APPROVED":
+      return [];
+    case "PENDING": {
+      const text = "it waits for an operator's approval";
+      return [{ state: "membership", reason, text, remedy: `rollcall node approve ${id}` }];
+    }
+    case "REJECTED": {
+      const why = message === "" ? "" : ` (${message})`;
+      if (isBanned(membership)) {
+        const remedy = `rollcall node unban ${id}, then rollcall node approve ${id}`;
+        return [{ state: "membership", reason, text: `it was banned${why}`, remedy }];
+      }
+      const remedy = `rollcall node approve ${id}`;
+      return [{ state: "membership", reason, text: `it was rejected${why}`, remedy }];
+    }
+  }
+}
+
+function healthObstacle({ id, health }: ExplainedNode): readonly Obstacle[] {
+  const { state, reason, message } = health;
+  if (state === "HEALTHY") return [];
+  const why = message === "" ? reason : message;
+  return [
+    {
+      state: "health",
+      reason,
+      text: `it is ${state} (${why})`,
+      remedy: healthRemedy(reason, id),
+    },
+  ];
+}
+
+function healthRemedy(reason: string, id: string): string {
+  switch (reason) {
+    case "OPERATOR_MARKED":
+      return `rollcall node clear-mark ${id}`;
+    case "FLAPPING":
+      return "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping-hold";
+    case "AGENT_SHUTDOWN":
+      return "start its agent again";
+    case "NEVER_CONNECTED":
+      return "see that its agent runs and reaches the health endpoints";
+    case "DUPLICATE_IDENTITY":
+      return "give each of the two machines a state directory of its own";
+    default:
+      return "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY";
+  }
+}
+
+function holdObstacle(id: string, { kind, message }: Hold): Obstacle {
+  const { reason, text, remedy } = HOLDS[kind];
+  const why = message === "" ? "" : ` (${message})`;
+  return { state: "scheduling", reason, text: `${text}${why}`, remedy: remedy(id) };
+}
+
+const HOLDS: Readonly<
+  Record<HoldKind, { reason: string; text: string; remedy: (id: string) => string }>
+> = {
+  OPERATOR: {
+    reason: "OPERATOR_CORDONED",
+    text: "an operator cordoned it",
+    remedy: (id) => `rollcall node uncordon ${id}`,
+  },
+  FLAPPING: {
+    reason: "NODE_FLAPPING",
+    text: "it is held for flapping",
+    remedy: () => "it ends by itself once the node has been steady for its policy's flapping-hold",
+  },
+  HARDWARE: {
+    reason: "HARDWARE_IN_DOUBT",
+    text: "it is held for its hardware",
+    remedy: (id) =>
+      `mend what is wrong, or take it as it is with rollcall node accept-hardware ${id}`,
+  },
+};

@@ -1,0 +1,139 @@
+import type { Json, NewEvent } from "../events/events.ts";
+import { matchesGlob } from "../labels/glob.ts";
+import type { Refusal } from "../refusal.ts";
+
+/** What becomes of new nodes that give no join token: nothing, they are counted and named, or they are refused. */
+export type JoinTokenEnforcement = "none" | "warn" | "strict";
+
+/** The text of a join token as a machine gives it. Its secret is the whole of it. */
+export type PresentedJoinToken =
+  | { readonly kind: "own"; readonly id: string }
+  /** Made by another cluster, or by this one under another id. */
+  | { readonly kind: "foreign"; readonly cluster: string }
+  | { readonly kind: "malformed" };
+
+/** Whether a token lets machines in; of several that hold, the first of REVOKED, EXPIRED and USED_UP. */
+export type JoinTokenState = "ACTIVE" | "EXPIRED" | "REVOKED" | "USED_UP";
+
+/** What a token's state follows from. The store's JoinToken is one. */
+export interface JoinTokenFacts {
+  readonly id: string;
+  /** Null for any number. */
+  readonly maxUses: number | null;
+  readonly uses: number;
+  readonly isExpired: boolean;
+  /** Null for a token that is not revoked. */
+  readonly revocation: object | null;
+}
+
+/** A token as far as it admits. */
+export interface AdmittingToken extends JoinTokenFacts {
+  /** A glob; empty for any name. */
+  readonly nodeNamePattern: string;
+}
+
+/** Why a token does not let a machine in. */
+export type JoinTokenRefusal = Refusal<
+  | "JOIN_TOKEN_REQUIRED"
+  | "JOIN_TOKEN_INVALID"
+  | "JOIN_TOKEN_EXPIRED"
+  | "JOIN_TOKEN_REVOKED"
+  | "JOIN_TOKEN_USED_UP"
+  | "JOIN_TOKEN_NAME_MISMATCH"
+  | "JOIN_TOKEN_WRONG_CLUSTER"
+>;
+
+const TEXT = /^rcj_([0-9a-f]{8})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
+const SHORT_LENGTH = 8;
+const ASK = "ask an operator for another one (`rollcall token create`)";
+
+/** How a cluster is named in the texts of its tokens: the first 8 characters of its id. */
+export function clusterShortId(clusterId: string): string {
+  return clusterId.slice(0, SHORT_LENGTH);
+}
+
+/** Write the text of a token: `rcj_<cluster>_<id>_<secret>`, with an id of 12 hexadecimal digits and 32 bytes as base64url. */
+export function joinTokenText(clusterId: string, id: string, secret: string): string {
+  return `rcj_${clusterShortId(clusterId)}_${id}_${secret}`;
+}
+
+/** Read the text of a token. Whether it is one is for the record to say. */
+export function parseJoinToken(text: string, clusterId: string): PresentedJoinToken {
+  const [, cluster, id] = TEXT.exec(text) ?? [];
+  if (cluster === undefined || id === undefined) return { kind: "malformed" };
+  return cluster === clusterShortId(clusterId) ? { kind: "own", id } : { kind: "foreign", cluster };
+}
+
+/** Whether a token lets machines in. */
+export function joinTokenState(token: JoinTokenFacts): JoinTokenState {
+  if (token.revocation !== null) return "REVOKED";
+  if (token.isExpired) return "EXPIRED";
+  return token.maxUses !== null && token.uses >= token.maxUses ? "USED_UP" : "ACTIVE";
+}
+
+/** Why a token of the record does not let a machine of this name in; null when it does. */
+export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTokenRefusal | null {
+  const { id, nodeNamePattern: pattern } = token;
+  const metadata = { node: nodeId, joinToken: id };
+  switch (joinTokenState(token)) {
+    case "REVOKED":
+      return refusal("JOIN_TOKEN_REVOKED", `join token ${id} was revoked; ${ASK}`, metadata);
+    case "EXPIRED":
+      return refusal("JOIN_TOKEN_EXPIRED", `join token ${id} has expired; ${ASK}`, metadata);
+    case "USED_UP": {
+      const message = `join token ${id} has let in as many machines as it may; ${ASK}`;
+      return refusal("JOIN_TOKEN_USED_UP", message, metadata);
+    }
+    case "ACTIVE": {
+      if (pattern === "" || matchesGlob(pattern, nodeId)) return null;
+      const message = `join token ${id} does not admit a node named ${nodeId}, but such as match ${pattern}; name the node so, or ${ASK}`;
+      return refusal("JOIN_TOKEN_NAME_MISMATCH", message, { ...metadata, pattern });
+    }
+  }
+}
+
+/** The refusal of a new node without a token where one is required. */
+export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
+  const message = `node ${nodeId} needs a join token to join this cluster; make one with \`rollcall token create\`, and give it to the agent with --join-token or ROLLCALL_JOIN_TOKEN_FILE`;
+  return refusal("JOIN_TOKEN_REQUIRED", message, { node: nodeId });
+}
+
+/** The refusal of a token that is none of this cluster's: malformed, unknown, forgotten, or with another secret. */
+export function joinTokenInvalid(nodeId: string): JoinTokenRefusal {
+  // One answer for all of them: who guesses learns nothing of the ids that there are.
+  const message = `the join token of node ${nodeId} is none of this cluster; check that it was copied whole, or ${ASK}`;
+  return refusal("JOIN_TOKEN_INVALID", message, { node: nodeId });
+}
+
+/** The refusal of a token that another cluster made. */
+export function joinTokenOfOtherCluster(
+  nodeId: string,
+  clusters: { readonly token: string; readonly own: string },
+): JoinTokenRefusal {
+  const { token, own } = clusters;
+  const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the agent's --server, or ${ASK}`;
+  const metadata = { node: nodeId, tokenCluster: token, cluster: own };
+  return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
+}
+
+/** The event of a token made or revoked. */
+export function joinTokenEvent(change: {
+  readonly type: "join.token.created" | "join.token.revoked";
+  readonly tokenId: string;
+  readonly actor: string;
+  readonly message: string;
+  readonly before: Json | null;
+  readonly after: Json;
+}): NewEvent {
+  const { type, tokenId, actor, message, before, after } = change;
+  const reason = type === "join.token.created" ? "OPERATOR_CREATED" : "OPERATOR_REVOKED";
+  return { type, subject: tokenId, actor, reason, message, before, after };
+}
+
+function refusal(
+  reason: JoinTokenRefusal["reason"],
+  message: string,
+  metadata: Readonly<Record<string, string>>,
+): JoinTokenRefusal {
+  return { reason, message, metadata };
+}

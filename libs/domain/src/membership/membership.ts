@@ -1,0 +1,289 @@
+import type { MembershipEventType } from "../events/events.ts";
+import type { Refusal } from "../refusal.ts";
+import type { Membership, NodeType } from "../states.ts";
+import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
+
+/** What somebody asks to be done with a node's membership. */
+export type MembershipCommand =
+  | {
+      readonly kind: "register";
+      /** Whether a node that is new waits for an operator. It changes nothing for a node that is known. */
+      readonly manualApproval: boolean;
+      /** The join token that approves it in advance, by its id: under manual approval too, and also a known node that waits. */
+      readonly preauthorizedBy?: string | null;
+      /** What registers, "COMPUTE" unless said. An orchestrator is approved at once, manual approval or not. */
+      readonly type?: NodeType;
+    }
+  | { readonly kind: "approve" }
+  | { readonly kind: "reject" }
+  | { readonly kind: "delete" }
+  /** As reject, and it can neither come back nor be approved until it is unbanned. */
+  | { readonly kind: "ban" }
+  /** It stays rejected. */
+  | { readonly kind: "unban" }
+  /** The node itself leaves for good. */
+  | { readonly kind: "deregister" };
+
+/** Who gives a command, why, and when. */
+export interface CommandSource {
+  readonly actor: string;
+  /** The reason in the actor's own words; may be empty. */
+  readonly message: string;
+  /** Wall time in milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** What is known of a node when a command on its membership is decided. */
+export interface MembershipSubject {
+  readonly type: NodeType;
+  /** Whether it is connected; for an orchestrator, whether its lease is held. */
+  readonly alive: boolean;
+  readonly membership: Membership;
+}
+
+/** What a command that was accepted did. RECONNECTED changed nothing: the node was known. */
+export type MembershipOutcome =
+  | "REGISTERED"
+  | "RECONNECTED"
+  | "APPROVED"
+  | "REJECTED"
+  | "DELETED"
+  | "DEREGISTERED"
+  | "BANNED"
+  | "UNBANNED";
+
+/** What a command does, or why it does nothing. */
+export type MembershipDecision =
+  | {
+      readonly ok: true;
+      readonly outcome: MembershipOutcome;
+      /** The membership to store, or null when the node is gone. */
+      readonly next: Membership | null;
+      /** The event to append in the same transaction, or null when nothing changed. */
+      readonly event: MembershipEventType | null;
+      /** What the caller is told, for example "node reconnected". */
+      readonly message: string;
+    }
+  | { readonly ok: false; readonly refusal: Refusal };
+
+/**
+ * Decide what a command does to a node's membership. What a repeat gets is part of the table; a caller that repeats a
+ * request by its `request_id` is answered before it comes here.
+ *
+ * @param current the node as the transaction that holds its lock sees it, or null when there is none.
+ */
+export function decideMembership(
+  current: MembershipSubject | null,
+  nodeId: string,
+  command: MembershipCommand,
+  by: CommandSource,
+): MembershipDecision {
+  switch (command.kind) {
+    case "register":
+      return current === null ? admit(command, by) : readmit(current, nodeId, command, by);
+    case "approve":
+      return current === null ? notFound(nodeId) : approve(current, nodeId, by);
+    case "reject":
+      return current === null ? notFound(nodeId) : reject(current, nodeId, by);
+    case "delete":
+      return current === null ? notFound(nodeId) : remove(current, nodeId);
+    case "ban":
+      return current === null ? notFound(nodeId) : ban(current, nodeId, by);
+    case "unban":
+      return current === null ? notFound(nodeId) : unban(current, nodeId, by);
+    case "deregister":
+      return current === null ? notRegistered(nodeId) : deregister(current, nodeId);
+  }
+}
+
+type RegisterCommand = Extract<MembershipCommand, { kind: "register" }>;
+
+function admit(command: RegisterCommand, by: CommandSource): MembershipDecision {
+  const event = "node.registered";
+  if (command.type === "ORCHESTRATOR") {
+    const next = stated("APPROVED", "CONTROL_PLANE", by);
+    return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
+  }
+  if (command.preauthorizedBy != null) {
+    const next = approvedBy(command.preauthorizedBy, by);
+    return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
+  }
+  if (command.manualApproval) {
+    const next = stated("PENDING", "APPROVAL_REQUIRED", by);
+    const message = "node registered, waiting for approval";
+    return { ok: true, outcome: "REGISTERED", next, event, message };
+  }
+  const next = stated("APPROVED", "AUTO_APPROVED", by);
+  return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
+}
+
+/** A known node keeps its membership, whatever the setting for new ones has become; a token may approve one that waits. */
+function readmit(
+  current: MembershipSubject,
+  nodeId: string,
+  command: RegisterCommand,
+  by: CommandSource,
+): MembershipDecision {
+  // An agent that takes the name of a control-plane process, even of one that is down, would speak in its place.
+  if (current.type === "ORCHESTRATOR" && command.type !== "ORCHESTRATOR") {
+    return isOrchestrator(nodeId, "choose another name for this machine");
+  }
+  if (current.membership.state === "REJECTED") return rejected(current.membership, nodeId);
+  if (current.membership.state === "PENDING" && command.preauthorizedBy != null) {
+    return {
+      ok: true,
+      outcome: "APPROVED",
+      next: approvedBy(command.preauthorizedBy, by),
+      event: "node.approved",
+      message: "node reconnected, approved by its join token",
+    };
+  }
+  return {
+    ok: true,
+    outcome: "RECONNECTED",
+    next: current.membership,
+    event: null,
+    message: "node reconnected",
+  };
+}
+
+function approve(
+  current: MembershipSubject,
+  nodeId: string,
+  by: CommandSource,
+): MembershipDecision {
+  if (isBanned(current.membership)) {
+    const advice = `lift the ban first, with \`rollcall node unban ${nodeId}\``;
+    const { reason, message, metadata } = bannedRefusal(nodeId, current.membership.message);
+    return refuse(reason, `${message}; ${advice}`, metadata);
+  }
+  switch (current.membership.state) {
+    case "APPROVED":
+      return refuse("NODE_ALREADY_APPROVED", `node ${nodeId} already approved`, { node: nodeId });
+    case "PENDING":
+    case "REJECTED":
+      return {
+        ok: true,
+        outcome: "APPROVED",
+        next: stated("APPROVED", "OPERATOR_APPROVED", by),
+        event: "node.approved",
+        message: `node ${nodeId} approved`,
+      };
+  }
+}
+
+function reject(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
+  if (isAliveOrchestrator(current)) {
+    return isOrchestrator(nodeId, "stop that process instead of rejecting it");
+  }
+  switch (current.membership.state) {
+    case "REJECTED":
+      return refuse("NODE_ALREADY_REJECTED", `node ${nodeId} already rejected`, { node: nodeId });
+    case "PENDING":
+    case "APPROVED":
+      return {
+        ok: true,
+        outcome: "REJECTED",
+        next: stated("REJECTED", "OPERATOR_REJECTED", by),
+        event: "node.rejected",
+        message: `node ${nodeId} rejected`,
+      };
+  }
+}
+
+function ban(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
+  if (isAliveOrchestrator(current)) {
+    return isOrchestrator(nodeId, "stop that process instead of banning it");
+  }
+  if (isBanned(current.membership)) {
+    return refuse("NODE_ALREADY_BANNED", `node ${nodeId} already banned`, { node: nodeId });
+  }
+  return {
+    ok: true,
+    outcome: "BANNED",
+    next: stated("REJECTED", MEMBERSHIP_BANNED, by),
+    event: "node.banned",
+    message: `node ${nodeId} banned`,
+  };
+}
+
+function unban(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
+  if (!isBanned(current.membership)) {
+    return refuse("NODE_NOT_BANNED", `node ${nodeId} is not banned`, { node: nodeId });
+  }
+  return {
+    ok: true,
+    outcome: "UNBANNED",
+    next: stated("REJECTED", BAN_LIFTED, by),
+    event: "node.unbanned",
+    message: `node ${nodeId} is no longer banned; approve it to let it come back`,
+  };
+}
+
+function remove(current: MembershipSubject, nodeId: string): MembershipDecision {
+  if (isAliveOrchestrator(current)) {
+    return isOrchestrator(nodeId, "stop that process; it is removed an hour later");
+  }
+  return {
+    ok: true,
+    outcome: "DELETED",
+    next: null,
+    event: "node.deleted",
+    message: `node ${nodeId} deleted`,
+  };
+}
+
+function deregister(current: MembershipSubject, nodeId: string): MembershipDecision {
+  // Or a rejected machine could leave and come back as a new one.
+  if (current.membership.state === "REJECTED") return rejected(current.membership, nodeId);
+  return {
+    ok: true,
+    outcome: "DEREGISTERED",
+    next: null,
+    event: "node.deregistered",
+    message: `node ${nodeId} deregistered`,
+  };
+}
+
+function isAliveOrchestrator(current: MembershipSubject): boolean {
+  return current.type === "ORCHESTRATOR" && current.alive;
+}
+
+function approvedBy(tokenId: string, by: CommandSource): Membership {
+  return stated("APPROVED", "JOIN_TOKEN", { ...by, actor: `join-token:${tokenId}` });
+}
+
+function stated(state: Membership["state"], reason: string, by: CommandSource): Membership {
+  return { state, sinceMs: by.atMs, reason, message: by.message, actor: by.actor };
+}
+
+function notFound(nodeId: string): MembershipDecision {
+  const advice = "run `rollcall node list` to see the nodes there are";
+  return refuse("NODE_NOT_FOUND", `node ${nodeId} not found; ${advice}`, { node: nodeId });
+}
+
+function notRegistered(nodeId: string): MembershipDecision {
+  const advice = "it is not registered, so nothing is left to do";
+  return refuse("NODE_NOT_FOUND", `node ${nodeId} not found; ${advice}`, { node: nodeId });
+}
+
+function isOrchestrator(nodeId: string, advice: string): MembershipDecision {
+  const text = `node ${nodeId} is an orchestrator; ${advice}`;
+  return refuse("NODE_IS_ORCHESTRATOR", text, { node: nodeId });
+}
+
+function rejected(membership: Membership, nodeId: string): MembershipDecision {
+  if (isBanned(membership))
+    return { ok: false, refusal: bannedRefusal(nodeId, membership.message) };
+  const rejectReason = membership.message === "" ? "no reason given" : membership.message;
+  const metadata = { node: nodeId, rejectReason };
+  return refuse("NODE_REJECTED", `node has been rejected: ${rejectReason}`, metadata);
+}
+
+function refuse(
+  reason: Refusal["reason"],
+  message: string,
+  metadata: Refusal["metadata"],
+): MembershipDecision {
+  return { ok: false, refusal: { reason, message, metadata } };
+}

@@ -1,0 +1,38 @@
+import type { Refusal } from "../refusal.ts";
+
+/** What a node id looks like: 1-63 characters, the first a letter or digit. */
+export const NODE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+
+/** Tell whether a text can be a node id; anything else is refused at the door. */
+export function isNodeId(text: string): boolean {
+  return NODE_ID_PATTERN.test(text);
+}
+
+/** The node that was meant, or why there is not exactly one; an ambiguous one is a refusal as it stands. */
+export type NodeRefResolution =
+  | { readonly kind: "found"; readonly id: string }
+  | { readonly kind: "none" }
+  | ({ readonly kind: "ambiguous" } & Refusal<"AMBIGUOUS_NODE">);
+
+const NAMED_MATCHES = 3;
+
+/**
+ * Find the node that a person means by an id or a prefix of one. An exact id wins over a prefix. An empty text means
+ * no node, not every node.
+ *
+ * @param matches the ids that start with `ref`, sorted, the first four being enough.
+ */
+export function resolveNodeRef(ref: string, matches: readonly string[]): NodeRefResolution {
+  const [first] = matches;
+  if (ref === "" || first === undefined) return { kind: "none" };
+  if (matches.includes(ref)) return { kind: "found", id: ref };
+  if (matches.length === 1) return { kind: "found", id: first };
+  const named = matches.slice(0, NAMED_MATCHES).join(", ");
+  const more = matches.length > NAMED_MATCHES ? " and more" : "";
+  return {
+    kind: "ambiguous",
+    reason: "AMBIGUOUS_NODE",
+    message: `node prefix ${ref} is ambiguous, it matches ${named}${more}; use a longer prefix`,
+    metadata: { node: ref, matches: named },
+  };
+}

@@ -1,0 +1,136 @@
+import type { Selector } from "../labels/selectors.ts";
+import type { HealthPolicy } from "./policy.ts";
+
+/** The fields that one policy sets; the others come from below. */
+export type PolicyOverride = Partial<HealthPolicy>;
+
+/** A policy for the nodes that a selector matches. */
+export interface GroupPolicy {
+  readonly name: string;
+  /** Of two groups that set the same field, the one with the greater priority wins, then the first by name. */
+  readonly priority: number;
+  readonly selector: Selector;
+  readonly override: PolicyOverride;
+}
+
+/** All health policies that operators have set. */
+export interface HealthPolicies {
+  /** What the default policy sets; null when there is none. */
+  readonly default: PolicyOverride | null;
+  readonly groups: ReadonlyMap<string, GroupPolicy>;
+  /** What nodes' own policies set, by node id. */
+  readonly nodes: ReadonlyMap<string, PolicyOverride>;
+}
+
+/** For whom a policy is. */
+export type PolicyScope =
+  | { readonly kind: "default" }
+  | { readonly kind: "group"; readonly name: string }
+  | { readonly kind: "node"; readonly nodeId: string };
+
+/** One policy, whole. */
+export type PolicyEntry =
+  | { readonly kind: "default"; readonly override: PolicyOverride }
+  | { readonly kind: "group"; readonly group: GroupPolicy }
+  | { readonly kind: "node"; readonly nodeId: string; readonly override: PolicyOverride };
+
+/** How many groups there can be: each is looked at for each node that connects. */
+export const MAX_GROUP_POLICIES = 1_000;
+
+/** How many nodes can have a policy of their own: every health replica has them in memory. */
+export const MAX_NODE_POLICIES = 10_000;
+
+/** Nothing but what is configured. */
+export const NO_HEALTH_POLICIES: HealthPolicies = {
+  default: null,
+  groups: new Map(),
+  nodes: new Map(),
+};
+
+/** Put policies together; of two for one scope the later counts. */
+export function collectPolicies(entries: Iterable<PolicyEntry>): HealthPolicies {
+  let defaults: PolicyOverride | null = null;
+  const groups = new Map<string, GroupPolicy>();
+  const nodes = new Map<string, PolicyOverride>();
+  for (const entry of entries) {
+    if (entry.kind === "default") defaults = entry.override;
+    else if (entry.kind === "group") groups.set(entry.group.name, entry.group);
+    else nodes.set(entry.nodeId, entry.override);
+  }
+  return { default: defaults, groups, nodes };
+}
+
+/** The policies after one was set. */
+export function withPolicy(policies: HealthPolicies, entry: PolicyEntry): HealthPolicies {
+  switch (entry.kind) {
+    case "default":
+      return { ...policies, default: entry.override };
+    case "group":
+      return { ...policies, groups: new Map(policies.groups).set(entry.group.name, entry.group) };
+    case "node":
+      return { ...policies, nodes: new Map(policies.nodes).set(entry.nodeId, entry.override) };
+  }
+}
+
+/** The policies after one was deleted. */
+export function withoutPolicy(policies: HealthPolicies, scope: PolicyScope): HealthPolicies {
+  switch (scope.kind) {
+    case "default":
+      return { ...policies, default: null };
+    case "group":
+      return { ...policies, groups: without(policies.groups, scope.name) };
+    case "node":
+      return { ...policies, nodes: without(policies.nodes, scope.nodeId) };
+  }
+}
+
+/** For whom a policy is. */
+export function scopeOf(entry: PolicyEntry): PolicyScope {
+  switch (entry.kind) {
+    case "default":
+      return { kind: "default" };
+    case "group":
+      return { kind: "group", name: entry.group.name };
+    case "node":
+      return { kind: "node", nodeId: entry.nodeId };
+  }
+}
+
+/** A scope as one text, for example "health-policy/group/gpus": the subject of a policy's events, which no node id can be. */
+export function formatPolicyScope(scope: PolicyScope): string {
+  switch (scope.kind) {
+    case "default":
+      return "health-policy/default";
+    case "group":
+      return `health-policy/group/${scope.name}`;
+    case "node":
+      return `health-policy/node/${scope.nodeId}`;
+  }
+}
+
+/** Read what `formatPolicyScope()` wrote; null for any other text. */
+export function parsePolicyScope(text: string): PolicyScope | null {
+  if (text === "health-policy/default") return { kind: "default" };
+  const match = /^health-policy\/(group|node)\/(.+)$/.exec(text);
+  const rest = match?.[2];
+  if (rest === undefined) return null;
+  return match?.[1] === "group" ? { kind: "group", name: rest } : { kind: "node", nodeId: rest };
+}
+
+/** A scope in words for people: "the default", "group gpus", "node n1". */
+export function describePolicyScope(scope: PolicyScope): string {
+  switch (scope.kind) {
+    case "default":
+      return "the default";
+    case "group":
+      return `group ${scope.name}`;
+    case "node":
+      return `node ${scope.nodeId}`;
+  }
+}
+
+function without<V>(map: ReadonlyMap<string, V>, key: string): ReadonlyMap<string, V> {
+  const rest = new Map(map);
+  rest.delete(key);
+  return rest;
+}

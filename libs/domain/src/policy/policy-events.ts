@@ -1,0 +1,131 @@
+import type { Json, NewEvent } from "../events/events.ts";
+import { parseSelector } from "../labels/parse-selector.ts";
+import { formatSelector } from "../labels/selectors.ts";
+import {
+  formatPolicyScope,
+  type HealthPolicies,
+  type PolicyEntry,
+  type PolicyOverride,
+  type PolicyScope,
+  parsePolicyScope,
+  scopeOf,
+} from "./health-policies.ts";
+import { isPolicyField, POLICY_FIELD_NAMES } from "./policy-fields.ts";
+
+/** Who changed a policy, and why. */
+interface PolicyCommand {
+  readonly actor: string;
+  readonly message: string;
+}
+
+/** The event of a policy that was made or changed. `before` is null for a new one. */
+export function policySetEvent(
+  before: PolicyEntry | null,
+  after: PolicyEntry,
+  { actor, message }: PolicyCommand,
+): NewEvent {
+  return {
+    type: "policy.health.set",
+    subject: formatPolicyScope(scopeOf(after)),
+    actor,
+    reason: "OPERATOR_SET",
+    message,
+    before: before === null ? null : policyFacts(before),
+    after: policyFacts(after),
+  };
+}
+
+/** The event of a policy that was deleted. */
+export function policyDeletedEvent(
+  before: PolicyEntry,
+  { actor, message }: PolicyCommand,
+): NewEvent {
+  return {
+    type: "policy.health.deleted",
+    subject: formatPolicyScope(scopeOf(before)),
+    actor,
+    reason: "OPERATOR_DELETED",
+    message,
+    before: policyFacts(before),
+    after: null,
+  };
+}
+
+/** What the record and the events keep of a policy besides its scope. */
+export function policyFacts(entry: PolicyEntry): { readonly [key: string]: Json } {
+  if (entry.kind !== "group") return { values: overrideToJson(entry.override) };
+  const { selector, priority, override } = entry.group;
+  return { selector: formatSelector(selector), priority, values: overrideToJson(override) };
+}
+
+/**
+ * Read what `policyFacts()` made. What a newer release has written and this one does not know is left out. Null for what is
+ * no policy, which the record never holds.
+ */
+export function policyFromFacts(scope: PolicyScope, facts: Json): PolicyEntry | null {
+  if (!isObject(facts)) return null;
+  const override = overrideFromJson(facts.values ?? null);
+  if (scope.kind !== "group") return { ...scope, override };
+  const { selector: text, priority } = facts;
+  const parsed = parseSelector(typeof text === "string" ? text : "");
+  if (!parsed.ok || typeof priority !== "number") return null;
+  return {
+    kind: "group",
+    group: { name: scope.name, priority, selector: parsed.selector, override },
+  };
+}
+
+/** Whether two policies say the same. */
+export function isSamePolicyEntry(left: PolicyEntry, right: PolicyEntry): boolean {
+  const textOf = (entry: PolicyEntry) => JSON.stringify([scopeOf(entry), policyFacts(entry)]);
+  return textOf(left) === textOf(right);
+}
+
+/** Whether the same policies are set. */
+export function isSamePolicies(left: HealthPolicies, right: HealthPolicies): boolean {
+  return textOfPolicies(left) === textOfPolicies(right);
+}
+
+/** What an event says of a policy: its scope, and what it is now, null when it is gone. Null for other events. */
+export function policyOfEvent(event: {
+  readonly type: string;
+  readonly subject: string;
+  readonly after: Json;
+}): { readonly scope: PolicyScope; readonly entry: PolicyEntry | null } | null {
+  if (event.type !== "policy.health.set" && event.type !== "policy.health.deleted") return null;
+  const scope = parsePolicyScope(event.subject);
+  if (scope === null) return null;
+  return { scope, entry: event.after === null ? null : policyFromFacts(scope, event.after) };
+}
+
+function textOfPolicies(policies: HealthPolicies): string {
+  const groups = [...policies.groups.values()].map((group) => ({ kind: "group", group }) as const);
+  const nodes = [...policies.nodes].map(
+    ([nodeId, override]) => ({ kind: "node", nodeId, override }) as const,
+  );
+  const texts = [...groups, ...nodes].map((entry) =>
+    JSON.stringify([scopeOf(entry), policyFacts(entry)]),
+  );
+  const defaults = policies.default === null ? null : overrideToJson(policies.default);
+  return JSON.stringify([defaults, texts.sort()]);
+}
+
+function overrideToJson(override: PolicyOverride): Json {
+  return Object.fromEntries(
+    POLICY_FIELD_NAMES.flatMap((field) => {
+      const value = override[field];
+      return value === undefined ? [] : [[field, value]];
+    }),
+  );
+}
+
+function overrideFromJson(values: Json): PolicyOverride {
+  if (!isObject(values)) return {};
+  const known = Object.entries(values).filter(([field]) => isPolicyField(field));
+  // Each value was written from the same field of a policy.
+  return Object.fromEntries(known) as PolicyOverride;
+}
+
+function isObject(value: Json): value is { readonly [key: string]: Json } {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,110 @@
+import { matches } from "../labels/selectors.ts";
+import type { GroupPolicy, HealthPolicies, PolicyOverride } from "./health-policies.ts";
+import type { HealthPolicy, PolicyValue } from "./policy.ts";
+import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
+
+/** Where one field of a policy comes from. */
+export type PolicySource =
+  /** The configuration of the health service. */
+  | { readonly kind: "configuration" }
+  | { readonly kind: "default" }
+  | { readonly kind: "group"; readonly name: string }
+  | { readonly kind: "node"; readonly nodeId: string };
+
+/** The policy that applies to one node, and where each field of it comes from. */
+export interface ResolvedPolicy {
+  readonly policy: HealthPolicy;
+  readonly sources: Readonly<Record<keyof HealthPolicy, PolicySource>>;
+  /** Everything that was laid over the configuration, the weakest first, whether anything of it is left or not. */
+  readonly layers: readonly PolicySource[];
+}
+
+/** A node as policies see it. */
+export interface PolicySubject {
+  readonly id: string;
+  /** Its token and operator labels only: a node must not choose its own leniency. */
+  readonly labels: ReadonlyMap<string, string>;
+}
+
+/** Find the policy of one node, field by field: configuration, default, the groups that match, then the node's own. */
+export function resolvePolicy(
+  configured: HealthPolicy,
+  policies: HealthPolicies,
+  node: PolicySubject,
+): ResolvedPolicy {
+  return new PolicyResolver(configured, policies).resolve(node);
+}
+
+/** Finds the policies of many nodes. Nodes on which the same policies meet get the same object. */
+export class PolicyResolver {
+  readonly policies: HealthPolicies;
+  readonly #configured: HealthPolicy;
+  /** The weakest first. */
+  readonly #groups: readonly GroupPolicy[];
+  readonly #known = new Map<string, ResolvedPolicy>();
+
+  constructor(configured: HealthPolicy, policies: HealthPolicies) {
+    this.#configured = configured;
+    this.policies = policies;
+    this.#groups = [...policies.groups.values()].sort(
+      (left, right) => left.priority - right.priority || (left.name < right.name ? 1 : -1),
+    );
+  }
+
+  /** The policy of a node. */
+  resolve({ id, labels }: PolicySubject): ResolvedPolicy {
+    const override = this.policies.nodes.get(id);
+    const groups = this.#groups.filter(({ selector }) => matches(selector, labels));
+    return this.#combine(groups, override === undefined ? null : { nodeId: id, override });
+  }
+
+  /** What a group makes of configuration and default alone, or these without it. */
+  combination(group: GroupPolicy | null): ResolvedPolicy {
+    return this.#combine(group === null ? [] : [group], null);
+  }
+
+  #combine(
+    groups: readonly GroupPolicy[],
+    node: { readonly nodeId: string; readonly override: PolicyOverride } | null,
+  ): ResolvedPolicy {
+    // Names cannot hold these characters.
+    const key = `${groups.map(({ name }) => name).join(",")}/${node?.nodeId ?? ""}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const resolved = layered(this.#configured, this.#layers(groups, node));
+    this.#known.set(key, resolved);
+    return resolved;
+  }
+
+  #layers(
+    groups: readonly GroupPolicy[],
+    node: { readonly nodeId: string; readonly override: PolicyOverride } | null,
+  ): readonly Layer[] {
+    const { default: defaults } = this.policies;
+    const layers: Layer[] = defaults === null ? [] : [[{ kind: "default" }, defaults]];
+    for (const { name, override } of groups) layers.push([{ kind: "group", name }, override]);
+    if (node !== null) layers.push([{ kind: "node", nodeId: node.nodeId }, node.override]);
+    return layers;
+  }
+}
+
+type Layer = readonly [PolicySource, PolicyOverride];
+
+const CONFIGURATION: PolicySource = { kind: "configuration" };
+
+function layered(configured: HealthPolicy, layers: readonly Layer[]): ResolvedPolicy {
+  const policy: Record<keyof HealthPolicy, PolicyValue> = { ...configured };
+  const sources = Object.fromEntries(
+    POLICY_FIELD_NAMES.map((field) => [field, CONFIGURATION]),
+  ) as Record<keyof HealthPolicy, PolicySource>;
+  for (const [source, override] of layers) {
+    for (const field of POLICY_FIELD_NAMES) {
+      const value = override[field];
+      if (value === undefined) continue;
+      policy[field] = value;
+      sources[field] = source;
+    }
+  }
+  // Each value was taken from the same field of a policy.
+  return { policy: policy as HealthPolicy, sources, layers: layers.map(([source]) => source) };
+}

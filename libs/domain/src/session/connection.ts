@@ -1,0 +1,47 @@
+import type { Connection, ConnectionState } from "../states.ts";
+
+/** What happens to a node's connection. */
+export type ConnectionSignal =
+  /** It was registered and has no stream yet. */
+  | "registered"
+  /** It was welcomed on a stream, or its lease was taken if it is an orchestrator. */
+  | "opened"
+  /** Its stream broke. */
+  | "broken"
+  /** It said goodbye, or gave its lease back. */
+  | "goodbye"
+  /** Its replica was lost. */
+  | "replica-lost"
+  /** Its lease ran out; for orchestrators. */
+  | "lease-expired";
+
+const TRANSITIONS: Readonly<
+  Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>
+> = {
+  registered: {
+    state: "DISCONNECTED",
+    reason: "NEVER_CONNECTED",
+    message: "registered, not connected yet",
+  },
+  opened: { state: "CONNECTED", reason: "STREAM_OPENED", message: "" },
+  broken: { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "its stream broke" },
+  goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "it said goodbye" },
+  "replica-lost": {
+    state: "DISCONNECTED",
+    reason: "REPLICA_LOST",
+    message: "the replica that held its stream was lost",
+  },
+  "lease-expired": {
+    state: "DISCONNECTED",
+    reason: "LEASE_EXPIRED",
+    message: "its lease ran out",
+  },
+};
+
+/** The connection that a signal leads to, from whatever it was. */
+export function connectionAfter(
+  signal: ConnectionSignal,
+  by: { readonly actor: string; readonly atMs: number },
+): Connection {
+  return { ...TRANSITIONS[signal], sinceMs: by.atMs, actor: by.actor };
+}

@@ -1,0 +1,52 @@
+import {
+  type BucketLimits,
+  fullBucket,
+  type TokenBucket,
+  takeOne,
+} from "../limits/token-bucket.ts";
+import { reconnectWindow } from "./pacing.ts";
+
+/** Whether a Hello is taken now, or after which time it is its agent's turn. */
+export type HelloVerdict =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly retryAfterMs: number };
+
+/** Nobody is sent away for longer. */
+const LONGEST_RETRY_MS = 60_000;
+
+/**
+ * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one after the other: as
+ * fast as all replicas together can welcome them. All times are monotonic milliseconds.
+ */
+export class HelloAdmission {
+  readonly #limits: BucketLimits;
+  #bucket: TokenBucket;
+  /** How many were sent away and are still to come, as of when it was last looked at. */
+  #backlog = 0;
+  #backlogAtMs: number;
+
+  constructor(hellosPerSecond: number, nowMs: number) {
+    this.#limits = { perSecond: hellosPerSecond, burst: hellosPerSecond };
+    this.#bucket = fullBucket(this.#limits, nowMs);
+    this.#backlogAtMs = nowMs;
+  }
+
+  /** A Hello has come. `replicas` are all that take agents in, this one among them. */
+  ask(nowMs: number, replicas: number): HelloVerdict {
+    const taken = takeOne(this.#bucket, this.#limits, nowMs);
+    if (taken === null) return { ok: false, retryAfterMs: this.turnAway(nowMs, replicas) };
+    this.#bucket = taken;
+    return { ok: true };
+  }
+
+  /** Send an agent away for whatever reason. Answers the time after which it may come back. */
+  turnAway(nowMs: number, replicas: number): number {
+    const { perSecond: hellosPerSecond } = this.#limits;
+    const perSecond = hellosPerSecond * Math.max(1, replicas);
+    const elapsedMs = Math.max(0, nowMs - this.#backlogAtMs);
+    this.#backlog = Math.max(0, this.#backlog - (elapsedMs * perSecond) / 1000) + 1;
+    this.#backlogAtMs = Math.max(this.#backlogAtMs, nowMs);
+    const windowMs = reconnectWindow({ agents: this.#backlog, replicas, hellosPerSecond });
+    return Math.min(LONGEST_RETRY_MS, windowMs);
+  }
+}

@@ -1,0 +1,68 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+
+/** What a token's holder may do; each role may do all that the ones before it may. */
+export type Role = "viewer" | "operator" | "admin";
+
+/** Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message. */
+export type Caller =
+  | { readonly kind: "anonymous" }
+  /** The holder of an access token. */
+  | {
+      readonly kind: "token";
+      readonly id: string;
+      readonly role: Role;
+      /** From when on it is worth nothing, by the wall clock; absent for never. */
+      readonly expiresAtMs?: number;
+    }
+  /** Somebody, or a program, whom an OpenID Connect issuer vouches for. */
+  | {
+      readonly kind: "person";
+      readonly issuer: string;
+      /** With the prefix that the configuration gives it: unique among all issuers. */
+      readonly subject: string;
+      readonly role: Role;
+      /** When what the issuer said runs out, by the wall clock. */
+      readonly expiresAtMs: number;
+    };
+
+/** A caller who is somebody. */
+export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
+
+/**
+ * Find whose token this is; null when it is nobody's. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is somebody's who may
+ * not call with it, and another error when it cannot know (the store is away), never answers null then.
+ */
+export type Authenticator = (bearer: string) => Promise<Caller | null>;
+
+/**
+ * Check that another replica of the cluster calls a method, by the call's authorization header, null when it has none. It is asked before
+ * anything of the request is read. Throws REPLICA_CREDENTIALS_INVALID.
+ */
+export type ReplicaAuthenticator = (method: DescMethod, authorization: string | null) => void;
+
+/** The caller of a method that asks for no token. */
+export const ANONYMOUS: Caller = { kind: "anonymous" };
+
+/** How a caller is written in events and in the audit log: "token:<id>", "user:<subject>" or "anonymous". */
+export function actorOf(caller: Caller): string {
+  switch (caller.kind) {
+    case "anonymous":
+      return "anonymous";
+    case "token":
+      return `token:${caller.id}`;
+    case "person":
+      return `user:${caller.subject}`;
+  }
+}
+
+const RANKS = { viewer: 1, operator: 2, admin: 3 } as const satisfies Record<Role, number>;
+
+/** Whether a role may do what needs another one. */
+export function roleSuffices(has: Role, needs: Role): boolean {
+  return RANKS[has] >= RANKS[needs];
+}
+
+/** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */
+export function bearerOf(authorization: string | null): string | null {
+  return authorization?.match(/^bearer +([\x21-\x7e]{1,8192})$/i)?.[1] ?? null;
+}

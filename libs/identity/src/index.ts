@@ -1,0 +1,36 @@
+export { sendBearer } from "./bearer.ts";
+export {
+  ANONYMOUS,
+  type Authenticator,
+  actorOf,
+  bearerOf,
+  type Caller,
+  type KnownCaller,
+  type ReplicaAuthenticator,
+  type Role,
+  roleSuffices,
+} from "./caller.ts";
+export {
+  checkChallenge,
+  createChallenge,
+  NONCE_BYTES,
+  NONCE_TTL_MS,
+  type NonceVerdict,
+} from "./cluster-nonce.ts";
+export {
+  generateKeyPair,
+  keyFingerprint,
+  keyPairFromPem,
+  type NodeKeyPair,
+  privateKeyToPem,
+  signProof,
+  verifyProof,
+} from "./identity-proof.ts";
+export {
+  checkReplicaCall,
+  REPLICA_CREDENTIALS_TTL_MS,
+  signReplicaCall,
+} from "./replica-credentials.ts";
+export { type ClientTls, type ClientTlsFiles, readClientTls } from "./tls/client-tls.ts";
+export { TlsFileError, type TlsFiles } from "./tls/tls-files.ts";
+export { TlsSource, type TlsSourceOptions } from "./tls/tls-source.ts";

@@ -1,0 +1,264 @@
+import { generateKeyPairSync } from "node:crypto";
+import { Code } from "@connectrpc/connect";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { ManualClock, refusalOf } from "@rollcall/testkit";
+import { TestIssuer } from "@rollcall/testkit/issuer";
+import { SignJWT, UnsecuredJWT } from "jose";
+import { createOidcAuthenticator } from "./oidc-authenticator.ts";
+import type { OidcIssuer } from "./oidc-issuers.ts";
+
+let issuer: TestIssuer;
+let clock: ManualClock;
+beforeEach(async () => {
+  issuer = new TestIssuer();
+  await issuer.start();
+  clock = new ManualClock();
+});
+afterEach(() => issuer.stop());
+
+function configured(changes: Partial<OidcIssuer> = {}): OidcIssuer {
+  return {
+    issuer: issuer.url,
+    audience: issuer.audience,
+    clientId: null,
+    scopes: "openid",
+    roleClaim: "rollcall_role",
+    roleMap: {},
+    subjectClaim: "sub",
+    subjectPrefix: "",
+    subjectRoles: {},
+    defaultRole: null,
+    caFile: null,
+    jwksUrl: null,
+    ...changes,
+  };
+}
+
+function authenticator(...issuers: readonly Partial<OidcIssuer>[]) {
+  const all = (issuers.length === 0 ? [{}] : issuers).map(configured);
+  return createOidcAuthenticator({ issuers: all, clock, log: silentLogger });
+}
+
+function token(claims: object = {}, options: object = {}): Promise<string> {
+  const all = { sub: "alice", rollcall_role: "operator", ...claims };
+  return issuer.token(all, { nowMs: clock.wallMs(), ...options });
+}
+
+const INVALID = { code: Code.Unauthenticated, reason: "TOKEN_INVALID" };
+
+describe("createOidcAuthenticator()", () => {
+  it.each(["ES256", "RS256"] as const)("should know whom a token is about, by %s", async (alg) => {
+    await issuer.addKey(alg);
+    expect(await authenticator()(await token())).toEqual({
+      kind: "person",
+      issuer: issuer.url,
+      subject: "alice",
+      role: "operator",
+      expiresAtMs: clock.wallMs() + 3_600_000,
+    });
+  });
+
+  it("should fetch nothing before the first token, and keys once for many", async () => {
+    const authenticate = authenticator();
+    expect(issuer.requests).toEqual([]);
+    const tokens = await Promise.all([token(), token({ sub: "bob" }), token()]);
+    await Promise.all(tokens.map(authenticate));
+    await authenticate(await token());
+    expect(issuer.requests).toEqual(["GET /.well-known/openid-configuration", "GET /jwks"]);
+  });
+
+  it("should ask no issuer that has none for its configuration", async () => {
+    const jwksUrl = `${issuer.url}/jwks`;
+    expect(await authenticator({ jwksUrl })(await token())).toMatchObject({ subject: "alice" });
+    expect(issuer.requests).toEqual(["GET /jwks"]);
+  });
+
+  it("should refuse a token that has expired, with some tolerance for clocks", async () => {
+    const authenticate = authenticator();
+    const brief = await token({}, { expiresInS: 60 });
+    clock.advance(89_000);
+    expect(await authenticate(brief)).not.toBeNull();
+    clock.advance(1_000);
+    expect(await refusalOf(authenticate(brief))).toMatchObject({
+      code: Code.Unauthenticated,
+      reason: "TOKEN_EXPIRED",
+    });
+  });
+
+  it("should tell that a token has expired to nobody who cannot make one", async () => {
+    const [head, body] = (await token({}, { expiresInS: -600 })).split(".");
+    expect(await authenticator()(`${head}.${body}.${"A".repeat(86)}`)).toBeNull();
+  });
+
+  it.each([
+    ["another audience", { audience: "other" }, "aud"],
+    ["no audience", { audience: null }, "aud"],
+  ])("should refuse a token for %s", async (_, options, claim) => {
+    const refusal = await refusalOf(authenticator()(await token({}, options)));
+    expect(refusal).toMatchObject(INVALID);
+    expect(refusal.message).toContain(claim);
+  });
+
+  it("should refuse a token that is not good yet", async () => {
+    const nbf = Math.floor(clock.wallMs() / 1000) + 600;
+    expect(await refusalOf(authenticator()(await token({ nbf })))).toMatchObject(INVALID);
+  });
+
+  it("should take no token of another issuer, no garbage, and none without a signature that counts", async () => {
+    const authenticate = authenticator();
+    const [head = "", body = "", signature = ""] = (await token()).split(".");
+    const bad = [
+      await token({}, { issuer: "https://elsewhere.example" }),
+      "a.b.c",
+      `rc_0123456789ab_${"x".repeat(43)}`,
+      `${head}.${body}.`,
+      `${head}.${body}.${signature.slice(4)}`,
+      `${head}.${body}.${signature}.${signature}`,
+      new UnsecuredJWT({ sub: "alice" }).setIssuer(issuer.url).setAudience("rollcall").encode(),
+      await withSharedSecret(),
+    ];
+    for (const text of bad) expect([text, await authenticate(text)]).toEqual([text, null]);
+  });
+
+  it("should give the role of a claim, a group or a subject, the highest of several", async () => {
+    const role = async (changes: Partial<OidcIssuer>, claims: object) => {
+      const caller = await authenticator(changes)(await token(claims));
+      return caller?.kind === "person" ? caller.role : null;
+    };
+    const groups = { roleClaim: "groups", roleMap: { sre: "admin", staff: "viewer" } } as const;
+    expect(await role(groups, { groups: ["staff", "sre", "x"] })).toBe("admin");
+    expect(await role(groups, { groups: "staff" })).toBe("viewer");
+    const nested = { roleClaim: "realm_access.roles" };
+    expect(await role(nested, { realm_access: { roles: ["x", "viewer"] } })).toBe("viewer");
+    expect(await role(nested, { "realm_access.roles": "admin" })).toBe("admin");
+    const account = "system:serviceaccount:ci:deployer";
+    const kubernetes = { subjectRoles: { [account]: "operator" } } as const;
+    expect(await role(kubernetes, { sub: account, rollcall_role: undefined })).toBe("operator");
+    expect(await role({ defaultRole: "viewer" }, { rollcall_role: "unheard-of" })).toBe("viewer");
+  });
+
+  it("should refuse who has no role, and who is nobody", async () => {
+    const authenticate = authenticator({ roleMap: { sre: "admin" } });
+    // The name of a role gives none where groups are mapped.
+    expect(await refusalOf(authenticate(await token({ rollcall_role: "admin" })))).toMatchObject({
+      code: Code.PermissionDenied,
+      reason: "ROLE_TOO_LOW",
+      metadata: { role: "none", subject: "alice" },
+    });
+    for (const sub of [undefined, "", 7, "a\nb", "x".repeat(256)]) {
+      expect(await refusalOf(authenticate(await token({ sub })))).toMatchObject(INVALID);
+    }
+  });
+
+  it("should tell the people of several issuers apart", async () => {
+    const other = new TestIssuer();
+    await other.start();
+    const authenticate = authenticator(
+      {},
+      { issuer: other.url, subjectPrefix: "k8s:", defaultRole: "viewer" },
+    );
+    expect(await authenticate(await token())).toMatchObject({ subject: "alice", role: "operator" });
+    const theirs = await other.token({ sub: "alice" }, { nowMs: clock.wallMs() });
+    expect(await authenticate(theirs)).toMatchObject({ subject: "k8s:alice", role: "viewer" });
+    const forged = { issuer: issuer.url, nowMs: clock.wallMs() };
+    expect(await authenticate(await other.token({ sub: "alice" }, forged))).toBeNull();
+    await other.stop();
+  });
+});
+
+describe("the keys of an issuer", () => {
+  it("should be fetched again for a key that is new, and those of long ago be forgotten", async () => {
+    const authenticate = authenticator();
+    const before = await token();
+    await authenticate(before);
+    await issuer.addKey();
+    issuer.forgetOldKeys();
+    expect(await authenticate(await token())).toMatchObject({ subject: "alice" });
+    expect(issuer.count("GET /jwks")).toBe(2);
+    clock.advance(5_000);
+    expect(await authenticate(before)).toBeNull();
+  });
+
+  it("should not be fetched more than once in five seconds for keys that nobody has", async () => {
+    const authenticate = authenticator();
+    await authenticate(await token());
+    const stranger = new TestIssuer();
+    await stranger.start();
+    for (let key = 0; key < 3; key += 1) await stranger.addKey();
+    const forged = await stranger.token({}, { issuer: issuer.url, nowMs: clock.wallMs() });
+    await stranger.stop();
+    for (let call = 0; call < 5; call += 1) expect(await authenticate(forged)).toBeNull();
+    expect(issuer.count("GET /jwks")).toBe(2);
+    clock.advance(5_000);
+    expect(await authenticate(forged)).toBeNull();
+    expect(issuer.count("GET /jwks")).toBe(3);
+  });
+
+  it("should go on working while the issuer is away, and not be asked for at every call", async () => {
+    const authenticate = authenticator();
+    await authenticate(await token());
+    issuer.away = true;
+    clock.advance(3_600_000);
+    const asked = issuer.requests.length;
+    for (let call = 0; call < 5; call += 1) {
+      expect(await authenticate(await token())).toMatchObject({ subject: "alice" });
+    }
+    expect(issuer.requests.length - asked).toBeLessThanOrEqual(2);
+  });
+
+  it("should be unavailable when they are not known and the issuer is away, and come with it", async () => {
+    const authenticate = authenticator();
+    issuer.away = true;
+    const good = await token();
+    for (let call = 0; call < 3; call += 1) {
+      expect(await refusalOf(authenticate(good))).toMatchObject({
+        code: Code.Unavailable,
+        reason: "ISSUER_UNAVAILABLE",
+        retryAfterMs: 5_000,
+        metadata: { issuer: issuer.url },
+      });
+    }
+    // Two attempts, and no more until some time has passed.
+    expect(issuer.requests).toHaveLength(2);
+    issuer.away = false;
+    clock.advance(5_000);
+    expect(await authenticate(good)).toMatchObject({ subject: "alice" });
+  });
+
+  it("should be unavailable for a new key while the issuer is away", async () => {
+    const authenticate = authenticator();
+    await authenticate(await token());
+    issuer.away = true;
+    const old = await token();
+    await issuer.addKey();
+    const fresh = await token();
+    for (let call = 0; call < 2; call += 1) {
+      expect((await refusalOf(authenticate(fresh))).reason).toBe("ISSUER_UNAVAILABLE");
+    }
+    expect(await authenticate(old)).toMatchObject({ subject: "alice" });
+    issuer.away = false;
+    clock.advance(5_000);
+    expect(await authenticate(fresh)).toMatchObject({ subject: "alice" });
+  });
+
+  it("should not outlive the issuer for ever", async () => {
+    const authenticate = authenticator();
+    await authenticate(await token());
+    issuer.away = true;
+    clock.advance(86_400_000);
+    expect((await refusalOf(authenticate(await token()))).reason).toBe("ISSUER_UNAVAILABLE");
+  });
+});
+
+/** A token whose "signature" anybody can make who knows a public key. */
+function withSharedSecret(): Promise<string> {
+  const { publicKey } = generateKeyPairSync("ed25519");
+  const secret = publicKey.export({ type: "spki", format: "der" });
+  return new SignJWT({ sub: "alice", rollcall_role: "admin" })
+    .setProtectedHeader({ alg: "HS256", kid: "key-0" })
+    .setIssuer(issuer.url)
+    .setAudience("rollcall")
+    .setExpirationTime("1h")
+    .sign(new Uint8Array(secret));
+}

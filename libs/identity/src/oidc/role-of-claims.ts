@@ -1,0 +1,59 @@
+import { type Role, roleSuffices } from "../caller.ts";
+import type { OidcIssuer } from "./oidc-issuers.ts";
+
+/** What an issuer says in a token. */
+export type Claims = Readonly<Record<string, unknown>>;
+
+type RoleRules = Pick<OidcIssuer, "roleClaim" | "roleMap" | "subjectRoles" | "defaultRole">;
+type SubjectRules = Pick<OidcIssuer, "subjectClaim" | "subjectPrefix">;
+
+const ROLES: Readonly<Record<string, Role>> = {
+  viewer: "viewer",
+  operator: "operator",
+  admin: "admin",
+};
+/** Characters that would make one line of a log two, or hide in it. */
+const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
+const LONGEST_SUBJECT = 255;
+
+/** The highest role that the claims, or the subject by name, give; else the default. Null for none. */
+export function roleOfClaims(claims: Claims, subject: string, rules: RoleRules): Role | null {
+  const { roleClaim, roleMap, subjectRoles, defaultRole } = rules;
+  const known = Object.keys(roleMap).length === 0 ? ROLES : roleMap;
+  const given = textsIn(claimAt(claims, roleClaim)).map((value) => own(known, value));
+  const roles = [...given, own(subjectRoles, subject)].filter((role) => role !== undefined);
+  const highest = (one: Role, other: Role) => (roleSuffices(one, other) ? one : other);
+  return roles.length === 0 ? defaultRole : roles.reduce(highest);
+}
+
+/** Who it is, without and with the prefix; null when the claim is missing or is nothing that can be written into a log. */
+export function subjectOfClaims(
+  claims: Claims,
+  { subjectClaim, subjectPrefix }: SubjectRules,
+): { readonly name: string; readonly subject: string } | null {
+  const name = claimAt(claims, subjectClaim);
+  if (typeof name !== "string" || name === "" || UNPRINTABLE.test(name)) return null;
+  const subject = `${subjectPrefix}${name}`;
+  return subject.length > LONGEST_SUBJECT ? null : { name, subject };
+}
+
+/** A claim by its name or, when there is none of that name, by the path that the name is. */
+function claimAt(claims: Claims, path: string): unknown {
+  if (Object.hasOwn(claims, path)) return claims[path];
+  let found: unknown = claims;
+  for (const part of path.split(".")) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, part))
+      return undefined;
+    found = (found as Claims)[part];
+  }
+  return found;
+}
+
+function textsIn(value: unknown): readonly string[] {
+  const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+  return values.filter((it) => typeof it === "string");
+}
+
+function own<V>(map: Readonly<Record<string, V>>, key: string): V | undefined {
+  return Object.hasOwn(map, key) ? map[key] : undefined;
+}

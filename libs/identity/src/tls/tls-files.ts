@@ -1,0 +1,165 @@
+import { constants, createHash, createPrivateKey, X509Certificate } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { createSecureContext, type SecureContextOptions } from "node:tls";
+import { errorCode } from "@rollcall/process";
+
+/** Where a server's certificate is, as PEM files. */
+export interface TlsFiles {
+  /** The server's certificate, followed by those between it and its authority. */
+  readonly certFile: string;
+  /** The key of the first certificate, without a passphrase. */
+  readonly keyFile: string;
+  /** Authorities of clients. When set, a client without a certificate signed by one of them is turned away. */
+  readonly clientCaFile: string | undefined;
+}
+
+/** What the files held at one moment. */
+export interface TlsPems {
+  readonly cert: Buffer;
+  readonly key: Buffer;
+  /** Null when clients need no certificate. */
+  readonly clientCa: Buffer | null;
+  /** The same for the same contents. */
+  readonly digest: string;
+}
+
+/** Files that fit together. */
+export interface TlsMaterial extends TlsPems {
+  readonly subject: string;
+  /** The host names that the certificate is for, wildcards as they are. */
+  readonly hostNames: readonly string[];
+  readonly notBeforeMs: number;
+  readonly notAfterMs: number;
+}
+
+/** A file of a certificate, a key or an authority that cannot be used; the message names it and says why. */
+export class TlsFileError extends Error {
+  override readonly name = "TlsFileError";
+  readonly file: string;
+
+  constructor(file: string, problem: string, cause?: unknown) {
+    super(`${file}: ${problem}`, { cause });
+    this.file = file;
+  }
+}
+
+/** Read the files as they are now. Throws TlsFileError. */
+export async function readTlsFiles(files: TlsFiles): Promise<TlsPems> {
+  const cert = await read(files.certFile);
+  const key = await read(files.keyFile);
+  const clientCa = files.clientCaFile === undefined ? null : await read(files.clientCaFile);
+  const digest = createHash("sha256")
+    .update(cert)
+    .update(key)
+    .update(clientCa ?? "");
+  return { cert, key, clientCa, digest: digest.digest("hex") };
+}
+
+/** Check that the contents are what they should be, and fit together. Throws TlsFileError. */
+export function checkTlsPems(pems: TlsPems, files: TlsFiles): TlsMaterial {
+  const [certificate] = certificatesIn(pems.cert, files.certFile);
+  const key = privateKeyIn(pems.key, files.keyFile);
+  if (!certificate.checkPrivateKey(key)) {
+    throw new TlsFileError(files.keyFile, `not the key of the certificate in ${files.certFile}`);
+  }
+  if (pems.clientCa !== null) certificatesIn(pems.clientCa, files.clientCaFile ?? "");
+  try {
+    createSecureContext(contextOf(pems));
+  } catch (cause) {
+    // Whatever else OpenSSL holds against them, for example a key that is too short.
+    throw new TlsFileError(files.certFile, `cannot be used for TLS: ${String(cause)}`, cause);
+  }
+  return {
+    ...pems,
+    subject: certificate.subject.replaceAll("\n", ", "),
+    hostNames: hostNamesIn(certificate),
+    notBeforeMs: Date.parse(certificate.validFrom),
+    notAfterMs: Date.parse(certificate.validTo),
+  };
+}
+
+function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[] {
+  return [...subjectAltName.matchAll(/DNS:([^,\s]+)/g)].map(([, name = ""]) => name);
+}
+
+/**
+ * What our ports speak: the suites of TLS 1.3, and of TLS 1.2 those with an ephemeral key exchange and authenticated encryption. Node's own list has CBC
+ * and SHA-1 too, for clients of a decade ago.
+ */
+const SUITES = [
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "TLS_AES_128_GCM_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
+
+/** What Node's TLS makes a server's context of. */
+export function contextOf({ cert, key, clientCa }: TlsPems): SecureContextOptions {
+  const pair = { cert, key, minVersion: "TLSv1.2" as const, ciphers: SUITES.join(":") };
+  // A session that is resumed by a ticket is not checked again: one begun without a certificate would pass.
+  return clientCa === null
+    ? pair
+    : { ...pair, ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
+}
+
+/** Read every certificate of a PEM file; at least one. Throws TlsFileError. */
+export function certificatesIn(
+  pem: Buffer,
+  file: string,
+): readonly [X509Certificate, ...X509Certificate[]] {
+  const blocks = String(pem).match(CERTIFICATE_BLOCK) ?? [];
+  try {
+    const [first, ...more] = blocks.map((block) => new X509Certificate(block));
+    if (first !== undefined) return [first, ...more];
+  } catch (cause) {
+    throw new TlsFileError(file, "holds a certificate that cannot be read", cause);
+  }
+  throw new TlsFileError(file, "holds no certificate in PEM form");
+}
+
+const CERTIFICATE_BLOCK = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
+
+function privateKeyIn(pem: Buffer, file: string) {
+  try {
+    return createPrivateKey(pem);
+  } catch (cause) {
+    const isLocked = errorCode(cause) === "ERR_MISSING_PASSPHRASE" || /ENCRYPTED/.test(String(pem));
+    // Neither the text of OpenSSL, which helps nobody, nor the content, which is a secret.
+    throw new TlsFileError(
+      file,
+      isLocked
+        ? "the key needs a passphrase, write it without one"
+        : "holds no private key in PEM form",
+    );
+  }
+}
+
+async function read(file: string): Promise<Buffer> {
+  try {
+    return await readFile(file);
+  } catch (cause) {
+    throw unreadable(file, cause);
+  }
+}
+
+const UNREADABLE: Readonly<Record<string, string>> = {
+  ENOENT: "there is no such file",
+  EACCES: "this user may not read it",
+  EPERM: "this user may not read it",
+  EISDIR: "is a directory, not a file",
+};
+
+/** The error of a file that cannot be read, in words. */
+export function unreadable(file: string, cause: unknown): TlsFileError {
+  const code = errorCode(cause) ?? "";
+  return new TlsFileError(
+    file,
+    `cannot be read: ${UNREADABLE[code] ?? (code || "unknown")}`,
+    cause,
+  );
+}

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { open, rename, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "@rollcall/process";
+import type { Binaries } from "./binaries.ts";
+import { EmbeddedPostgresError } from "./errors.ts";
+import { launcherArgument } from "./launcher.ts";
+import { listenArguments } from "./place.ts";
+import { readPostmasterFile } from "./postmaster.ts";
+import { askServer, type ServerAddress } from "./probe.ts";
+import { commandAs, type RunAs } from "./run-as.ts";
+
+/** What is needed to start a server. */
+export interface LaunchOptions extends ServerAddress {
+  readonly dir: string;
+  readonly binaries: Binaries;
+  readonly runAs: RunAs;
+  readonly clock: Clock;
+  /** Told the process id before the server begins: one that nobody watches must not run. */
+  readonly onSpawned: (pid: number) => void;
+}
+
+/** A server that this process started. It does not keep this process alive, but for as long as its end is waited for. */
+export interface LaunchedServer {
+  readonly child: ChildProcess;
+  /** Settles when the server has ended, with how. */
+  readonly ended: Promise<string>;
+}
+
+// The process waits for a word before it becomes the server: when the one that launches it ends in between, there is none.
+const GATE = 'read -r go && exec "$@" </dev/null';
+const READY_POLL_MS = 20;
+const MAX_LOG_BYTES = 10 * 1024 * 1024;
+const TAIL_BYTES = 2_000;
+
+/**
+ * Start a server in a process group of its own and wait until it answers.
+ *
+ * @throws EmbeddedPostgresError with the end of its log when it ends instead; the signal's reason when that aborts, after
+ *   the server was told to stop.
+ */
+export async function launch(options: LaunchOptions, signal: AbortSignal): Promise<LaunchedServer> {
+  const server = await spawnServer(options);
+  let endedHow: string | undefined;
+  void server.ended.then((how) => {
+    endedHow = how;
+  });
+  try {
+    while (!(await isReady(options, server.child))) {
+      if (endedHow !== undefined) {
+        throw new EmbeddedPostgresError(
+          `Postgres ended (${endedHow}) while starting: ${await logTail(options.dir)}`,
+          { failure: "passing" },
+        );
+      }
+      await options.clock.sleep(READY_POLL_MS, signal);
+    }
+    return server;
+  } catch (error) {
+    await interrupt(server);
+    throw error;
+  }
+}
+
+/** Fast shutdown; resolves when the server has ended. */
+export async function interrupt({ child, ended }: LaunchedServer): Promise<void> {
+  // Its own child, not waited for yet: the process id cannot have become anybody else's.
+  child.ref();
+  child.kill("SIGINT");
+  await ended;
+}
+
+async function isReady(address: ServerAddress, child: ChildProcess): Promise<boolean> {
+  const file = await readPostmasterFile(address.dataDirectory);
+  if (file === null || file.pid !== child.pid || file.status !== "ready") return false;
+  return (await askServer(address)) === "ours";
+}
+
+async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
+  const {
+    command,
+    args,
+    options: user,
+  } = commandAs(options.runAs, options.binaries.postgres, [
+    "-D",
+    options.dataDirectory,
+    ...listenArguments(options),
+    "-c",
+    await launcherArgument(),
+  ]);
+  const log = await openLog(options.dir);
+  try {
+    // Detached: an interrupt from the terminal is for the supervisor, which then stops the server in its own time.
+    const child = spawn("/bin/sh", ["-c", GATE, "sh", command, ...args], {
+      ...user,
+      detached: true,
+      stdio: ["pipe", log.fd, log.fd],
+      cwd: "/",
+    });
+    const ended = Promise.race([
+      once(child, "exit").then(([code, by]) => (by === null ? `exit code ${code}` : `${by}`)),
+      once(child, "error").then(([error]) => String(error)),
+    ]).catch((error: unknown) => String(error));
+    child.unref();
+    // One that has ended already takes no word; its end is told by the promise.
+    child.stdin?.on("error", () => {});
+    if (child.pid !== undefined) options.onSpawned(child.pid);
+    child.stdin?.end("go\n");
+    return { child, ended };
+  } finally {
+    await log.close();
+  }
+}
+
+async function openLog(dir: string) {
+  const path = logPath(dir);
+  const size = await stat(path).then(
+    (stats) => stats.size,
+    () => 0,
+  );
+  // Looked at on each start only: at the level of warnings it takes years to fill.
+  if (size > MAX_LOG_BYTES) await rename(path, `${path}.1`);
+  return open(path, "a", 0o600);
+}
+
+async function logTail(dir: string): Promise<string> {
+  const file = await open(logPath(dir), "r");
+  try {
+    const { size } = await file.stat();
+    const from = Math.max(0, size - TAIL_BYTES);
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(size - from), 0, size - from, from);
+    return buffer.toString("utf8", 0, bytesRead).trim().split("\n").slice(-5).join(" | ");
+  } finally {
+    await file.close();
+  }
+}
+
+/** Where the server of a directory writes what it has to say. */
+export function logPath(dir: string): string {
+  return join(dir, "postgres.log");
+}

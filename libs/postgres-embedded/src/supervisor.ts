@@ -1,0 +1,280 @@
+import type { Clock, Logger } from "@rollcall/process";
+import type pg from "pg";
+import type { Binaries } from "./binaries.ts";
+import { claimSupervision } from "./claim.ts";
+import { DATABASE_NAME } from "./data-directory.ts";
+import { EmbeddedPostgresError } from "./errors.ts";
+import { interrupt, type LaunchedServer, launch, logPath } from "./launch.ts";
+import { launcherRuns } from "./launcher.ts";
+import { type Listen, prepareToListen } from "./listen.ts";
+import { describePlace, isSocket, type Place, placeFields } from "./place.ts";
+import { rememberPort } from "./ports.ts";
+import {
+  commandLine,
+  inspectProcess,
+  type PostmasterFile,
+  readPostmasterFile,
+  removePostmasterFile,
+} from "./postmaster.ts";
+import { askServer, isOurs, type ServerAddress } from "./probe.ts";
+import type { RunAs } from "./run-as.ts";
+import { stopServer } from "./stop-server.ts";
+import { Watcher } from "./watcher.ts";
+
+/** What a supervisor is given. */
+export interface SupervisorOptions {
+  readonly dir: string;
+  readonly dataDirectory: string;
+  readonly password: string;
+  readonly binaries: Binaries;
+  readonly runAs: RunAs;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly listen: Listen;
+}
+
+const START_DEADLINE_MS = 20_000;
+const BACKOFF_BASE_MS = 50;
+const BACKOFF_MAX_MS = 5_000;
+
+/** Keeps one server running: finds or starts it, claims it, and brings it back when it dies. */
+export class Supervisor {
+  readonly #options: SupervisorOptions;
+  readonly #ending = new AbortController();
+  readonly #watcher: Watcher;
+  /** Fixed by the first start: the URL that was handed out must stay good. */
+  #place: Place | null = null;
+  #pid: number | null = null;
+  #adopted = false;
+  #launched: LaunchedServer | null = null;
+  #claim: pg.Client | null = null;
+  #recovery: Promise<void> = Promise.resolve();
+
+  constructor(options: SupervisorOptions) {
+    this.#options = options;
+    this.#watcher = new Watcher({ ...options, logFile: logPath(options.dir) });
+  }
+
+  /** Where it listens. */
+  get place(): Place {
+    if (this.#place === null) throw new EmbeddedPostgresError("the server was not started");
+    return this.#place;
+  }
+
+  get pid(): number | null {
+    return this.#pid;
+  }
+
+  get adopted(): boolean {
+    return this.#adopted;
+  }
+
+  /** Find or start the server, and watch it from then on. */
+  async start(): Promise<void> {
+    const { clock } = this.#options;
+    const deadlineMs = clock.nowMs() + START_DEADLINE_MS;
+    try {
+      this.#adopted = await this.#bringUp(deadlineMs);
+      await this.#watch();
+      await this.#ensureDatabase();
+    } catch (error) {
+      // What another process supervises is not ours to stop; else what we launched would be left without anybody.
+      if (isSupervisedElsewhere(error)) await this.release();
+      else await this.stop();
+      throw error;
+    }
+  }
+
+  /** Fast shutdown; resolves when the server has ended. */
+  async stop(): Promise<void> {
+    const claim = await this.#end();
+    const pid = await this.#confirmedPid(claim);
+    await claim?.end().catch(() => {});
+    this.#forgetEnded();
+    if (this.#launched !== null) {
+      await interrupt(this.#launched);
+    } else if (pid !== null) {
+      await stopServer(pid, this.#options);
+    }
+    this.#pid = null;
+    this.#watcher.release();
+  }
+
+  /** Stop watching and leave the server running. */
+  async release(): Promise<void> {
+    const claim = await this.#end();
+    await claim?.end().catch(() => {});
+    this.#watcher.release();
+  }
+
+  async #end(): Promise<pg.Client | null> {
+    this.#ending.abort(new EmbeddedPostgresError("the supervisor ends"));
+    await this.#recovery;
+    const claim = this.#claim;
+    this.#claim = null;
+    return claim;
+  }
+
+  /** Try until a server of this data directory answers. True when it was running already. */
+  async #bringUp(deadlineMs: number): Promise<boolean> {
+    const { clock, log } = this.#options;
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        return await this.#findOrLaunch();
+      } catch (error) {
+        this.#ending.signal.throwIfAborted();
+        if (clock.nowMs() >= deadlineMs || !mayPass(error)) throw error;
+        // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for a while.
+        log.warn({ err: error, attempt }, "postgres did not start");
+        await clock.sleep(backoffMs(attempt), this.#ending.signal);
+      }
+    }
+  }
+
+  async #findOrLaunch(): Promise<boolean> {
+    const { dataDirectory, log, dir } = this.#options;
+    const found = await readPostmasterFile(dataDirectory);
+    if (found !== null && (await this.#adopt(found))) return true;
+    const place = await prepareToListen(this.#options, this.#place);
+    const server = await launch(
+      {
+        ...this.#options,
+        ...this.#address(place),
+        dir,
+        onSpawned: (pid) => this.#watcher.watch(pid),
+      },
+      this.#ending.signal,
+    );
+    this.#launched = server;
+    await this.#settle(place, server.child.pid ?? null);
+    log.info({ pid: this.#pid, ...placeFields(place) }, "postgres started");
+    return false;
+  }
+
+  /** Take over the server that the file names, if it is ours. False when there is none any more, so that one can be launched. */
+  async #adopt({ pid, place, status }: PostmasterFile): Promise<boolean> {
+    const { dataDirectory, log } = this.#options;
+    if (place !== null && (await askServer(this.#address(place))) === "ours") {
+      if (!(await launcherRuns((await commandLine(pid)) ?? []))) {
+        await this.#endOrphan(pid, place);
+        return false;
+      }
+      await this.#settle(place, pid);
+      log.info({ pid, ...placeFields(place) }, "postgres found running");
+      return true;
+    }
+    const kind = await inspectProcess(pid, dataDirectory);
+    if (kind === "postmaster") {
+      const where = place === null ? "anywhere" : `at ${describePlace(place)}`;
+      throw new EmbeddedPostgresError(
+        `process ${pid} runs Postgres on ${dataDirectory} (${status || "no status"}) and does not answer ${where}`,
+        { failure: "passing" },
+      );
+    }
+    // Postgres itself would refuse to start for as long as any process has this id. That no old backend is left, it
+    // still checks by its shared memory.
+    if (kind === "stranger") await removePostmasterFile(dataDirectory);
+    return false;
+  }
+
+  /** End a server whose process is gone. Its watcher is about to do the same, if it lives: such a server must not be relied on. */
+  async #endOrphan(pid: number, place: Place): Promise<void> {
+    // Refused when another process supervises it after all.
+    const claim = await claimSupervision(this.#address(place)).catch((cause: unknown) => {
+      if (cause instanceof EmbeddedPostgresError) throw cause;
+      const message = `Postgres (process ${pid}) ends just now`;
+      throw new EmbeddedPostgresError(message, { cause, failure: "passing" });
+    });
+    await claim.end().catch(() => {});
+    this.#options.log.info(
+      { pid },
+      "postgres found running without its process, starting it again",
+    );
+    await stopServer(pid, this.#options);
+  }
+
+  async #settle(place: Place, pid: number | null): Promise<void> {
+    const before = this.#place;
+    if (before !== null && (before.host !== place.host || before.port !== place.port)) {
+      throw new EmbeddedPostgresError(
+        `Postgres came back at ${describePlace(place)} instead of ${describePlace(before)}: restart this process`,
+      );
+    }
+    this.#place = place;
+    this.#pid = pid;
+    if (!isSocket(place)) await rememberPort(this.#options.dir, place.port);
+  }
+
+  async #watch(): Promise<void> {
+    const claim = await claimSupervision(this.#address(this.place));
+    this.#claim = claim;
+    if (this.#pid !== null) this.#watcher.watch(this.#pid);
+    claim.once("end", () => {
+      if (this.#ending.signal.aborted) return;
+      this.#claim = null;
+      this.#recovery = this.#recover();
+    });
+  }
+
+  /** Bring the server back, however long it takes. Never rejects. */
+  async #recover(): Promise<void> {
+    const { clock, log } = this.#options;
+    log.warn({ pid: this.#pid }, "postgres is gone");
+    for (let attempt = 0; !this.#ending.signal.aborted; attempt += 1) {
+      try {
+        this.#forgetEnded();
+        await this.#bringUp(clock.nowMs() + START_DEADLINE_MS);
+        await this.#watch();
+        return;
+      } catch (error) {
+        if (this.#ending.signal.aborted) return;
+        log.error({ err: error, attempt }, "postgres cannot be brought back");
+        await clock.sleep(backoffMs(attempt), this.#ending.signal).catch(() => {});
+      }
+    }
+  }
+
+  /** Drop the handle of a child that has ended; one that lives, such as after the crash of a backend, is kept. */
+  #forgetEnded(): void {
+    if (this.#launched === null || !hasEnded(this.#launched)) return;
+    this.#launched = null;
+    this.#pid = null;
+  }
+
+  /** The process to signal: that of a server which has just said again that it is ours. */
+  async #confirmedPid(claim: pg.Client | null): Promise<number | null> {
+    const { dataDirectory } = this.#options;
+    const file = await readPostmasterFile(dataDirectory);
+    if (file === null || claim === null) return null;
+    const ours = await isOurs(claim, dataDirectory).catch(() => false);
+    return ours ? file.pid : null;
+  }
+
+  async #ensureDatabase(): Promise<void> {
+    const known = await this.#claim?.query("select from pg_database where datname = $1", [
+      DATABASE_NAME,
+    ]);
+    if (known?.rowCount === 0) await this.#claim?.query(`create database ${DATABASE_NAME}`);
+  }
+
+  #address({ host, port }: Place): ServerAddress {
+    const { password, dataDirectory } = this.#options;
+    return { host, port, password, dataDirectory };
+  }
+}
+
+function hasEnded({ child }: LaunchedServer): boolean {
+  return child.exitCode !== null || child.signalCode !== null;
+}
+
+function mayPass(error: unknown): boolean {
+  return error instanceof EmbeddedPostgresError && error.failure === "passing";
+}
+
+function isSupervisedElsewhere(error: unknown): boolean {
+  return error instanceof EmbeddedPostgresError && error.failure === "supervised-elsewhere";
+}
+
+function backoffMs(attempt: number): number {
+  return Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(attempt, 10));
+}

@@ -1,0 +1,35 @@
+export { Batcher, type BatcherOptions } from "./batcher.ts";
+export { type Clock, systemClock } from "./clock.ts";
+export { errorCode } from "./error-code.ts";
+export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+export {
+  createLogger,
+  type LogFunction,
+  type Logger,
+  type LoggerOptions,
+  type LogLevel,
+  silentLogger,
+} from "./logging.ts";
+export { makeDirectory } from "./make-directory.ts";
+export {
+  counter,
+  createMetrics,
+  gauge,
+  histogram,
+  type LabelledCounter,
+  type MetricsRegistry,
+  onScrape,
+  renderMetrics,
+} from "./metrics.ts";
+export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
+export { processStart } from "./process-start.ts";
+export {
+  type PeriodicTask,
+  periodicTask,
+  type SuperviseOptions,
+  type Supervision,
+  superviseTasks,
+  type Task,
+  type TaskStatus,
+} from "./tasks.ts";
+export { type RestTime, WakeUp } from "./wake-up.ts";

@@ -1,0 +1,58 @@
+import { describe, expect, it } from "@jest/globals";
+import { captureLog } from "@rollcall/testkit/log-capture";
+import { createLogger, silentLogger } from "./logging.ts";
+
+describe("createLogger()", () => {
+  it("should write one JSON line with time, level, message, fields and an error's causes", () => {
+    const { log, lines } = captureLog();
+    const cause = new Error("socket closed");
+    log
+      .child({ task: "feed" })
+      .warn({ err: new Error("read failed", { cause }), n: 1 }, "task failed");
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+      level: "warn",
+      msg: "task failed",
+      task: "feed",
+      n: 1,
+      err: { message: "read failed", cause: { message: "socket closed" } },
+    });
+  });
+
+  it("should leave out what is below its level, and secrets", () => {
+    const written: string[] = [];
+    const log = createLogger({
+      level: "info",
+      destination: { write: (line) => written.push(line) },
+    });
+    log.debug({}, "too detailed");
+    log.info({ token: "s3cret", headers: { authorization: "Bearer s3cret" } }, "call");
+    expect(written).toHaveLength(1);
+    expect(written[0]).not.toContain("s3cret");
+  });
+
+  it("should write for people when asked to", () => {
+    const written: string[] = [];
+    const destination = { write: (line: string) => written.push(line) };
+    const log = createLogger({
+      level: "info",
+      pretty: true,
+      destination,
+      fields: { service: "registry" },
+    });
+    log.info({ port: 7700, note: "two words" }, "listening");
+    log.error({ err: new Error("no disk") }, "write failed");
+    expect(written[0]).toMatch(
+      /^\d\d:\d\d:\d\d\.\d{3} INFO {2}listening service=registry port=7700 note="two words"\n$/,
+    );
+    expect(written[1]).toMatch(
+      /ERROR write failed service=registry\n {4}Error: no disk\n {4} +at /,
+    );
+  });
+
+  it("should write nothing at all when silent", () => {
+    expect(silentLogger.child({})).toBe(silentLogger);
+    silentLogger.fatal({}, "unheard");
+  });
+});

@@ -1,0 +1,68 @@
+import {
+  Counter,
+  type CounterConfiguration,
+  collectDefaultMetrics,
+  Gauge,
+  type GaugeConfiguration,
+  Histogram,
+  type HistogramConfiguration,
+  Registry,
+} from "prom-client";
+
+/** Where a process keeps its metrics until they are scraped. */
+export type MetricsRegistry = Registry;
+
+/** Create the registry of a process, with Node's own metrics in it: memory, CPU, garbage collection, event loop lag. */
+export function createMetrics(options: { readonly defaults?: boolean } = {}): MetricsRegistry {
+  const registry = new Registry();
+  if (options.defaults ?? true) collectDefaultMetrics({ register: registry });
+  return registry;
+}
+
+/** Counts by labels. */
+export type LabelledCounter<L extends string> = Counter<L>;
+
+/** The counter of this name; made on first use, so that two servers of one process share it. */
+export function counter<L extends string>(
+  registry: MetricsRegistry,
+  configuration: Omit<CounterConfiguration<L>, "registers">,
+): Counter<L> {
+  const known = registry.getSingleMetric(configuration.name);
+  if (known instanceof Counter) return known;
+  return new Counter<L>({ ...configuration, registers: [registry] });
+}
+
+/** The gauge of this name; made on first use. */
+export function gauge<L extends string>(
+  registry: MetricsRegistry,
+  configuration: Omit<GaugeConfiguration<L>, "registers">,
+): Gauge<L> {
+  const known = registry.getSingleMetric(configuration.name);
+  if (known instanceof Gauge) return known;
+  return new Gauge<L>({ ...configuration, registers: [registry] });
+}
+
+/** The histogram of this name; made on first use. */
+export function histogram<L extends string>(
+  registry: MetricsRegistry,
+  configuration: Omit<HistogramConfiguration<L>, "registers">,
+): Histogram<L> {
+  const known = registry.getSingleMetric(configuration.name);
+  if (known instanceof Histogram) return known;
+  return new Histogram<L>({ ...configuration, registers: [registry] });
+}
+
+const scrapers = new WeakMap<MetricsRegistry, (() => void)[]>();
+
+/** Have values brought up to date just before each scrape of the registry. */
+export function onScrape(registry: MetricsRegistry, update: () => void): void {
+  const known = scrapers.get(registry);
+  if (known === undefined) scrapers.set(registry, [update]);
+  else known.push(update);
+}
+
+/** The registry's content in Prometheus' text format. */
+export async function renderMetrics(registry: MetricsRegistry): Promise<string> {
+  for (const update of scrapers.get(registry) ?? []) update();
+  return await registry.metrics();
+}

@@ -1,0 +1,113 @@
+import { describe, expect, it } from "@jest/globals";
+import { captureLog } from "@rollcall/testkit/log-capture";
+import { ManualClock, settle } from "@rollcall/testkit/time";
+import { createMetrics, renderMetrics } from "./metrics.ts";
+import { periodicTask, superviseTasks, type Task } from "./tasks.ts";
+
+function fixture(tasks: readonly Task[], clock = new ManualClock()) {
+  const { log, lines } = captureLog();
+  const stop = new AbortController();
+  const metrics = createMetrics({ defaults: false });
+  const supervision = superviseTasks(tasks, {
+    log,
+    clock,
+    metrics,
+    signal: stop.signal,
+    random: () => 0.999,
+    backoffBaseMs: 100,
+    backoffMaxMs: 1_000,
+  });
+  return { clock, lines, stop, metrics, supervision };
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((_, reject) =>
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
+  );
+}
+
+describe("superviseTasks()", () => {
+  it("should restart a failing task after pauses that double up to their bound", async () => {
+    let starts = 0;
+    const task: Task = {
+      name: "flaky",
+      run: async () => {
+        starts += 1;
+        throw new Error("no");
+      },
+    };
+    const { clock, lines, stop, supervision } = fixture([task]);
+    await settle();
+    const pauses: unknown[] = [];
+    for (let turn = 0; turn < 6; turn += 1) {
+      expect(starts).toBe(turn + 1);
+      const pauseMs = Number(lines.at(-1)?.pause_ms);
+      pauses.push(pauseMs);
+      await clock.pass(pauseMs - 1);
+      expect(starts).toBe(turn + 1);
+      await clock.pass(1);
+    }
+    expect(pauses).toEqual([100, 200, 400, 800, 1_000, 1_000]);
+    expect(lines[0]).toMatchObject({ msg: "task failed", task: "flaky", level: "warn" });
+    stop.abort();
+    await supervision.done;
+  });
+
+  it("should start the series of failures anew after a success", async () => {
+    let fail = true;
+    const task: Task = {
+      name: "loop",
+      run: async (_, succeeded) => {
+        if (!fail) succeeded();
+        throw new Error("no");
+      },
+    };
+    const { clock, supervision, stop } = fixture([task]);
+    await settle();
+    await clock.pass(100);
+    expect(supervision.statuses()).toMatchObject([{ failures: 2, state: "waiting" }]);
+    fail = false;
+    await clock.pass(200);
+    expect(supervision.statuses()).toMatchObject([{ failures: 1, sinceSuccessMs: 0 }]);
+    stop.abort();
+    await supervision.done;
+  });
+
+  it("should end all tasks when the signal aborts, quietly", async () => {
+    const tasks = ["a", "b"].map((name): Task => ({ name, run: untilAborted }));
+    const { stop, lines, supervision } = fixture(tasks);
+    stop.abort(new Error("ending"));
+    await supervision.done;
+    expect(lines).toEqual([]);
+    expect(supervision.statuses().map((it) => it.state)).toEqual(["done", "done"]);
+  });
+
+  it("should not restart a task that returned", async () => {
+    const { supervision, lines } = fixture([{ name: "once", run: async () => {} }]);
+    await supervision.done;
+    expect(lines).toMatchObject([{ msg: "task done", task: "once" }]);
+  });
+
+  it("should show the age of the last success and count failures", async () => {
+    let turns = 0;
+    const clock = new ManualClock();
+    const task = periodicTask({
+      name: "sweep",
+      everyMs: 1_000,
+      clock,
+      turn: async () => {
+        turns += 1;
+        if (turns > 1) throw new Error("no");
+      },
+    });
+    const { stop, metrics, supervision } = fixture([task], clock);
+    await settle();
+    await clock.pass(1_000);
+    expect(turns).toBe(2);
+    const text = await renderMetrics(metrics);
+    expect(text).toContain('rollcall_task_since_success_seconds{task="sweep"} 1');
+    expect(text).toContain('rollcall_task_failures_total{task="sweep"} 1');
+    stop.abort();
+    await supervision.done;
+  });
+});

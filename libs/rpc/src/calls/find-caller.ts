@@ -1,0 +1,50 @@
+import { refuse } from "@rollcall/errors";
+import {
+  ANONYMOUS,
+  type Authenticator,
+  bearerOf,
+  type Caller,
+  type Role,
+  roleSuffices,
+} from "@rollcall/identity";
+import type { MethodCaller } from "./policy.ts";
+
+/** Whether a method of this row asks for a token. */
+export function needsRole(needs: MethodCaller): needs is Role {
+  return needs !== "anyone" && needs !== "node" && needs !== "replica";
+}
+
+/**
+ * Find who calls a method by the call's authorization header, null when it has none.
+ * Throws TOKEN_MISSING, TOKEN_INVALID, ROLE_TOO_LOW, or what the authenticator throws.
+ *
+ * @param onFound told of a caller who is somebody, before it is judged whether the role suffices.
+ */
+export async function findCaller(
+  needs: MethodCaller,
+  authorization: string | null,
+  authenticate: Authenticator,
+  onFound: (caller: Caller) => void = () => {},
+): Promise<Caller> {
+  if (!needsRole(needs)) return ANONYMOUS;
+  if (authorization === null) {
+    throw refuse(
+      "TOKEN_MISSING",
+      "this method needs an access token: send it as authorization: Bearer <token>",
+    );
+  }
+  const bearer = bearerOf(authorization);
+  const caller = bearer === null ? null : await authenticate(bearer);
+  if (caller === null || caller.kind === "anonymous") {
+    throw refuse("TOKEN_INVALID", "the access token is unknown or malformed");
+  }
+  onFound(caller);
+  if (!roleSuffices(caller.role, needs)) {
+    throw refuse(
+      "ROLE_TOO_LOW",
+      `this method needs the role ${needs}, the token has ${caller.role}`,
+      { metadata: { required: needs, role: caller.role } },
+    );
+  }
+  return caller;
+}

@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { Health, HealthCheckResponse_ServingStatus } from "@rollcall/api/grpc/health/v1/health_pb";
+import { readClientTls, TlsSource } from "@rollcall/identity";
+import { silentLogger, systemClock } from "@rollcall/process";
+import { TlsFixture } from "@rollcall/testkit/tls-fixture";
+import { RpcFixture } from "../../test/rpc-fixture.ts";
+import { connectPeer, type PeerTls } from "./peer-connection.ts";
+
+let fixture: TlsFixture;
+beforeEach(() => {
+  fixture = new TlsFixture();
+});
+afterEach(() => fixture.end());
+
+/** A process that trusts the fixture's authority, and has a certificate for these names itself. */
+function trusting(...names: readonly string[]): PeerTls {
+  const { caFile } = fixture.authority;
+  return { read: () => readClientTls({ ...NO_FILES, caFile }), ownNames: () => names };
+}
+
+async function ask(port: number, tls: PeerTls | null): Promise<unknown> {
+  const address = `127.0.0.1:${port}`;
+  const peer = connectPeer({ address, interceptors: [], timeoutMs: 10_000, tls });
+  try {
+    return (await peer.client(Health).check({})).status;
+  } catch (error) {
+    return String(error);
+  } finally {
+    peer.close();
+  }
+}
+
+const NO_FILES = { certFile: undefined, keyFile: undefined, serverName: undefined };
+const SERVING = HealthCheckResponse_ServingStatus.SERVING;
+
+describe("connectPeer() over TLS", () => {
+  it("should reach a peer whose certificate is for its address, or for a name of the own one, and nobody else", async () => {
+    const { authority } = fixture;
+    const startWith = async (names: readonly string[]) => {
+      const files = { ...authority.write(names.join("-"), { names }), clientCaFile: undefined };
+      const tls = await TlsSource.open({ files, clock: systemClock, log: silentLogger });
+      const api = await RpcFixture.start({ tls });
+      fixture.atEnd(() => api.stop());
+      return { port: api.server.port, names: tls.names };
+    };
+    const { port: address } = await startWith(["127.0.0.1"]);
+    const { port: name, names } = await startWith(["rollcall.example", "10.9.8.7"]);
+    expect(names).toEqual(["rollcall.example", "10.9.8.7"]);
+    expect(await ask(address, trusting())).toBe(SERVING);
+    expect(await ask(name, trusting("rollcall.example"))).toBe(SERVING);
+    expect(await ask(name, trusting("other.example"))).toContain("does not match");
+    expect(await ask(address, null)).toContain("TLS");
+    const strangers = new TlsFixture();
+    fixture.atEnd(() => strangers.end());
+    const { caFile } = strangers.authority;
+    const stranger = { ...trusting(), read: () => readClientTls({ ...NO_FILES, caFile }) };
+    expect(await ask(address, stranger)).not.toBe(SERVING);
+  });
+
+  it("should need no certificate of its own where none is asked for, whatever the other ports ask", async () => {
+    const tls = await fixture.openSource(true);
+    const api = await RpcFixture.start({ tls, asksClients: false });
+    fixture.atEnd(() => api.stop());
+    expect(await ask(api.server.port, trusting())).toBe(SERVING);
+  });
+});

@@ -1,0 +1,49 @@
+import { describe, expect, it } from "@jest/globals";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { bearerOf, roleSuffices } from "@rollcall/identity";
+import { definePolicies, policyProblems } from "./policy.ts";
+
+const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
+const stream = { caller: "node", deadlineMs: 0, idempotent: false } as const;
+
+describe("definePolicies()", () => {
+  it("should name rows by method", () => {
+    expect(definePolicies(HealthService, { heartbeat: stream })).toEqual({ [METHOD]: stream });
+  });
+});
+
+describe("policyProblems()", () => {
+  it.each([
+    [{ [METHOD]: stream }, []],
+    [{}, [`${METHOD} has no policy row`]],
+    [{ [METHOD]: { ...stream, deadlineMs: 5 } }, [`${METHOD} is a stream and takes no deadline`]],
+  ])("should judge %j", (table, problems) => {
+    expect(policyProblems([HealthService], table)).toEqual(problems);
+  });
+});
+
+describe("roleSuffices()", () => {
+  it("should let each role do what the ones below it may", () => {
+    const roles = ["viewer", "operator", "admin"] as const;
+    const table = roles.map((has) => roles.map((needs) => roleSuffices(has, needs)));
+    expect(table).toEqual([
+      [true, false, false],
+      [true, true, false],
+      [true, true, true],
+    ]);
+  });
+});
+
+describe("bearerOf()", () => {
+  it.each([
+    ["Bearer abc", "abc"],
+    ["bearer  abc", "abc"],
+    ["Bearer ", null],
+    ["Bearer a b", null],
+    ["Basic abc", null],
+    [`Bearer ${"x".repeat(8_193)}`, null],
+    [null, null],
+  ])("should read %j as %j", (header, token) => {
+    expect(bearerOf(header)).toBe(token);
+  });
+});

@@ -1,0 +1,49 @@
+import { create, type DescMessage, type MessageShape } from "@bufbuild/protobuf";
+import { pathToString } from "@bufbuild/protobuf/reflect";
+import { createValidator, type Violation } from "@bufbuild/protovalidate";
+import { type FieldViolation, refuse } from "@rollcall/errors";
+import { malformedFields } from "./well-formed.ts";
+
+/** Checks messages against the rules of their proto files, and against those that hold for every field, see malformedFields(). */
+export interface RequestValidator {
+  /** Throws INVALID_ARGUMENT, INVALID_REQUEST with every violation, or an error when a rule itself is broken. */
+  check<D extends DescMessage>(desc: D, message: MessageShape<D>): void;
+}
+
+// A request of the largest size can break rules more often than an error can tell.
+const MOST_VIOLATIONS = 50;
+
+/** Compiled rules are kept in it: one for all servers of a process. */
+const validator = createValidator();
+
+/**
+ * Create a validator. Rules are compiled on first use, which holds up the event loop for some 0.2 s.
+ *
+ * @param expected messages whose rules are compiled at once.
+ */
+export function createRequestValidator(expected: Iterable<DescMessage> = []): RequestValidator {
+  for (const desc of expected) validator.validate(desc, create(desc));
+  return {
+    check: (desc, message) => {
+      const malformed = malformedFields(desc, message, MOST_VIOLATIONS);
+      const result = validator.validate(desc, message);
+      // A rule may fail to be evaluated on a value that is out of its type's range: then that is what is wrong.
+      if (result.kind === "error" && malformed.length === 0) throw result.error;
+      const broken = result.kind === "invalid" ? result.violations.map(toFieldViolation) : [];
+      if (malformed.length + broken.length > 0) throw invalidRequest([...malformed, ...broken]);
+    },
+  };
+}
+
+function invalidRequest(all: readonly FieldViolation[]) {
+  const violations = all.slice(0, MOST_VIOLATIONS);
+  const texts = violations
+    .slice(0, 3)
+    .map((it) => (it.field === "" ? it.description : `${it.field}: ${it.description}`));
+  const more = all.length > texts.length ? ` (and ${all.length - texts.length} more)` : "";
+  return refuse("INVALID_REQUEST", `invalid request: ${texts.join("; ")}${more}`, { violations });
+}
+
+function toFieldViolation({ field, message, ruleId }: Violation): FieldViolation {
+  return { field: pathToString(field), description: message === "" ? ruleId : message };
+}

@@ -1,0 +1,187 @@
+import {
+  type DescField,
+  type DescMessage,
+  isMessage,
+  type Message,
+  ScalarType,
+} from "@bufbuild/protobuf";
+import { protoCamelCase, protoSnakeCase } from "@bufbuild/protobuf/reflect";
+import {
+  type Duration,
+  DurationSchema,
+  type FieldMask,
+  FieldMaskSchema,
+  type Timestamp,
+  TimestampSchema,
+} from "@bufbuild/protobuf/wkt";
+import type { FieldViolation } from "@rollcall/errors";
+
+/** Where a found violation is kept. False when no more are wanted. */
+type Report = (field: string, description: string) => boolean;
+type Check = (value: unknown, path: string, report: Report) => boolean;
+/** What is read of any message or map: generated types have no index signature. */
+type Values = Readonly<Record<string, unknown>>;
+
+/**
+ * Find what a message holds that binary protobuf lets through although no field may hold it: texts that Postgres cannot keep, and well-known
+ * types out of their documented range, which cannot be written as JSON or become a date. It needs no rule in a proto file, so that no field
+ * can be forgotten. At most `most` violations, with paths as in BadRequest.
+ */
+export function malformedFields(
+  desc: DescMessage,
+  message: Message,
+  most: number,
+): readonly FieldViolation[] {
+  const found: FieldViolation[] = [];
+  checkOf(desc)(message, "", (field, description) => {
+    found.push({ field, description });
+    return found.length < most;
+  });
+  return found;
+}
+
+/** Checks by message type, made on first use: as many as the schema has types. */
+const checks = new Map<DescMessage, Check>();
+
+function checkOf(desc: DescMessage): Check {
+  let check = checks.get(desc);
+  if (check === undefined) {
+    check = WELL_KNOWN.get(desc.typeName) ?? checkFields(desc);
+    checks.set(desc, check);
+  }
+  return check;
+}
+
+function checkFields(desc: DescMessage): Check {
+  const plan = desc.fields.flatMap((field) => {
+    const check = checkField(field);
+    return check === null ? [] : [{ field, check }];
+  });
+  return (value, path, report) => {
+    const values = value as Values;
+    return plan.every(({ field, check }) => {
+      const held = heldBy(values, field);
+      return held === undefined || check(held, joined(path, field.name), report);
+    });
+  };
+}
+
+function heldBy(values: Values, field: DescField): unknown {
+  if (field.oneof === undefined) return values[field.localName];
+  const set = values[field.oneof.localName] as { case?: string; value?: unknown };
+  return set.case === field.localName ? set.value : undefined;
+}
+
+/** Null where nothing can be wrong. */
+function checkField(field: DescField): Check | null {
+  switch (field.fieldKind) {
+    case "scalar":
+      return field.scalar === ScalarType.STRING ? checkText : null;
+    case "enum":
+      return null;
+    case "message":
+      return lazily(field.message);
+    case "list":
+      if (field.listKind === "message") return eachItem(lazily(field.message));
+      return field.listKind === "scalar" && field.scalar === ScalarType.STRING
+        ? eachItem(checkText)
+        : null;
+    case "map":
+      return checkMap(field);
+  }
+}
+
+/** Looked up when a value comes: a type may hold itself. */
+const lazily =
+  (desc: DescMessage): Check =>
+  (value, path, report) =>
+    isMessage(value) ? checkOf(desc)(value, path, report) : checkJson(value, path, report);
+
+/** Generated types hold a google.protobuf.Struct as a plain object, and a StringValue as a string. */
+function checkJson(value: unknown, path: string, report: Report): boolean {
+  if (typeof value === "string") return checkText(value, path, report);
+  if (typeof value !== "object" || value === null) return true;
+  return Object.entries(value).every(([key, held]) => {
+    const at = `${path}[${JSON.stringify(key)}]`;
+    return checkText(key, at, report) && checkJson(held, at, report);
+  });
+}
+
+const eachItem =
+  (check: Check): Check =>
+  (value, path, report) =>
+    (value as readonly unknown[]).every((item, index) => check(item, `${path}[${index}]`, report));
+
+function checkMap(field: DescField & { readonly fieldKind: "map" }): Check | null {
+  const hasTextKeys = field.mapKey === ScalarType.STRING;
+  const checkValue =
+    field.mapKind === "message"
+      ? lazily(field.message)
+      : field.mapKind === "scalar" && field.scalar === ScalarType.STRING
+        ? checkText
+        : null;
+  if (!hasTextKeys && checkValue === null) return null;
+  return (value, path, report) =>
+    Object.entries(value as Values).every(([key, held]) => {
+      const at = `${path}[${hasTextKeys ? JSON.stringify(key) : key}]`;
+      const goesOn = !hasTextKeys || checkText(key, at, report);
+      return goesOn && (checkValue === null || checkValue(held, at, report));
+    });
+}
+
+/** Postgres keeps no U+0000 in a text; half of a surrogate pair has no UTF-8. */
+const UNKEEPABLE = /[\0\p{Surrogate}]/u;
+
+function checkText(value: unknown, path: string, report: Report): boolean {
+  return !UNKEEPABLE.test(value as string) || report(path, UNKEEPABLE_TEXT);
+}
+
+const UNKEEPABLE_TEXT = "must hold neither U+0000 nor half of a surrogate pair";
+
+/** 0001-01-01T00:00:00Z to 9999-12-31T23:59:59Z. */
+const TIMESTAMP_S = { least: -62_135_596_800n, most: 253_402_300_799n };
+/** 10,000 years. */
+const DURATION_S = 315_576_000_000n;
+const MOST_NANOS = 999_999_999;
+
+function checkTimestamp(value: unknown, path: string, report: Report): boolean {
+  const { seconds, nanos } = value as Timestamp;
+  const isInRange = seconds >= TIMESTAMP_S.least && seconds <= TIMESTAMP_S.most;
+  if (isInRange && nanos >= 0 && nanos <= MOST_NANOS) return true;
+  return report(
+    path,
+    "must be from 0001-01-01T00:00:00Z to 9999-12-31T23:59:59.999999999Z, with nanos from 0 to 999999999",
+  );
+}
+
+function checkDuration(value: unknown, path: string, report: Report): boolean {
+  const { seconds, nanos } = value as Duration;
+  const isInRange = seconds >= -DURATION_S && seconds <= DURATION_S;
+  const isOneSign = seconds === 0n || nanos === 0 || seconds > 0n === nanos > 0;
+  if (isInRange && isOneSign && Math.abs(nanos) <= MOST_NANOS) return true;
+  return report(
+    path,
+    "must be at most 10,000 years either way, with nanos from -999999999 to 999999999 of the same sign as seconds",
+  );
+}
+
+function checkFieldMask(value: unknown, path: string, report: Report): boolean {
+  const { paths } = value as FieldMask;
+  return paths.every((text, index) => {
+    // What JSON can carry: it has these names in another case.
+    if (PATH.test(text) && protoSnakeCase(protoCamelCase(text)) === text) return true;
+    return report(`${path}.paths[${index}]`, "must be the path of a field, in lower_snake_case");
+  });
+}
+
+const PATH = /^[a-z0-9_]+(\.[a-z0-9_]+)*$/;
+
+const WELL_KNOWN: ReadonlyMap<string, Check> = new Map([
+  [TimestampSchema.typeName, checkTimestamp],
+  [DurationSchema.typeName, checkDuration],
+  [FieldMaskSchema.typeName, checkFieldMask],
+]);
+
+function joined(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}

@@ -1,0 +1,39 @@
+import { refuse } from "@rollcall/errors";
+import { answerConnectError, answerGrpcError, isGrpc, sendWhole } from "./answer-error.ts";
+import type { HttpHandler } from "./server-options.ts";
+
+type Request = Parameters<HttpHandler>[0];
+type Response = Parameters<HttpHandler>[1];
+
+const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/;
+const METHOD_PATH = /^\/[\w.]+\/\w+$/;
+
+/**
+ * Answer a request for a path that no method has: in the caller's protocol where it speaks one, else by the fallback, else 404.
+ * Whether it was the call of a method is returned.
+ */
+export function answerUnknownPath(
+  request: Request,
+  response: Response,
+  path: string,
+  fallback: HttpHandler | undefined,
+): boolean {
+  const contentType = request.headers["content-type"] ?? "";
+  const isPost = request.method === "POST";
+  if (isPost && isGrpc(request)) {
+    answerGrpcError(request, response, unknownMethod(path));
+    return true;
+  }
+  if (isPost && RPC_CONTENT_TYPE.test(contentType) && METHOD_PATH.test(path)) {
+    answerConnectError(request, response, unknownMethod(path));
+    return true;
+  }
+  if (fallback !== undefined) fallback(request, response);
+  else sendWhole(request, response, 404, { "content-type": "text/plain" }, "not found\n");
+  return false;
+}
+
+/** The error of a call of a method that is not served here. */
+export function unknownMethod(path: string) {
+  return refuse("UNKNOWN_METHOD", `there is no method ${path} here`, { metadata: { path } });
+}

@@ -1,0 +1,294 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import {
+  type ConnectError,
+  type ConnectRouter,
+  type ConnectRouterOptions,
+  type ContextValues,
+  createConnectRouter,
+  createContextValues,
+  createMethodImplSpec,
+  createServiceImplSpec,
+  type Interceptor,
+  type MethodImplSpec,
+} from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import {
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
+import { mapError } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
+import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-values.ts";
+import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import { methodName } from "../calls/method-name.ts";
+import { peerOf } from "../calls/peer-of.ts";
+import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
+import { trustConnection } from "../connections/trust-connection.ts";
+import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
+import { inPieces } from "../limits/answer-pieces.ts";
+import type { AnswerWatch } from "../limits/answer-watch.ts";
+import type { CallDoor } from "../limits/call-door.ts";
+import { refuseCall } from "./answer-error.ts";
+import { answerUnknownPath } from "./answer-unknown-path.ts";
+import { completeErrors } from "./complete-errors.ts";
+import { finishRequest } from "./finish-request.ts";
+import { requestBody } from "./request-body.ts";
+import { COMPRESSIONS } from "./request-compression.ts";
+import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+
+export interface RpcHandlerOptions {
+  routes(router: ConnectRouter): void;
+  readonly interceptors: Interceptor[];
+  readonly policies: PolicyTable;
+  readonly log: Logger;
+  /** The error of a call that is refused before anything of it is read; null for one that may go on. */
+  refuseAtDoor(method: DescMethod, authorization: string | null): ConnectError | null;
+  /** Told of the calls that failed before any interceptor saw them. */
+  onEarlyError(method: string, error: ConnectError, peer: string): void;
+  /** Told of calls of methods that there are not. */
+  onUnknownMethod(path: string, peer: string): void;
+  /** Counts calls under way; they are not counted when absent. */
+  readonly calls?: CallDoor | undefined;
+  /** Gives up what nobody reads. */
+  readonly answers: AnswerWatch;
+  /** See RpcServerOptions. */
+  readonly clientAddress?: ClientAddress | undefined;
+  readonly fallback?: HttpHandler | undefined;
+}
+
+type Request = Parameters<HttpHandler>[0];
+type Response = Parameters<HttpHandler>[1];
+
+/** A method as a call of it is served. */
+interface Served {
+  readonly handler: UniversalHandler;
+  /** Absent for methods that take several requests. */
+  readonly spec: DirectSpec | undefined;
+  readonly method: string;
+  readonly needs: MethodCaller;
+  readonly deadlineMs: number;
+  readonly isStream: boolean;
+}
+
+/** What does not depend on which method it is: a page, or a method that there is not. */
+const NO_METHOD = { method: "none", needs: "anyone", deadlineMs: 0, isStream: false } as const;
+
+/**
+ * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used because
+ * it lets a request with a malformed authority end the process, and writes to the console.
+ */
+export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
+  const methods = servedMethods(options);
+  return (request, response) => {
+    const path = (request.url ?? "").split("?", 1)[0] ?? "";
+    const served = methods.get(path);
+    const values = admit(served ?? NO_METHOD, request, response, options);
+    if (values === null) return;
+    if (served === undefined) {
+      serveElse({ request, response, path, peer: values.get(peerKey) }, options);
+      return;
+    }
+    const { spec } = served;
+    const refusal = options.refuseAtDoor(
+      served.handler.method,
+      request.headers.authorization ?? null,
+    );
+    if (refusal !== null) {
+      options.onEarlyError(served.method, refusal, values.get(peerKey));
+      refuseCall(request, response, refusal);
+      return;
+    }
+    if (served.needs === "replica") values.get(onKnownKey)("replica");
+    const serving =
+      spec !== undefined && isDirect(request, response)
+        ? serveGrpc({ ...served, spec }, request, response, values, options)
+        : serve(served, request, response, values, options);
+    serving.catch((error: unknown) => {
+      // Nearly always a caller that went away while its answer was written; the call itself has its own line.
+      options.log.debug({ method: served.method, err: error }, "answer not written");
+      giveUp(response);
+    });
+  };
+}
+
+function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> {
+  const router = createConnectRouter(routerOptions(options.interceptors));
+  const specs = new Map<DescMethod, DirectSpec>();
+  options.routes(recordSpecs(router, specs));
+  const served = router.handlers.map((handler): [string, Served] => {
+    const method = methodName(handler.method);
+    const { caller = "anyone", deadlineMs = 0 } = options.policies[method] ?? {};
+    const isStream = handler.method.methodKind !== "unary";
+    const spec = specs.get(handler.method);
+    return [handler.requestPath, { handler, spec, method, needs: caller, deadlineMs, isStream }];
+  });
+  return new Map(served);
+}
+
+/**
+ * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no place: then it has its
+ * refusal, and nothing of it was decoded.
+ */
+function admit(
+  served: Omit<Served, "handler" | "spec">,
+  request: Request,
+  response: Response,
+  { calls, answers, clientAddress, onEarlyError }: RpcHandlerOptions,
+): ContextValues | null {
+  const { method, needs, isStream, deadlineMs } = served;
+  const peer = addressOf(peerOf(request.socket), request.headers, clientAddress);
+  const values = createContextValues()
+    .set(peerKey, peer)
+    .set(onKnownKey, (by) => trustConnection(request, by));
+  answers.join({ method, request, response, values, deadlineMs });
+  try {
+    const { authorization = null } = request.headers;
+    const place = calls?.enter({ needs, isStream, peer, authorization });
+    if (place === undefined) return values;
+    // Not when its handler has returned: an answer that nobody has read yet holds its place.
+    response.once("close", () => place.leave());
+    return values.set(placeKey, place);
+  } catch (error) {
+    const refusal = mapError(error);
+    onEarlyError(method, refusal, peer);
+    refuseCall(request, response, refusal);
+    return null;
+  }
+}
+
+/** A request for what is no method here. */
+interface OtherRequest {
+  readonly request: Request;
+  readonly response: Response;
+  readonly path: string;
+  readonly peer: string;
+}
+
+/** Nothing that is thrown in a request listener may end the process. */
+function serveElse(
+  { request, response, path, peer }: OtherRequest,
+  { fallback, log, onUnknownMethod }: RpcHandlerOptions,
+): void {
+  try {
+    const isCall = answerUnknownPath(request, response, path, fallback);
+    if (isCall) onUnknownMethod(path, peer);
+  } catch (error) {
+    log.error({ path, err: error }, "page failed");
+    giveUp(response);
+  }
+}
+
+function routerOptions(interceptors: Interceptor[]): ConnectRouterOptions {
+  return {
+    interceptors,
+    readMaxBytes: MESSAGE_LIMIT_BYTES,
+    acceptCompression: COMPRESSIONS,
+    // A misspelled field in a hand-written request is an error, not something to be silently dropped.
+    jsonOptions: { ignoreUnknownFields: false },
+  };
+}
+
+/** A router that also keeps the implementations of methods that take one request. */
+function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>): ConnectRouter {
+  const record = (spec: MethodImplSpec) => {
+    if (spec.kind === "unary" || spec.kind === "server_streaming") specs.set(spec.method, spec);
+  };
+  const recording: ConnectRouter = {
+    handlers: router.handlers,
+    service(service, impl, options) {
+      router.service(service, impl, options);
+      for (const spec of Object.values(createServiceImplSpec(service, impl).methods)) record(spec);
+      return recording;
+    },
+    rpc(method, impl, options) {
+      router.rpc(method, impl, options);
+      record(createMethodImplSpec(method, impl));
+      return recording;
+    },
+  };
+  return recording;
+}
+
+async function serveGrpc(
+  { spec, method }: Served & { readonly spec: DirectSpec },
+  request: Request,
+  response: Response,
+  values: ContextValues,
+  { interceptors, onEarlyError }: RpcHandlerOptions,
+): Promise<void> {
+  if (!("stream" in request) || !("stream" in response)) throw new Error("gRPC needs HTTP/2");
+  await serveDirect({
+    spec,
+    request,
+    response,
+    values,
+    interceptors,
+    onEarlyError: (error) => onEarlyError(method, error, values.get(peerKey)),
+  });
+}
+
+async function serve(
+  { handler, method, isStream }: Served,
+  request: Request,
+  response: Response,
+  values: ContextValues,
+  options: RpcHandlerOptions,
+): Promise<void> {
+  const universal = universalRequest(request, response, values, isClientStream(handler));
+  if (universal === null) {
+    response.writeHead(400);
+    response.end();
+    return;
+  }
+  finishRequest(request, response);
+  const answer = await handler(universal);
+  const complete = isStream
+    ? answer
+    : await completeErrors(answer, (error) => {
+        if (!values.get(seenKey)) options.onEarlyError(method, error, values.get(peerKey));
+      });
+  await universalResponseToNodeResponse(answerInPieces(complete), response);
+}
+
+/** The trailers of an answer are complete only once its body has been read, which is when they are asked for. */
+function answerInPieces(answer: UniversalServerResponse): UniversalServerResponse {
+  const { status, header = new Headers(), body } = answer;
+  if (body === undefined || body === null) return answer;
+  return {
+    status,
+    header,
+    body: inPieces(body),
+    get trailer() {
+      return answer.trailer ?? new Headers();
+    },
+  };
+}
+
+/** Null when the request has no authority, or one that makes no URL. */
+function universalRequest(
+  request: Request,
+  response: Response,
+  values: ContextValues,
+  isStream: boolean,
+) {
+  try {
+    const universal = universalRequestFromNodeRequest(request, response, undefined, values);
+    return { ...universal, body: requestBody(request, isStream) };
+  } catch {
+    return null;
+  }
+}
+
+function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {
+  return methodKind === "client_streaming" || methodKind === "bidi_streaming";
+}
+
+function giveUp(response: Response): void {
+  if (response.headersSent) {
+    if ("stream" in response) response.stream.close();
+    else response.destroy();
+    return;
+  }
+  response.writeHead(500);
+  response.end();
+}

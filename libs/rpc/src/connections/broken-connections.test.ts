@@ -1,0 +1,184 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { once } from "node:events";
+import { readdirSync, readFileSync } from "node:fs";
+import http2 from "node:http2";
+import type net from "node:net";
+import type tls from "node:tls";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { credentials, Client as GrpcClient } from "@grpc/grpc-js";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { TlsSource } from "@rollcall/identity";
+import { createMetrics, renderMetrics, systemClock } from "@rollcall/process";
+import { captureLog } from "@rollcall/testkit/log-capture";
+import { until } from "@rollcall/testkit/time";
+import { TlsFixture } from "@rollcall/testkit/tls-fixture";
+import { BREAKING, connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
+import { grpcRoute } from "../grpc/grpc-handlers.ts";
+import { createGrpcServer } from "../grpc/grpc-server.ts";
+import { StrangerLog } from "../limits/stranger-log.ts";
+import { PolyglotListener } from "./polyglot-listener.ts";
+
+const MOST = 50;
+const BROKEN = 20;
+const fixture = new TlsFixture();
+let source: TlsSource;
+beforeAll(async () => {
+  source = await fixture.openSource();
+});
+afterAll(async () => await fixture.end());
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+interface Port {
+  readonly port: number;
+  /** Resolves once a call was answered. */
+  call(): Promise<unknown>;
+  metrics(): Promise<string>;
+}
+
+async function openApi(isSecure: boolean): Promise<Port> {
+  const metrics = createMetrics({ defaults: false });
+  const listener = await PolyglotListener.listen({
+    name: "api",
+    host: "127.0.0.1",
+    port: 0,
+    firstByteMs: 60_000,
+    maxConnections: MOST,
+    tickMs: 20,
+    log: captureLog().log,
+    strangers: new StrangerLog({ log: captureLog().log }),
+    metrics,
+    clock: systemClock,
+    handler: (_, response) => response.end("served"),
+    ...(isSecure ? { tls: { source } } : {}),
+  });
+  closers.push(() => listener.destroy());
+  const { port } = listener;
+  const call = async () => {
+    const origin = `${isSecure ? "https" : "http"}://127.0.0.1:${port}`;
+    const session = http2.connect(origin, { ca: caOf(true) });
+    try {
+      await once(session.request({ ":path": "/" }).resume(), "end");
+    } finally {
+      session.destroy();
+    }
+  };
+  return { port, call, metrics: () => renderMetrics(metrics) };
+}
+
+async function openAgents(isSecure: boolean): Promise<Port> {
+  const metrics = createMetrics({ defaults: false });
+  const server = await createGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    maxConnections: MOST,
+    connectionTimes: { tickMs: 20 },
+    log: captureLog().log,
+    metrics,
+    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end() })],
+    ...(isSecure ? { tls: source } : {}),
+  });
+  closers.push(() => server.close());
+  const { port } = server;
+  const call = async () => {
+    const channel = isSecure ? credentials.createSsl(caOf(true)) : credentials.createInsecure();
+    const client = new GrpcClient(`127.0.0.1:${port}`, channel);
+    try {
+      const path = "/rollcall.health.v1.HealthService/Heartbeat";
+      const same = (bytes: Buffer) => bytes;
+      await once(client.makeBidiStreamRequest(path, same, same).resume(), "end");
+    } finally {
+      client.close();
+    }
+  };
+  return { port, call, metrics: () => renderMetrics(metrics) };
+}
+
+function caOf(isSecure: boolean): Buffer | undefined {
+  return isSecure ? readFileSync(fixture.authority.caFile) : undefined;
+}
+
+/** How many descriptors this process holds; both ends of a connection are in it. */
+function descriptors(): number {
+  return readdirSync("/proc/self/fd").length;
+}
+
+async function breakOne(port: number, ca: Buffer | undefined, bytes: Buffer): Promise<void> {
+  const socket = await connectRaw(port, ca).catch(() => null);
+  if (socket === null) return;
+  socket.write(Buffer.concat([PREFACE, bytes]));
+  // It has read how the server takes it: settings, or the end.
+  await Promise.race([once(socket, "data"), closed(socket)]);
+  socket.destroy();
+}
+
+async function closed(socket: net.Socket | tls.TLSSocket): Promise<void> {
+  if (!socket.destroyed) await once(socket, "close").catch(() => {});
+}
+
+describe.each([
+  ["the API's port", openApi],
+  ["the agents' port", openAgents],
+] as const)("broken connections on %s", (_, open) => {
+  it.each([
+    ["in clear text", false],
+    ["over TLS", true],
+  ])("should neither stay nor keep anybody out, %s", async (_, isSecure) => {
+    const { port, call, metrics } = await open(isSecure);
+    await call();
+    const ca = caOf(isSecure);
+    const [, first] = BREAKING[0] ?? [];
+    await breakOne(port, ca, first ?? Buffer.alloc(0));
+    const atFirst = await until("the first connections are gone", async () =>
+      (await metrics()).includes('kind="stranger"} 0') ? descriptors() : null,
+    );
+    for (const [, bytes] of BREAKING) {
+      for (let count = 0; count < BROKEN; count += 20) {
+        await Promise.all(Array.from({ length: 20 }, () => breakOne(port, ca, bytes)));
+      }
+      await call();
+    }
+    await until("the descriptors are back", () => descriptors() <= atFirst);
+    await call();
+    expect(await metrics()).toContain('reason="unresponsive"');
+  });
+
+  it("should leave nothing in memory when the session fails before the peer has acknowledged its settings", async () => {
+    const { port, metrics } = await open(false);
+    const accepted: WeakRef<object>[] = [];
+    const note = (message: unknown) => {
+      accepted.push(new WeakRef((message as { readonly socket: net.Socket }).socket));
+    };
+    subscribe("net.server.socket", note);
+    closers.push(() => unsubscribe("net.server.socket", note));
+    for (let count = 0; count < BROKEN; count += 1) {
+      const socket = await connectRaw(port);
+      socket.write(Buffer.concat([PREFACE, OVERFLOWING_WINDOW]), () => socket.destroy());
+      await closed(socket);
+    }
+    await until("all connections are gone", async () =>
+      (await metrics()).includes('kind="stranger"} 0'),
+    );
+    expect(accepted.length).toBeGreaterThanOrEqual(BROKEN);
+    // A few may be kept for a while by what has just run.
+    await until("their sockets are collected", () => {
+      collectGarbage();
+      return accepted.filter((it) => it.deref() !== undefined).length < BROKEN / 4;
+    });
+  });
+});
+
+/** Unlike BREAKING, nghttp2 reports this one, and Node.js ends the session with an error. */
+const OVERFLOWING_WINDOW = frame("WINDOW_UPDATE", {
+  payload: Buffer.from([0x7f, 0xff, 0xff, 0xff]),
+});
+
+function collectGarbage(): void {
+  setFlagsFromString("--expose-gc");
+  runInNewContext("gc()");
+}

@@ -1,0 +1,161 @@
+import type net from "node:net";
+import tls from "node:tls";
+import { refuse } from "@rollcall/errors";
+import type { TlsSource } from "@rollcall/identity";
+import { counter, errorCode, type MetricsRegistry } from "@rollcall/process";
+import { RefusalServer } from "../limits/refusal-server.ts";
+import type { StrangerLog } from "../limits/stranger-log.ts";
+import { recogniseOpening } from "./first-bytes.ts";
+
+export interface TlsAcceptorOptions {
+  readonly source: TlsSource;
+  /** Whether clients must show a certificate. Default: as the source says. */
+  readonly asksClients?: boolean;
+  /** Where failures are told. */
+  readonly strangers: StrangerLog;
+  readonly metrics: MetricsRegistry;
+  /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
+  readonly limitMs: number;
+  /** Protocols that are spoken here, the first ones preferred. */
+  readonly protocols: readonly ("h2" | "http/1.1")[];
+  /** Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. `raw` is what carries it. */
+  onSecure(socket: tls.TLSSocket, raw: net.Socket): void;
+}
+
+/**
+ * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that stand are not touched by
+ * a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut.
+ */
+export class TlsAcceptor {
+  readonly #options: TlsAcceptorOptions;
+  readonly #asksClients: boolean;
+  readonly #server: tls.Server;
+  readonly #toPlaintext = new RefusalServer(tlsRequired);
+  readonly #toStranger = new RefusalServer(certificateRequired);
+  /** Connections that nobody has taken over yet, by the address and port of their peer. */
+  readonly #pending = new Map<string, net.Socket>();
+  readonly #stopListening: () => void;
+
+  constructor(options: TlsAcceptorOptions) {
+    const { source, limitMs, protocols } = options;
+    this.#options = options;
+    this.#asksClients = options.asksClients ?? source.asksClients;
+    this.#server = tls.createServer({
+      ...source.context,
+      requestCert: this.#asksClients,
+      // Judged in #onSecure(), which can say why: Node would cut the connection without a word.
+      rejectUnauthorized: false,
+      ALPNProtocols: [...protocols],
+      handshakeTimeout: limitMs,
+    });
+    this.#server.on("secureConnection", (socket) => this.#onSecure(socket));
+    this.#server.on("tlsClientError", (error, socket) => this.#onFailure(error, socket));
+    this.#stopListening = source.onChange((context) => this.#server.setSecureContext(context));
+  }
+
+  /** Begin with a new connection. */
+  accept(socket: net.Socket): void {
+    const peer = peerOf(socket);
+    this.#pending.set(peer, socket);
+    socket.once("close", () => this.#pending.delete(peer));
+    recogniseOpening(socket, this.#options.limitMs, (opening) => {
+      if (opening === "tls") {
+        this.#server.emit("connection", socket);
+        return;
+      }
+      this.#note(
+        socket.remoteAddress,
+        "plaintext",
+        "clear text on a port that speaks TLS, refused",
+      );
+      this.#toPlaintext.serve(socket, opening === "http2");
+    });
+  }
+
+  /** Cut the connections that nobody has taken over yet, and take no more certificates. */
+  close(): void {
+    this.#stopListening();
+    for (const socket of this.#pending.values()) socket.destroy();
+  }
+
+  #onSecure(socket: tls.TLSSocket): void {
+    // Whoever takes over listens for errors too; until then, and between, an unheard one would end the process.
+    socket.on("error", () => socket.destroy());
+    if (this.#asksClients && !hasShownCertificate(socket)) {
+      const problem = String(socket.authorizationError ?? "none was sent");
+      const message = "client without a certificate of the authority for clients, refused";
+      this.#note(socket.remoteAddress, "client_certificate", message, { problem });
+      this.#toStranger.serve(socket, socket.alpnProtocol === "h2");
+      return;
+    }
+    const peer = peerOf(socket);
+    const raw = this.#pending.get(peer);
+    this.#pending.delete(peer);
+    // It went away while its last bytes were being decrypted.
+    if (raw === undefined) socket.destroy();
+    else this.#options.onSecure(socket, raw);
+  }
+
+  #onFailure(error: Error, socket: tls.TLSSocket): void {
+    const code = errorCode(error) ?? "";
+    const reason = FAILURES[code] ?? "other";
+    this.#note(socket.remoteAddress, reason, "tls handshake failed", { code });
+    // After a timeout Node leaves that to us.
+    socket.destroy();
+  }
+
+  #note(peer = "", reason: string, message: string, fields: object = {}): void {
+    const { strangers, metrics } = this.#options;
+    counter(metrics, {
+      name: "rollcall_tls_handshake_failures_total",
+      help: "Connections to ports that speak TLS that came to nothing, by reason.",
+      labelNames: ["reason"],
+    }).inc({ reason });
+    // Balancers and port scans connect and leave: nothing to tell anybody.
+    if (reason === "left") return;
+    strangers.write({
+      level: "warn",
+      peer,
+      what: reason,
+      fields: { reason, ...fields },
+      message,
+      isFault: true,
+    });
+  }
+}
+
+function peerOf({ remoteAddress, remotePort }: net.Socket): string {
+  return `${remoteAddress} ${remotePort}`;
+}
+
+/** Not `authorized` alone: that is true for a resumed session, too, that was begun without any certificate. */
+function hasShownCertificate(socket: tls.TLSSocket): boolean {
+  return socket.authorized && socket.getPeerX509Certificate() !== undefined;
+}
+
+function tlsRequired() {
+  return refuse(
+    "TLS_REQUIRED",
+    "this port speaks TLS: use https:// in the address, and --ca-file if its certificate is of an authority of your own",
+  );
+}
+
+function certificateRequired() {
+  return refuse(
+    "CLIENT_CERTIFICATE_REQUIRED",
+    "this port takes only clients with a certificate of its authority for clients: name one with --client-cert and --client-key",
+  );
+}
+
+/** What OpenSSL and Node call it, and what it means. */
+const FAILURES: Readonly<Record<string, string>> = {
+  ECONNRESET: "left",
+  EPIPE: "left",
+  ERR_TLS_HANDSHAKE_TIMEOUT: "timeout",
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: "refused_by_client",
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: "refused_by_client",
+  ERR_SSL_UNSUPPORTED_PROTOCOL: "version",
+  ERR_SSL_NO_SHARED_CIPHER: "version",
+};

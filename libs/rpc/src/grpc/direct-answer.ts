@@ -1,0 +1,77 @@
+import type { Http2ServerResponse, ServerHttp2Stream } from "node:http2";
+import type { ConnectError } from "@connectrpc/connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { piecesOf } from "../limits/answer-pieces.ts";
+import { writeEnvelope } from "./grpc-envelope.ts";
+
+/** The answer to one call of gRPC over HTTP/2: headers once, messages, and the status in the trailers. */
+export class DirectAnswer {
+  readonly #response: Http2ServerResponse;
+  #begun = false;
+  #messages = 0;
+
+  constructor(response: Http2ServerResponse) {
+    this.#response = response;
+  }
+
+  /** Whether nobody reads any more. */
+  get isLeft(): boolean {
+    const { stream } = this.#response;
+    return stream.closed || stream.destroyed;
+  }
+
+  /** Send the headers, unless they were sent. */
+  begin(header: Headers): void {
+    if (this.#begun || this.isLeft) return;
+    this.#begun = true;
+    this.#response.writeHead(200, {
+      ...Object.fromEntries(header),
+      "content-type": "application/grpc+proto",
+    });
+  }
+
+  /** Send a message. A promise when the reader is slower than its writer: then wait for it. */
+  send(message: Uint8Array): Promise<void> | undefined {
+    this.#messages += 1;
+    const pieces = piecesOf(writeEnvelope(message));
+    const [only] = pieces;
+    return pieces.length === 1 && only !== undefined ? this.#write(only) : this.#writeAll(pieces);
+  }
+
+  async #writeAll(pieces: readonly Uint8Array[]): Promise<void> {
+    for (const piece of pieces) await this.#write(piece);
+  }
+
+  #write(piece: Uint8Array): Promise<void> | undefined {
+    if (this.isLeft || this.#response.write(piece)) return undefined;
+    return new Promise((resolve) => {
+      const { stream } = this.#response;
+      const go = () => {
+        stream.off("drain", go);
+        stream.off("close", go);
+        resolve();
+      };
+      stream.on("drain", go);
+      stream.on("close", go);
+    });
+  }
+
+  /** Send the status, and end. */
+  end(header: Headers, trailer: Headers, error?: ConnectError): void {
+    this.begin(header);
+    if (this.isLeft) return;
+    setTrailerStatus(trailer, error);
+    this.#response.addTrailers(Object.fromEntries(trailer));
+    this.#response.end();
+    if (this.#messages <= 1) endWithLastWrite(this.#response.stream);
+  }
+}
+
+/**
+ * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last write has
+ * gone out, so that each answer took two packets, and both sides a fifth more of CPU. To end it twice does no harm. Only for a
+ * stream that holds nothing back: what waits in its buffer would be lost.
+ */
+function endWithLastWrite(stream: ServerHttp2Stream): void {
+  stream._final(() => {});
+}

@@ -1,0 +1,64 @@
+import { constants, type Http2ServerRequest, type ServerHttp2Stream } from "node:http2";
+import { refuse } from "@rollcall/errors";
+import { MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
+
+const HEADER_BYTES = 5;
+const COMPRESSED = 1;
+
+/**
+ * The one message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE when there is none, more than one, or
+ * one cut short, and with CANCELLED when the caller goes away before it has come.
+ */
+export async function readEnvelope({ stream }: Http2ServerRequest): Promise<Uint8Array> {
+  const bytes = await readAll(stream);
+  if (bytes.byteLength < HEADER_BYTES) {
+    throw refuse("MALFORMED_MESSAGE", "the request has no message");
+  }
+  const length = bytes.readUInt32BE(1);
+  if (length > MESSAGE_LIMIT_BYTES) throw tooLarge();
+  if (bytes[0] === COMPRESSED) {
+    throw refuse("MALFORMED_MESSAGE", "the message is compressed, and no encoding was named");
+  }
+  if (length !== bytes.byteLength - HEADER_BYTES) {
+    throw refuse("MALFORMED_MESSAGE", "the request is not exactly one message");
+  }
+  return bytes.subarray(HEADER_BYTES);
+}
+
+/** Listeners rather than an iterator: of a small call, the iterator would be a good part of the cost. */
+function readAll(stream: ServerHttp2Stream): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    const settle = (end: () => void) => {
+      stream.off("data", onData).off("end", onEnd).off("close", onClose);
+      end();
+    };
+    const onData = (chunk: Buffer) => {
+      chunks.push(chunk);
+      size += chunk.byteLength;
+      // What does not fit is refused before the rest of it has come.
+      if (size > HEADER_BYTES + MESSAGE_LIMIT_BYTES) settle(() => reject(tooLarge()));
+    };
+    const onEnd = () => {
+      // A reset stream ends as if it were complete.
+      if (stream.rstCode !== constants.NGHTTP2_NO_ERROR || stream.aborted) onClose();
+      else settle(() => resolve(Buffer.concat(chunks)));
+    };
+    const onClose = () => settle(() => reject(refuse("CANCELLED", "the caller went away")));
+    stream.on("data", onData).on("end", onEnd).on("close", onClose);
+  });
+}
+
+/** A message as gRPC frames it. */
+export function writeEnvelope(message: Uint8Array): Uint8Array {
+  const bytes = Buffer.allocUnsafe(HEADER_BYTES + message.byteLength);
+  bytes.writeUInt8(0, 0);
+  bytes.writeUInt32BE(message.byteLength, 1);
+  bytes.set(message, HEADER_BYTES);
+  return bytes;
+}
+
+function tooLarge() {
+  return refuse("MESSAGE_TOO_LARGE", `the message is larger than ${MESSAGE_LIMIT_BYTES} bytes`);
+}

@@ -1,0 +1,271 @@
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Code, createClient } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { type ClientDuplexStream, credentials, Client as GrpcClient } from "@grpc/grpc-js";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import {
+  Health as GrpcHealth,
+  HealthCheckRequestSchema,
+  HealthCheckResponse_ServingStatus as Serving,
+} from "@rollcall/api/grpc/health/v1/health_pb";
+import {
+  HealthService,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type HeartbeatResponse,
+  HeartbeatResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { describeError, refuse } from "@rollcall/errors";
+import { createMetrics, renderMetrics } from "@rollcall/process";
+import { captureLog } from "@rollcall/testkit/log-capture";
+import { until } from "@rollcall/testkit/time";
+import { failureOf } from "../../test/rpc-fixture.ts";
+import { ServingStatus } from "../builtins/serving-status.ts";
+import { MESSAGE_LIMIT_BYTES, type RunningServer } from "../connect/server-options.ts";
+import { errorFromGrpc } from "./grpc-error.ts";
+import { type GrpcHandlers, grpcRoute } from "./grpc-handlers.ts";
+import { createGrpcServer, type GrpcServerOptions } from "./grpc-server.ts";
+import { type Encodable, toGrpcMethod } from "./grpc-service.ts";
+import { toGrpcStatus } from "./grpc-status.ts";
+
+type Heartbeat = GrpcHandlers<typeof HealthService>["heartbeat"];
+const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
+const ack = create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 7 } } });
+const beat = create(HeartbeatRequestSchema, { frame: { case: "beat", value: { sequence: 7 } } });
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function start(heartbeat: Heartbeat, options: Partial<GrpcServerOptions> = {}) {
+  const { log, lines } = captureLog();
+  const metrics = createMetrics({ defaults: false });
+  const server = await createGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    routes: [grpcRoute(HealthService, { heartbeat })],
+    log,
+    metrics,
+    closeGraceMs: 200,
+    ...options,
+  });
+  closers.push(() => server.close());
+  return { server, lines, metrics, client: clientOf(server) };
+}
+
+function clientOf({ port }: RunningServer): GrpcClient {
+  const client = new GrpcClient(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    "grpc.max_send_message_length": -1,
+  });
+  closers.push(() => client.close());
+  return client;
+}
+
+function open(client: GrpcClient): ClientDuplexStream<Encodable, HeartbeatResponse> {
+  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(
+    HealthService.method.heartbeat,
+  );
+  return client.makeBidiStreamRequest(
+    path,
+    requestSerialize,
+    responseDeserialize as (bytes: Buffer) => HeartbeatResponse,
+  );
+}
+
+async function errorOf(call: ClientDuplexStream<Encodable, HeartbeatResponse>) {
+  call.resume();
+  const [error] = await once(call, "error");
+  return describeError(errorFromGrpc(error));
+}
+
+const answerEach: Heartbeat = (call) => {
+  call.on("data", (request: HeartbeatRequest) => {
+    if (request.frame.case === "beat") call.write(ack);
+  });
+  call.on("end", () => call.end());
+};
+
+describe("createGrpcServer()", () => {
+  it.each([
+    ["a timeout that is none", { "grpc-timeout": "soon" }, []],
+    ["no message", {}, []],
+    ["two messages", {}, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]],
+  ])("should call %s the caller's mistake", async (what, headers, bytes) => {
+    const { server } = await start(answerEach);
+    const session = connect(`http://127.0.0.1:${server.port}`);
+    closers.push(() => session.destroy());
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/grpc.health.v1.Health/Check",
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...headers,
+    });
+    // A timeout is refused whether or not anything follows.
+    if (!what.includes("timeout")) stream.end(Buffer.from(bytes));
+    const [answer] = await once(stream, "response");
+    const details = Buffer.from(String(answer["grpc-status-details-bin"]), "base64").toString();
+    expect([answer["grpc-status"], details]).toEqual([
+      String(Code.InvalidArgument),
+      expect.stringContaining("MALFORMED_MESSAGE"),
+    ]);
+  });
+
+  it("should say of a method that it does not have what is wrong, without a name of the caller's in its metrics", async () => {
+    const { client, metrics, lines } = await start(answerEach);
+    const echo = (bytes: Buffer) => bytes;
+    for (const path of ["/rollcall.health.v1.HealthService/Nope", "/a.B/C", "/", "/__proto__"]) {
+      const call = client.makeBidiStreamRequest(path, echo, echo);
+      call.write(Buffer.from("anything"));
+      expect(await errorOf(call as never)).toMatchObject({
+        code: Code.Unimplemented,
+        reason: "UNKNOWN_METHOD",
+        metadata: { path },
+      });
+    }
+    expect(await renderMetrics(metrics)).toContain('method="unknown"');
+    expect(await renderMetrics(metrics)).not.toContain("Nope");
+    expect(lines.map(({ method }) => method)).not.toContain("a.B/C");
+  });
+
+  it("should carry messages, and bytes that a handler encoded itself, unchanged", async () => {
+    const encoded = Buffer.from(toBinary(HeartbeatResponseSchema, ack));
+    const { client, lines } = await start((call) => {
+      call.write(ack);
+      call.write(encoded);
+      call.on("data", () => {});
+      call.on("end", () => call.end());
+    });
+    const call = open(client);
+    const received: HeartbeatResponse[] = [];
+    call.on("data", (response: HeartbeatResponse) => received.push(response));
+    call.end();
+    await once(call, "end");
+    expect(received).toEqual([ack, ack]);
+    await until("both lines are written", () => lines.length === 2);
+    expect(lines).toMatchObject([
+      { msg: "stream opened", method: METHOD, peer: expect.stringContaining("127.0.0.1") },
+      { msg: "stream closed", method: METHOD, code: "ok", duration_ms: expect.any(Number) },
+    ]);
+  });
+
+  it("should be understood by Connect's client, as an independent reader", async () => {
+    const { server } = await start(answerEach);
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const sessionManager = new Http2SessionManager(baseUrl);
+    closers.push(() => sessionManager.abort());
+    const client = createClient(HealthService, createGrpcTransport({ baseUrl, sessionManager }));
+    const received: HeartbeatResponse[] = [];
+    for await (const response of client.heartbeat(twice(beat))) received.push(response);
+    expect(received).toEqual([ack, ack]);
+  });
+
+  it("should carry reason, metadata and retry time of an error to either client", async () => {
+    const refusal = refuse("OVERLOADED", "too many hellos: try again", {
+      metadata: { limit: "10" },
+      retryAfterMs: 1_234,
+    });
+    const { client, server, lines } = await start((call) =>
+      call.emit("error", toGrpcStatus(refusal)),
+    );
+    const expected = {
+      code: 8,
+      message: "too many hellos: try again",
+      reason: "OVERLOADED",
+      metadata: { limit: "10" },
+      retryAfterMs: 1_234,
+      violations: [],
+    };
+    expect(await errorOf(open(client))).toEqual(expected);
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const sessionManager = new Http2SessionManager(baseUrl);
+    closers.push(() => sessionManager.abort());
+    const connect = createClient(HealthService, createGrpcTransport({ baseUrl, sessionManager }));
+    const call = connect.heartbeat(twice(beat))[Symbol.asyncIterator]();
+    expect(describeError(await failureOf(call.next()))).toEqual(expected);
+    expect(lines[1]).toMatchObject({ code: "resource_exhausted", reason: "OVERLOADED" });
+  });
+
+  it("should end a stream with bytes that are no message, or too many, and no other stream", async () => {
+    const { client, metrics } = await start(answerEach);
+    const bystander = open(client);
+    const garbage = open(client);
+    garbage.write(Buffer.from([0x0a, 0xff, 0xff]));
+    expect(await errorOf(garbage)).toMatchObject({ code: 3, reason: "MALFORMED_MESSAGE" });
+    const large = open(client);
+    large.write(Buffer.alloc(MESSAGE_LIMIT_BYTES + 1));
+    expect(await errorOf(large)).toMatchObject({ code: 8, reason: "MESSAGE_TOO_LARGE" });
+    bystander.write(beat);
+    expect(await once(bystander, "data")).toEqual([ack]);
+    bystander.end();
+    await once(bystander.resume(), "end");
+    const text = await renderMetrics(metrics);
+    for (const code of ["ok", "invalid_argument", "resource_exhausted"]) {
+      expect(text).toContain(
+        `rollcall_rpc_duration_seconds_count{method="${METHOD}",code="${code}"} 1`,
+      );
+    }
+  });
+
+  it("should tell a caller that cancels from one that ends, and write no lines when told so", async () => {
+    // This handler does not end with its caller's half: a client on Node closes that before it cancels.
+    const { client, lines, metrics } = await start(
+      (call) => {
+        call.on("data", () => call.write(ack));
+      },
+      { logCalls: false },
+    );
+    const call = open(client);
+    call.write(beat);
+    await once(call, "data");
+    call.cancel();
+    await errorOf(call);
+    const cancelled = `rollcall_rpc_duration_seconds_count{method="${METHOD}",code="canceled"} 1`;
+    await until("it is counted", async () => (await renderMetrics(metrics)).includes(cancelled));
+    expect(lines).toEqual([]);
+  });
+
+  it("should end at once on close when nothing is under way, and cut what is after the grace period", async () => {
+    const idle = await start(answerEach, { closeGraceMs: 60_000 });
+    await idle.server.close();
+    const busy = await start(answerEach);
+    const call = open(busy.client);
+    call.write(beat);
+    await once(call, "data");
+    const failed = errorOf(call);
+    await busy.server.close();
+    await failed;
+    const { port } = (await start(answerEach)).server;
+    await expect(start(answerEach, { port })).rejects.toThrow("EADDRINUSE");
+  });
+});
+
+describe("grpc.health.v1", () => {
+  it("should answer for known services, refuse unknown ones, and tell changes", async () => {
+    const serving = new ServingStatus();
+    const { server } = await start(answerEach, { serving });
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const sessionManager = new Http2SessionManager(baseUrl);
+    closers.push(() => sessionManager.abort());
+    const client = createClient(GrpcHealth, createGrpcTransport({ baseUrl, sessionManager }));
+    const service = HealthService.typeName;
+    expect((await client.check({ service })).status).toBe(Serving.SERVING);
+    expect((await failureOf(client.check({ service: "nobody" }))).code).toBe(5);
+    const watch = client
+      .watch(create(HealthCheckRequestSchema, { service }))
+      [Symbol.asyncIterator]();
+    expect((await watch.next()).value?.status).toBe(Serving.SERVING);
+    serving.set(service, "NOT_SERVING");
+    expect((await watch.next()).value?.status).toBe(Serving.NOT_SERVING);
+    serving.drain();
+    expect((await client.check({ service: "" })).status).toBe(Serving.NOT_SERVING);
+  });
+});
+
+async function* twice<T>(value: T) {
+  yield value;
+  yield value;
+}

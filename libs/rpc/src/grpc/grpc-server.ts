@@ -1,0 +1,132 @@
+import { Server, type ServerOptions, setLogger } from "@grpc/grpc-js";
+import type { TlsSource } from "@rollcall/identity";
+import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
+import { ServingStatus } from "../builtins/serving-status.ts";
+import type { ClientAddress } from "../calls/client-address.ts";
+import { methodName } from "../calls/method-name.ts";
+import {
+  type ConnectionTimes,
+  type GuardedServer,
+  MESSAGE_LIMIT_BYTES,
+} from "../connect/server-options.ts";
+import { listeningError } from "../connections/listening-error.ts";
+import { STRANGERS_STREAMS } from "../connections/trust-connection.ts";
+import type { CallDoor } from "../limits/call-door.ts";
+import { StrangerLog } from "../limits/stranger-log.ts";
+import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
+import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
+import type { GrpcRoute } from "./grpc-handlers.ts";
+import { observeGrpcCalls } from "./grpc-observer.ts";
+import { toGrpcService } from "./grpc-service.ts";
+import { answerUnknownMethods } from "./unknown-grpc-method.ts";
+
+export interface GrpcServerOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly routes: readonly GrpcRoute[];
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+  /** Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its own. */
+  readonly logCalls?: boolean;
+  /** Where lines about callers are written, none of whom is known here; one for all servers of a process. Default: each to the log. */
+  readonly strangers?: StrangerLog;
+  /** Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit. Not limited when absent. */
+  readonly calls?: CallDoor;
+  /** See RpcServerOptions. */
+  readonly clientAddress?: ClientAddress;
+  readonly serving?: ServingStatus;
+  /** How long close() waits for streams under way. Default 5 s. */
+  readonly closeGraceMs?: number;
+  /** Speak TLS, with the certificate that this source has at the moment. In clear text when absent. */
+  readonly tls?: TlsSource;
+  /** What the port is called in the log and in metrics. Default "agents". */
+  readonly name?: string;
+  /** Most connections at a time. At the limit strangers without a call give way to new ones, the longest idle first. Default 65,536. */
+  readonly maxConnections?: number;
+  /** Most connections of one address that have not shown who they are, see GrpcServer.known. Default 2,048. */
+  readonly maxStrangersOfAddress?: number;
+  /** How connections are looked after, for tests. */
+  readonly connectionTimes?: ConnectionTimes;
+  readonly clock?: Clock;
+}
+
+/** A server of long streams. */
+export interface GrpcServer extends GuardedServer {
+  /**
+   * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts as a stranger's no more, and
+   * is not ended to make room, as long as it has a call.
+   */
+  known(peer: string): void;
+}
+
+/**
+ * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each with
+ * its reason; what is left after the grace period is cut.
+ */
+export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
+  const { host, log, routes, calls, clientAddress, clock = systemClock } = options;
+  const serving = options.serving ?? new ServingStatus();
+  const strangers = options.strangers ?? new StrangerLog({ log });
+  const own = new Set(routes.flatMap(({ service }) => service.methods.map(methodName)));
+  const observer = observeGrpcCalls({
+    clock,
+    metrics: options.metrics,
+    log: (options.logCalls ?? true) ? strangers : null,
+    clientAddress,
+    doorOf: (method) => (own.has(method) ? undefined : calls),
+  });
+  const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
+  const names = routes.map(({ service }) => service.typeName);
+  const health = grpcHealthRoute(serving);
+  const listed = [...routes.map(({ service }) => service), health.service];
+  for (const route of [...routes, health, ...grpcReflectionRoutes(listed)]) {
+    server.addService(toGrpcService(route.service, route.decoders), route.handlers);
+  }
+  answerUnknownMethods(server);
+  logTroubles(log);
+  const binding = await bindGrpc(server, { ...options, strangers, clock }).catch(
+    (error: unknown) => {
+      throw listeningError(error, host, options.port);
+    },
+  );
+  for (const name of names) serving.set(name, "SERVING");
+  return {
+    host,
+    port: binding.port,
+    known: (peer) => binding.keeper.known(peer),
+    spare: (most) => binding.keeper.spare(most),
+    close: async () => {
+      for (const name of names) serving.set(name, "NOT_SERVING");
+      await shutDown(server, binding, options.closeGraceMs ?? 5_000);
+    },
+  };
+}
+
+const CHANNEL_OPTIONS: ServerOptions = {
+  "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
+  // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that beats.
+  "grpc.keepalive_time_ms": 300_000,
+  "grpc.keepalive_timeout_ms": 10_000,
+  // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
+  "grpc.max_concurrent_streams": STRANGERS_STREAMS,
+  // Its bookkeeping costs memory for each connection and is read by nobody here.
+  "grpc.enable_channelz": 0,
+};
+
+/**
+ * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it takes a
+ * session that is closing already for one that has ended, and forceShutdown() forgets the sessions of a server without channelz.
+ */
+async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
+  binding.drain(graceMs);
+  await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+  binding.keeper.close();
+}
+
+/** grpc-js tells its troubles to one place for the whole process: what nobody reads on a console goes to the log. */
+function logTroubles(log: Logger): void {
+  const write = (level: "debug" | "warn") => (detail: unknown) =>
+    log[level]({ detail: String(detail) }, "grpc-js says");
+  setLogger({ debug: write("debug"), info: write("debug"), error: write("warn") });
+}

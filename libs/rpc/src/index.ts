@@ -1,0 +1,61 @@
+export { createProbeServer, type ProbeServerOptions } from "./builtins/probe-server.ts";
+export {
+  type CheckResult,
+  isReady,
+  type ReadyCheck,
+  type ReadyReport,
+} from "./builtins/ready-report.ts";
+export { type ServiceStatus, ServingStatus } from "./builtins/serving-status.ts";
+export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
+export { callerKey, callerOf, requestIdKey, requestIdOf } from "./calls/call-context.ts";
+export type { CallCounts, CallParty } from "./calls/call-counts.ts";
+export { type ClientAddress, grpcAddressOf } from "./calls/client-address.ts";
+export { Limiter } from "./calls/limiter.ts";
+export { hasTooManyParts } from "./calls/message-parts.ts";
+export { Outbox } from "./calls/outbox.ts";
+export { createPageTokens, type PageTokens } from "./calls/page-token.ts";
+export { connectPeer, type PeerConnection, type PeerTls } from "./calls/peer-connection.ts";
+export {
+  definePolicies,
+  type MethodCaller,
+  type MethodPolicy,
+  type PolicyTable,
+  policyProblems,
+  type ServicePolicies,
+} from "./calls/policy.ts";
+export { createRequestValidator, type RequestValidator } from "./calls/request-validator.ts";
+export { createRpcServer } from "./connect/rpc-server.ts";
+export {
+  type GuardedServer,
+  type HttpHandler,
+  MESSAGE_LIMIT_BYTES,
+  type RpcServerOptions,
+  type RunningServer,
+} from "./connect/server-options.ts";
+export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
+export {
+  type GrpcHandler,
+  type GrpcHandlers,
+  type GrpcRoute,
+  grpcRoute,
+} from "./grpc/grpc-handlers.ts";
+export { createGrpcServer, type GrpcServer, type GrpcServerOptions } from "./grpc/grpc-server.ts";
+export {
+  type Encodable,
+  type GrpcMethod,
+  type GrpcService,
+  toGrpcMethod,
+  toGrpcService,
+} from "./grpc/grpc-service.ts";
+export { toGrpcStatus } from "./grpc/grpc-status.ts";
+export type { RecordRefusal, RefusedCall } from "./interceptors/record-refusals.ts";
+export { CallDoor } from "./limits/call-door.ts";
+export {
+  type Attempt,
+  FailedAttempts,
+  type FailureLimits,
+  nodeAttempt,
+  tokenAttempt,
+} from "./limits/failed-attempts.ts";
+export type { HostRule } from "./limits/host-guard.ts";
+export { type NoiseCounts, type StrangerLine, StrangerLog } from "./limits/stranger-log.ts";

@@ -1,0 +1,154 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { renderMetrics } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import { RpcFixture, TEST_POLICIES, TRANSPORT_KINDS } from "../../test/rpc-fixture.ts";
+import { callUnread, GET_NODE, LARGE, RudeClients, VIEWER } from "../../test/unread-calls.ts";
+
+let fixture: RpcFixture;
+const clients = new RudeClients();
+afterEach(async () => {
+  clients.end();
+  await fixture.stop();
+});
+
+/** Whether something was given up so far. */
+async function givenUp(what: string): Promise<boolean> {
+  const metrics = await renderMetrics(fixture.metrics);
+  return metrics.includes(`rollcall_calls_given_up_total{what="${what}"}`);
+}
+
+describe("answers that nobody reads", () => {
+  const large = () => ({ node: { id: "n", health: { message: LARGE } } });
+
+  it("should be given up alone where their connection is read otherwise", async () => {
+    fixture = await RpcFixture.start({ registry: { getNode: large }, unreadAnswerMs: 2_000 });
+    const session = clients.session(fixture.url);
+    const stream = callUnread(session);
+    const closed = new Promise((resolve) => stream.once("close", () => resolve(stream.rstCode)));
+    await until("it was given up", () => givenUp("answer"));
+    // A stream that is not read at all is not told its end before it is.
+    stream.resume();
+    expect(fixture.held.size).toBe(0);
+    expect(await closed).toBe(11);
+    expect(session.closed || session.destroyed).toBe(false);
+    const whole = callUnread(session);
+    let bytes = 0;
+    whole.on("data", (chunk: Buffer) => {
+      bytes += chunk.length;
+    });
+    const ended = new Promise((resolve) => whole.once("end", resolve));
+    whole.resume();
+    await ended;
+    expect(bytes).toBeGreaterThan(LARGE.length);
+    expect(await renderMetrics(fixture.metrics)).toContain(
+      'rollcall_calls_given_up_total{what="answer"} 1',
+    );
+    expect(fixture.lines.filter(({ msg }) => msg === "answer given up, nobody reads it")).toEqual([
+      expect.objectContaining({ caller: "token:v1", reason: "PEER_TOO_SLOW" }),
+    ]);
+  });
+
+  it("should be given up with their connection where nothing of that is read", async () => {
+    const getNode = () => ({ node: { id: "n", health: { message: "x".repeat(4_000_000) } } });
+    fixture = await RpcFixture.start({ registry: { getNode }, unreadAnswerMs: 200 });
+    const path = await clients.pathTo(fixture.server.port);
+    const session = clients.session(path.url, 2 ** 31 - 1);
+    await new Promise((resolve) => session.once("remoteSettings", resolve));
+    session.setLocalWindowSize(2 ** 31 - 1);
+    path.block();
+    for (let call = 0; call < 10; call += 1) callUnread(session);
+    await until("the connection was given up", () => givenUp("connection")).catch((error) => {
+      throw new Error(JSON.stringify(fixture.lines), { cause: error });
+    });
+    await until("nothing is held", () => fixture.held.size === 0);
+  });
+
+  it("should be given up over HTTP/1.1", async () => {
+    const getNode = () => ({ node: { id: "n", health: { message: "x".repeat(20_000_000) } } });
+    fixture = await RpcFixture.start({ registry: { getNode }, unreadAnswerMs: 200 });
+    const socket = clients.socket(fixture.server.port);
+    const body = '{"node":"n"}';
+    socket.write(
+      `POST ${GET_NODE} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer viewer-token\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+    );
+    await until("it was given up", () => givenUp("answer"));
+    await until("its place is free", () => fixture.held.size === 0);
+  });
+
+  it.each(TRANSPORT_KINDS)(
+    "should not be taken for streams that have nothing to send over %s",
+    async (kind) => {
+      let more = () => {};
+      const resumed = new Promise<void>((resolve) => {
+        more = resolve;
+      });
+      async function* watchNodes() {
+        yield { revision: 1n };
+        await resumed;
+        yield { revision: 2n };
+      }
+      fixture = await RpcFixture.start({
+        registry: { watchNodes, getNode: large },
+        unreadAnswerMs: 100,
+      });
+      const stream = fixture.registry(kind).watchNodes({})[Symbol.asyncIterator]();
+      expect((await stream.next()).value?.revision).toBe(1n);
+      // Meanwhile another answer is given up: so long has the stream been idle that it would have been, too.
+      callUnread(clients.session(fixture.url));
+      await until("another one was given up", () => givenUp("answer"));
+      more();
+      expect((await stream.next()).value?.revision).toBe(2n);
+      expect((await stream.next()).done).toBe(true);
+    },
+  );
+
+  it("should end a stream whose messages nobody reads, and its handler", async () => {
+    let hasEnded = false;
+    async function* watchNodes() {
+      try {
+        for (;;) yield { resumeToken: LARGE };
+      } finally {
+        hasEnded = true;
+      }
+    }
+    fixture = await RpcFixture.start({ registry: { watchNodes }, unreadAnswerMs: 200 });
+    const session = clients.session(fixture.url);
+    const stream = session.request({
+      ":method": "POST",
+      ":path": "/rollcall.registry.v1.RegistryService/WatchNodes",
+      "content-type": "application/grpc",
+      te: "trailers",
+      ...VIEWER,
+    });
+    stream.on("error", () => {});
+    stream.end(Buffer.from([0, 0, 0, 0, 0]));
+    stream.pause();
+    await until("its handler has ended", () => hasEnded);
+    expect(fixture.held.size).toBe(0);
+  });
+});
+
+describe("requests that do not come whole", () => {
+  it("should be given up, with the reason", async () => {
+    fixture = await RpcFixture.start({ requestMs: 100, policies: shortPolicies() });
+    const session = clients.session(fixture.url);
+    const headers = { ":method": "POST", ":path": GET_NODE, "content-type": "application/grpc" };
+    const stream = session.request({ ...headers, ...VIEWER, te: "trailers" });
+    stream.on("error", () => {});
+    stream.write(Buffer.from([0, 0]));
+    const [answer] = await new Promise<Record<string, unknown>[]>((resolve) => {
+      stream.once("response", (...all) => resolve(all as unknown as Record<string, unknown>[]));
+    });
+    expect(answer?.["grpc-status"]).toBe("4");
+    await until("its place is free", () => fixture.held.size === 0);
+  });
+});
+
+/** The usual policies with deadlines that are over soon. */
+function shortPolicies() {
+  const rows = Object.entries(TEST_POLICIES).map(([method, row]) => [
+    method,
+    { ...row, deadlineMs: Math.min(row.deadlineMs, 100) },
+  ]);
+  return Object.fromEntries(rows);
+}

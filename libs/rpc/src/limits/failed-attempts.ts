@@ -1,0 +1,86 @@
+import { createHash } from "node:crypto";
+import { type ErrorReasonName, reasonOf, refuse } from "@rollcall/errors";
+import type { Clock } from "@rollcall/process";
+
+/** What limits failed attempts by where they come from. The domain's FailureLimiter is one; times are monotonic milliseconds. */
+export interface FailureLimits {
+  msUntilAllowed(peer: string, credential: string, nowMs: number): number;
+  failed(peer: string, credential: string, nowMs: number): void;
+  passed(credential: string): void;
+}
+
+/** Reasons that say that what was presented is not good: a caller who tries on may be guessing. */
+const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
+  "TOKEN_INVALID",
+  "TOKEN_EXPIRED",
+  "TOKEN_REVOKED",
+  "PROOF_INVALID",
+  "CHALLENGE_INVALID",
+  "NEXT_KEY_PROOF_INVALID",
+  "NODE_KEY_MISMATCH",
+  "NODE_KEY_RETIRED",
+  "SESSION_TOKEN_INVALID",
+  "JOIN_TOKEN_INVALID",
+  "JOIN_TOKEN_EXPIRED",
+  "JOIN_TOKEN_REVOKED",
+  "JOIN_TOKEN_USED_UP",
+  "JOIN_TOKEN_NAME_MISMATCH",
+  "JOIN_TOKEN_WRONG_CLUSTER",
+]);
+
+/** One attempt to be somebody. */
+export interface Attempt {
+  /** What is presented: a bearer token, or a node's proof. */
+  readonly kind: "token" | "node";
+  /** Where it comes from, as HOST:PORT. */
+  readonly peer: string;
+  /** Names what is presented, and is of no use to whoever reads it. */
+  readonly credential: string;
+}
+
+/** An attempt with an authorization header. */
+export function tokenAttempt(peer: string, authorization: string): Attempt {
+  const credential = createHash("sha256").update(authorization).digest("base64");
+  return { kind: "token", peer, credential };
+}
+
+/** A node's attempt. It is known as it is seen from its host: a stranger elsewhere who claims its id is not taken for it. */
+export function nodeAttempt(peer: string, nodeId: string): Attempt {
+  return { kind: "node", peer, credential: `${peer.replace(/:\d+$/, "")} ${nodeId}` };
+}
+
+/** Keeps whoever fails too often from trying on. All servers of a process share one. */
+export class FailedAttempts {
+  readonly #limits: Readonly<Record<Attempt["kind"], FailureLimits>>;
+  readonly #clock: Pick<Clock, "nowMs">;
+
+  /** @param limits of each kind: hundreds of nodes may share one address, and few people do. */
+  constructor(
+    limits: Readonly<Record<Attempt["kind"], FailureLimits>>,
+    clock: Pick<Clock, "nowMs">,
+  ) {
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  /** Check that an attempt may be looked at. Throws TOO_MANY_FAILURES. */
+  check({ kind, peer, credential }: Attempt): void {
+    const retryAfterMs = this.#limits[kind].msUntilAllowed(peer, credential, this.#clock.nowMs());
+    if (retryAfterMs === 0) return;
+    const message =
+      "too many attempts with bad credentials came from this address; check the token or the key, and try again later";
+    throw refuse("TOO_MANY_FAILURES", message, { retryAfterMs });
+  }
+
+  /** Remember an attempt that was good. */
+  passed({ kind, credential }: Attempt): void {
+    this.#limits[kind].passed(credential);
+  }
+
+  /** Count an attempt that ended with an error, if that says that the credential is not good. */
+  ended({ kind, peer, credential }: Attempt, error: unknown): void {
+    const reason = reasonOf(error);
+    if (reason === undefined || !FAILURES.has(reason)) return;
+    this.#limits[kind].failed(peer, credential, this.#clock.nowMs());
+  }
+}

@@ -1,0 +1,255 @@
+import { once } from "node:events";
+import http2 from "node:http2";
+import net from "node:net";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { createMetrics, renderMetrics, systemClock } from "@rollcall/process";
+import { captureLog } from "@rollcall/testkit/log-capture";
+import { until } from "@rollcall/testkit/time";
+import { connectRaw, frame, POST_HEADERS, PREFACE } from "../../test/raw-http2.ts";
+import { PolyglotListener } from "../connections/polyglot-listener.ts";
+import { grpcRoute } from "../grpc/grpc-handlers.ts";
+import { createGrpcServer } from "../grpc/grpc-server.ts";
+import { type StrangerAccounts, StrangerLog } from "./stranger-log.ts";
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+interface Port {
+  readonly port: number;
+  readonly metrics: ReturnType<typeof createMetrics>;
+  /** How many calls were handled. */
+  calls(): number;
+}
+
+async function openApi(accounts?: StrangerAccounts): Promise<Port> {
+  const metrics = createMetrics({ defaults: false });
+  let calls = 0;
+  const listener = await PolyglotListener.listen({
+    name: "api",
+    host: "0.0.0.0",
+    port: 0,
+    firstByteMs: 60_000,
+    maxConnections: 100,
+    tickMs: 20,
+    log: captureLog().log,
+    strangers: new StrangerLog({ log: captureLog().log, ...(accounts ? { accounts } : {}) }),
+    metrics,
+    clock: systemClock,
+    handler: (_, response) => {
+      calls += 1;
+      response.writeHead(200);
+      if ("stream" in response) response.write("held");
+    },
+  });
+  closers.push(() => listener.destroy());
+  return { port: listener.port, metrics, calls: () => calls };
+}
+
+async function openAgents(): Promise<Port> {
+  const metrics = createMetrics({ defaults: false });
+  let calls = 0;
+  const server = await createGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    connectionTimes: { tickMs: 20 },
+    log: captureLog().log,
+    metrics,
+    closeGraceMs: 100,
+    routes: [
+      grpcRoute(HealthService, {
+        heartbeat: (call) => {
+          calls += 1;
+          call.sendMetadata(call.metadata);
+          call.on("data", () => {});
+        },
+      }),
+    ],
+  });
+  closers.push(() => server.close());
+  return { port: server.port, metrics, calls: () => calls };
+}
+
+/** Somebody whose call must not be disturbed. */
+async function bystander({ port }: Port): Promise<http2.ClientHttp2Session> {
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  closers.push(() => session.destroy());
+  const stream = session.request(
+    {
+      ":method": "POST",
+      ":path": "/rollcall.health.v1.HealthService/Heartbeat",
+      "content-type": "application/grpc",
+    },
+    { endStream: false },
+  );
+  await once(stream, "response");
+  return session;
+}
+
+/** Send the same again and again, until the other side has had enough. */
+async function flood(socket: net.Socket, next: (round: number) => Buffer): Promise<void> {
+  socket.write(PREFACE);
+  for (let round = 0; !socket.destroyed && socket.writable; round += 1) {
+    if (!socket.write(next(round))) {
+      await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => {});
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+/** Send a few again and again, each time once the ones before were acknowledged, so that nothing piles up. */
+async function floodInOrder(socket: net.Socket, few: Buffer, ackBytes: number): Promise<void> {
+  let heard = 0;
+  socket.on("data", (chunk: Buffer) => {
+    heard += chunk.byteLength;
+  });
+  socket.write(PREFACE);
+  while (!socket.destroyed && socket.writable) {
+    const wanted = heard + ackBytes;
+    socket.write(few);
+    await until("they are acknowledged", () => heard >= wanted || socket.destroyed);
+  }
+}
+
+const PING = frame("PING", { payload: Buffer.alloc(8) });
+const SETTINGS = frame("SETTINGS", {});
+const WINDOW_UPDATE = frame("WINDOW_UPDATE", { payload: Buffer.from([0, 0, 0, 0]).fill(1, 3) });
+const PRIORITY = frame("PRIORITY", { stream: 3, payload: Buffer.from([0, 0, 0, 0, 16]) });
+
+function resets(round: number): Buffer {
+  const ids = Array.from({ length: 50 }, (_, index) => 1 + 2 * (round * 50 + index));
+  return Buffer.concat(
+    ids.flatMap((stream) => [
+      frame("HEADERS", { flags: 5, stream, payload: POST_HEADERS }),
+      frame("RST_STREAM", { stream, payload: Buffer.from([0, 0, 0, 8]) }),
+    ]),
+  );
+}
+
+/** Of a call that says nothing of its content. */
+function http2Headers(): Buffer {
+  return Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
+}
+
+function emptyFrames(round: number): Buffer {
+  const frames = Array.from({ length: 500 }, () => frame("DATA", { stream: 1 }));
+  if (round > 0) return Buffer.concat(frames);
+  return Buffer.concat([
+    frame("HEADERS", { flags: 4, stream: 1, payload: POST_HEADERS }),
+    ...frames,
+  ]);
+}
+
+function many(one: Buffer): () => Buffer {
+  const all = Buffer.concat(Array.from({ length: 500 }, () => one));
+  return () => all;
+}
+
+describe.each([
+  ["the API's port", openApi],
+  ["the agents' port", openAgents],
+] as const)("a flood on %s", (name, open) => {
+  it.each([
+    // With many in one packet nghttp2 has a limit of its own, and which of the two is met first depends on how they arrive.
+    ["pings", many(PING), null],
+    ["settings", many(SETTINGS), null],
+    ["calls that are reset at once", resets, "flood"],
+    // Nothing in Node.js tells of these: they are found by their bytes.
+    ["frames without a byte", emptyFrames, null],
+    ["window updates", many(WINDOW_UPDATE), "flood"],
+    ["priorities", many(PRIORITY), "flood"],
+  ] as const)("should end its connection, and no other: %s", async (_, next, reason) => {
+    const port = await open();
+    const other = await bystander(port);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await flood(socket, next);
+    const label = name === "the API's port" ? "api" : "agents";
+    const counted = `rollcall_connections_ended_total{port="${label}",reason="${reason}"} 1`;
+    const isCounted = async () => (await renderMetrics(port.metrics)).includes(counted);
+    if (reason !== null) await until("it is counted", isCounted);
+    expect(other.destroyed).toBe(false);
+    expect(port.calls()).toBeLessThan(450);
+    const pinged = new Promise((resolve) => other.ping((error) => resolve(error)));
+    expect(await pinged).toBeNull();
+  });
+
+  it("should end its connection, and no other: pings that are all answered", async () => {
+    const port = await open();
+    const other = await bystander(port);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await floodInOrder(socket, Buffer.concat(Array(250).fill(PING)), 250 * PING.byteLength);
+    const label = name === "the API's port" ? "api" : "agents";
+    const counted = `rollcall_connections_ended_total{port="${label}",reason="flood"} 1`;
+    expect(await renderMetrics(port.metrics)).toContain(counted);
+    expect(other.destroyed).toBe(false);
+  });
+});
+
+describe.each([
+  ["the API's port", openApi],
+  ["the agents' port", openAgents],
+] as const)("calls on %s that are taken back in the same packet", (_, open) => {
+  it.each([
+    ["without an error", 0],
+    ["with one", 2],
+  ])("should leave the process and its neighbours alone: %s", async (__, code) => {
+    const port = await open();
+    const other = await bystander(port);
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    const bare = http2Headers();
+    const packet = [1, 3, 5, 7].flatMap((stream) => [
+      frame("HEADERS", { flags: 4, stream, payload: bare }),
+      frame("RST_STREAM", { stream, payload: Buffer.from([0, 0, 0, code]) }),
+    ]);
+    socket.write(Buffer.concat([PREFACE, ...packet, PING]));
+    await once(socket, "data");
+    const pinged = new Promise((resolve) => other.ping((error) => resolve(error)));
+    expect(await pinged).toBeNull();
+  });
+});
+
+describe("a flood on the API's port", () => {
+  it("should have its address wait, and no other", async () => {
+    const owing = new Set<string>();
+    const spent: number[] = [];
+    const port = await openApi({
+      groupOf: (peer) => peer,
+      isSpared: () => false,
+      spend: (_, cost) => spent.push(cost),
+      msUntilPaid: (address) => (owing.has(address) ? 10 : 0),
+    });
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await flood(socket, resets);
+    expect(spent.reduce((sum, cost) => sum + cost)).toBeGreaterThan(1_000);
+    owing.add("127.0.0.1");
+    const session = http2.connect(`http://127.0.0.1:${port.port}`);
+    closers.push(() => session.destroy());
+    const answer = once(session.request({ ":path": "/" }), "response").then(() => "answered");
+    const elsewhere = net.connect({
+      port: port.port,
+      host: "127.0.0.1",
+      localAddress: "127.0.0.2",
+    });
+    const other = http2.connect("http://elsewhere", { createConnection: () => elsewhere });
+    closers.push(() => other.destroy());
+    await once(other.request({ ":path": "/" }), "response");
+    expect(await Promise.race([answer, "waits"])).toBe("waits");
+    owing.clear();
+    expect(await answer).toBe("answered");
+  });
+
+  it("should end its connection: settings that are all acknowledged", async () => {
+    const port = await openApi();
+    const socket = await connectRaw(port.port);
+    closers.push(() => socket.destroy());
+    await floodInOrder(socket, Buffer.concat(Array(25).fill(SETTINGS)), 25 * SETTINGS.byteLength);
+    const counted = 'rollcall_connections_ended_total{port="api",reason="flood"} 1';
+    expect(await renderMetrics(port.metrics)).toContain(counted);
+  });
+});

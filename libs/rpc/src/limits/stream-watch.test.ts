@@ -1,0 +1,88 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { reasonOf, refuse } from "@rollcall/errors";
+import type { Authenticator, KnownCaller } from "@rollcall/identity";
+import { eventually, ManualClock } from "@rollcall/testkit";
+import { StreamWatch } from "./stream-watch.ts";
+
+const VIEWER: KnownCaller = { kind: "token", id: "t", role: "viewer" };
+
+let leaving: (() => void)[] = [];
+afterEach(() => {
+  for (const leave of leaving) leave();
+  leaving = [];
+});
+
+function rig(caller: KnownCaller = VIEWER) {
+  const state = {
+    asked: 0,
+    answer: (async () => caller) as Authenticator,
+  };
+  const clock = new ManualClock();
+  const authenticate: Authenticator = (bearer) => {
+    state.asked += 1;
+    return state.answer(bearer);
+  };
+  const watch = new StreamWatch({ authenticate, clock, everyMs: 1 });
+  const open = (needs: "viewer" | "operator" = "viewer", authorization = "Bearer x") => {
+    const ending = new AbortController();
+    leaving.push(watch.join({ authorization, caller, needs, ending }));
+    return ending.signal;
+  };
+  const rounds = async (count: number) => {
+    const before = state.asked;
+    await eventually(() => expect(state.asked).toBeGreaterThanOrEqual(before + count));
+  };
+  return { state, clock, watch, open, rounds };
+}
+
+describe("StreamWatch", () => {
+  it.each(["TOKEN_REVOKED", "TOKEN_EXPIRED", "TOKEN_INVALID", "ROLE_TOO_LOW"] as const)(
+    "should end streams with %s",
+    async (reason) => {
+      const { state, open } = rig();
+      const streams = [open(), open()];
+      state.answer = async () => {
+        throw refuse(reason, "no more");
+      };
+      for (const stream of streams) {
+        await eventually(() => expect(stream.aborted).toBe(true));
+        expect(reasonOf(stream.reason)).toBe(reason);
+      }
+    },
+  );
+
+  it("should end the streams of a token that is gone, and of a role that was lowered", async () => {
+    const { state, open, rounds } = rig({ ...VIEWER, role: "operator" });
+    const [reader, decider] = [open(), open("operator")];
+    state.answer = async () => VIEWER;
+    await eventually(() => expect(reasonOf(decider.reason)).toBe("ROLE_TOO_LOW"));
+    await rounds(4);
+    expect(reader.aborted).toBe(false);
+    state.answer = async () => null;
+    await eventually(() => expect(reasonOf(reader.reason)).toBe("TOKEN_INVALID"));
+  });
+
+  it("should let streams go on while it cannot know, until the token's own end", async () => {
+    const { state, clock, open, rounds } = rig({ ...VIEWER, expiresAtMs: 1_700_000_060_000 });
+    const stream = open();
+    state.answer = async () => {
+      throw new Error("the record is away");
+    };
+    await rounds(3);
+    expect(stream.aborted).toBe(false);
+    clock.advance(60_000);
+    await eventually(() => expect(reasonOf(stream.reason)).toBe("TOKEN_EXPIRED"));
+  });
+
+  it("should ask once for all streams of a token, and not at all when there is none", async () => {
+    const { state, open, rounds } = rig();
+    for (let stream = 0; stream < 100; stream += 1) open();
+    await rounds(1);
+    expect(state.asked).toBeLessThan(100);
+    for (const leave of leaving) leave();
+    await Promise.resolve();
+    const { asked } = state;
+    open();
+    await eventually(() => expect(state.asked).toBeGreaterThan(asked));
+  });
+});

@@ -1,0 +1,97 @@
+import { type ErrorReasonName, reasonOf, refuse } from "@rollcall/errors";
+import type { Authenticator, KnownCaller, Role } from "@rollcall/identity";
+import type { Clock } from "@rollcall/process";
+import { findCaller } from "../calls/find-caller.ts";
+
+/** A stream whose caller has a role. */
+export interface WatchedStream {
+  /** The authorization header with which it was opened. */
+  readonly authorization: string;
+  /** Who opened it. */
+  readonly caller: KnownCaller;
+  /** The role that its method needs. */
+  readonly needs: Role;
+  /** Aborted, with the reason, when the caller may not call any more. */
+  readonly ending: AbortController;
+}
+
+/** What a watch of streams needs. */
+export interface StreamWatchOptions {
+  readonly authenticate: Authenticator;
+  readonly clock: Pick<Clock, "wallMs">;
+  /** How often callers are asked for; 1 s. */
+  readonly everyMs?: number;
+}
+
+const DEFAULT_EVERY_MS = 1_000;
+
+/** With these the answer is final; anything else says that it cannot be known just now. */
+const FINAL: ReadonlySet<ErrorReasonName | undefined> = new Set<ErrorReasonName>([
+  "TOKEN_INVALID",
+  "TOKEN_EXPIRED",
+  "TOKEN_REVOKED",
+  "ROLE_TOO_LOW",
+]);
+
+/**
+ * Looks after the streams of a server: each caller is authenticated again about once a second, once however many streams it has, and the
+ * streams of one who may not call any more are ended. While that cannot be known (the store is away), streams go on until the token's own end.
+ */
+export class StreamWatch {
+  readonly #options: StreamWatchOptions;
+  readonly #streams = new Set<WatchedStream>();
+  #timer: NodeJS.Timeout | null = null;
+  #isChecking = false;
+
+  constructor(options: StreamWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Look after a stream until the answer is called. */
+  join(stream: WatchedStream): () => void {
+    this.#streams.add(stream);
+    const { everyMs = DEFAULT_EVERY_MS } = this.#options;
+    this.#timer ??= setInterval(() => void this.#check(), everyMs).unref();
+    return () => {
+      this.#streams.delete(stream);
+      if (this.#streams.size > 0 || this.#timer === null) return;
+      clearInterval(this.#timer);
+      this.#timer = null;
+    };
+  }
+
+  async #check(): Promise<void> {
+    // A record that answers slowly is not asked twice at a time.
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const groups = new Map<string, WatchedStream[]>();
+    for (const stream of this.#streams) {
+      const key = `${stream.needs} ${stream.authorization}`;
+      const group = groups.get(key);
+      if (group === undefined) groups.set(key, [stream]);
+      else group.push(stream);
+    }
+    for (const streams of groups.values()) await this.#checkGroup(streams);
+    this.#isChecking = false;
+  }
+
+  /** Streams of one caller, with the same token, whose methods need the same role. */
+  async #checkGroup(streams: readonly WatchedStream[]): Promise<void> {
+    const [first] = streams;
+    if (first === undefined) return;
+    const { authenticate, clock } = this.#options;
+    try {
+      await findCaller(first.needs, first.authorization, authenticate);
+    } catch (error) {
+      const { expiresAtMs } = first.caller;
+      const isOver = expiresAtMs !== undefined && expiresAtMs <= clock.wallMs();
+      if (FINAL.has(reasonOf(error))) end(streams, error);
+      else if (isOver)
+        end(streams, refuse("TOKEN_EXPIRED", "the token of this stream has expired"));
+    }
+  }
+}
+
+function end(streams: readonly WatchedStream[], reason: unknown): void {
+  for (const { ending } of streams) ending.abort(reason);
+}

@@ -1,0 +1,145 @@
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Db } from "../database/store.ts";
+import type { NewAuditEntry } from "./audit.ts";
+
+/** A row of the audit log. */
+export interface AuditEntry extends NewAuditEntry {
+  /** 1 for the first, without gaps. */
+  readonly sequence: bigint;
+  /** Wall time in milliseconds since 1970. */
+  readonly atMs: number;
+  /** Lower-case hexadecimal, 64 digits. */
+  readonly previousHash: string;
+  readonly hash: string;
+}
+
+/** A point of the audit log: how many rows there are up to it, and the hash of the last. */
+export interface AuditHead {
+  readonly sequence: bigint;
+  readonly hash: string;
+}
+
+/** Which rows to list. Absent filters mean all. */
+export interface ListAuditOptions {
+  readonly limit: number;
+  readonly newestFirst: boolean;
+  /** Only rows beyond this sequence, in the direction of the listing. */
+  readonly beyond?: bigint;
+  readonly afterSequence?: bigint;
+  readonly actor?: string;
+  /** A method's full name, or what is behind its slash. */
+  readonly method?: string;
+  readonly target?: string;
+  readonly outcome?: string;
+  /** At this wall time or later. */
+  readonly fromMs?: number;
+  /** Before this wall time. */
+  readonly untilMs?: number;
+}
+
+/** A page of the audit log. */
+export async function listAudit(db: Db, options: ListAuditOptions): Promise<readonly AuditEntry[]> {
+  const direction = options.newestFirst ? sql`desc` : sql`asc`;
+  const { rows } = await sql<AuditRow>`
+    select ${COLUMNS} from audit_log
+    where ${sql.join(conditionsOf(options), sql` and `)}
+    order by sequence ${direction}
+    limit ${options.limit}`.execute(db);
+  return rows.map(toEntry);
+}
+
+/** A piece of the audit log and its head, seen at the same time. */
+export interface AuditPiece {
+  readonly entries: readonly AuditEntry[];
+  /** What the record keeps as the head; null when somebody removed that. */
+  readonly head: AuditHead | null;
+}
+
+/** Read rows after a sequence in order, together with the head: by one statement, hence from one snapshot. */
+export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece> {
+  const { rows } = await sql<AuditRow & HeadRow>`
+    select entry.*, head.sequence as head_sequence, encode(head.hash, 'hex') as head_hash
+    from (values (1)) as one
+    left join audit_head as head on true
+    left join lateral (
+      select ${COLUMNS} from audit_log where sequence > ${after} order by sequence limit ${limit}
+    ) as entry on true
+    order by entry.sequence`.execute(db);
+  const [first] = rows;
+  const head =
+    first?.head_sequence == null ? null : { sequence: first.head_sequence, hash: first.head_hash };
+  return { entries: rows.filter(({ sequence }) => sequence !== null).map(toEntry), head };
+}
+
+/** The hash of one row; null when there is none. */
+export async function auditHashAt(db: Db, sequence: bigint): Promise<string | null> {
+  const row = await db
+    .selectFrom("audit_log")
+    .select("hash")
+    .where("sequence", "=", sequence)
+    .executeTakeFirst();
+  return row === undefined ? null : row.hash.toString("hex");
+}
+
+const COLUMNS = sql.raw(
+  "sequence, at, actor, method, target, reason, outcome, address, request_id, previous_hash, hash",
+);
+
+interface AuditRow {
+  readonly sequence: bigint;
+  readonly at: Date;
+  readonly actor: string;
+  readonly method: string;
+  readonly target: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly address: string;
+  readonly request_id: string;
+  readonly previous_hash: Buffer;
+  readonly hash: Buffer;
+}
+
+interface HeadRow {
+  readonly head_sequence: bigint | null;
+  readonly head_hash: string;
+}
+
+function toEntry(row: AuditRow): AuditEntry {
+  return {
+    sequence: row.sequence,
+    // A hand may have written 'infinity', which the driver does not hand back as a Date.
+    atMs: Number(row.at),
+    actor: row.actor,
+    method: row.method,
+    target: row.target,
+    reason: row.reason,
+    outcome: row.outcome,
+    address: row.address,
+    requestId: row.request_id,
+    previousHash: row.previous_hash.toString("hex"),
+    hash: row.hash.toString("hex"),
+  };
+}
+
+function conditionsOf(options: ListAuditOptions): readonly RawBuilder<SqlBool>[] {
+  const { newestFirst, beyond, afterSequence, actor, method, target, outcome } = options;
+  const { fromMs, untilMs } = options;
+  const isBeyond = newestFirst ? sql`<` : sql`>`;
+  return [
+    sql<SqlBool>`true`,
+    ...(beyond === undefined ? [] : [sql<SqlBool>`sequence ${isBeyond} ${beyond}`]),
+    ...(afterSequence === undefined ? [] : [sql<SqlBool>`sequence > ${afterSequence}`]),
+    ...(actor === undefined ? [] : [sql<SqlBool>`actor = ${actor}`]),
+    ...(method === undefined ? [] : [methodIs(method)]),
+    ...(target === undefined ? [] : [sql<SqlBool>`target = ${target}`]),
+    ...(outcome === undefined ? [] : [sql<SqlBool>`outcome = ${outcome}`]),
+    ...(fromMs === undefined ? [] : [sql<SqlBool>`at >= ${new Date(fromMs)}`]),
+    ...(untilMs === undefined ? [] : [sql<SqlBool>`at < ${new Date(untilMs)}`]),
+  ];
+}
+
+function methodIs(method: string): RawBuilder<SqlBool> {
+  return method.includes("/")
+    ? sql<SqlBool>`method = ${method}`
+    : sql<SqlBool>`split_part(method, '/', 2) = ${method}`;
+}

@@ -1,0 +1,76 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import { migrate } from "./migrate.ts";
+import { openStore } from "./store.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+describe("migrate()", () => {
+  it("should be safe for many processes at once on an empty database", async () => {
+    const { db } = database.store;
+    const name = "empty_one";
+    await sql`drop database if exists ${sql.ref(name)} with (force)`.execute(db);
+    await sql`create database ${sql.ref(name)} template template0`.execute(db);
+    try {
+      const url = new URL(database.url);
+      url.pathname = `/${name}`;
+      await expect(
+        openStore({ url: url.href, log: silentLogger, applicationName: "early" }),
+      ).rejects.toThrow('relation "cluster" does not exist');
+      await Promise.all(Array.from({ length: 6 }, () => migrate(url.href, silentLogger)));
+      await migrate(url.href, silentLogger);
+      const stores = await Promise.all(
+        Array.from({ length: 4 }, () =>
+          openStore({ url: url.href, log: silentLogger, applicationName: "test" }),
+        ),
+      );
+      expect(new Set(stores.map((store) => store.clusterId())).size).toBe(1);
+      expect(new Set(stores.map((store) => store.clusterSecret().toString("hex"))).size).toBe(1);
+      expect(new Set(stores.map((store) => store.logId())).size).toBe(1);
+      await Promise.all(stores.map((store) => store.close()));
+    } finally {
+      await sql`drop database ${sql.ref(name)} with (force)`.execute(db);
+    }
+  });
+
+  it("should leave alone what a newer release has migrated further", async () => {
+    const { db } = database.store;
+    await sql`
+      insert into kysely_migration (name, timestamp) values ('9999-future', now()::text)`.execute(
+      db,
+    );
+    await migrate(database.url, silentLogger);
+    await sql`delete from kysely_migration where name = '9999-future'`.execute(db);
+  });
+});
+
+describe("the schema", () => {
+  it("should have a comment on every table and a name of ours on every constraint", async () => {
+    const { db } = database.store;
+    const { rows: bare } = await sql<{ relname: string }>`
+      select relname from pg_class
+      where relnamespace = 'public'::regnamespace and relkind = 'r'
+        and relname not like 'kysely%' and obj_description(oid, 'pg_class') is null`.execute(db);
+    expect(bare).toEqual([]);
+    const { rows: constraints } = await sql<{ conname: string; relname: string; contype: string }>`
+      select conname, relname, contype from pg_constraint join pg_class on pg_class.oid = conrelid
+      where pg_constraint.connamespace = 'public'::regnamespace
+        and relname not like 'kysely%' and contype in ('p', 'u', 'f', 'c')`.execute(db);
+    expect(constraints.length).toBeGreaterThan(25);
+    for (const { conname, relname } of constraints) {
+      expect(conname.startsWith(`${relname}_`)).toBe(true);
+      // What Postgres makes up for a check that was given no name.
+      expect(conname).not.toMatch(/_check\d*$/);
+    }
+  });
+});

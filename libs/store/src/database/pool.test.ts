@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { describeError, isStoreUnavailable } from "@rollcall/errors";
+import { createMetrics, renderMetrics, silentLogger } from "@rollcall/process";
+import { createGate, createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
+import { sql } from "kysely";
+import { exposePools } from "./expose-pools.ts";
+import { type LaneStore, openStore, type Store } from "./store.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** A store with two connections for calls and one that is reserved, and how to hold all of a lane. */
+async function open(waitMs: number) {
+  const store = await openStore({
+    url: database.url,
+    log: silentLogger,
+    applicationName: "small",
+    poolSize: 2,
+    reservedPoolSize: 1,
+    waitMs,
+  });
+  const gate = createGate();
+  const held: Promise<unknown>[] = [];
+  // To connect may take longer than the wait on a busy machine.
+  const grab = (lane: LaneStore): Promise<unknown> =>
+    lane
+      .transaction(() => gate.passed)
+      .catch((error: unknown) => (isStoreUnavailable(error) ? grab(lane) : Promise.reject(error)));
+  const hold = async (lane: LaneStore, connections: number) => {
+    for (let count = 0; count < connections; count += 1) held.push(grab(lane));
+    await until("all connections to be held", () => useOf(store, lane).inUse === connections);
+  };
+  const release = async () => {
+    gate.open();
+    await Promise.all(held);
+  };
+  return { store, hold, release };
+}
+
+function useOf(store: Store, { lane }: LaneStore) {
+  const use = store.use().find((it) => it.lane === lane);
+  if (use === undefined) throw new Error(`no pool of ${lane}`);
+  return use;
+}
+
+const one = (store: LaneStore) => sql`select 1 as one`.execute(store.db);
+
+const failureOf = (work: Promise<unknown>) =>
+  work.then(
+    () => null,
+    (error: unknown) => error,
+  );
+
+describe("createPool()", () => {
+  it("should refuse a call that gets no connection in time, and serve what keeps nodes safe", async () => {
+    const { store, hold, release } = await open(500);
+    await hold(store, 2);
+    expect(describeError(await failureOf(one(store)))).toMatchObject({
+      reason: "OVERLOADED",
+      retryAfterMs: 1_000,
+      metadata: { connections: "2" },
+    });
+    expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
+    expect(useOf(store, store).turnedAway).toEqual({ full: 0, late: 1 });
+    await release();
+    expect((await one(store)).rows).toEqual([{ one: 1 }]);
+    await store.close();
+  });
+
+  it("should refuse at once what does not fit into the queue, and serve those in it when it can", async () => {
+    const { store, hold, release } = await open(60_000);
+    await hold(store, 2);
+    const waiting = Array.from({ length: 64 }, () => one(store));
+    await until("the queue to be full", () => useOf(store, store).waiting === 64);
+    expect(describeError(await failureOf(one(store)))).toMatchObject({ reason: "OVERLOADED" });
+    expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
+    const metrics = createMetrics({ defaults: false });
+    exposePools(metrics, store);
+    const text = await renderMetrics(metrics);
+    expect(text).toContain('rollcall_database_connections{pool="calls",state="in_use"} 2\n');
+    expect(text).toContain('rollcall_database_connections_limit{pool="reserved"} 1\n');
+    expect(text).toContain('rollcall_database_waiting{pool="calls"} 64\n');
+    expect(text).toContain('rollcall_database_turned_away_total{pool="calls",cause="full"} 1\n');
+    expect(await renderMetrics(metrics)).toEqual(text);
+    await release();
+    for (const { rows } of await Promise.all(waiting)) expect(rows).toEqual([{ one: 1 }]);
+    expect(useOf(store, store)).toMatchObject({ inUse: 0, waiting: 0 });
+    await store.close();
+  });
+
+  it("should tell the process's own work that waits too long that the record is away", async () => {
+    const { store, hold, release } = await open(500);
+    await hold(store.reserved, 1);
+    expect(isStoreUnavailable(await failureOf(one(store.reserved)))).toBe(true);
+    expect((await one(store)).rows).toEqual([{ one: 1 }]);
+    await release();
+    expect((await one(store.reserved)).rows).toEqual([{ one: 1 }]);
+    await store.close();
+  });
+});

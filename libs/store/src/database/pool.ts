@@ -1,0 +1,222 @@
+import { createHash } from "node:crypto";
+import { refuse } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
+import {
+  type PostgresCursor,
+  type PostgresPool,
+  type PostgresPoolClient,
+  type PostgresQueryResult,
+  sql,
+} from "kysely";
+import pg from "pg";
+
+/**
+ * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever callers do. `calls` is
+ * for everything that a caller can cause.
+ */
+export type Lane = "reserved" | "calls";
+
+/** How a pool connects. */
+export interface PoolOptions {
+  readonly lane: Lane;
+  readonly url: string;
+  /** Connections at most. */
+  readonly size: number;
+  readonly applicationName: string;
+  readonly log: Logger;
+  /** Longest a statement may run, lock waits included; 0 is for ever. */
+  readonly statementTimeoutMs: number;
+  /** Longest wait for a connection, new or from the pool; 5000. */
+  readonly waitMs?: number;
+}
+
+/** How a pool is used at this moment, and how often it had no connection for somebody. */
+export interface PoolUse {
+  readonly lane: Lane;
+  /** Connections at most. */
+  readonly size: number;
+  readonly inUse: number;
+  /** Open, and used by nobody. */
+  readonly idle: number;
+  /** Those that wait for a connection. */
+  readonly waiting: number;
+  /** Turned away since the pool was opened: because too many waited, or because they waited for too long. */
+  readonly turnedAway: Readonly<Record<"full" | "late", number>>;
+}
+
+/** A pool for Kysely, with a bounded queue. */
+export interface BoundedPool extends PostgresPool {
+  use(): PoolUse;
+}
+
+/** How long to wait for a connection, new or from the pool. */
+const CONNECT_TIMEOUT_MS = 5_000;
+/** As many are served well within the wait by queries of a few milliseconds; more would mostly wait in vain. */
+const MOST_WAITING_PER_CONNECTION = 32;
+const RETRY_AFTER_MS = 1_000;
+/** A transaction that says nothing for so long is cut, or a process that was stopped in one would hold up everybody. */
+const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
+/** Beyond the server's own limit, so that only a server that does not answer at all is given up here. */
+const ANSWER_MARGIN_MS = 5_000;
+const IDLE_CONNECTION_MS = 30_000;
+
+const INT8_OID = 20;
+const TYPES: pg.CustomTypesConfig = {
+  // Revisions do not fit a double for ever; whoever counts casts to int4 and gets a number.
+  getTypeParser: (oid, format) =>
+    oid === INT8_OID && format !== "binary" ? BigInt : pg.types.getTypeParser(oid, format),
+};
+
+const PREPARED_MARK = "/* prepared */";
+/** As many as there are marked statements in this package. */
+const preparedNames = new Map<string, string>();
+
+/**
+ * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is always the same, and
+ * names its columns: while the record is migrated, `*` would come to mean others than were planned, and fail.
+ */
+export const PREPARED = sql.raw(PREPARED_MARK);
+
+/** Settings of every connection, in a pool or alone. */
+export function connectionConfig(
+  options: Pick<PoolOptions, "url" | "applicationName">,
+): pg.ClientConfig {
+  return {
+    connectionString: options.url,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    keepAlive: true,
+    types: TYPES,
+  };
+}
+
+/**
+ * A pool for Kysely that outlives restarts of the server. Its queue is bounded in length and in time: who gets no connection is refused
+ * as OVERLOADED in the lane of calls, and as if the server were away in the reserved one, whose loops know how to wait for that.
+ */
+export function createPool(options: PoolOptions): BoundedPool {
+  const { lane, size, log } = options;
+  const pool = openPool(options);
+  const mostWaiting = size * MOST_WAITING_PER_CONNECTION;
+  const turnedAway = { full: 0, late: 0 };
+  let inUse = 0;
+  // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's for
+  // one that is in a transaction at that moment. Whoever uses the connection gets the error as well.
+  pool.on("error", (err) => log.debug({ err }, "database connection lost"));
+  pool.on("connect", (client) => {
+    client.on("error", (err) => log.debug({ err }, "database connection lost in use"));
+  });
+  const connect = async () => {
+    if (pool.waitingCount >= mostWaiting) {
+      turnedAway.full += 1;
+      throw noConnection(lane, size, new Error(`${mostWaiting} wait for a connection already`));
+    }
+    try {
+      return await pool.connect();
+    } catch (error) {
+      // With connections to spare it is the server that does not let anybody in.
+      if (!isLate(error) || inUse < size) throw error;
+      turnedAway.late += 1;
+      throw noConnection(lane, size, error);
+    }
+  };
+  return {
+    connect: async () => {
+      const client = await connect();
+      inUse += 1;
+      return wrap(client, () => {
+        inUse -= 1;
+      });
+    },
+    end: () => pool.end(),
+    use: () => ({
+      lane,
+      size,
+      inUse,
+      idle: pool.idleCount,
+      waiting: pool.waitingCount,
+      turnedAway: { ...turnedAway },
+    }),
+  };
+}
+
+function openPool(options: PoolOptions): pg.Pool {
+  const { statementTimeoutMs, waitMs = CONNECT_TIMEOUT_MS } = options;
+  const answerTimeoutMs = statementTimeoutMs === 0 ? 0 : statementTimeoutMs + ANSWER_MARGIN_MS;
+  return new pg.Pool({
+    ...connectionConfig(options),
+    connectionTimeoutMillis: waitMs,
+    max: options.size,
+    idleTimeoutMillis: IDLE_CONNECTION_MS,
+    statement_timeout: statementTimeoutMs,
+    idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_TIMEOUT_MS,
+    ...(answerTimeoutMs === 0 ? {} : { query_timeout: answerTimeoutMs }),
+  });
+}
+
+/** The error of somebody for whom there was no connection. */
+function noConnection(lane: Lane, size: number, cause: unknown): Error {
+  if (lane === "reserved") {
+    return new Error("Connection terminated: every reserved connection is in use", { cause });
+  }
+  return refuse("OVERLOADED", "every connection to the record is in use, try again", {
+    metadata: { connections: String(size) },
+    retryAfterMs: RETRY_AFTER_MS,
+    cause,
+  });
+}
+
+function wrap(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient {
+  let broken = false;
+  function query<R>(text: string, parameters: readonly unknown[]): Promise<PostgresQueryResult<R>>;
+  function query<R>(cursor: PostgresCursor<R>): PostgresCursor<R>;
+  function query(text: unknown, parameters: readonly unknown[] = []): unknown {
+    if (typeof text !== "string") throw new Error("this pool has no cursors");
+    return run(text, parameters);
+  }
+  async function run(text: string, parameters: readonly unknown[]): Promise<pg.QueryResult> {
+    try {
+      const name = preparedName(text);
+      const query = { text, values: [...parameters], ...(name === null ? {} : { name }) };
+      const answer: pg.QueryResult | pg.QueryResult[] = await client.query(query);
+      // Of several statements in one text the first one's rows are wanted.
+      const result = Array.isArray(answer) ? answer[0] : answer;
+      if (result === undefined) throw new Error("the server answered nothing");
+      if (text === "commit" && result.command === "ROLLBACK") {
+        throw new Error("transaction was rolled back: an error inside it was not passed on");
+      }
+      return result;
+    } catch (error) {
+      if (!isUnanswered(error)) throw error;
+      // The answer may still come, and would be taken for that of the next query.
+      broken = true;
+      throw new Error("Connection terminated: the server did not answer in time", { cause: error });
+    }
+  }
+  return {
+    query,
+    release: () => {
+      onRelease();
+      client.release(broken);
+    },
+  };
+}
+
+/** The name under which the server keeps a statement; null for one that is not to be kept. */
+function preparedName(text: string): string | null {
+  if (!text.startsWith(PREPARED_MARK)) return null;
+  let name = preparedNames.get(text);
+  if (name === undefined) {
+    name = createHash("sha256").update(text).digest("hex").slice(0, 32);
+    preparedNames.set(text, name);
+  }
+  return name;
+}
+
+function isUnanswered(error: unknown): boolean {
+  return String(error) === "Error: Query read timeout";
+}
+
+function isLate(error: unknown): boolean {
+  return String(error) === "Error: timeout exceeded when trying to connect";
+}

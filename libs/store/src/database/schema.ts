@@ -1,0 +1,276 @@
+import type {
+  ConnectionState,
+  EventType,
+  Health,
+  HealthState,
+  Hold,
+  Json,
+  LabelTier,
+  MachineSighting,
+  MembershipState,
+  NodeType,
+  Reaction,
+  SchedulingState,
+  Trouble,
+} from "@rollcall/domain";
+import type { ColumnType, Generated } from "kysely";
+import type { AccessTokensTable, AuditHeadTable, AuditLogTable } from "../access/access-tables.ts";
+import type { JoinTokensTable, JoinTokenUsesTable } from "../access/join-token-tables.ts";
+import type { BrakesTable } from "../sessions/brake-tables.ts";
+
+/** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
+export type Timestamp = ColumnType<Date, Date | undefined, Date>;
+/** JSON that Postgres hands back parsed and takes as text. */
+export type JsonColumn<T> = ColumnType<T, string, string>;
+/** A column that Postgres computes. */
+export type Computed<T> = ColumnType<T, never, never>;
+
+/** One row: what this cluster is. */
+export interface ClusterTable {
+  readonly singleton: Generated<boolean>;
+  readonly cluster_id: Generated<string>;
+  readonly secret: Buffer;
+  readonly log_id: Generated<string>;
+  readonly log_origin: string;
+  readonly compacted_revision: Generated<bigint>;
+  readonly created_at: Timestamp;
+}
+
+/** What is decided about a node and what it says about itself. Written by registry and admin. */
+export interface NodesTable {
+  readonly id: string;
+  readonly type: NodeType;
+  readonly membership: MembershipState;
+  readonly membership_since: Timestamp;
+  readonly membership_reason: string;
+  readonly membership_message: string;
+  readonly membership_actor: string;
+  readonly holds: ColumnType<readonly Hold[], string | undefined, string>;
+  readonly scheduling: Computed<SchedulingState>;
+  readonly eligible_since: Timestamp;
+  readonly mark_since: Date | null;
+  readonly mark_message: string | null;
+  readonly mark_actor: string | null;
+  readonly info: ColumnType<unknown, string | null | undefined, string>;
+  readonly info_digest: string | null;
+  readonly cores: Generated<number>;
+  readonly memory_bytes: Generated<bigint>;
+  readonly disk_bytes: Generated<bigint>;
+  readonly gpus: Generated<number>;
+  readonly join_token_id: string | null;
+  readonly ephemeral: Generated<boolean>;
+  readonly joined_without_token: Generated<boolean>;
+  /** What of a NodeInfo tells of hardware, as it was when the node was approved or accepted. */
+  readonly approved_hardware: ColumnType<unknown, string | null | undefined, string | null>;
+  readonly missing_hardware: ColumnType<readonly Trouble[], string | undefined, string>;
+  readonly version: Generated<number>;
+  readonly created_at: Timestamp;
+  readonly updated_at: Timestamp;
+}
+
+/** The key by which a node proves that it is itself, and the one that it has offered to use next. */
+export interface NodeIdentitiesTable {
+  readonly node_id: string;
+  readonly public_key: Buffer;
+  readonly fingerprint: string;
+  readonly created_at: Timestamp;
+  readonly next_public_key: Buffer | null;
+  readonly next_fingerprint: string | null;
+  readonly rotated_at: Date | null;
+  /** Since when an operator has wanted another key; null once the next one has been used. */
+  readonly rotation_requested_at: Date | null;
+}
+
+/** Labels of every tier; `effective` marks the one of each key that counts. */
+export interface NodeLabelsTable {
+  readonly node_id: string;
+  readonly tier: LabelTier;
+  readonly key: string;
+  readonly value: string;
+  readonly effective: boolean;
+}
+
+/** What is left of a node that was removed. */
+export interface NodeTombstonesTable {
+  readonly id: Generated<bigint>;
+  readonly node_id: string;
+  readonly node_type: NodeType;
+  readonly removed_at: Timestamp;
+  readonly actor: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly last_epoch: number;
+  readonly last_state: JsonColumn<unknown>;
+}
+
+/** Node ids and keys that may not register. Written by admin; a ban outlives its node. */
+export interface BansTable {
+  readonly id: Generated<bigint>;
+  readonly node_id: string | null;
+  readonly fingerprint: string | null;
+  readonly reason: string;
+  readonly actor: string;
+  readonly at: Timestamp;
+}
+
+/** Where health replicas can be reached. */
+export interface HealthReplicasTable {
+  readonly instance: string;
+  readonly agent_endpoint: string;
+  readonly internal_address: string;
+  readonly query_endpoint: string;
+  readonly advertised_at: Timestamp;
+}
+
+/** What is observed of a node. Written by health replicas, but for `marked`, which admin writes. */
+export interface NodeSessionsTable {
+  readonly node_id: string;
+  readonly node_type: NodeType;
+  readonly epoch: Generated<number>;
+  readonly replica_id: string | null;
+  readonly boot_id: string | null;
+  readonly machine_fingerprint: string | null;
+  readonly address: string | null;
+  readonly opened_at: Date | null;
+  /** The last changes of machine, oldest first. */
+  readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
+  /** Since when two machines have used the node's identity in turns, or null. */
+  readonly duplicated_since: Date | null;
+  /** When health changed of late, in milliseconds since 1970, oldest first. */
+  readonly health_changes: ColumnType<readonly number[], string | undefined, string>;
+  readonly flapping_since: Date | null;
+  /** What was detected of a node that flaps; null for all others. */
+  readonly detected: ColumnType<Health | null, string | null | undefined, string | null>;
+  readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
+  /** When the machine rebooted unexpectedly, if that was of late. */
+  readonly rebooted_at: Date | null;
+  readonly connection: ConnectionState;
+  readonly connection_since: Timestamp;
+  readonly connection_reason: string;
+  readonly connection_message: string;
+  readonly connection_actor: string;
+  readonly health: HealthState;
+  readonly health_since: Timestamp;
+  readonly health_reason: string;
+  readonly health_message: string;
+  readonly health_actor: string;
+  readonly marked: Generated<boolean>;
+  /** Whether others may react to the node's not being HEALTHY; null while it is. */
+  readonly reaction: Reaction | null;
+  /** Numbers the loss of a node that fell silent; null for one that did not. */
+  readonly loss: bigint | null;
+  /** The group of the brake in which it was lost; empty for none. */
+  readonly loss_group: string | null;
+  readonly lost_since: Date | null;
+  readonly status: Computed<HealthState | ConnectionState>;
+}
+
+/** What operators set of health policies. Written by admin. */
+export interface HealthPoliciesTable {
+  readonly scope: string;
+  readonly kind: "default" | "group" | "node";
+  readonly node_id: string | null;
+  readonly facts: JsonColumn<Json>;
+  readonly version: Generated<number>;
+  readonly actor: string;
+  readonly message: string;
+  readonly created_at: Timestamp;
+  readonly updated_at: Timestamp;
+}
+
+/** One row: the values below all policies. Written by health. */
+export interface ConfiguredHealthPolicyTable {
+  readonly singleton: Generated<boolean>;
+  readonly configured: JsonColumn<unknown>;
+  readonly instance: string;
+  readonly updated_at: Timestamp;
+}
+
+/** The log: one row for each change, in commit order. */
+export interface EventsTable {
+  readonly revision: bigint;
+  readonly id: Generated<string>;
+  readonly at: Timestamp;
+  readonly type: EventType;
+  readonly subject: string;
+  readonly actor: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly before: unknown;
+  readonly after: unknown;
+}
+
+/** Who is alive, and who leads: counters that their holders raise. */
+export interface LeasesTable {
+  readonly name: string;
+  readonly instance: string;
+  readonly service: string;
+  readonly address: string;
+  readonly counter: Generated<number>;
+  readonly taken_at: Timestamp;
+  readonly renewed_at: Timestamp;
+  /** How many nodes a health replica judges HEALTHY, and how many of those are nearly not, by group of the brake. */
+  readonly brake_sums: ColumnType<Json | null, string | null | undefined, string | null>;
+  readonly sessions: number | null;
+}
+
+/** Nonces of challenges that were answered, so that none is answered twice. */
+export interface UsedChallengesTable {
+  readonly nonce: Buffer;
+  readonly used_at: Timestamp;
+}
+
+/** The first answer to each request that named itself. */
+export interface RequestIdsTable {
+  readonly caller: string;
+  readonly method: string;
+  readonly request_id: string;
+  readonly answer: Buffer | null;
+  readonly created_at: Timestamp;
+}
+
+/** One row: how far the log has been relayed outward. */
+export interface EventRelayTable {
+  readonly singleton: Generated<boolean>;
+  readonly revision: Generated<bigint>;
+  readonly generation: Generated<number>;
+  readonly saved_at: Timestamp;
+}
+
+/** The last run of each kind of upkeep. */
+export interface UpkeepRunsTable {
+  readonly name: string;
+  readonly instance: string;
+  readonly started_at: Timestamp;
+  readonly ended_at: Date | null;
+  readonly outcome: string;
+  readonly row_count: Generated<bigint>;
+  readonly message: Generated<string>;
+  readonly runs: Generated<bigint>;
+}
+
+/** Every table of the record. */
+export interface Database {
+  readonly cluster: ClusterTable;
+  readonly nodes: NodesTable;
+  readonly node_identities: NodeIdentitiesTable;
+  readonly node_labels: NodeLabelsTable;
+  readonly node_tombstones: NodeTombstonesTable;
+  readonly bans: BansTable;
+  readonly health_replicas: HealthReplicasTable;
+  readonly health_policies: HealthPoliciesTable;
+  readonly configured_health_policy: ConfiguredHealthPolicyTable;
+  readonly node_sessions: NodeSessionsTable;
+  readonly events: EventsTable;
+  readonly audit_log: AuditLogTable;
+  readonly audit_head: AuditHeadTable;
+  readonly access_tokens: AccessTokensTable;
+  readonly join_tokens: JoinTokensTable;
+  readonly join_token_uses: JoinTokenUsesTable;
+  readonly leases: LeasesTable;
+  readonly brakes: BrakesTable;
+  readonly used_challenges: UsedChallengesTable;
+  readonly request_ids: RequestIdsTable;
+  readonly event_relay: EventRelayTable;
+  readonly upkeep_runs: UpkeepRunsTable;
+}

@@ -1,0 +1,141 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { type Clock, silentLogger, systemClock } from "@rollcall/process";
+import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { readLease, takeLease } from "./leases.ts";
+import { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
+
+const NAME = "chore";
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+beforeEach(async () => {
+  await database.store.db.deleteFrom("leases").execute();
+});
+
+/** One process that runs the task; `stop` ends it as SIGTERM does. */
+interface Process {
+  readonly task: LeasedTask;
+  readonly begun: () => number;
+  readonly done: Promise<void>;
+  readonly stop: () => Promise<void>;
+}
+
+function claimOf(instance: string) {
+  return { name: NAME, instance, service: "registry", address: "" };
+}
+
+function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Process {
+  const ending = new AbortController();
+  let begun = 0;
+  const task = leasedTask({
+    store: database.store.reserved,
+    clock: systemClock,
+    log: silentLogger,
+    claim: claimOf(instance),
+    work: async (signal) => {
+      begun += 1;
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    },
+    renewEveryMs: 20,
+    expiryMs: 300,
+    ...changes,
+  });
+  const done = task.run(ending.signal, () => {});
+  // Surfaced by whoever waits for it.
+  done.catch(() => {});
+  return {
+    task,
+    begun: () => begun,
+    done,
+    stop: async () => {
+      ending.abort(new Error("the process ends"));
+      await done;
+    },
+  };
+}
+
+const holder = async () => (await readLease(database.store.db, NAME))?.instance;
+
+describe("leasedTask()", () => {
+  it("should run in one process, and in another as soon as that one has ended", async () => {
+    const first = start("i1");
+    await eventually(() => expect(first.task.active).toBe(true));
+    const second = start("i2");
+    const counter = (await readLease(database.store.db, NAME))?.counter ?? 0;
+    await eventually(async () => {
+      expect((await readLease(database.store.db, NAME))?.counter).toBeGreaterThan(counter + 5);
+    });
+    expect(second.begun()).toBe(0);
+    await first.stop();
+    expect(first.task.active).toBe(false);
+    await eventually(() => expect(second.task.active).toBe(true));
+    expect(await holder()).toBe("i2");
+    await second.stop();
+    expect(await holder()).toBeUndefined();
+  });
+
+  it("should take over from a process that does not renew any more", async () => {
+    await takeLease(database.store.db, claimOf("gone"));
+    const standby = start("i1");
+    await eventually(() => expect(standby.task.active).toBe(true));
+    expect(await holder()).toBe("i1");
+    await standby.stop();
+  });
+
+  it("should end its work when the lease is lost, and begin again when it is free", async () => {
+    const task = start("i1");
+    await eventually(() => expect(task.begun()).toBe(1));
+    const { db } = database.store;
+    await db.updateTable("leases").set({ instance: "thief" }).where("name", "=", NAME).execute();
+    await eventually(() => expect(task.task.active).toBe(false));
+    expect(await holder()).toBe("thief");
+    await eventually(() => expect(task.begun()).toBe(2));
+    await task.stop();
+  });
+
+  it("should end its work when it could not renew for too long, whatever its wall clock says", async () => {
+    const paused = new AbortController();
+    const clock: Clock = {
+      ...systemClock,
+      wallMs: () => Date.now() - 3_600_000,
+      // Renewals come too late from some moment on; the doubt has another sleep.
+      sleep: (ms, signal) =>
+        systemClock.sleep(ms === 20 && paused.signal.aborted ? 600_000 : ms, signal),
+    };
+    const task = start("i1", { clock });
+    await eventually(() => expect(task.begun()).toBe(1));
+    paused.abort();
+    // Nobody else wanted it.
+    await eventually(() => expect(task.begun()).toBe(2));
+    await task.stop();
+  });
+
+  it("should give the lease back when its work fails, and tell the failure", async () => {
+    const task = start("i1", {
+      work: () => Promise.reject(new Error("no luck here")),
+    });
+    await expect(task.done).rejects.toThrow("no luck here");
+    expect(await holder()).toBeUndefined();
+  });
+
+  it("should not contend before it is able to work", async () => {
+    const able = new AbortController();
+    const task = start("i1", {
+      able: () => new Promise((resolve) => able.signal.addEventListener("abort", () => resolve())),
+    });
+    const other = start("i2");
+    await eventually(() => expect(other.task.active).toBe(true));
+    await other.stop();
+    expect(task.begun()).toBe(0);
+    able.abort();
+    await eventually(() => expect(task.task.active).toBe(true));
+    await task.stop();
+  });
+});

@@ -1,0 +1,278 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { NewEvent } from "@rollcall/domain";
+import { silentLogger } from "@rollcall/process";
+import { createTestDatabase, eventually, seededRandom, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import type { Store } from "../database/store.ts";
+import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
+import { EventFeed } from "./feed.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): NewEvent {
+  return {
+    type,
+    subject,
+    actor: "system",
+    reason: "TESTED",
+    message: "",
+    before: null,
+    after: null,
+  };
+}
+
+/** A feed that notes what it delivers. */
+async function follow(
+  store: Store,
+  options: { types?: NewEvent["type"][]; batchSize?: number } = {},
+) {
+  const after = await currentRevision(store.db);
+  const feed = new EventFeed({ store: store.reserved, log: silentLogger, ...options });
+  const seen: StoredEvent[] = [];
+  feed.subscribe((events) => seen.push(...events));
+  await feed.start(after);
+  return { feed, seen, after };
+}
+
+function revisionsOf(events: readonly StoredEvent[]): readonly bigint[] {
+  return events.map(({ revision }) => revision);
+}
+
+async function committed(store: Store, after: bigint): Promise<readonly StoredEvent[]> {
+  return (await readEvents(store.db, { after, limit: 1_000_000 })).events;
+}
+
+const ROLLED_BACK = new Error("rolled back on purpose");
+
+/** What a storm of transactions is made of. */
+interface Storm {
+  readonly seed: number;
+  readonly transactions: number;
+  readonly writers: number;
+  readonly stores: readonly Store[];
+  /** Called between transactions. */
+  readonly meanwhile?: (done: number) => Promise<void>;
+}
+
+/**
+ * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look around
+ * after they have appended, while everybody else waits; some are rolled back at either point. Answers the batches that committed.
+ */
+async function runStorm(storm: Storm): Promise<readonly string[][]> {
+  const random = seededRandom(storm.seed);
+  const batches: string[][] = [];
+  let next = 0;
+  let done = 0;
+  const write = async (number: number, store: Store) => {
+    const [kind, size] = [random(), 1 + Math.floor(random() * 3)];
+    const subjects = Array.from({ length: size }, (_, item) => `t${number}.${item}`);
+    const target = done + 3;
+    await store.transaction(async (tx) => {
+      await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(
+        tx,
+      );
+      if (kind < 0.2) {
+        // Slow before: later transactions overtake it. The last ones have nobody left to wait for.
+        await eventually(() => expect(done >= target || next >= storm.transactions).toBe(true));
+      }
+      if (kind > 0.9) throw ROLLED_BACK;
+      await appendEvents(
+        tx,
+        subjects.map((subject) => eventOf(subject)),
+      );
+      if (kind > 0.5 && kind < 0.7) {
+        // Slow after: it holds its revisions, uncommitted, while readers look.
+        // Over another pool: in its own, all connections may be with those who wait for it.
+        for (let look = 0; look < 5; look += 1) await currentRevision(database.store.db);
+      }
+      if (kind > 0.8) throw ROLLED_BACK;
+    });
+    batches.push(subjects);
+  };
+  const writer = async (store: Store) => {
+    while (next < storm.transactions) {
+      const number = next;
+      next += 1;
+      await write(number, store).catch((error) => {
+        if (error !== ROLLED_BACK) throw error;
+      });
+      done += 1;
+      await storm.meanwhile?.(done);
+    }
+  };
+  // The same number on each, so that none has more of them than connections.
+  const { stores, writers } = storm;
+  const each = Math.ceil(writers / stores.length);
+  await Promise.all(stores.flatMap((store) => Array.from({ length: each }, () => writer(store))));
+  return batches;
+}
+
+function expectExactly(
+  seen: readonly StoredEvent[],
+  log: readonly StoredEvent[],
+  batches: readonly string[][],
+): void {
+  expect(revisionsOf(seen)).toEqual(revisionsOf(log));
+  expect(seen.map(({ id }) => id)).toEqual(log.map(({ id }) => id));
+  expect(log.map(({ subject }) => subject).toSorted()).toEqual(batches.flat().toSorted());
+  for (const { revision } of log.slice(1)) expect(revision).toBeGreaterThan(log[0]?.revision ?? 0n);
+}
+
+describe("EventFeed", () => {
+  it("should deliver every committed event once and in order to several feeds, among slow and rolled-back transactions, while its connections are killed", async () => {
+    const seed = 20_260_501;
+    const [one, two, three] = await Promise.all([
+      database.openStore("one"),
+      database.openStore("two"),
+      database.openStore("three"),
+    ]);
+    const feeds = await Promise.all([
+      follow(one),
+      follow(two, { batchSize: 3 }),
+      follow(three, { types: ["node.registered"] }),
+      follow(three, { types: ["node.deleted"] }),
+    ]);
+    const after = feeds[0].after;
+    let killed = 0;
+    const batches = await runStorm({
+      seed,
+      transactions: 500,
+      writers: 20,
+      stores: [one, two, three],
+      meanwhile: async (done) => {
+        if (done % 50 !== 0) return;
+        const { rows } = await sql`
+          select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and application_name like '% feed'
+        `.execute(database.store.db);
+        killed += rows.length;
+      },
+    });
+    const head = await currentRevision(database.store.db);
+    await Promise.all(feeds.map(({ feed }) => feed.caughtUpTo(head)));
+    const log = await committed(database.store, after);
+    expect(killed).toBeGreaterThan(0);
+    expect(batches.length).toBeGreaterThan(300);
+    for (const { seen } of feeds.slice(0, 3)) expectExactly(seen, log, batches);
+    expect(feeds[3]?.seen).toEqual([]);
+    for (const subjects of batches) {
+      const first = log.findIndex(({ subject }) => subject === subjects[0]);
+      expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(
+        subjects,
+      );
+    }
+    await Promise.all(feeds.map(({ feed }) => feed.close()));
+  });
+
+  it("should be woken by a commit without polling", async () => {
+    const store = await database.openStore("woken");
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 3_600_000 });
+    const seen: string[] = [];
+    feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
+    try {
+      await feed.start(await currentRevision(store.db));
+      await eventually(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(
+          store.db,
+        );
+        expect(rows).toHaveLength(1);
+      });
+      // The first may be found by the look that follows the beginning to listen; after that there is none without being woken.
+      await store.transaction((tx) => appendEvents(tx, [eventOf("first")]));
+      await eventually(() => expect(seen).toEqual(["first"]));
+      await store.transaction((tx) => appendEvents(tx, [eventOf("second")]));
+      await eventually(() => expect(seen).toEqual(["first", "second"]));
+    } finally {
+      await feed.close();
+    }
+  });
+
+  it("should find by polling what no notification told", async () => {
+    const store = await database.openStore("polled");
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 1 });
+    const seen: string[] = [];
+    feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
+    await feed.start(await currentRevision(store.db));
+    // Written around append_events, so that nothing is notified.
+    await sql`
+      insert into events (revision, at, type, subject, actor, reason, message)
+      select nextval('events_revision'), now(), 'node.registered', 'silent', 'system', 'TESTED', ''
+    `.execute(store.db);
+    await eventually(() => expect(seen).toEqual(["silent"]));
+    await feed.close();
+  });
+
+  it("should start after the revision it is told and deliver no more than a batch at a time", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    const subjects = Array.from({ length: 7 }, (_, number) => `n${number}`);
+    await store.transaction((tx) =>
+      appendEvents(
+        tx,
+        subjects.map((subject) => eventOf(subject)),
+      ),
+    );
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, batchSize: 3 });
+    const batches: string[][] = [];
+    feed.subscribe((events) => batches.push(events.map(({ subject }) => subject)));
+    await feed.start(after + 1n);
+    expect(batches).toEqual([
+      ["n1", "n2", "n3"],
+      ["n4", "n5", "n6"],
+    ]);
+    expect(feed.position).toBe(await currentRevision(store.db));
+    await feed.close();
+  });
+
+  it("should go on for others when a listener throws, and stop for one that left", async () => {
+    const { store } = database;
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const seen: string[] = [];
+    feed.subscribe(() => {
+      throw new Error("listener");
+    });
+    const leave = feed.subscribe(() => seen.push("left"));
+    feed.subscribe(() => seen.push("stayed"));
+    await feed.start(await currentRevision(store.db));
+    leave();
+    const revision = await store.transaction((tx) => appendEvents(tx, [eventOf("any")]));
+    await feed.caughtUpTo(revision);
+    expect(seen).toEqual(["stayed"]);
+    await feed.close();
+  });
+
+  it("should reject those who wait when it is closed or they give up", async () => {
+    const { store } = database;
+    const { feed } = await follow(store);
+    const giveUp = new AbortController();
+    const impatient = feed.caughtUpTo(1_000_000n, giveUp.signal);
+    const patient = feed.caughtUpTo(1_000_000n);
+    giveUp.abort(new Error("gave up"));
+    await expect(impatient).rejects.toThrow("gave up");
+    await Promise.all([expect(patient).rejects.toThrow("the feed is closed"), feed.close()]);
+    await expect(feed.caughtUpTo(1_000_000n)).rejects.toThrow("the feed is closed");
+  });
+
+  it("should close at any moment, even while it connects", async () => {
+    const { store } = database;
+    for (let turn = 0; turn < 40; turn += 1) {
+      const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+      const started = feed.start(0n).catch((error: unknown) => String(error));
+      for (let tick = 0; tick < turn; tick += 1) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await feed.close();
+      expect([undefined, "Error: the feed is closed"]).toContain(await started);
+    }
+  });
+});

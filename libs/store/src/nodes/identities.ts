@@ -1,0 +1,144 @@
+import { publicKeyFlaw } from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Db, Tx } from "../database/store.ts";
+import { TOUCHED } from "./nodes.ts";
+
+/** A public key. */
+export interface PublicKey {
+  /** Raw Ed25519, 32 bytes. */
+  readonly publicKey: Uint8Array;
+  readonly fingerprint: string;
+}
+
+/** A node's public key. */
+export interface NodeKey extends PublicKey {
+  readonly nodeId: string;
+}
+
+/** The keys with which a node may prove itself. */
+export interface NodeKeys extends NodeKey {
+  /** The key that it has offered and not used yet; null when there is none. */
+  readonly next: PublicKey | null;
+  /** Whether an operator wants it to rotate its key. */
+  readonly isRotationRequired: boolean;
+}
+
+/** The keys of those nodes that have one, by node id. */
+export async function keyOf(
+  db: Db,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, NodeKeys>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db
+    .selectFrom("node_identities")
+    .select([
+      "node_id",
+      "public_key",
+      "fingerprint",
+      "next_public_key",
+      "next_fingerprint",
+      "rotation_requested_at",
+    ])
+    .where("node_id", "in", ids)
+    .execute();
+  return new Map(
+    rows.map(({ node_id: nodeId, public_key: publicKey, fingerprint, ...row }) => {
+      const { next_public_key: nextKey, next_fingerprint: nextFingerprint } = row;
+      const next =
+        nextKey === null || nextFingerprint === null
+          ? null
+          : { publicKey: nextKey, fingerprint: nextFingerprint };
+      const isRotationRequired = row.rotation_requested_at !== null;
+      return [nodeId, { nodeId, publicKey, fingerprint, next, isRotationRequired }];
+    }),
+  );
+}
+
+/**
+ * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that could not register
+ * today does not count: anybody can sign for a key of small order, so its node has to be deleted and join again with another one.
+ */
+export function keysInForce(keys: NodeKeys): readonly PublicKey[] {
+  const recorded = keys.next === null ? [keys] : [keys, keys.next];
+  return recorded.filter(({ publicKey }) => publicKeyFlaw(publicKey) === null);
+}
+
+/** The nodes that have these keys or have offered them as their next ones, by fingerprint. */
+export async function ownersOfKeys(
+  db: Db,
+  fingerprints: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  if (fingerprints.length === 0) return new Map();
+  const { rows } = await sql<{ node_id: string; fingerprint: string }>`
+    select node_id, fingerprint from node_identities
+    where fingerprint = any(${[...fingerprints]}::text[])
+    union all
+    select node_id, next_fingerprint from node_identities
+    where next_fingerprint = any(${[...fingerprints]}::text[])`.execute(db);
+  return new Map(rows.map(({ node_id, fingerprint }) => [fingerprint, node_id]));
+}
+
+/**
+ * Give a node that has none its key. False, and nothing is changed, when another node owns the key: a concurrent
+ * registration of the same key waits here for the first one's transaction to end.
+ *
+ * @throws the driver's error when the node has another key.
+ */
+export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
+  const inserted = await tx
+    .insertInto("node_identities")
+    .values({
+      node_id: key.nodeId,
+      public_key: Buffer.from(key.publicKey),
+      fingerprint: key.fingerprint,
+    })
+    .onConflict((conflict) => conflict.column("fingerprint").doNothing())
+    .returning("node_id")
+    .executeTakeFirst();
+  if (inserted !== undefined) return true;
+  return (await ownersOfKeys(tx, [key.fingerprint])).get(key.fingerprint) === key.nodeId;
+}
+
+/**
+ * Keep the key that a node offers, in place of any that it offered before. Whoever calls it has made sure, under `lockBans()`, that
+ * the key is nobody else's: registrations are held off by the same lock.
+ */
+export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
+  await tx
+    .updateTable("node_identities")
+    .set({ next_public_key: Buffer.from(next.publicKey), next_fingerprint: next.fingerprint })
+    .where("node_id", "=", next.nodeId)
+    .execute();
+  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", next.nodeId).execute();
+}
+
+/** Make a node's next key its key, as its first use does; an operator's wish for another key is fulfilled by it. False when it is not its next key. */
+export async function promoteKey(tx: Tx, nodeId: string, fingerprint: string): Promise<boolean> {
+  const promoted = await tx
+    .updateTable("node_identities")
+    .set(PROMOTED)
+    .where("node_id", "=", nodeId)
+    .where("next_fingerprint", "=", fingerprint)
+    .returning("node_id")
+    .executeTakeFirst();
+  return promoted !== undefined;
+}
+
+/** Note that an operator wants a node to rotate its key. */
+export async function requireRotation(tx: Tx, nodeId: string): Promise<void> {
+  await tx
+    .updateTable("node_identities")
+    .set({ rotation_requested_at: sql<Date>`now()` })
+    .where("node_id", "=", nodeId)
+    .execute();
+  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", nodeId).execute();
+}
+
+const PROMOTED = {
+  public_key: sql<Buffer>`next_public_key`,
+  fingerprint: sql<string>`next_fingerprint`,
+  next_public_key: null,
+  next_fingerprint: null,
+  rotated_at: sql<Date>`now()`,
+  rotation_requested_at: null,
+};

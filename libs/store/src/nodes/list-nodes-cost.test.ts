@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import { listPage } from "../../test/list-page.ts";
+import type { Store, Tx } from "../database/store.ts";
+import type { ListNodesOptions, NodeFilter } from "./list-nodes.ts";
+
+let database: TestDatabase;
+let store: Store;
+
+const NODES = 20_000;
+const PAGE = 50;
+/**
+ * A node of a page is read from three tables and its labels; of a label that one node in ten has, the nine others may be
+ * passed over. Reading any of the tables whole, or from its start, takes five times as much.
+ */
+const MOST_ROWS = PAGE * 40;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = database.store;
+  // One node in a thousand is PENDING, another one UNHEALTHY, a third one DISCONNECTED; zones are tenths, racks hold twenty.
+  await sql`
+    insert into nodes (id, type, membership, membership_reason, membership_message, membership_actor)
+    select
+      'node-' || lpad(n::text, 6, '0'), 'COMPUTE',
+      case when n % 1000 = 1 then 'PENDING' else 'APPROVED' end, 'SEEDED', '', 'system'
+    from generate_series(0, ${NODES - 1}::integer) as n`.execute(store.db);
+  await sql`
+    insert into node_sessions (
+      node_id, node_type, connection, connection_reason, connection_message, connection_actor,
+      health, health_reason, health_message, health_actor
+    )
+    select
+      id, type, case when id like '%003' then 'DISCONNECTED' else 'CONNECTED' end, 'SEEDED', '', 'system',
+      case when id like '%002' then 'UNHEALTHY' else 'HEALTHY' end, 'SEEDED', '', 'system'
+    from nodes`.execute(store.db);
+  await sql`
+    insert into node_labels (node_id, tier, key, value, effective)
+    select id, 'agent', 'zone', right(id, 1), true from nodes
+    union all
+    select id, 'agent', 'rack', (right(id, 6)::integer / 20)::text, true from nodes`.execute(
+    store.db,
+  );
+  await sql`analyze`.execute(store.db);
+});
+
+afterAll(async () => {
+  await database.drop();
+});
+
+/** Rows that were read for a page, of tables and through indexes, by the counters of the connection itself. */
+async function rowsRead(options: Omit<ListNodesOptions, "limit">) {
+  return store.transaction(async (tx) => {
+    const before = await counters(tx);
+    const page = await listPage(tx, { ...options, limit: PAGE });
+    return { read: (await counters(tx)) - before, page };
+  });
+}
+
+async function counters(tx: Tx): Promise<number> {
+  const { rows } = await sql<{ read: number }>`
+    select coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::integer as read
+    from pg_stat_xact_user_tables
+    where relname in ('nodes', 'node_sessions', 'node_labels', 'node_identities')`.execute(tx);
+  return rows[0]?.read ?? 0;
+}
+
+const equal = (key: string, value: string) => ({ operator: "=", key, value }) as const;
+
+const FILTERS: readonly (readonly [string, NodeFilter])[] = [
+  ["nothing", {}],
+  ["a common membership", { memberships: ["APPROVED"] }],
+  ["a rare membership", { memberships: ["PENDING"] }],
+  ["a common status", { statuses: ["HEALTHY"] }],
+  ["a rare status", { statuses: ["UNHEALTHY"] }],
+  ["a common connection", { statuses: ["CONNECTED"] }],
+  ["a rare connection", { statuses: ["DISCONNECTED"] }],
+  ["a rare status or a rare connection", { statuses: ["UNHEALTHY", "DISCONNECTED"] }],
+  ["a common label", { selector: [equal("zone", "3")] }],
+  ["a rare label", { selector: [equal("rack", "500")] }],
+  ["two labels", { selector: [equal("zone", "3"), equal("rack", "500")] }],
+  ["a label and a state", { selector: [equal("zone", "3")], statuses: ["HEALTHY"] }],
+];
+
+describe("readListing() over many nodes", () => {
+  it.each(FILTERS)(
+    "should read no more rows than its page needs when filtered by %s",
+    async (_, filter) => {
+      for (const descending of [false, true]) {
+        const orderBy = { column: "id", descending } as const;
+        const first = await rowsRead({ filter, orderBy, after: null });
+        expect(first.page.nodes.length).toBeGreaterThan(0);
+        expect(first.read).toBeLessThan(MOST_ROWS);
+        const middle = await rowsRead({ filter, orderBy, after: { id: "node-010000" } });
+        expect(middle.read).toBeLessThan(MOST_ROWS);
+      }
+    },
+  );
+
+  it.each(["approval", "status", "cores", "memory", "created"] as const)(
+    "should read no more rows than its page needs when sorted by %s",
+    async (column) => {
+      const orderBy = { column, descending: true };
+      const first = await rowsRead({ filter: {}, orderBy, after: null });
+      expect(first.read).toBeLessThan(MOST_ROWS);
+      const second = await rowsRead({ filter: {}, orderBy, after: first.page.next });
+      expect(second.read).toBeLessThan(MOST_ROWS);
+    },
+  );
+});

@@ -1,0 +1,242 @@
+import type {
+  ConnectionState,
+  HealthState,
+  MembershipState,
+  NodeType,
+  SchedulingState,
+  Selector,
+} from "@rollcall/domain";
+import { type RawBuilder, type SqlBool, sql } from "kysely";
+import type { Db } from "../database/store.ts";
+import type { NodeRecord } from "./node-record.ts";
+import { readNodes } from "./read-nodes.ts";
+import { type LabelCondition, toCondition } from "./selector-sql.ts";
+
+/** The columns a listing can be sorted by; ties are broken by id, in the same direction. */
+export type NodeOrderColumn =
+  | "id"
+  | "type"
+  | "approval"
+  | "status"
+  | "scheduling"
+  | "cores"
+  | "memory"
+  | "disk"
+  | "gpus"
+  | "created";
+
+/** Which nodes to list. An absent field restricts nothing; an empty list matches nothing. */
+export interface NodeFilter {
+  readonly types?: readonly NodeType[];
+  readonly memberships?: readonly MembershipState[];
+  /** As the domain's hasStatus(): health words match compute nodes, connection words any node. */
+  readonly statuses?: readonly (HealthState | ConnectionState)[];
+  readonly schedulings?: readonly SchedulingState[];
+  /** Of any node; besides `statuses`, both must match. */
+  readonly connections?: readonly ConnectionState[];
+  /** Over effective labels. */
+  readonly selector?: Selector;
+  readonly ids?: readonly string[];
+}
+
+/** Where a page ended; plain data, so that a page token can carry it. */
+export interface NodeCursor {
+  /** The value of the order column of the last node; absent when ordered by id. Times are in milliseconds. */
+  readonly value?: string | number;
+  readonly id: string;
+}
+
+/** One page of a listing. */
+export interface ListNodesOptions {
+  readonly filter: NodeFilter;
+  readonly orderBy: { readonly column: NodeOrderColumn; readonly descending: boolean };
+  /** Nodes at most. */
+  readonly limit: number;
+  /** The `next` of the page before, of the same filter and order; null for the first page. */
+  readonly after: NodeCursor | null;
+}
+
+/** A node of a listing, and where a page goes on that ends with it. */
+export interface ListedNode {
+  readonly node: NodeRecord;
+  readonly cursor: NodeCursor;
+}
+
+/**
+ * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all. Nodes that come, go or
+ * change in between are seen or not, but never twice while they keep their place.
+ */
+export async function* readListing(
+  db: Db,
+  options: ListNodesOptions,
+): AsyncGenerator<readonly ListedNode[]> {
+  let { after, limit: left } = options;
+  while (left > 0) {
+    const wanted = Math.min(left, PLACES_OF_ONE_READ);
+    const places = await findPlaces(db, { ...options, after }, wanted);
+    for await (const listed of readPlaces(db, places)) {
+      left -= listed.length;
+      yield listed;
+    }
+    if (places.length < wanted) return;
+    after = places.at(-1) ?? after;
+  }
+}
+
+/** A page of readers, and the one that tells whether there is another, is one read. */
+const PLACES_OF_ONE_READ = 1_001;
+
+/** The ids of the nodes of a listing, in its order, with nothing else of them read. */
+export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<readonly string[]> {
+  return (await findPlaces(db, options, options.limit)).map(({ id }) => id);
+}
+
+/** Find which nodes a listing shows, with their places in it. */
+async function findPlaces(
+  db: Db,
+  options: ListNodesOptions,
+  limit: number,
+): Promise<readonly NodeCursor[]> {
+  const { filter, orderBy, after } = options;
+  const conditions = (filter.selector ?? []).map(toCondition);
+  const direction = orderBy.descending ? sql`desc` : sql`asc`;
+  const order = ORDERS[orderBy.column];
+  const where = [
+    ...stateConditions(filter),
+    ...conditions.flatMap((condition, index) => labelConditions(condition, index)),
+    ...(after === null ? [] : startAfter(orderBy, after, conditions)),
+  ];
+  const page = sql<{ id: string; sort: unknown }>`
+    select n.id, ${order.column} as sort
+    from nodes as n
+    join node_sessions as s on s.node_id = n.id
+    ${sql.join(conditions.map(labelJoin), sql` `)}
+    where ${where.length === 0 ? sql`true` : sql.join(where, sql` and `)}
+    order by ${orderBy.column === "id" ? sql`` : sql`${order.column} ${direction},`}
+      ${order.id} ${direction}
+    limit ${limit}`;
+  const { rows } = await page.execute(db);
+  return rows.map(({ id, sort }) =>
+    orderBy.column === "id" ? { id } : { id, value: toCursorValue(sort) },
+  );
+}
+
+/** One that was removed since its place was found is left out. */
+async function* readPlaces(
+  db: Db,
+  places: readonly NodeCursor[],
+): AsyncGenerator<readonly ListedNode[]> {
+  const cursors = new Map(places.map((cursor) => [cursor.id, cursor]));
+  for await (const nodes of readNodes(db, [...cursors.keys()])) {
+    yield nodes.flatMap((node) => {
+      const cursor = cursors.get(node.id);
+      return cursor === undefined ? [] : [{ node, cursor }];
+    });
+  }
+}
+
+interface Order {
+  readonly column: RawBuilder<unknown>;
+  /** The id of the table that the column is in, so that one index serves both. */
+  readonly id: RawBuilder<unknown>;
+  /** The type that a cursor's value is cast to. */
+  readonly type: RawBuilder<unknown>;
+}
+
+const ORDERS: Readonly<Record<NodeOrderColumn, Order>> = {
+  id: ofNodes("id", sql`text`),
+  type: ofNodes("type", sql`text`),
+  approval: ofNodes("membership", sql`text`),
+  status: { column: sql`s.status`, id: sql`s.node_id`, type: sql`text` },
+  scheduling: ofNodes("scheduling", sql`text`),
+  cores: ofNodes("cores", sql`integer`),
+  memory: ofNodes("memory_bytes", sql`bigint`),
+  disk: ofNodes("disk_bytes", sql`bigint`),
+  gpus: ofNodes("gpus", sql`integer`),
+  created: ofNodes("created_at", sql`timestamptz`),
+};
+
+function ofNodes(column: string, type: RawBuilder<unknown>): Order {
+  return { column: sql.ref(`n.${column}`), id: sql`n.id`, type };
+}
+
+function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
+  return [
+    isOneOf(sql`n.type`, filter.types),
+    isOneOf(sql`n.membership`, filter.memberships),
+    statusCondition(filter.statuses),
+    isOneOf(sql`n.scheduling`, filter.schedulings),
+    isOneOf(sql`s.connection`, filter.connections),
+    isOneOf(sql`n.id`, filter.ids),
+  ].flat();
+}
+
+function statusCondition(statuses: NodeFilter["statuses"]): RawBuilder<SqlBool>[] {
+  if (statuses === undefined) return [];
+  const isConnection = (status: string) => status === "CONNECTED" || status === "DISCONNECTED";
+  const connections = statuses.filter(isConnection);
+  const healths = statuses.filter((status) => !isConnection(status));
+  if (connections.length === 0) return isOneOf(sql`s.status`, healths);
+  if (healths.length === 0) return isOneOf(sql`s.connection`, connections);
+  const either = [...isOneOf(sql`s.status`, healths), ...isOneOf(sql`s.connection`, connections)];
+  return [sql<SqlBool>`(${sql.join(either, sql` or `)})`];
+}
+
+function isOneOf(
+  column: RawBuilder<unknown>,
+  values: readonly string[] | undefined,
+): RawBuilder<SqlBool>[] {
+  if (values === undefined) return [];
+  const [only] = values;
+  // Equality keeps the order of an index on (column, id); a list of values does not.
+  if (only !== undefined && values.length === 1) return [sql<SqlBool>`${column} = ${only}`];
+  return [sql<SqlBool>`${column} = any(${values}::text[])`];
+}
+
+function aliasOf(index: number): string {
+  return `l${index}`;
+}
+
+function labelJoin(condition: LabelCondition, index: number): RawBuilder<unknown> {
+  if (condition.kind === "absent") return sql``;
+  const label = sql.ref(aliasOf(index));
+  // At most one label of a key is effective, so the join multiplies nothing.
+  return sql`join node_labels as ${label} on ${label}.node_id = n.id`;
+}
+
+function labelConditions(condition: LabelCondition, index: number): RawBuilder<SqlBool>[] {
+  const { kind, key, value } = condition;
+  const label = kind === "present" ? sql.ref(aliasOf(index)) : sql`l`;
+  const isMet = sql<SqlBool>`${label}.effective and ${label}.key = ${key}
+    and ${value === null ? sql`true` : value(sql`${label}.value`)}`;
+  if (kind === "present") return [isMet];
+  return [
+    sql<SqlBool>`not exists (select from node_labels as l where l.node_id = n.id and ${isMet})`,
+  ];
+}
+
+function startAfter(
+  orderBy: ListNodesOptions["orderBy"],
+  after: NodeCursor,
+  conditions: readonly LabelCondition[],
+): RawBuilder<SqlBool>[] {
+  const beyond = orderBy.descending ? sql`<` : sql`>`;
+  if (orderBy.column === "id") {
+    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other, and
+    // would read the others from their start.
+    const labels = conditions.flatMap(({ kind }, index) =>
+      kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
+    );
+    return [sql`n.id`, sql`s.node_id`, ...labels].map(
+      (id) => sql<SqlBool>`${id} ${beyond} ${after.id}`,
+    );
+  }
+  const { column, id, type } = ORDERS[orderBy.column];
+  const value = orderBy.column === "created" ? new Date(Number(after.value)) : after.value;
+  return [sql<SqlBool>`(${column}, ${id}) ${beyond} (${value}::${type}, ${after.id})`];
+}
+
+function toCursorValue(value: unknown): string | number {
+  if (value instanceof Date) return value.getTime();
+  return typeof value === "string" ? value : Number(value);
+}

@@ -1,0 +1,146 @@
+import { effectiveLabels, type Label, type Membership } from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Tx } from "../database/store.ts";
+import { hardwareIn } from "./hardware.ts";
+import type { NodeKey } from "./identities.ts";
+import type { NodeJoining } from "./node-record.ts";
+import type { InfoReport } from "./nodes.ts";
+
+/** A compute node that joins, with all that belongs to it. */
+export interface NewComputeNode {
+  readonly key: NodeKey;
+  /** Since when is taken from the database's clock. */
+  readonly membership: Membership;
+  readonly report: InfoReport;
+  readonly joining: NodeJoining;
+  /** Labels of the token tier. */
+  readonly tokenLabels: Readonly<Record<string, string>>;
+}
+
+/** Somebody else took an id or a key between the caller's look at the record and its write: look again. */
+export class RecordMovedError extends Error {}
+
+/**
+ * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one; one statement,
+ * because a machine room that comes up registers faster the fewer times a batch goes to the server. Throws RecordMovedError when an
+ * id or a key is taken; nothing of the transaction may be kept then.
+ */
+export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
+  if (nodes.length === 0) return;
+  // The rows of each table are named in one order, so that two transactions that write the same ones at a time wait for each
+  // other and never in a circle.
+  const byId = nodes.toSorted((left, right) => compare(idOf(left), idOf(right)));
+  const byKey = nodes.toSorted((left, right) =>
+    compare(left.key.fingerprint, right.key.fingerprint),
+  );
+  const labels = byId.flatMap(labelRows);
+  const { ids, keys } = await tx
+    .with("new_nodes", (db) =>
+      db
+        .insertInto("nodes")
+        .values(byId.map(nodeRow))
+        .onConflict((conflict) => conflict.column("id").doNothing())
+        .returning("id"),
+    )
+    .with("new_sessions", (db) =>
+      // A node that is there already has a session and a key; then all of this is undone.
+      db
+        .insertInto("node_sessions")
+        .values(byId.map(sessionRow))
+        .onConflict((conflict) => conflict.column("node_id").doNothing()),
+    )
+    .with("new_keys", (db) =>
+      db
+        .insertInto("node_identities")
+        .values(byKey.map(keyRow))
+        .onConflict((conflict) => conflict.doNothing())
+        .returning("node_id"),
+    )
+    .selectNoFrom((eb) => [
+      eb.selectFrom("new_nodes").select(eb.fn.countAll<bigint>().as("count")).as("ids"),
+      eb.selectFrom("new_keys").select(eb.fn.countAll<bigint>().as("count")).as("keys"),
+    ])
+    .executeTakeFirstOrThrow();
+  if (Number(ids) < nodes.length) throw new RecordMovedError("a node id was taken meanwhile");
+  if (Number(keys) < nodes.length) throw new RecordMovedError("a key was taken meanwhile");
+  await insertLabels(tx, labels);
+}
+
+function nodeRow({ key, report, membership, joining }: NewComputeNode) {
+  return {
+    id: key.nodeId,
+    type: "COMPUTE" as const,
+    membership: membership.state,
+    membership_reason: membership.reason,
+    membership_message: membership.message,
+    membership_actor: membership.actor,
+    info: JSON.stringify(report.info),
+    info_digest: report.digest,
+    cores: report.summary.cores,
+    memory_bytes: BigInt(report.summary.memoryBytes),
+    disk_bytes: BigInt(report.summary.diskBytes),
+    gpus: report.summary.gpus,
+    approved_hardware:
+      membership.state === "APPROVED" ? JSON.stringify(hardwareIn(report.info)) : null,
+    join_token_id: joining.tokenId,
+    ephemeral: joining.ephemeral,
+    joined_without_token: joining.withoutToken,
+  };
+}
+
+function sessionRow({ key: { nodeId }, membership: { actor } }: NewComputeNode) {
+  return {
+    node_id: nodeId,
+    node_type: "COMPUTE" as const,
+    // It goes on from that of a node that had the id before, so that nothing of its sessions can be mistaken.
+    epoch: sql<number>`coalesce((select max(last_epoch) from node_tombstones where node_id = ${nodeId}), 0)`,
+    connection: "DISCONNECTED" as const,
+    connection_reason: "NEVER_CONNECTED",
+    connection_message: "",
+    connection_actor: actor,
+    health: "UNKNOWN" as const,
+    health_reason: "NEVER_CONNECTED",
+    health_message: "",
+    health_actor: actor,
+  };
+}
+
+function keyRow({ key }: NewComputeNode) {
+  return {
+    node_id: key.nodeId,
+    public_key: Buffer.from(key.publicKey),
+    fingerprint: key.fingerprint,
+  };
+}
+
+function labelRows({ key: { nodeId }, report, tokenLabels }: NewComputeNode) {
+  const labels = [...toLabels(report.agentLabels, "agent"), ...toLabels(tokenLabels, "token")];
+  const winners = new Map(effectiveLabels(labels).map(({ key, tier }) => [key, tier]));
+  return labels.map(({ tier, key, value }) => ({
+    ...{ node_id: nodeId, tier, key, value },
+    effective: winners.get(key) === tier,
+  }));
+}
+
+async function insertLabels(tx: Tx, rows: ReturnType<typeof labelRows>): Promise<void> {
+  // 200 nodes of 64 labels each would be more parameters than one statement may have.
+  for (let start = 0; start < rows.length; start += MOST_LABELS_AT_ONCE) {
+    const some = rows.slice(start, start + MOST_LABELS_AT_ONCE);
+    await tx.insertInto("node_labels").values(some).execute();
+  }
+}
+
+function toLabels(labels: Readonly<Record<string, string>>, tier: Label["tier"]): readonly Label[] {
+  return Object.entries(labels).map(([key, value]) => ({ key, value, tier }));
+}
+
+const MOST_LABELS_AT_ONCE = 2_000;
+
+function idOf({ key }: NewComputeNode): string {
+  return key.nodeId;
+}
+
+function compare(left: string, right: string): number {
+  if (left === right) return 0;
+  return left < right ? -1 : 1;
+}

@@ -1,0 +1,128 @@
+import type {
+  ConnectionState,
+  HealthState,
+  MembershipState,
+  NodeType,
+  SchedulingState,
+} from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Db } from "../database/store.ts";
+
+/** How many nodes there are of a type. */
+export interface NodeCounts {
+  readonly total: number;
+  readonly connected: number;
+}
+
+/** The compute nodes that are in one combination of states. */
+export interface StateCount {
+  readonly membership: MembershipState;
+  /** Effective: an operator's mark counts. */
+  readonly health: HealthState;
+  readonly scheduling: SchedulingState;
+  readonly count: number;
+}
+
+/** Hardware added up. */
+export interface Capacity {
+  /** Logical processors. */
+  readonly cores: bigint;
+  readonly memoryBytes: bigint;
+  readonly diskBytes: bigint;
+  readonly gpus: number;
+}
+
+/** How many nodes are in which states, and what they bring. */
+export interface ClusterSummary {
+  readonly orchestrators: NodeCounts;
+  readonly compute: NodeCounts;
+  /** The combinations that there are, in the order of their names. */
+  readonly states: readonly StateCount[];
+  /** Compute nodes that may take work. */
+  readonly mayTakeWork: number;
+  /** What approved compute nodes bring. */
+  readonly total: Capacity;
+  /** What those bring that may take work. */
+  readonly available: Capacity;
+}
+
+interface Group extends Omit<StateCount, "count">, Capacity {
+  readonly type: NodeType;
+  readonly connection: ConnectionState;
+  readonly nodes: number;
+}
+
+/** Count the nodes of the cluster. Its cost grows with their number. */
+export async function clusterSummary(db: Db): Promise<ClusterSummary> {
+  const groups = await readGroups(db);
+  const compute = groups.filter(({ type }) => type === "COMPUTE");
+  const available = compute.filter(takesWork);
+  return {
+    orchestrators: countNodes(groups.filter(({ type }) => type === "ORCHESTRATOR")),
+    compute: countNodes(compute),
+    states: countStates(compute),
+    mayTakeWork: sumNodes(available),
+    total: sumCapacity(compute.filter(({ membership }) => membership === "APPROVED")),
+    available: sumCapacity(available),
+  };
+}
+
+/** The rule of mayTakeWork(), for compute nodes that were counted together. */
+function takesWork({ membership, health, scheduling }: Group): boolean {
+  return membership === "APPROVED" && health === "HEALTHY" && scheduling === "ELIGIBLE";
+}
+
+async function readGroups(db: Db): Promise<readonly Group[]> {
+  const { rows } = await sql<Group & Record<"cores" | "memoryBytes" | "diskBytes", string>>`
+    select
+      n.type, n.membership, s.connection, n.scheduling,
+      case when s.marked then 'UNHEALTHY' else s.health end as health,
+      count(*)::integer as nodes,
+      sum(n.cores)::text as cores,
+      sum(n.memory_bytes)::text as "memoryBytes",
+      sum(n.disk_bytes)::text as "diskBytes",
+      sum(n.gpus)::double precision as gpus
+    from nodes as n
+    join node_sessions as s on s.node_id = n.id
+    group by 1, 2, 3, 4, 5`.execute(db);
+  return rows.map((row) => ({
+    ...row,
+    cores: BigInt(row.cores),
+    memoryBytes: BigInt(row.memoryBytes),
+    diskBytes: BigInt(row.diskBytes),
+  }));
+}
+
+function countNodes(groups: readonly Group[]): NodeCounts {
+  const connected = groups.filter(({ connection }) => connection === "CONNECTED");
+  return { total: sumNodes(groups), connected: sumNodes(connected) };
+}
+
+/** Groups that differ in their connection alone are one here. */
+function countStates(groups: readonly Group[]): readonly StateCount[] {
+  const byName = new Map<string, StateCount>();
+  for (const { membership, health, scheduling, nodes } of groups) {
+    const name = `${membership} ${health} ${scheduling}`;
+    const count = nodes + (byName.get(name)?.count ?? 0);
+    byName.set(name, { membership, health, scheduling, count });
+  }
+  const inOrder = [...byName].sort(([left], [right]) => (left < right ? -1 : 1));
+  return inOrder.map(([, counted]) => counted);
+}
+
+function sumNodes(groups: readonly Group[]): number {
+  return groups.reduce((sum, { nodes }) => sum + nodes, 0);
+}
+
+function sumCapacity(groups: readonly Group[]): Capacity {
+  const none: Capacity = { cores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0 };
+  return groups.reduce(
+    (sum, group) => ({
+      cores: sum.cores + group.cores,
+      memoryBytes: sum.memoryBytes + group.memoryBytes,
+      diskBytes: sum.diskBytes + group.diskBytes,
+      gpus: sum.gpus + group.gpus,
+    }),
+    none,
+  );
+}

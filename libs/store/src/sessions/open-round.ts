@@ -1,0 +1,128 @@
+import { connectionAfter, type MachineSighting, MOST_SIGHTINGS } from "@rollcall/domain";
+import { sql } from "kysely";
+import { PREPARED } from "../database/pool.ts";
+import { rowsFrom } from "../database/rows-from.ts";
+import type { Tx } from "../database/store.ts";
+import type { HeldRow, MembershipColumns, SessionHello } from "./sessions.ts";
+
+type OpenedRow = HeldRow & {
+  /** The key that signed the hello. */
+  readonly key_fingerprint: string;
+  /** The key that it replaced just now, or null. */
+  readonly retired_fingerprint: string | null;
+  readonly machines: readonly MachineSighting[];
+  readonly machines_before: readonly MachineSighting[];
+  readonly duplicated_since: Date | null;
+  readonly replica_id: string | null;
+  readonly boot_id: string | null;
+  readonly machine_fingerprint: string | null;
+};
+
+/** What a hello found and did. Columns of a node that is not there are null, and so is the epoch of a session that was not opened. */
+export type OpeningRow = (
+  | OpenedRow
+  | (MembershipColumns & { readonly epoch: null; readonly key_accepted: boolean })
+  | { readonly membership: null; readonly epoch: null }
+) & {
+  readonly node_id: string;
+  readonly info_digest: string | null;
+  readonly revision: bigint;
+  readonly now: Date;
+};
+
+/**
+ * Open a session for each of these hellos, no two of one node. One statement and hence one snapshot: the membership it reads is that of the revision it reads, whatever commits while it
+ * waits for row locks. Sessions, then keys are locked in order of id, and what they were is read under the lock: whoever was
+ * faster has made its key the only one, and a Hello with the one before opens nothing.
+ */
+export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
+  const { rows } = await sql<OpeningRow>`${PREPARED}
+    with hello as (select * from ${rowsFrom(hellos, HELLO_COLUMNS)} as h),
+    before as (
+      select s.*
+      from node_sessions as s
+      where s.node_id in (select "nodeId" from hello) and s.node_type = 'COMPUTE'
+      order by s.node_id
+      for no key update
+    ),
+    key as (
+      select i.node_id, i.fingerprint, i.fingerprint <> hello."keyFingerprint" as is_next
+      from node_identities as i
+      join hello on hello."nodeId" = i.node_id
+      where hello."keyFingerprint" in (i.fingerprint, i.next_fingerprint)
+        and i.node_id in (select node_id from before)
+      order by i.node_id
+      for no key update of i
+    ),
+    opened as (
+      update node_sessions as s
+      set
+        epoch = s.epoch + 1,
+        replica_id = hello."replicaId",
+        boot_id = hello."bootId",
+        machine_fingerprint = hello."machineFingerprint",
+        address = hello.address,
+        opened_at = now(),
+        machines = case
+          when (s.machines -> -1 ->> 'bootId', s.machines -> -1 ->> 'fingerprint')
+            is not distinct from (hello."bootId", hello."machineFingerprint") then s.machines
+          else (
+            select jsonb_agg(it order by n)
+            from jsonb_array_elements(
+              s.machines || jsonb_build_object(
+                'bootId', hello."bootId", 'fingerprint', hello."machineFingerprint",
+                'address', hello.address, 'atMs', floor(extract(epoch from now()) * 1000)
+              )
+            ) with ordinality as sighting (it, n)
+            where n > jsonb_array_length(s.machines) + 1 - ${MOST_SIGHTINGS}
+          )
+        end,
+        connection = ${OPENED.state},
+        connection_since = case when ${STAYS} then s.connection_since else now() end,
+        connection_reason = case when ${STAYS} then s.connection_reason else ${OPENED.reason} end,
+        connection_message = case when ${STAYS} then s.connection_message else ${OPENED.message} end,
+        connection_actor = case when ${STAYS} then s.connection_actor else 'replica:' || hello."replicaId" end
+      from hello
+      join before on before.node_id = hello."nodeId"
+      join key on key.node_id = before.node_id
+      join nodes on nodes.id = hello."nodeId" and nodes.membership <> 'REJECTED'
+      where s.node_id = hello."nodeId"
+      returning s.node_id, s.epoch, s.machines
+    ),
+    promoted as (
+      update node_identities as i
+      set
+        public_key = i.next_public_key, fingerprint = i.next_fingerprint,
+        next_public_key = null, next_fingerprint = null,
+        rotated_at = now(), rotation_requested_at = null
+      from key
+      join opened on opened.node_id = key.node_id
+      where i.node_id = key.node_id and key.is_next
+    )
+    select
+      hello."nodeId" as node_id, opened.epoch, opened.machines,
+      before.machines as machines_before, before.duplicated_since,
+      hello."keyFingerprint" as key_fingerprint, key.node_id is not null as key_accepted,
+      case when key.is_next then key.fingerprint end as retired_fingerprint,
+      now()::timestamptz(3) as now,
+      (select coalesce(max(revision), 0) from events) as revision,
+      nodes.info_digest, nodes.membership, nodes.membership_since, nodes.membership_reason,
+      nodes.membership_message, nodes.membership_actor,
+      before.replica_id, before.boot_id, before.machine_fingerprint, before.marked,
+      before.connection, before.connection_since, before.connection_reason,
+      before.connection_message, before.connection_actor,
+      before.health, before.health_since, before.health_reason,
+      before.health_message, before.health_actor, before.detected
+    from hello
+    left join nodes on nodes.id = hello."nodeId" and nodes.type = 'COMPUTE'
+    left join key on key.node_id = nodes.id
+    left join before on before.node_id = nodes.id
+    left join opened on opened.node_id = nodes.id`.execute(tx);
+  return rows;
+}
+
+const HELLO_COLUMNS = sql`
+  "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, "keyFingerprint" text, address text`;
+const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });
+/** A state that is not left keeps when, why and by whom it came about: no event would tell of another. */
+const STAYS = sql`s.connection = ${OPENED.state}`;

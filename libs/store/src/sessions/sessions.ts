@@ -1,0 +1,248 @@
+import {
+  type Connection,
+  connectionAfter,
+  connectionEvent,
+  findDuplicate,
+  type Health,
+  identityDuplicatedEvent,
+  isSamePair,
+  isUnexpectedReboot,
+  keyRotatedEvent,
+  latestPair,
+  type Membership,
+  type NewEvent,
+  rebootedEvent,
+  sessionMovedEvent,
+} from "@rollcall/domain";
+import { sql } from "kysely";
+import type { Change } from "../database/change.ts";
+import { inRounds } from "../database/rounds.ts";
+import type { Db, Tx } from "../database/store.ts";
+import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-record.ts";
+import { type OpeningRow, openRound } from "./open-round.ts";
+
+/** A verified hello of an agent. */
+export interface SessionHello {
+  readonly nodeId: string;
+  readonly replicaId: string;
+  readonly bootId: string;
+  readonly machineFingerprint: string;
+  /** Of the key that signed it. */
+  readonly keyFingerprint: string;
+  /** The peer as `host:port`. */
+  readonly address: string;
+}
+
+/** What a hello led to. */
+export type SessionOpening =
+  | {
+      readonly outcome: "OPENED";
+      readonly nodeId: string;
+      readonly epoch: number;
+      readonly membership: Membership;
+      readonly marked: boolean;
+      /** Who held the session before, or null; and from which machine. */
+      readonly previous: SessionOrigin;
+      /** Detected, before any mark; opening a session does not change it. */
+      readonly detectedHealth: Health;
+      readonly infoDigest: string | null;
+      /** Membership was read as of this revision: apply feed events above it. */
+      readonly revision: bigint;
+    }
+  | {
+      /** Nothing was written: the node is rejected. */
+      readonly outcome: "REJECTED";
+      readonly nodeId: string;
+      readonly membership: Membership;
+      readonly revision: bigint;
+    }
+  /** Nothing was written: the key is not the node's any more. */
+  | { readonly outcome: "KEY_RETIRED"; readonly nodeId: string; readonly revision: bigint }
+  | { readonly outcome: "UNKNOWN_NODE"; readonly nodeId: string; readonly revision: bigint };
+
+/** Where a session came from. */
+export interface SessionOrigin {
+  readonly replicaId: string | null;
+  readonly bootId: string | null;
+  readonly machineFingerprint: string | null;
+}
+
+/** A node that a replica holds. */
+export interface HeldNode {
+  readonly nodeId: string;
+  readonly epoch: number;
+  readonly connection: Connection;
+  /** Before any mark. */
+  readonly detectedHealth: Health;
+  readonly marked: boolean;
+  readonly membership: Membership;
+}
+
+/**
+ * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not, or that
+ * another replica held: it learns from it that its session is fenced.
+ * A next key that is used for the first time becomes the node's key, and machines that alternate are noticed, each with its event.
+ * One answer for each hello, in their order; two of one node get two epochs.
+ */
+export async function openSessions(
+  tx: Tx,
+  hellos: readonly SessionHello[],
+): Promise<Change<readonly SessionOpening[]>> {
+  const openings = new Map<SessionHello, SessionOpening>();
+  const events: NewEvent[] = [];
+  for (const round of inRounds(hellos, (hello) => hello.nodeId)) {
+    const rows = await openRound(tx, round);
+    const byNode = new Map(rows.map((row) => [row.node_id, row]));
+    for (const hello of round) {
+      const row = byNode.get(hello.nodeId);
+      if (row === undefined) throw new Error("a hello got no answer");
+      openings.set(hello, toOpening(row));
+      events.push(...eventsOf(row, hello));
+    }
+    const found = round.flatMap((hello) => duplicateIn(byNode.get(hello.nodeId), hello));
+    // The only write of its own, once for as long as two machines alternate.
+    if (found.length > 0)
+      await saveDuplicates(
+        tx,
+        found.map(({ subject }) => subject),
+      );
+    events.push(...found);
+    const reboots = round.flatMap((hello) => rebootIn(byNode.get(hello.nodeId), hello));
+    await saveReboots(
+      tx,
+      reboots.map(({ subject }) => subject),
+    );
+    events.push(...reboots);
+  }
+  return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
+}
+
+/** The compute nodes whose session belongs to this replica, in order of id. */
+export async function heldBy(db: Db, replicaId: string): Promise<readonly HeldNode[]> {
+  const rows = await db
+    .selectFrom("node_sessions as s")
+    .innerJoin("nodes as n", "n.id", "s.node_id")
+    .selectAll("s")
+    .select([
+      "n.membership",
+      "n.membership_since",
+      "n.membership_reason",
+      "n.membership_message",
+      "n.membership_actor",
+    ])
+    .where("s.replica_id", "=", replicaId)
+    .where("s.node_type", "=", "COMPUTE")
+    .orderBy("s.node_id")
+    .execute();
+  return rows.map(toHeldNode);
+}
+
+/** What the columns of a session and its node's membership say. */
+export function toHeldNode(row: HeldRow): HeldNode {
+  return {
+    nodeId: row.node_id,
+    epoch: row.epoch,
+    connection: toConnection(row),
+    detectedHealth: toDetectedHealth(row),
+    marked: row.marked,
+    membership: toMembership(row),
+  };
+}
+
+function eventsOf(row: OpeningRow, { replicaId }: SessionHello): readonly NewEvent[] {
+  const events: NewEvent[] = [];
+  if (row.epoch === null) return events;
+  const { node_id: subject, retired_fingerprint: before, key_fingerprint: after } = row;
+  if (before !== null) events.push(keyRotatedEvent({ subject, before, after }));
+  if (row.connection === "DISCONNECTED") {
+    const by = { actor: `replica:${replicaId}`, atMs: row.now.getTime() };
+    const opened = connectionAfter("opened", by);
+    events.push(connectionEvent({ subject, before: toConnection(row), after: opened }));
+  } else if (row.replica_id !== null && row.replica_id !== replicaId) {
+    events.push(sessionMovedEvent({ subject, before: row.replica_id, after: replicaId }));
+  }
+  return events;
+}
+
+/** The event of two machines that alternate, unless it was told already of these two. */
+function duplicateIn(
+  row: OpeningRow | undefined,
+  { replicaId }: SessionHello,
+): readonly NewEvent[] {
+  if (row === undefined || row.epoch === null) return [];
+  const actor = `replica:${replicaId}`;
+  if (row.duplicated_since !== null) {
+    const machines = latestPair(row.machines);
+    const isTold = machines === null || isSamePair(machines, latestPair(row.machines_before));
+    return isTold ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
+  }
+  const machines = findDuplicate(row.machines, row.now.getTime());
+  return machines === null ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
+}
+
+/** The event of a machine that was started anew without its agent having said goodbye. */
+function rebootIn(row: OpeningRow | undefined, hello: SessionHello): readonly NewEvent[] {
+  if (row === undefined || row.epoch === null) return [];
+  const { boot_id: bootId, machine_fingerprint: fingerprint } = row;
+  const before = { bootId, fingerprint, connectionReason: row.connection_reason };
+  const now = { bootId: hello.bootId, fingerprint: hello.machineFingerprint };
+  if (!isUnexpectedReboot(before, now)) return [];
+  const actor = `replica:${hello.replicaId}`;
+  const change = { subject: row.node_id, actor, before: bootId ?? "", after: hello.bootId };
+  return [rebootedEvent(change)];
+}
+
+async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await tx
+    .updateTable("node_sessions")
+    .set({ rebooted_at: sql<Date>`now()` })
+    .where("node_id", "in", ids)
+    .execute();
+}
+
+async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
+  await tx
+    .updateTable("node_sessions")
+    .set({ duplicated_since: sql<Date>`coalesce(duplicated_since, now())` })
+    .where("node_id", "in", ids)
+    .execute();
+}
+
+/** The columns of a node's membership. */
+export type MembershipColumns = Parameters<typeof toMembership>[0];
+type ConnectionColumns = Parameters<typeof toConnection>[0];
+type HealthColumns = Parameters<typeof toDetectedHealth>[0];
+
+/** The columns of a session with its node's membership. */
+export type HeldRow = MembershipColumns &
+  ConnectionColumns &
+  HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
+
+function toOpening(row: OpeningRow): SessionOpening {
+  const { node_id: nodeId, revision } = row;
+  if (row.epoch !== null) {
+    return {
+      outcome: "OPENED",
+      nodeId,
+      epoch: row.epoch,
+      membership: toMembership(row),
+      marked: row.marked,
+      previous: {
+        replicaId: row.replica_id,
+        bootId: row.boot_id,
+        machineFingerprint: row.machine_fingerprint,
+      },
+      detectedHealth: toDetectedHealth(row),
+      infoDigest: row.info_digest,
+      revision,
+    };
+  }
+  if (row.membership === "REJECTED") {
+    return { outcome: "REJECTED", nodeId, membership: toMembership(row), revision };
+  }
+  if (row.membership !== null && !row.key_accepted)
+    return { outcome: "KEY_RETIRED", nodeId, revision };
+  // Not there, or removed while its session's lock was waited for.
+  return { outcome: "UNKNOWN_NODE", nodeId, revision };
+}
