@@ -9,7 +9,10 @@ export function readResults(file) {
   }
 }
 
-/** How many tests ended in which way. A suite that cannot even be loaded has no tests to count: it is one failure itself. */
+/**
+ * How many tests ended in which way. A suite that cannot even be loaded has no tests to count: it is one failure
+ * itself.
+ */
 export function countTests(results) {
   return {
     passed: results.numPassedTests ?? 0,

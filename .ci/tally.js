@@ -1,6 +1,6 @@
-// Prints how many tests passed, failed and were skipped, from jest's JSON, and exits accordingly.
-// Usage: node tally.js STAGE [-- STAGE]...   with a STAGE as RESULTS STATUS [RESULTS STATUS]: the file that jest wrote and the exit status of its
-// make target; then the same of a second run of the files that failed, whose outcome replaces that of the first.
+// Prints how many tests passed, failed and were skipped, from jest's JSON, and exits accordingly. Usage: node tally.js
+// STAGE [-- STAGE]...   with a STAGE as RESULTS STATUS [RESULTS STATUS]: the file that jest wrote and the exit status
+// of its make target; then the same of a second run of the files that failed, whose outcome replaces that of the first.
 import { countTests, readResults } from "./results.js";
 
 /** The arguments of each stage. */

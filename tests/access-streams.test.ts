@@ -61,8 +61,7 @@ describe("a stream", () => {
       const id = `expired-${name}`;
       const stream = streamsOf(await keep(id))[name]();
       const passed = { expires_at: new Date(0) };
-      const expire = () =>
-        rig.store.db.updateTable("access_tokens").set(passed).where("id", "=", id).execute();
+      const expire = () => rig.store.db.updateTable("access_tokens").set(passed).where("id", "=", id).execute();
       expect(await endOf(stream, expire)).toMatchObject({ reason: "TOKEN_EXPIRED" });
     },
   );

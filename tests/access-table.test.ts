@@ -65,8 +65,7 @@ async function addCallers(): Promise<void> {
   callers.set("revoked", stranger(await ended("revoked"), unauthenticated("TOKEN_REVOKED")));
   await endTokens();
   const admin = { sub: "root", rollcall_role: "admin" };
-  const oidc = async (claims: object, options: object = {}) =>
-    `Bearer ${await issuer.token({ ...claims }, options)}`;
+  const oidc = async (claims: object, options: object = {}) => `Bearer ${await issuer.token({ ...claims }, options)}`;
   const late = stranger(await oidc(admin, { expiresInS: -60 }), unauthenticated("TOKEN_EXPIRED"));
   callers.set("OIDC expired", late);
   const elsewhere = await oidc(admin, { audience: "other" });
@@ -103,8 +102,7 @@ const WRONG = /INTERNAL|UNKNOWN_METHOD|without a reason/;
 /** "as expected", or what came instead. */
 function judge(served: ServedMethod, caller: TestCaller, outcome: string): string {
   const refusal = refusalBy(served.caller, caller);
-  const isRight =
-    refusal === null ? !AT_THE_DOOR.test(outcome) && !WRONG.test(outcome) : outcome === refusal;
+  const isRight = refusal === null ? !AT_THE_DOOR.test(outcome) && !WRONG.test(outcome) : outcome === refusal;
   // The standard's own methods have reasons of their own, or none.
   const isForeign = served.name.startsWith("grpc.") && outcome.endsWith("without a reason");
   return isRight || isForeign ? "as expected" : `${outcome}, not ${refusal ?? "let in"}`;
@@ -128,8 +126,7 @@ describe("the door", () => {
     const call = async ({ served, name, caller, ask }: (typeof calls)[number]) => {
       const outcome = await ask(served.baseUrl, served.method, caller.authorization);
       const verdict = judge(served, caller, outcome);
-      if (verdict !== "as expected")
-        wrong.push(`${ask.name} of ${served.name} by ${name}: ${verdict}`);
+      if (verdict !== "as expected") wrong.push(`${ask.name} of ${served.name} by ${name}: ${verdict}`);
     };
     const isUnary = ({ served }: (typeof calls)[number]) => served.method.methodKind === "unary";
     // All at once: where nothing happens, the first message of a stream is its bookmark.

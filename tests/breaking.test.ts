@@ -28,12 +28,7 @@ describe("check-breaking.sh", () => {
     ["another name for a field", "string hostname = 1 ", "string host_name = 1 ", "host_name"],
     ["another type for a field", "uint32 threads = 4;", "string threads = 4;", "threads"],
     ["a field less", /\n.*\n {2}bool capable = 1;/, "", "VmCapability"],
-    [
-      "a value less",
-      /\n.*\n {2}HEALTH_STATE_UNKNOWN = 3;/,
-      "",
-      'Previously present enum value "3"',
-    ],
+    ["a value less", /\n.*\n {2}HEALTH_STATE_UNKNOWN = 3;/, "", 'Previously present enum value "3"'],
   ])("should catch %s", (_, released, broken, complaint) => {
     edit(released, broken);
     const check = spawnSync("sh", [CHECK, schema], { encoding: "utf8" });

@@ -17,10 +17,7 @@ import { type Rig as AdminRig, startRig as startAdmin } from "../services/admin/
 import { createAgent } from "../services/agent/src/agent.ts";
 import { createRegistrar } from "../services/agent/src/registration/registrar.ts";
 import { NodeKeys } from "../services/agent/src/state/node-keys.ts";
-import {
-  openStateDirectory,
-  type StateDirectory,
-} from "../services/agent/src/state/state-directory.ts";
+import { openStateDirectory, type StateDirectory } from "../services/agent/src/state/state-directory.ts";
 import { createGrpcHeartbeatTransport } from "../services/agent/src/stream/grpc-heartbeat-transport.ts";
 import { SMALL_FACTS, SMALL_USAGE } from "../services/agent/src/testing/agent-harness.ts";
 import { type TestReplica, TestReplicas } from "../services/health/src/testing/test-replica.ts";

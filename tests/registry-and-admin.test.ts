@@ -3,10 +3,7 @@ import { describeError, reasonOf } from "../libs/errors/src/index.ts";
 import { currentRevision, getNode, readEvents } from "../libs/store/src/index.ts";
 import { createTestDatabase } from "../libs/testkit/src/index.ts";
 import { type Rig as AdminRig, startRig as startAdmin } from "../services/admin/src/testing/rig.ts";
-import {
-  type Rig as RegistryRig,
-  startRig as startRegistry,
-} from "../services/registry/src/testing/rig.ts";
+import { type Rig as RegistryRig, startRig as startRegistry } from "../services/registry/src/testing/rig.ts";
 import { INFO, TestNode } from "../services/registry/src/testing/test-node.ts";
 
 const ROUNDS = 100;
@@ -41,7 +38,10 @@ function wordsOf(calls: readonly Promise<{ readonly created: boolean }>[]) {
   return Promise.all(calls.map(word));
 }
 
-/** Do something with as many nodes that wait for approval as there are rounds, some at a time, so that they share batches. */
+/**
+ * Do something with as many nodes that wait for approval as there are rounds, some at a time, so that they share
+ * batches.
+ */
 async function inRounds(name: string, race: (node: TestNode, round: number) => Promise<void>) {
   for (let start = 0; start < ROUNDS; start += AT_A_TIME) {
     const some = Array.from({ length: AT_A_TIME }, (_, index) => start + index);
@@ -115,12 +115,8 @@ describe("registrations that race with an operator", () => {
 describe("two approvals at once", () => {
   it("should be one event and one refusal", async () => {
     await inRounds("twice", async (node) => {
-      const outcomes = await Promise.allSettled(
-        admins.map(({ admin }) => admin.approveNode({ node: node.id })),
-      );
-      const refused = outcomes.flatMap((it) =>
-        it.status === "rejected" ? [describeError(it.reason)] : [],
-      );
+      const outcomes = await Promise.allSettled(admins.map(({ admin }) => admin.approveNode({ node: node.id })));
+      const refused = outcomes.flatMap((it) => (it.status === "rejected" ? [describeError(it.reason)] : []));
       expect(refused).toMatchObject([{ code: FAILED_PRECONDITION, reason: ALREADY }]);
       expect(await membershipEventsOf(node.id)).toEqual(["node.registered", "node.approved"]);
     });

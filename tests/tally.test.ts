@@ -46,12 +46,7 @@ describe("the tally of a run", () => {
   };
 
   it.each([
-    [
-      "passed",
-      0,
-      "9 passed, 0 failed, 2 skipped\n",
-      "flaky, passed when it was run again: a.test.ts\n",
-    ],
+    ["passed", 0, "9 passed, 0 failed, 2 skipped\n", "flaky, passed when it was run again: a.test.ts\n"],
     ["failed", 1, "8 passed, 1 failed, 2 skipped\n", ""],
   ])("should take the second outcome of what was run again: %s", (outcome, status, line, told) => {
     const files = [join(directory, "first.json"), join(directory, "again.json")] as const;

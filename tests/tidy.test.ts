@@ -9,13 +9,7 @@ import {
   wrongImports,
   wrongReferences,
 } from "./support/tidy-rules.ts";
-import {
-  type Package,
-  readPackages,
-  readSources,
-  referencesOf,
-  workspaceRoot,
-} from "./support/workspace.ts";
+import { type Package, readPackages, readSources, referencesOf, workspaceRoot } from "./support/workspace.ts";
 
 const packages = readPackages();
 

@@ -22,9 +22,7 @@ export function formatTable(title: string, figures: readonly Figure[]): string {
     one.beside === 0 ? "-" : (one.measured / one.beside).toFixed(2),
     one.target,
   ]);
-  const widths = header.map((_, column) =>
-    Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0)),
-  );
+  const widths = header.map((_, column) => Math.max(...[header, ...rows].map((row) => row[column]?.length ?? 0)));
   const line = (row: readonly string[]): string =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))

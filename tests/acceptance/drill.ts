@@ -5,7 +5,10 @@ import { workspaceRoot } from "../support/workspace.ts";
 
 const DRILLS = join(workspaceRoot, "bench/dist/drills/main.js");
 
-/** Run a drill as it is built, in a process of its own, as `make drill` does. Answers what it prints; rejects when it fails. */
+/**
+ * Run a drill as it is built, in a process of its own, as `make drill` does. Answers what it prints; rejects when it
+ * fails.
+ */
 export async function runDrill(
   words: readonly string[],
   timeoutMs: number,

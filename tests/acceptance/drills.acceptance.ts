@@ -7,7 +7,8 @@ const LIMIT_MS = 110_000;
 
 const drill = (name: string) => runDrill(["--short", name], LIMIT_MS, { AGENTS });
 
-// Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when a node was declared lost without a cause.
+// Real processes, signals and sockets, with thresholds and faults shrunk together. A drill exits with 1 when a node was
+// declared lost without a cause.
 describe("the drills, shrunk", () => {
   it.concurrent.each(["stop", "network", "dead-path", "postgres", "kill-all"])(
     "should declare no node lost: %s",

@@ -1,5 +1,5 @@
-// Reads bytes that are mutated towards blocks of the reader that nothing reached before; `make fuzz` runs it. A process of its own, since V8 counts
-// all that it has loaded, and outside of jest there is little.
+// Reads bytes that are mutated towards blocks of the reader that nothing reached before; `make fuzz` runs it. A process
+// of its own, since V8 counts all that it has loaded, and outside of jest there is little.
 import { isDeepStrictEqual } from "node:util";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { HeartbeatRequestSchema } from "../../libs/api/src/gen/rollcall/health/v1/health_pb.ts";
@@ -14,7 +14,10 @@ const SHORT_INPUTS = 100_000;
 /** Inputs between two looks at what they have reached, which costs as much as many of them. */
 const BATCH = 250;
 const MOST_KEPT = 2_000;
-/** After so many that reached nothing new, coverage is left: while V8 counts it optimises nothing, and all takes ten times as long. */
+/**
+ * After so many that reached nothing new, coverage is left: while V8 counts it optimises nothing, and all takes ten
+ * times as long.
+ */
 const QUIET_BATCHES = 12;
 
 /** Where it begins: a Beat with every field, one with none, and a frame that is no Beat. */
@@ -83,16 +86,15 @@ function mutated(kept: readonly Uint8Array[], dice: Dice): Uint8Array {
 }
 
 async function main(): Promise<void> {
-  const coverage = new BlockCoverage([
-    "beat-reader.ts",
-    "/wire/binary-encoding.js",
-    "/wire/varint.js",
-  ]);
+  const coverage = new BlockCoverage(["beat-reader.ts", "/wire/binary-encoding.js", "/wire/varint.js"]);
   const { readBeatFrame: read } = await import("../../services/health/src/stream/beat-reader.ts");
   const plan = fuzzPlan(SHORT_INPUTS, BATCH);
   const reached = new Set<string>();
   const kept: Uint8Array[] = [...SEEDS];
-  /** Keep those that reach what nothing reached before: read again in ever smaller groups, since to look costs as much as to read many. */
+  /**
+   * Keep those that reach what nothing reached before: read again in ever smaller groups, since to look costs as much
+   * as to read many.
+   */
   const keepNew = (tried: readonly Uint8Array[]): void => {
     const fresh = coverage.take().filter((block) => !reached.has(block));
     if (fresh.length === 0 || kept.length >= MOST_KEPT) return;

@@ -7,7 +7,10 @@ const DEEPEST = 6;
 const MOST_BYTES = 1_200_000;
 const NOT_UTF8 = Uint8Array.from([0xc3, 0x28, 0xff]);
 
-/** Write a message of a type as no library would refuse to: fields twice, of another type, unknown, and out of their range among them. */
+/**
+ * Write a message of a type as no library would refuse to: fields twice, of another type, unknown, and out of their
+ * range among them.
+ */
 export function binaryMessage(desc: DescMessage, taste: Taste): Uint8Array {
   // Larger ones are refused at the door, all in the same way: one in a while is enough.
   return message(desc, taste, 0).subarray(0, MOST_BYTES);
@@ -45,13 +48,7 @@ function nestedOf(field: DescField): DescMessage | null {
   return field.fieldKind === "list" && field.listKind === "message" ? field.message : null;
 }
 
-function writeNested(
-  writer: BinaryWriter,
-  number: number,
-  desc: DescMessage,
-  taste: Taste,
-  depth: number,
-): void {
+function writeNested(writer: BinaryWriter, number: number, desc: DescMessage, taste: Taste, depth: number): void {
   const bytes = depth < DEEPEST ? message(desc, taste, depth + 1) : new Uint8Array();
   writer.tag(number, WireType.LengthDelimited).bytes(bytes);
 }
@@ -86,12 +83,7 @@ interface ScalarPlace {
   readonly type: string;
 }
 
-function writeScalar(
-  writer: BinaryWriter,
-  number: number,
-  { scalar, name, type }: ScalarPlace,
-  taste: Taste,
-): void {
+function writeScalar(writer: BinaryWriter, number: number, { scalar, name, type }: ScalarPlace, taste: Taste): void {
   switch (scalar) {
     case ScalarType.STRING:
       writer.tag(number, WireType.LengthDelimited).bytes(utf8(textFor(name, taste)));
@@ -163,7 +155,6 @@ function writeUnknown(writer: BinaryWriter, taste: Taste): void {
       for (let level = dice.int(0, 1); level < depth; level += 1) writer.tag(99, WireType.EndGroup);
       return;
     default:
-      for (let index = 0; index < depth; index += 1)
-        writer.tag(100 + index, WireType.Varint).bool(true);
+      for (let index = 0; index < depth; index += 1) writer.tag(100 + index, WireType.Varint).bool(true);
   }
 }

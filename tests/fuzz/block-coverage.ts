@@ -1,8 +1,8 @@
 import { type Profiler, Session } from "node:inspector";
 
 /**
- * Which blocks of some files have run since it was last asked, as V8 itself counts them. The files must be imported after it was started:
- * what was compiled before is counted by function alone.
+ * Which blocks of some files have run since it was last asked, as V8 itself counts them. The files must be imported
+ * after it was started: what was compiled before is counted by function alone.
  */
 export class BlockCoverage {
   readonly #session = new Session();

@@ -1,6 +1,9 @@
 import type { Dice } from "./dice.ts";
 
-/** Break bytes as a bad line or a bad program would: some other bits, a piece less, a piece twice, or something quite different. */
+/**
+ * Break bytes as a bad line or a bad program would: some other bits, a piece less, a piece twice, or something quite
+ * different.
+ */
 export function damage(bytes: Uint8Array, dice: Dice): Uint8Array {
   const whole = Buffer.from(bytes);
   const at = dice.int(0, Math.max(0, whole.length - 1));
@@ -39,18 +42,7 @@ export function damageJson(text: string, dice: Dice): string {
     case 3:
       return text.replace(/\d+/, "1e999").replace("{", `{"node":1,"node":"twice",`);
     case 4:
-      return dice.pick([
-        "",
-        "null",
-        "[]",
-        '"text"',
-        "1",
-        "{]",
-        "\u0000",
-        "\ufeff{}",
-        "{}{}",
-        "nul",
-      ]);
+      return dice.pick(["", "null", "[]", '"text"', "1", "{]", "\u0000", "\ufeff{}", "{}{}", "nul"]);
     default:
       return Buffer.from(damage(Buffer.from(text), dice)).toString();
   }

@@ -5,9 +5,7 @@ export class Dice {
   readonly #next: () => number;
 
   constructor(seed: number, caseNumber: number) {
-    this.#next = seededRandom(
-      Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(caseNumber + 1, 0x85ebca6b),
-    );
+    this.#next = seededRandom(Math.imul(seed + 1, 0x9e3779b1) ^ Math.imul(caseNumber + 1, 0x85ebca6b));
   }
 
   /** True as often as this share says. */

@@ -20,8 +20,9 @@ const INVALID_ARGUMENT = "3";
 const AT_A_TIME = 8;
 
 /**
- * Send every method a message for each of its fields, and of those of messages within it, in which that field holds what none may: a text with
- * U+0000, a time out of range, or a mask that is not snake case. Answers those that were not refused with the field's name.
+ * Send every method a message for each of its fields, and of those of messages within it, in which that field holds
+ * what none may: a text with U+0000, a time out of range, or a mask that is not snake case. Answers those that were not
+ * refused with the field's name.
  */
 export async function faultsOfFields(
   fuzzed: FuzzTarget,
@@ -30,15 +31,11 @@ export async function faultsOfFields(
   const own = fuzzed.targets.filter(
     ({ method, port }) => port !== "agents" && method.parent.typeName.startsWith("rollcall."),
   );
-  const calls = own.flatMap((target) =>
-    badMessages(target.method.input).map((bad) => ({ target, bad })),
-  );
+  const calls = own.flatMap((target) => badMessages(target.method.input).map((bad) => ({ target, bad })));
   const faults: string[] = [];
   for (let start = 0; start < calls.length; start += AT_A_TIME) {
     const batch = calls.slice(start, start + AT_A_TIME);
-    const outcomes = await Promise.all(
-      batch.map(({ target, bad }) => outcomeOf(fuzzed, target, bad)),
-    );
+    const outcomes = await Promise.all(batch.map(({ target, bad }) => outcomeOf(fuzzed, target, bad)));
     faults.push(...outcomes.filter((it) => it !== null));
   }
   return { calls: calls.length, faults };
@@ -49,9 +46,7 @@ function badMessages(desc: DescMessage, depth = 0): readonly BadMessage[] {
   switch (desc.typeName) {
     case "google.protobuf.Timestamp":
     case "google.protobuf.Duration":
-      return [
-        { path: "", bytes: new BinaryWriter().tag(1, WireType.Varint).int64(TOO_LATE).finish() },
-      ];
+      return [{ path: "", bytes: new BinaryWriter().tag(1, WireType.Varint).int64(TOO_LATE).finish() }];
     case "google.protobuf.FieldMask":
       return [{ path: ".paths[0]", bytes: delimited(1, Buffer.from("notSnake")) }];
     default:
@@ -66,9 +61,7 @@ function badFields(field: DescField, depth: number): readonly BadMessage[] {
     const key = delimited(1, Buffer.from("k"));
     return [
       { path: `.${name}["\\u0000"]`, bytes: delimited(number, delimited(1, NUL)) },
-      ...(isText
-        ? [{ path: `.${name}["k"]`, bytes: delimited(number, joined(key, delimited(2, NUL))) }]
-        : []),
+      ...(isText ? [{ path: `.${name}["k"]`, bytes: delimited(number, joined(key, delimited(2, NUL))) }] : []),
     ];
   }
   const at = `.${name}${field.fieldKind === "list" ? "[0]" : ""}`;
@@ -104,9 +97,7 @@ async function outcomeOf(
   { path, bytes }: BadMessage,
 ): Promise<string | null> {
   const authorization =
-    caller === "replica"
-      ? fuzzed.fleet.replicaCredentials(method)
-      : `Bearer ${fuzzed.fleet.token("admin")}`;
+    caller === "replica" ? fuzzed.fleet.replicaCredentials(method) : `Bearer ${fuzzed.fleet.token("admin")}`;
   const name = `${method.parent.typeName}/${method.name}`;
   const answer = await fuzzed.senders[port].send({
     protocol: "grpc",

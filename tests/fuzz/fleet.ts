@@ -40,8 +40,8 @@ const ROLES = ["viewer", "operator", "admin"] as const;
 const NODES = ["fuzz-0", "fuzz-1", "fuzz-2", "fuzz-10", "Fuzz_X.y", "lonely"];
 
 /**
- * What the fuzzer calls with and about. Calls that succeed delete nodes, ban keys and revoke tokens: each round begins by putting all of
- * it back, or what is found after a while would be "not found" alone.
+ * What the fuzzer calls with and about. Calls that succeed delete nodes, ban keys and revoke tokens: each round begins
+ * by putting all of it back, or what is found after a while would be "not found" alone.
  */
 export class Fleet {
   readonly nodes: readonly FuzzNode[] = NODES.map((id) => ({ id, keyPair: generateKeyPair() }));
@@ -83,10 +83,7 @@ export class Fleet {
   /** Sign as a node. */
   sign(node: FuzzNode, method: string, nonce: Uint8Array): Uint8Array {
     const clusterId = this.#store.clusterId();
-    return signProof(
-      node.keyPair.privateKey,
-      proofText({ method, clusterId, nodeId: node.id, nonce }),
-    );
+    return signProof(node.keyPair.privateKey, proofText({ method, clusterId, nodeId: node.id, nonce }));
   }
 
   /** What makes a call of a node's method good: its id, its key and its proof; null for methods that take none. */

@@ -47,8 +47,7 @@ export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutc
   let answered = 0;
   let live: Live = new Map();
   let next = plan.from;
-  const goesOn = () =>
-    next < plan.until && performance.now() < plan.endMs && findings.length < ENOUGH;
+  const goesOn = () => next < plan.until && performance.now() < plan.endMs && findings.length < ENOUGH;
   const note = (caseNumber: number, problem: Problem, what: string, kind: string) => {
     if (problem === null || known.has(`${kind} ${problem}`)) return;
     known.add(`${kind} ${problem}`);
@@ -164,14 +163,9 @@ function nameOf({ method }: Target): string {
 function describe({ request }: Case, answer: Answer): string {
   const { headers, body, ...rest } = request;
   const shown = Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      name,
-      name === "authorization" ? value.slice(0, 12) : value,
-    ]),
+    Object.entries(headers).map(([name, value]) => [name, name === "authorization" ? value.slice(0, 12) : value]),
   );
-  const text = Buffer.from(body).toString(
-    /json/.test(headers["content-type"] ?? "") ? "utf8" : "base64",
-  );
+  const text = Buffer.from(body).toString(/json/.test(headers["content-type"] ?? "") ? "utf8" : "base64");
   const said = answer.body.toString("latin1").slice(0, 400);
   return [
     JSON.stringify({ ...rest, headers: shown, bytes: body.length, body: text.slice(0, 2_000) }),

@@ -4,13 +4,7 @@ import type { Taste } from "./taste.ts";
 import { bytesFor, countFor, enumFor, floatFor, smallFor, textFor, wholeFor } from "./values.ts";
 
 /** What JSON can hold, and what JSON.stringify() makes of the rest. */
-export type JsonInput =
-  | string
-  | number
-  | boolean
-  | null
-  | readonly JsonInput[]
-  | { [key: string]: JsonInput };
+export type JsonInput = string | number | boolean | null | readonly JsonInput[] | { [key: string]: JsonInput };
 
 const DEEPEST = 6;
 
@@ -42,10 +36,7 @@ function fieldValue(field: DescField, taste: Taste, depth: number): JsonInput {
       return Array.from({ length: countFor(taste) }, () => single(field, taste, depth));
     case "map":
       return Object.fromEntries(
-        Array.from({ length: countFor(taste) }, () => [
-          textFor(field.name, taste),
-          single(field, taste, depth),
-        ]),
+        Array.from({ length: countFor(taste) }, () => [textFor(field.name, taste), single(field, taste, depth)]),
       );
     default:
       return single(field, taste, depth);
@@ -118,30 +109,9 @@ const NASTY_TIMES = [
   "now",
 ];
 const NASTY_DURATIONS = ["-1s", "315576000001s", "1e9s", "1.0000000001s", "s", "", "1m", "0s"];
-const NASTY_MASKS = [
-  "",
-  ",",
-  "Values",
-  "a__b",
-  "values.unhealthy_after",
-  "a\u0000",
-  "x".repeat(5_000),
-];
+const NASTY_MASKS = ["", ",", "Values", "a__b", "values.unhealthy_after", "a\u0000", "x".repeat(5_000)];
 
 function otherType(dice: Dice): JsonInput {
   const nested: JsonInput = { a: [{ b: [[null]] }] };
-  return dice.pick<JsonInput>([
-    null,
-    true,
-    -1,
-    1.5,
-    1e300,
-    "text",
-    [],
-    {},
-    [[]],
-    [null],
-    nested,
-    "",
-  ]);
+  return dice.pick<JsonInput>([null, true, -1, 1.5, 1e300, "text", [], {}, [[]], [null], nested, ""]);
 }

@@ -15,10 +15,7 @@ const LEAKS: readonly (readonly [RegExp, string])[] = [
   [/syntax error at or near|invalid input syntax|invalid byte sequence/i, "a driver's text"],
   [/violates (?:\w|-)+ constraint|duplicate key value|deadlock detected/i, "a driver's text"],
   [/(?:relation|column|operator|function) .{0,80}does not exist/i, "a driver's text"],
-  [
-    /\b(?:select|insert into|update|delete from)\b.{1,200}\b(?:where|values|returning|from)\b \S+/i,
-    "SQL",
-  ],
+  [/\b(?:select|insert into|update|delete from)\b.{1,200}\b(?:where|values|returning|from)\b \S+/i, "SQL"],
   [/\b(?:ECONNREFUSED|ECONNRESET|ENOENT|EPIPE)\b/, "an error of the system"],
   [/Cannot read propert|is not a function|is not iterable|\[object Object\]/, "a bug"],
 ];
@@ -48,14 +45,10 @@ export function isAnswered(request: WireRequest, answer: Answer): boolean {
 }
 
 /** The code of the call: a number in gRPC, a name in Connect; null when there is none. */
-function codeOf(
-  { protocol, isStream }: WireRequest,
-  { status, headers, body }: Answer,
-): string | null {
+function codeOf({ protocol, isStream }: WireRequest, { status, headers, body }: Answer): string | null {
   const inHead = headers["grpc-status"];
   if (inHead !== undefined) return inHead;
-  if (protocol === "grpc-web")
-    return /grpc-status: *(\d+)/i.exec(body.toString("latin1"))?.[1] ?? null;
+  if (protocol === "grpc-web") return /grpc-status: *(\d+)/i.exec(body.toString("latin1"))?.[1] ?? null;
   if (protocol === "grpc") return null;
   const isJson = (headers["content-type"] ?? "").includes("json");
   const text = body.toString();

@@ -7,8 +7,8 @@ export const LONGEST_MS = 24 * 3_600_000;
 const SEED = 20_26;
 
 /**
- * Which cases this run is to try. `make fuzz` sets FUZZ to "SECONDS SEED CASE": without a seed another one each time; with a case its round up to
- * it. Without FUZZ, a number of cases that is the same each time.
+ * Which cases this run is to try. `make fuzz` sets FUZZ to "SECONDS SEED CASE": without a seed another one each time;
+ * with a case its round up to it. Without FUZZ, a number of cases that is the same each time.
  */
 export function fuzzPlan(shortCases: number, round: number): FuzzPlan {
   const words = process.env.FUZZ?.trim().split(/\s+/) ?? [];

@@ -14,7 +14,9 @@ const LAST_TYPE = 12;
 /** How long a connection is given to say something. Nothing depends on it but the time that a run takes. */
 const LISTEN_MS = 150;
 
-/** The bytes of a connection: frames of HTTP/2 of any kind and length, or a request of HTTP/1.1, in order or damaged. */
+/**
+ * The bytes of a connection: frames of HTTP/2 of any kind and length, or a request of HTTP/1.1, in order or damaged.
+ */
 export function rawBytes(dice: Dice): Uint8Array {
   if (dice.chance(0.25)) return damage(HTTP1, dice);
   const frames = Array.from({ length: dice.int(1, 12) }, () => frame(dice));

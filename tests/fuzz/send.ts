@@ -16,15 +16,18 @@ export interface Answer {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
   /**
-   * How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something, "cut" for a
-   * connection that was closed over a body of more bytes than any call may have, or what went wrong.
+   * How it ended: "whole", "silent" for a stream that says nothing and goes on, "open" for one that has said something,
+   * "cut" for a connection that was closed over a body of more bytes than any call may have, or what went wrong.
    */
   readonly end: "whole" | "silent" | "open" | "cut" | string;
 }
 
 /** The longest that a call may take: longer than any deadline of the server, and than a machine that is busy takes. */
 const PATIENCE_MS = 90_000;
-/** Within which a watch of something has said something, if it does. Nothing depends on it but the time that a run takes. */
+/**
+ * Within which a watch of something has said something, if it does. Nothing depends on it but the time that a run
+ * takes.
+ */
 const SILENCE_MS = 400;
 const MOST_BYTES = 64 * 1_048_576;
 const SESSIONS = 4;

@@ -1,15 +1,5 @@
-import {
-  create,
-  createFileRegistry,
-  type DescMethod,
-  fromBinary,
-  toBinary,
-} from "@bufbuild/protobuf";
-import {
-  type FileDescriptorProto,
-  FileDescriptorProtoSchema,
-  FileDescriptorSetSchema,
-} from "@bufbuild/protobuf/wkt";
+import { create, createFileRegistry, type DescMethod, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { type FileDescriptorProto, FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import {
   ServerReflectionRequestSchema,
   ServerReflectionResponseSchema,
@@ -38,11 +28,7 @@ export async function servedMethods(sender: Sender): Promise<readonly DescMethod
   return names.flatMap((name) => registry.getService(name)?.methods ?? []);
 }
 
-async function ask(
-  sender: Sender,
-  question: "listServices" | "fileContainingSymbol",
-  value: string,
-) {
+async function ask(sender: Sender, question: "listServices" | "fileContainingSymbol", value: string) {
   const request = create(ServerReflectionRequestSchema, {
     messageRequest: { case: question, value },
   });

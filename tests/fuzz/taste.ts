@@ -4,8 +4,8 @@ import type { Dice } from "./dice.ts";
 export type Live = ReadonlyMap<string, readonly string[]>;
 
 /**
- * How much of a case is what no client would send. Most have one such thing: of two, the one that is refused first hides the other. Some
- * have none, and some are wild.
+ * How much of a case is what no client would send. Most have one such thing: of two, the one that is refused first
+ * hides the other. Some have none, and some are wild.
  */
 const MIXES = [
   { share: 0, most: 0 },

@@ -20,16 +20,7 @@ const NASTY_TEXTS: readonly (readonly string[])[] = [
 const PLAUSIBLE: Readonly<Record<string, readonly string[]>> = {
   selector: ["", "zone=a", "zone in (a,b),!spot", "gpu>1", "a!=b"],
   label_selector: ["", "zone=a", "zone in (a,b),!spot", "cores>4"],
-  order_by: [
-    "",
-    "id",
-    "id desc",
-    "cores desc",
-    "created",
-    "sequence",
-    "sequence desc",
-    "time desc",
-  ],
+  order_by: ["", "id", "id desc", "cores desc", "created", "sequence", "sequence desc", "time desc"],
   types: ["node.approved", "node.health.changed", "node.registered"],
   paths: ["selector", "priority", "values", "values.unhealthy_after"],
   hash: ["0".repeat(64), "f".repeat(64)],

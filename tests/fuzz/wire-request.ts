@@ -22,7 +22,9 @@ export interface WireRequest {
   readonly isStream: boolean;
 }
 
-/** What has to be right in a message for it to get as far as it should: a proof, for example. Null where nothing has. */
+/**
+ * What has to be right in a message for it to get as far as it should: a proof, for example. Null where nothing has.
+ */
 export interface Overlay {
   /** Fields as JSON, put over those that were made up. */
   readonly json: Readonly<Record<string, JsonInput>>;
@@ -50,9 +52,7 @@ export function wireRequest(
   const path = `/${method.parent.typeName}/${method.name}`;
   const headers = { ...(authorization === null ? {} : { authorization }), ...oddHeaders(taste) };
   const isJson = protocol === "connect-json" || (protocol === "connect-get" && dice.chance(0.5));
-  const content = isJson
-    ? Buffer.from(jsonText(method, taste, overlay))
-    : binaryContent(method, taste, overlay);
+  const content = isJson ? Buffer.from(jsonText(method, taste, overlay)) : binaryContent(method, taste, overlay);
   const http = protocol === "grpc" ? 2 : dice.pick([1, 2] as const);
   const common = { protocol, http, isStream };
   if (protocol === "connect-get") {

@@ -12,12 +12,10 @@ const CALLERS: Readonly<Record<MethodCaller, string>> = {
 
 /** What the row alone does not say. */
 const NOTES: Readonly<Record<string, string>> = {
-  "rollcall.admin.v1.AccessService/RevokeAccessToken":
-    "viewer for the caller's own token, admin for any other",
+  "rollcall.admin.v1.AccessService/RevokeAccessToken": "viewer for the caller's own token, admin for any other",
 };
 
-const BEGIN =
-  "<!-- The table is checked against the policy tables: see tests/access-table.test.ts. -->\n";
+const BEGIN = "<!-- The table is checked against the policy tables: see tests/access-table.test.ts. -->\n";
 const END = "<!-- End of the table. -->\n";
 
 /** The table of methods and roles, in Markdown. */
@@ -28,12 +26,8 @@ export function formatAccessTable(policies: PolicyTable): string {
   });
   const services = [...new Set(byService.map(({ service }) => service))].sort();
   const sections = services.map((service) => {
-    const rows = byService
-      .filter((row) => row.service === service)
-      .map(({ method, who }) => `| ${method} | ${who} |`);
-    return [`### ${service}`, "", "| method | who may call it |", "|---|---|", ...rows, ""].join(
-      "\n",
-    );
+    const rows = byService.filter((row) => row.service === service).map(({ method, who }) => `| ${method} | ${who} |`);
+    return [`### ${service}`, "", "| method | who may call it |", "|---|---|", ...rows, ""].join("\n");
   });
   return `${BEGIN}\n${sections.join("\n")}\n${END}`;
 }

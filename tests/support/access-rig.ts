@@ -27,11 +27,11 @@ export interface AccessRig {
   close(): Promise<void>;
 }
 
-/** Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails on purpose. */
-export async function startAccessRig(
-  database: TestDatabase,
-  issuer: TestIssuer,
-): Promise<AccessRig> {
+/**
+ * Serve what `up` serves, with its tables. Only the limit of failed attempts is left out: a test of all callers fails
+ * on purpose.
+ */
+export async function startAccessRig(database: TestDatabase, issuer: TestIssuer): Promise<AccessRig> {
   const { store } = database;
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const flags = { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };

@@ -13,12 +13,11 @@ const UNAUTHENTICATED = 16;
 /** Sessions by base URL. */
 const sessions = new Map<string, ClientHttp2Session>();
 
-/** Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or its end. */
-export function grpcCall(
-  baseUrl: string,
-  method: DescMethod,
-  authorization: string | null,
-): Promise<CallOutcome> {
+/**
+ * Call a method with an empty message, as plain gRPC over HTTP/2, by hand. Of a stream the first message is awaited, or
+ * its end.
+ */
+export function grpcCall(baseUrl: string, method: DescMethod, authorization: string | null): Promise<CallOutcome> {
   const session = sessions.get(baseUrl) ?? connect(baseUrl);
   sessions.set(baseUrl, session);
   return new Promise((resolve, reject) => {
@@ -55,9 +54,7 @@ function outcomeOf(headers: IncomingHttpHeaders): CallOutcome {
   const written = String(headers["grpc-status-details-bin"] ?? "");
   const { code, details } = fromBinary(StatusSchema, Buffer.from(written, "base64"));
   const info = details.find(({ typeUrl }) => typeUrl.endsWith(ErrorInfoSchema.typeName));
-  const name = { [PERMISSION_DENIED]: "permission_denied", [UNAUTHENTICATED]: "unauthenticated" }[
-    code
-  ];
+  const name = { [PERMISSION_DENIED]: "permission_denied", [UNAUTHENTICATED]: "unauthenticated" }[code];
   if (info === undefined) return `${name ?? code} without a reason`;
   return `${name ?? code} ${fromBinary(ErrorInfoSchema, info.value).reason}`;
 }

@@ -1,7 +1,10 @@
 import { type DescMethod, fromBinary } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "../../libs/api/src/gen/google/rpc/error_details_pb.ts";
 
-/** What came of a call: "ok", or the code with the reason of its ErrorInfo, for example "permission_denied ROLE_TOO_LOW". */
+/**
+ * What came of a call: "ok", or the code with the reason of its ErrorInfo, for example "permission_denied
+ * ROLE_TOO_LOW".
+ */
 export type CallOutcome = string;
 
 const ERROR_INFO = "google.rpc.ErrorInfo";
@@ -10,14 +13,10 @@ const END_OF_STREAM = 2;
 const HEAD_BYTES = 5;
 
 /**
- * Call a method with an empty message, as Connect has it over HTTP, by hand: no client of ours is in between. Of a stream the first
- * message is awaited, or its end.
+ * Call a method with an empty message, as Connect has it over HTTP, by hand: no client of ours is in between. Of a
+ * stream the first message is awaited, or its end.
  */
-export function rawCall(
-  baseUrl: string,
-  method: DescMethod,
-  authorization: string | null,
-): Promise<CallOutcome> {
+export function rawCall(baseUrl: string, method: DescMethod, authorization: string | null): Promise<CallOutcome> {
   const url = `${baseUrl}/${method.parent.typeName}/${method.name}`;
   const headers = authorization === null ? {} : { authorization };
   return method.methodKind === "unary" ? unary(url, headers) : stream(url, headers);

@@ -7,7 +7,8 @@ export interface CommandBlock {
 
 /** Finds the blocks that open with "```sh test=NAME", in their order. */
 export function commandBlocks(markdown: string): readonly CommandBlock[] {
-  return [...markdown.matchAll(/^```sh test=(\S+)\n([\s\S]*?)^```$/gm)].map(
-    ([, name = "", commands = ""]) => ({ name, commands }),
-  );
+  return [...markdown.matchAll(/^```sh test=(\S+)\n([\s\S]*?)^```$/gm)].map(([, name = "", commands = ""]) => ({
+    name,
+    commands,
+  }));
 }

@@ -13,29 +13,8 @@ const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   store: ["domain", "errors", "identity", "process"],
   wire: ["api", "domain"],
   events: ["api", "config", "process"],
-  testkit: [
-    "api",
-    "domain",
-    "errors",
-    "identity",
-    "postgres-embedded",
-    "process",
-    "rpc",
-    "store",
-    "wire",
-  ],
-  registry: [
-    "api",
-    "config",
-    "domain",
-    "errors",
-    "events",
-    "identity",
-    "process",
-    "rpc",
-    "store",
-    "wire",
-  ],
+  testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],
+  registry: ["api", "config", "domain", "errors", "events", "identity", "process", "rpc", "store", "wire"],
   health: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   admin: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   agent: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
@@ -50,7 +29,7 @@ const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-const MAX_LINES = 300;
+const MAX_LINES = 400;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g;
 const GRPC_CODES = new Set([
@@ -119,9 +98,7 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
     const path = file.path.split("/").slice(file.path.startsWith("bench") ? 1 : 2);
     const lines = file.text.split("\n").length - 1;
     return [
-      ...path
-        .filter((part) => !KEBAB_CASE.test(part))
-        .map((part) => `${file.path}: ${part} is not kebab-case`),
+      ...path.filter((part) => !KEBAB_CASE.test(part)).map((part) => `${file.path}: ${part} is not kebab-case`),
       // A package's list of exports is no thought that could be split.
       ...(lines > MAX_LINES && !file.path.endsWith("/src/index.ts")
         ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`]

@@ -64,8 +64,7 @@ export interface DrillOutcome {
 
 /** The verdict on a drill of a fleet. */
 export function verdictOf(outcome: DrillOutcome): Verdict {
-  const { agents, recoveredAfterMs, reconnects, falselyJudged, rightlyJudged, reactionsAllowed } =
-    outcome;
+  const { agents, recoveredAfterMs, reconnects, falselyJudged, rightlyJudged, reactionsAllowed } = outcome;
   const passed = falselyJudged.length === 0 && reactionsAllowed === 0;
   const named = falselyJudged.slice(0, 3).join(", ");
   const lines = [

@@ -94,11 +94,7 @@ export class Fleet {
   }
 
   /** Start everything, and wait until everybody is well. */
-  static async start(
-    context: BenchContext,
-    size: FleetSize,
-    options: FleetOptions = {},
-  ): Promise<Fleet> {
+  static async start(context: BenchContext, size: FleetSize, options: FleetOptions = {}): Promise<Fleet> {
     const database = await startDatabase(context);
     await seedNodes({ url: database.url, count: size.agents, identities: true });
     const replicas: RunningService[] = [];
@@ -151,9 +147,7 @@ export class Fleet {
   }
 
   async #order(orderOf: (load: number) => PacedOrder): Promise<PacedOutcome> {
-    const outcomes = await Promise.all(
-      this.#loads.map((load, index) => load.order(orderOf(index))),
-    );
+    const outcomes = await Promise.all(this.#loads.map((load, index) => load.order(orderOf(index))));
     return {
       held: outcomes.reduce((sum, { held }) => sum + held, 0),
       reconnects: outcomes.reduce((sum, { reconnects }) => sum + reconnects, 0),
@@ -236,10 +230,10 @@ export class Fleet {
 
   async #subjectsOf(type: string, condition: string): Promise<readonly string[]> {
     const { rows } = await withClient(this.database.url, (client) =>
-      client.query(
-        `select distinct subject from events where revision > $1 and type = $2 and ${condition}`,
-        [this.#startRevision, type],
-      ),
+      client.query(`select distinct subject from events where revision > $1 and type = $2 and ${condition}`, [
+        this.#startRevision,
+        type,
+      ]),
     );
     return rows.map(({ subject }) => String(subject));
   }

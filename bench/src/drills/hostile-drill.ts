@@ -117,11 +117,7 @@ interface Target extends HostileTarget {
 }
 
 /** `rollcall up` as it is shipped, on a record with nodes whose agents can prove to be them. */
-async function startTarget(
-  context: BenchContext,
-  agents: number,
-  flags: readonly string[],
-): Promise<Target> {
+async function startTarget(context: BenchContext, agents: number, flags: readonly string[]): Promise<Target> {
   const { url } = await startDatabase(context);
   await seedNodes({ url, count: agents, identities: true });
   const ports = await freePorts();

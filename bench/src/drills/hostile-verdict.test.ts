@@ -25,11 +25,7 @@ describe("hostileVerdict()", () => {
     ["streams were lost", { agents: { ...CALM.agents, lost: 2 } }, "2 streams lost"],
     ["nothing was acknowledged", { agents: { ...CALM.agents, acks: 0 } }, "no acknowledgement"],
     ["acknowledgements were late", { agents: { ...CALM.agents, p99Ms: 100 } }, "p99 100 ms"],
-    [
-      "the API failed",
-      { api: { ...CALM.api, failures: ["cut"] } },
-      "1 calls of an operator failed",
-    ],
+    ["the API failed", { api: { ...CALM.api, failures: ["cut"] } }, "1 calls of an operator failed"],
     ["the API was slow", { api: { ...CALM.api, slowestMs: 1_000 } }, "the API took 1000 ms"],
   ])("should fail when %s", (_, change, problem) => {
     const { passed, text } = hostileVerdict(outcome(change), LIMITS);

@@ -33,16 +33,12 @@ const HEAP_ALLOWANCE_BYTES = 24 * 1_048_576;
 /** The verdict on all scenarios: it fails where agents or operators noticed an attack, and names the scenario. */
 export function hostileVerdict(outcome: HostileOutcome, limits: HostileLimits): Verdict {
   const { agents, outcomes, before, after } = outcome;
-  const problems = outcomes.flatMap((one) =>
-    problemsOf(one, limits).map((problem) => `${one.name}: ${problem}`),
-  );
+  const problems = outcomes.flatMap((one) => problemsOf(one, limits).map((problem) => `${one.name}: ${problem}`));
   if (after.descriptors > before.descriptors + DATABASE_CONNECTIONS) {
     problems.push(`${after.descriptors} descriptors are open, ${before.descriptors} at the start`);
   }
   if (after.heapBytes > before.heapBytes + HEAP_ALLOWANCE_BYTES) {
-    problems.push(
-      `${mebibytes(after.heapBytes)} of heap, ${mebibytes(before.heapBytes)} at the start`,
-    );
+    problems.push(`${mebibytes(after.heapBytes)} of heap, ${mebibytes(before.heapBytes)} at the start`);
   }
   const passed = problems.length === 0;
   const lost = outcomes.reduce((sum, one) => sum + one.agents.lost, 0);

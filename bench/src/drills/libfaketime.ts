@@ -6,7 +6,10 @@ const PLACES = [
   "/usr/lib/faketime/libfaketimeMT.so.1",
 ];
 
-/** Where libfaketime for programs with threads is, which Debian's package `faketime` brings; null when it is not installed. */
+/**
+ * Where libfaketime for programs with threads is, which Debian's package `faketime` brings; null when it is not
+ * installed.
+ */
 export function findLibfaketime(): string | null {
   return PLACES.find((path) => existsSync(path)) ?? null;
 }

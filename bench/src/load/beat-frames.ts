@@ -1,8 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import {
-  type HeartbeatRequest,
-  HeartbeatRequestSchema,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { messageFrame } from "./http2-frames.ts";
 
 const GPUS = [0, 1];
@@ -46,9 +43,7 @@ export class BeatFrames {
   /** The whole HTTP/2 frame of the Beat with this sequence. */
   at(sequence: number): Buffer {
     for (let next = this.#frames.length + 1; next <= sequence; next++) {
-      this.#frames.push(
-        messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next))),
-      );
+      this.#frames.push(messageFrame(STREAM_ID, toBinary(HeartbeatRequestSchema, beatRequest(next))));
     }
     const found = this.#frames[sequence - 1];
     if (found === undefined) throw new RangeError(`a sequence starts at 1, not at ${sequence}`);

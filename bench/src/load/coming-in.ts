@@ -8,8 +8,8 @@ const FIRST_A_SECOND = 200;
 const CROWD = 120_000;
 
 /**
- * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come, since a machine that
- * is too busy to answer in time loses those that it has.
+ * When the n-th agent of a fleet comes, in milliseconds after the first: the more are held, the slower others come,
+ * since a machine that is too busy to answer in time loses those that it has.
  */
 export function comesAtMs(n: number): number {
   const before = Math.floor(n / TOGETHER) * TOGETHER;

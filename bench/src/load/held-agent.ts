@@ -18,12 +18,13 @@ import type { ServerAddress } from "./open-socket.ts";
 const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
 
 /**
- * Linux gives a socket that is bound to an address one of a quarter of its ephemeral ports, some 7,000; where they are all taken, each
- * further bind looks at every one of them. So many addresses are never short of ports.
+ * Linux gives a socket that is bound to an address one of a quarter of its ephemeral ports, some 7,000; where they are
+ * all taken, each further bind looks at every one of them. So many addresses are never short of ports.
  */
 const LOCAL_ADDRESSES = 200;
 
-// An Ack is told by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not decoded.
+// An Ack is told by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not
+// decoded.
 const ACK_TAG = (HeartbeatResponseSchema.field.ack.number << 3) | 2;
 
 /** What an agent tells the load that drives it. */
@@ -68,12 +69,7 @@ export class HeldAgent {
   /** Settles when the server has taken the agent in; rejects when it would not. */
   readonly welcome: Promise<void>;
 
-  constructor(
-    identity: AgentIdentity,
-    server: ServerAddress,
-    frames: BeatFrames,
-    listener: AgentListener,
-  ) {
+  constructor(identity: AgentIdentity, server: ServerAddress, frames: BeatFrames, listener: AgentListener) {
     this.identity = identity;
     this.#frames = frames;
     this.#listener = listener;

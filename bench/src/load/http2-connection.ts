@@ -88,9 +88,7 @@ export class Http2Connection {
     const streamId = bytes.readUInt32BE(start + 5);
     const payload = bytes.subarray(start + FRAME_HEADER_BYTES, end);
     if (type === FRAME_TYPE.data) {
-      this.#readers
-        .get(streamId)
-        ?.push(payload, (message) => this.#listener.onMessage(streamId, message));
+      this.#readers.get(streamId)?.push(payload, (message) => this.#listener.onMessage(streamId, message));
     } else if (type === FRAME_TYPE.settings && (flags & FLAG_ACK) === 0) {
       this.#socket.write(SETTINGS_ACK);
       this.#ready();

@@ -41,11 +41,7 @@ export function messageFrame(streamId: number, message: Uint8Array, endStream = 
 }
 
 /** The HEADERS frame that opens a gRPC call. Nothing is indexed or compressed, so no state is kept between calls. */
-export function headersFrame(
-  streamId: number,
-  path: string,
-  headers: Readonly<Record<string, string>> = {},
-): Buffer {
+export function headersFrame(streamId: number, path: string, headers: Readonly<Record<string, string>> = {}): Buffer {
   const method = 0x83; // POST, from the static table
   const scheme = 0x86; // http
   const block = Buffer.concat([

@@ -21,9 +21,7 @@ export class LoadProcess<Order extends object, Outcome> {
   /** Orders something and waits for its outcome. One order at a time. */
   async order(order: Order): Promise<Outcome> {
     this.#child.send(order);
-    const [answer] = (await once(this.#child, "message", { signal: this.#ended.signal })) as [
-      Answer<Outcome>,
-    ];
+    const [answer] = (await once(this.#child, "message", { signal: this.#ended.signal })) as [Answer<Outcome>];
     if (!answer.ok) throw new Error(`the load generator failed: ${answer.message}`);
     return answer.outcome;
   }

@@ -16,7 +16,10 @@ const WELCOME_PATIENCE_MS = 20_000;
 /** What an agent adds where the server says nothing. */
 const RETRY_MS = 1_000;
 
-/** One agent as agents are: it beats in its interval, leaves dead paths, comes back when it is told to, and logs its own sends. */
+/**
+ * One agent as agents are: it beats in its interval, leaves dead paths, comes back when it is told to, and logs its own
+ * sends.
+ */
 export class PacedAgent {
   readonly identity: AgentIdentity;
   readonly #frames: BeatFrames;

@@ -31,7 +31,10 @@ export interface PacedOutcome {
 }
 
 const LOOK_EVERY_MS = 20;
-/** So often an agent is looked at in each of its intervals, all of them in turn: a large fleet shall not cost its machine a core for looking alone. */
+/**
+ * So often an agent is looked at in each of its intervals, all of them in turn: a large fleet shall not cost its
+ * machine a core for looking alone.
+ */
 const LOOKS_AN_INTERVAL = 30;
 const MOST_OPENING = 300;
 
@@ -75,8 +78,7 @@ function carryOut(order: PacedOrder): PacedOutcome {
     if (looksATime === 0) setInterval(look, LOOK_EVERY_MS);
     looksATime = Math.ceil((agents.size * LOOKS_AN_INTERVAL * LOOK_EVERY_MS) / order.intervalMs);
   }
-  const victims =
-    order.kind === "kill" ? order.nodes.flatMap((node) => agents.get(node) ?? []) : [];
+  const victims = order.kind === "kill" ? order.nodes.flatMap((node) => agents.get(node) ?? []) : [];
   const killed = victims.map((agent) => {
     agent.kill();
     return { nodeId: agent.identity.nodeId, lastSentAtMs: agent.lastSentAtMs };

@@ -38,7 +38,10 @@ export interface RegistrationOutcome {
 const SERVICE = "/rollcall.registry.v1.RegistryService";
 const REGISTER_PATH = `${SERVICE}/RegisterNode`;
 
-/** A node that is ready to register: its request is encoded but for the proof, so that little is left to do while time is taken. */
+/**
+ * A node that is ready to register: its request is encoded but for the proof, so that little is left to do while time
+ * is taken.
+ */
 interface Candidate {
   readonly nodeId: string;
   readonly key: NodeKeyPair;
@@ -73,9 +76,7 @@ async function register(
 
 answerOrders<RegistrationOrder, RegistrationOutcome>(async (order) => {
   const { ports, from, count, connections, joinToken, perSecond } = order;
-  const candidates = Array.from({ length: count }, (_, offset) =>
-    candidate(from + offset, joinToken),
-  );
+  const candidates = Array.from({ length: count }, (_, offset) => candidate(from + offset, joinToken));
   const clients = Array.from({ length: connections }, (_, index) => {
     const port = ports[index % ports.length] ?? 0;
     return new UnaryClient({ port, localAddress: `127.0.0.${2 + (index % 8)}` });

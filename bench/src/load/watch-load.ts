@@ -1,8 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import {
-  WatchEventsRequestSchema,
-  WatchEventsResponseSchema,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { WatchEventsRequestSchema, WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { Http2Connection } from "./http2-connection.ts";
 import { messageFrame } from "./http2-frames.ts";
 import { answerOrders } from "./orders.ts";
@@ -112,10 +109,7 @@ async function validate(order: WatchOrder & { kind: "validate" }) {
 }
 
 /** Subjects are numbered as they were written: whatever is doubled, missing or out of order breaks the row. */
-async function validateOne(
-  { port, token, events }: WatchOrder & { kind: "validate" },
-  breakAfter: number,
-) {
+async function validateOne({ port, token, events }: WatchOrder & { kind: "validate" }, breakAfter: number) {
   const outcome = { received: 0, wrong: 0, resumed: -1 };
   let request: Start = BEGINNING;
   await withinLimit((finish, fail) => {

@@ -16,8 +16,7 @@ const ARRIVE_WITHIN_MS = 60_000;
 /** How long a node is dead beyond its threshold before everybody knows. */
 export const detection: Bench = {
   name: "detection",
-  title:
-    "agents killed at random moments, until their nodes are UNHEALTHY: time beyond the deadline",
+  title: "agents killed at random moments, until their nodes are UNHEALTHY: time beyond the deadline",
   async run(context) {
     const figures: Figure[] = [];
     const { agents: many } = context.size;
@@ -48,7 +47,9 @@ async function measure(outer: BenchContext, agents: number): Promise<readonly Fi
   return figures;
 }
 
-/** Lets a few agents of a fleet die at random moments. Answers how long after its deadline each was known to be dead. */
+/**
+ * Lets a few agents of a fleet die at random moments. Answers how long after its deadline each was known to be dead.
+ */
 export async function detectionDelays(
   context: BenchContext,
   fleet: Fleet,
@@ -60,9 +61,7 @@ export async function detectionDelays(
   while (arrivals.size < killed.length && Date.now() < limitMs) await delay(50);
   const told = killed.flatMap(({ nodeId, lastSentAtMs }) => {
     const arrival = arrivals.get(nodeId);
-    return arrival === undefined
-      ? []
-      : [{ ...arrival, deadlineMs: lastSentAtMs + unhealthyAfterMs }];
+    return arrival === undefined ? [] : [{ ...arrival, deadlineMs: lastSentAtMs + unhealthyAfterMs }];
   });
   if (told.length < killed.length) {
     context.progress(`${killed.length - told.length} of ${killed.length} nodes were not declared`);

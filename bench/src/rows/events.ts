@@ -63,10 +63,7 @@ interface Setup {
   readonly load: LoadProcess<WatchOrder, WatchOutcome>;
 }
 
-async function measureMany(
-  context: BenchContext,
-  { url, token, service, load }: Setup,
-): Promise<readonly Figure[]> {
+async function measureMany(context: BenchContext, { url, token, service, load }: Setup): Promise<readonly Figure[]> {
   const { port, server } = service;
   const before = await server.memory();
   await load.order({ kind: "hold", port, token, watchers: WATCHERS });

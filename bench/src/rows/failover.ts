@@ -17,9 +17,7 @@ export const failover: Bench = {
     context.progress(`replicas serve again after ${Math.round(performance.now() - startMs)} ms`);
     await fleet.recover();
     const tookMs = performance.now() - startMs;
-    const lags = await Promise.all(
-      fleet.replicas.map(({ ports }) => readHistogram(ports.probes, LAG)),
-    );
+    const lags = await Promise.all(fleet.replicas.map(({ ports }) => readHistogram(ports.probes, LAG)));
     const lagMs = Math.max(...lags.map((lag) => quantileOf(lag, 0.99) * 1_000));
     const { falselyJudged, rightlyJudged } = await fleet.outcome();
     const aim = { against: "aim", target: "1 or less" };

@@ -22,10 +22,7 @@ type ListRequest = MessageInitShape<typeof ListNodesRequestSchema>;
 
 const QUERIES: readonly (readonly [name: string, request: ListRequest])[] = [
   ["no filter", {}],
-  [
-    "approved and unhealthy",
-    { memberships: [MembershipState.APPROVED], statuses: [NodeStatus.UNHEALTHY] },
-  ],
+  ["approved and unhealthy", { memberships: [MembershipState.APPROVED], statuses: [NodeStatus.UNHEALTHY] }],
   ["zone=zone-3", { labelSelector: "zone=zone-3" }],
   ["zone=zone-3, healthy", { labelSelector: "zone=zone-3", statuses: [NodeStatus.HEALTHY] }],
   ["rack in (rack-7, rack-8)", { labelSelector: "rack in (rack-7,rack-8)" }],
@@ -44,10 +41,7 @@ export const listNodes: Bench = {
     const { port } = await startService(context, "registry", url);
     context.progress(`${context.size.nodes} nodes seeded`);
 
-    const client = new UnaryClient(
-      { port, localAddress: "127.0.0.1" },
-      { authorization: `Bearer ${token}` },
-    );
+    const client = new UnaryClient({ port, localAddress: "127.0.0.1" }, { authorization: `Bearer ${token}` });
     context.atEnd(async () => client.close());
     await client.ready;
     const figures: Figure[] = [];
@@ -58,11 +52,7 @@ export const listNodes: Bench = {
   },
 };
 
-async function measureQuery(
-  client: UnaryClient,
-  name: string,
-  request: ListRequest,
-): Promise<readonly Figure[]> {
+async function measureQuery(client: UnaryClient, name: string, request: ListRequest): Promise<readonly Figure[]> {
   const latenciesMs = new Float64Array(CALLS);
   let pageToken = "";
   for (let call = -WARM_UP_CALLS; call < CALLS; call++) {

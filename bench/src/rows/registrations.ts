@@ -47,11 +47,7 @@ export const registrations: Bench = {
   },
 };
 
-function figuresOf(
-  full: RegistrationOutcome,
-  half: RegistrationOutcome,
-  commitsPerSecond: number,
-): readonly Figure[] {
+function figuresOf(full: RegistrationOutcome, half: RegistrationOutcome, commitsPerSecond: number): readonly Figure[] {
   const perSecond = (full.registered / full.elapsedMs) * 1_000;
   const rate = { figure: "registrations a second", measured: perSecond, unit: "/s" };
   const latency = {
@@ -91,7 +87,9 @@ function figuresOf(
   ];
 }
 
-/** Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables. */
+/**
+ * Make a preauthorized token of any number of uses, as admin does; its text. The registry must have made the tables.
+ */
 async function makeJoinToken(url: string): Promise<string> {
   const log = silentLogger;
   const store = await openStore({ url, log, applicationName: "bench" });

@@ -73,9 +73,7 @@ async function relayAll(client: Client) {
 }
 
 async function readRelay(client: Client) {
-  const { rows } = await client.query(
-    "select revision, (select max(revision) from events) as head from event_relay",
-  );
+  const { rows } = await client.query("select revision, (select max(revision) from events) as head from event_relay");
   return { revision: BigInt(rows[0].revision), head: BigInt(rows[0].head) };
 }
 

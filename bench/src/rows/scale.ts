@@ -13,8 +13,7 @@ const SETTLE_MS = 30_000;
 /** What a large fleet costs while nothing happens, and how soon the death of one among so many is known. */
 export const scale: Bench = {
   name: "scale",
-  title:
-    "a large fleet over several replicas, beating every 15 s: what it costs, and how soon a death is known",
+  title: "a large fleet over several replicas, beating every 15 s: what it costs, and how soon a death is known",
   async run(context) {
     const agents = context.size.agents * TIMES;
     const replicas = Math.ceil(agents / MOST_AGENTS_A_PROCESS);

@@ -1,9 +1,4 @@
-import {
-  ALL_FAULTS,
-  OWN_FAULTS,
-  type SimulationVerdict,
-  simulate,
-} from "@rollcall/testkit/simulation";
+import { ALL_FAULTS, OWN_FAULTS, type SimulationVerdict, simulate } from "@rollcall/testkit/simulation";
 import type { Bench, BenchContext } from "../bench-context.ts";
 
 const HOUR_MS = 3_600_000;
@@ -46,8 +41,6 @@ function run(context: BenchContext, what: string, faults: typeof ALL_FAULTS) {
 function describe(verdict: SimulationVerdict): string {
   const { steps, checks, faults, transitions, declarations, recordedLosses, violation } = verdict;
   const counts = { steps, checks, faults, transitions, declarations, losses: recordedLosses };
-  const told = Object.entries(counts).map(
-    ([name, count]) => `${count.toLocaleString("en")} ${name}`,
-  );
+  const told = Object.entries(counts).map(([name, count]) => `${count.toLocaleString("en")} ${name}`);
   return `${told.join(", ")}: ${violation ?? "every invariant held"}`;
 }

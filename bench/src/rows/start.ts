@@ -23,10 +23,7 @@ export const start: Bench = {
   async run(context) {
     const bareMs = await timeOf(["-e", ""]);
     const up = await startUp(context);
-    const listMs = await timeOf(
-      [ROLLCALL_PROGRAM, "node", "list", "--server", up.server],
-      up.environment,
-    );
+    const listMs = await timeOf([ROLLCALL_PROGRAM, "node", "list", "--server", up.server], up.environment);
     const aim = { unit: "ms", against: "aim", target: "1 or less" };
     return [
       {
@@ -58,13 +55,9 @@ async function startUp(context: BenchContext): Promise<RunningUp> {
   const dataDirectory = join(context.directory, "data");
   const ports = await freePorts();
   const begin = performance.now();
-  const up = spawn(
-    process.execPath,
-    [ROLLCALL_PROGRAM, "up", "--data-dir", dataDirectory, ...portFlags(ports, true)],
-    {
-      stdio: ["ignore", "ignore", "pipe"],
-    },
-  );
+  const up = spawn(process.execPath, [ROLLCALL_PROGRAM, "up", "--data-dir", dataDirectory, ...portFlags(ports, true)], {
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   let output = "";
   up.stderr.on("data", (chunk: Buffer) => {
     output = (output + chunk.toString()).slice(-4_000);

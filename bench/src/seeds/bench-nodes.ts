@@ -16,9 +16,7 @@ export function benchNodeId(index: number): string {
 export function benchNodeKey(index: number): NodeKeyPair {
   const seed = createHash("sha256").update(benchNodeId(index)).digest();
   const der = Buffer.concat([PKCS8_PREFIX, seed]);
-  return keyPairFromPem(
-    privateKeyToPem(createPrivateKey({ key: der, format: "der", type: "pkcs8" })),
-  );
+  return keyPairFromPem(privateKeyToPem(createPrivateKey({ key: der, format: "der", type: "pkcs8" })));
 }
 
 /** What the node with this index says about itself: a machine with two GPUs, in one of ten zones. */
@@ -46,9 +44,7 @@ export function benchNodeInfo(index: number): NodeInfo {
       driverVersion: "550.54",
     })),
     vm: { capable: true, nested: true },
-    interfaces: [
-      { name: "eth0", mac: "02:00:00:00:00:01", addresses: ["10.0.0.1/16"], speedMbps: 25_000 },
-    ],
+    interfaces: [{ name: "eth0", mac: "02:00:00:00:00:01", addresses: ["10.0.0.1/16"], speedMbps: 25_000 }],
     labels: { zone: `zone-${index % 10}`, rack: `rack-${index % 500}` },
   });
 }

@@ -10,8 +10,8 @@ import {
 type Stream = grpc.ServerDuplexStream<HeartbeatRequest, HeartbeatResponse>;
 
 /**
- * The bound that the health service is measured against: the same transport and the same bytes, decoded and acknowledged,
- * and nothing else. No signature is checked, nothing is remembered.
+ * The bound that the health service is measured against: the same transport and the same bytes, decoded and
+ * acknowledged, and nothing else. No signature is checked, nothing is remembered.
  */
 export function createBareServer(): grpc.Server {
   const server = new grpc.Server();
@@ -24,11 +24,9 @@ const SERVICE: grpc.ServiceDefinition = {
     path: "/rollcall.health.v1.HealthService/Heartbeat",
     requestStream: true,
     responseStream: true,
-    requestSerialize: (message: HeartbeatRequest) =>
-      Buffer.from(toBinary(HeartbeatRequestSchema, message)),
+    requestSerialize: (message: HeartbeatRequest) => Buffer.from(toBinary(HeartbeatRequestSchema, message)),
     requestDeserialize: (bytes: Buffer) => fromBinary(HeartbeatRequestSchema, bytes),
-    responseSerialize: (message: HeartbeatResponse) =>
-      Buffer.from(toBinary(HeartbeatResponseSchema, message)),
+    responseSerialize: (message: HeartbeatResponse) => Buffer.from(toBinary(HeartbeatResponseSchema, message)),
     responseDeserialize: (bytes: Buffer) => fromBinary(HeartbeatResponseSchema, bytes),
   },
 };

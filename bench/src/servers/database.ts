@@ -48,10 +48,7 @@ export async function withClient<T>(url: string, fn: (client: Client) => Promise
 }
 
 /** Puts an access token into the record, and answers its text. Its name is that of its role. */
-export async function createAccessToken(
-  url: string,
-  role: "admin" | "viewer" = "admin",
-): Promise<string> {
+export async function createAccessToken(url: string, role: "admin" | "viewer" = "admin"): Promise<string> {
   const token = randomBytes(24).toString("base64url");
   const hash = createHash("sha256").update(token).digest();
   await withClient(url, (client) =>

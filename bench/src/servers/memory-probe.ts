@@ -1,6 +1,6 @@
 /**
- * Loaded into a measured server before its own code (`node --expose-gc --import`): it answers "memory" on the channel to the
- * benchmark, after collecting garbage, and ends the server with the benchmark.
+ * Loaded into a measured server before its own code (`node --expose-gc --import`): it answers "memory" on the channel
+ * to the benchmark, after collecting garbage, and ends the server with the benchmark.
  */
 import type { MemoryProbeAnswer } from "./server-process.ts";
 

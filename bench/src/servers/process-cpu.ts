@@ -14,10 +14,7 @@ export function cpuSecondsOfTree(pid: number): number {
   if (fields === null) return 0;
   const ended = (Number(fields[13]) + Number(fields[14])) / CLOCK_TICKS_PER_SECOND;
   const children = readdirSync("/proc").filter((name) => statOf(Number(name))?.[1] === String(pid));
-  return children.reduce(
-    (sum, child) => sum + cpuSecondsOf(Number(child)),
-    cpuSecondsOf(pid) + ended,
-  );
+  return children.reduce((sum, child) => sum + cpuSecondsOf(Number(child)), cpuSecondsOf(pid) + ended);
 }
 
 /** After the command's name, which may hold anything, in parentheses: state, ppid, ... utime (12th), stime (13th). */

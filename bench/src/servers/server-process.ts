@@ -45,11 +45,7 @@ export class ServerProcess {
     const log = openSync(command.logFile, "w");
     const child = spawn(
       process.execPath,
-      [
-        ...process.execArgv,
-        ...["--expose-gc", "--import", probe.href],
-        ...[command.program, ...command.args],
-      ],
+      [...process.execArgv, ...["--expose-gc", "--import", probe.href], ...[command.program, ...command.args]],
       {
         cwd: fileURLToPath(new URL("../../..", import.meta.url)),
         stdio: ["ignore", log, log, "ipc"],

@@ -31,7 +31,10 @@ export type ConvertResult =
   | { readonly ok: true; readonly config: ConvertedConfig }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Say in our keys what a file says in ours, in older names of them, and in those of other programs. Nothing but the file is looked at. */
+/**
+ * Say in our keys what a file says in ours, in older names of them, and in those of other programs. Nothing but the
+ * file is looked at.
+ */
 export function convertConfig(options: {
   readonly keys: ConfigKeys<unknown>;
   readonly foreign: ForeignIndex;
@@ -45,10 +48,7 @@ export function convertConfig(options: {
   const others = resolveForeign(file.foreign, { foreign, own }, given);
   const problems = [...file.problems, ...repeats(file.assignments), ...others.problems];
   const notes = new Map(others.readAs.map(({ ours, note }) => [ours, note]));
-  const all = new Map([
-    ...given,
-    ...others.assignments.map((it) => [it.found.key.path, it] as const),
-  ]);
+  const all = new Map([...given, ...others.assignments.map((it) => [it.found.key.path, it] as const)]);
   const settings = keys.flatMap(({ path }) => {
     const assignment = all.get(path);
     return assignment === undefined ? [] : convert(assignment, notes.get(path) ?? "", problems);
@@ -57,7 +57,10 @@ export function convertConfig(options: {
   return { ok: true, config: { settings, leftAside: others.leftAside } };
 }
 
-/** Print a converted file as YAML: what it sets, from where, and in comments what had no meaning. To load it sets the same. */
+/**
+ * Print a converted file as YAML: what it sets, from where, and in comments what had no meaning. To load it sets the
+ * same.
+ */
 export function printConverted({ settings, leftAside }: ConvertedConfig, from: string): string {
   const printed = settings.map(({ path, written, where, from: name, note }) => ({
     path,

@@ -12,8 +12,8 @@ const WHOLE = /^(?:\d+(?:\.\d+)?\s*[A-Za-z]+\s*)+$/;
 const PART = /(\d+(?:\.\d+)?)\s*([A-Za-z]+)/g;
 
 /**
- * Read a duration: "15s", "1m", "1h30m", "250ms", "1.5s", "2d", "15 seconds", "1 hour 30 minutes", or a bare number of seconds.
- * Answers milliseconds, rounded to whole ones; null for anything else.
+ * Read a duration: "15s", "1m", "1h30m", "250ms", "1.5s", "2d", "15 seconds", "1 hour 30 minutes", or a bare number of
+ * seconds. Answers milliseconds, rounded to whole ones; null for anything else.
  */
 export function parseDuration(text: string): number | null {
   const trimmed = text.trim();

@@ -7,11 +7,7 @@ export function editDistance(from: string, to: string): number {
     rows.push(current);
     for (let column = 1; column <= to.length; column += 1) {
       const same = from[row - 1] === to[column - 1];
-      const swapped =
-        row > 1 &&
-        column > 1 &&
-        from[row - 1] === to[column - 2] &&
-        from[row - 2] === to[column - 1];
+      const swapped = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
       current.push(
         Math.min(
           at(row - 1, column) + 1,

@@ -1,6 +1,6 @@
 /**
- * The names that a setting of Bacalhau's nodes goes by: in its files before 1.5 it lies in a section of its own, and people leave the words
- * before it out.
+ * The names that a setting of Bacalhau's nodes goes by: in its files before 1.5 it lies in a section of its own, and
+ * people leave the words before it out.
  */
 export function bacalhauNames(side: "Compute" | "Requester", name: string): readonly string[] {
   return [

@@ -29,7 +29,8 @@ export interface ForeignKey {
   /** A section stands for all that is below it. */
   readonly path: string;
   /**
-   * Say what a value means. `isSet` tells whether a key of ours is given by any source, so that what would be unsafe alone can depend on it.
+   * Say what a value means. `isSet` tells whether a key of ours is given by any source, so that what would be unsafe
+   * alone can depend on it.
    */
   meaning(written: Written, isSet: (path: string) => boolean): ForeignMeaning;
 }

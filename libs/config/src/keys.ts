@@ -2,7 +2,9 @@ import type { z } from "zod";
 
 /** One key of the configuration. */
 export interface KeyDeclaration<T> {
-  /** What may be written; see value-types.ts (duration(), address(), ...). It is given texts, lists and maps of texts. */
+  /**
+   * What may be written; see value-types.ts (duration(), address(), ...). It is given texts, lists and maps of texts.
+   */
   readonly schema: z.ZodType<T>;
   /** The value when nothing is set, in its read form: durations in milliseconds. */
   readonly default: T;

@@ -3,16 +3,7 @@ import { defineKeys } from "./keys.ts";
 import { listConfig } from "./list-config.ts";
 import { type LoadOptions, loadConfig } from "./load-config.ts";
 import { formatProblems } from "./problems.ts";
-import {
-  type Address,
-  address,
-  bool,
-  duration,
-  int,
-  optional,
-  stringMap,
-  text,
-} from "./value-types.ts";
+import { type Address, address, bool, duration, int, optional, stringMap, text } from "./value-types.ts";
 
 const KEYS = defineKeys({
   "Orchestrator.NodeManager.ManualApproval": {
@@ -112,9 +103,7 @@ describe("loadConfig()", () => {
     expect(valuesOf("", { flags: { manualApproval: "true", label: undefined } })[path]).toBe(true);
     const env = { DATABASE_URL: "postgres://a", ROLLCALL_STORE_URL: "postgres://b" };
     expect(valuesOf("", { env })["Store.Url"]).toBe("postgres://b");
-    expect(valuesOf("", { env: { ...env, ROLLCALL_STORE_URL: "" } })["Store.Url"]).toBe(
-      "postgres://a",
-    );
+    expect(valuesOf("", { env: { ...env, ROLLCALL_STORE_URL: "" } })["Store.Url"]).toBe("postgres://a");
   });
 
   it("should take aliases, and show that they were used", () => {
@@ -144,9 +133,7 @@ Storage: 1
 Store:
   PoolSize: 1000
 `;
-    expect(
-      problemsOf(file, { env: { ROLLCALL_SERVER_ADDRESS: "here" }, flags: { colour: "red" } }),
-    ).toEqual([
+    expect(problemsOf(file, { env: { ROLLCALL_SERVER_ADDRESS: "here" }, flags: { colour: "red" } })).toEqual([
       "rollcall.yaml:3: unknown key Orchestrator.NodeManager.ManualAproval, the nearest is Orchestrator.NodeManager.ManualApproval",
       "rollcall.yaml:8: unknown key Compute.Heartbeet.Interval, the nearest is Compute.Heartbeat.Interval",
       expect.stringMatching(/^rollcall\.yaml:9: unknown key Storage, the nearest is /),
@@ -175,11 +162,7 @@ Store:
       'rollcall.yaml:2: Store.PoolSize: {"Max":"5"} is not a whole number',
     ],
     ["no map at all", "- a\n", "rollcall.yaml:1: the file must be a map of keys"],
-    [
-      "broken YAML",
-      "Store:\n  PoolSize: [1\n",
-      expect.stringMatching(/^rollcall\.yaml:\d: Flow sequence/),
-    ],
+    ["broken YAML", "Store:\n  PoolSize: [1\n", expect.stringMatching(/^rollcall\.yaml:\d: Flow sequence/)],
   ])("should refuse %s", (_, file, problem) => {
     expect(problemsOf(file)).toContainEqual(problem);
   });
@@ -190,23 +173,16 @@ Store:
 
   it("should survive files that are meant to hurt", () => {
     expect(problemsOf(`Store: ${"[".repeat(1_000)}`).length).toBeGreaterThan(0);
-    expect(
-      problemsOf(`Compute:\n  Labels: ${"{a: ".repeat(500)}b${"}".repeat(500)}`).length,
-    ).toBeGreaterThan(0);
-    expect(problemsOf(`Store: ${" ".repeat(70_000)}`)).toEqual([
-      "rollcall.yaml: the file is too large",
-    ]);
+    expect(problemsOf(`Compute:\n  Labels: ${"{a: ".repeat(500)}b${"}".repeat(500)}`).length).toBeGreaterThan(0);
+    expect(problemsOf(`Store: ${" ".repeat(70_000)}`)).toEqual(["rollcall.yaml: the file is too large"]);
     const bomb = `a: &a [x]\n${Array.from({ length: 30 }, (_, i) => `b${i}: &b${i} [*${i ? `b${i - 1}` : "a"}, *${i ? `b${i - 1}` : "a"}]`).join("\n")}`;
     expect(problemsOf(`${bomb}\nCompute:\n  Labels: *b29`).length).toBeGreaterThan(0);
-    expect(problemsOf("__proto__: {polluted: 1}")).toEqual([
-      expect.stringContaining("unknown key __proto__"),
-    ]);
+    expect(problemsOf("__proto__: {polluted: 1}")).toEqual([expect.stringContaining("unknown key __proto__")]);
   });
 
   it("should check relations between values that are each right, and blame where they were set", () => {
     const check = (values: Readonly<Values>) =>
-      values["Compute.Heartbeat.Interval"] * 2 >
-      values["Orchestrator.NodeManager.DisconnectTimeout"]
+      values["Compute.Heartbeat.Interval"] * 2 > values["Orchestrator.NodeManager.DisconnectTimeout"]
         ? [
             {
               path: "Compute.Heartbeat.Interval" as const,
@@ -247,9 +223,7 @@ Store:
     };
     const bad = loadConfig({ keys: secret, env: { DATABASE_URL: "mysql://x:hunter3@h" } });
     if (bad.ok) throw new Error("it was accepted");
-    expect(formatProblems(bad.problems)).toBe(
-      "environment DATABASE_URL: Store.Url: the value is not acceptable",
-    );
+    expect(formatProblems(bad.problems)).toBe("environment DATABASE_URL: Store.Url: the value is not acceptable");
     const good = loadConfig({ keys: secret });
     if (!good.ok) throw new Error("it was refused");
     expect(JSON.stringify(listConfig(good.config))).not.toContain("hunter");

@@ -22,7 +22,9 @@ export interface Config<T> {
   readonly keys: ConfigKeys<T>;
   readonly values: Readonly<T>;
   readonly origins: Readonly<Record<string, Origin>>;
-  /** What is odd but harmless: unknown ROLLCALL_ variables, and keys of other programs in the file, all of them in one. */
+  /**
+   * What is odd but harmless: unknown ROLLCALL_ variables, and keys of other programs in the file, all of them in one.
+   */
   readonly warnings: readonly Problem[];
 }
 
@@ -36,17 +38,20 @@ export interface LoadOptions<T> {
   /** As process.env. */
   readonly env?: Environment;
   readonly flags?: Flags;
-  /** What is wrong between values that are each right, by the path to blame. It is asked only when each value is right. */
-  check?(
-    values: Readonly<T>,
-  ): readonly { readonly path: keyof T & string; readonly message: string }[];
+  /**
+   * What is wrong between values that are each right, by the path to blame. It is asked only when each value is right.
+   */
+  check?(values: Readonly<T>): readonly { readonly path: keyof T & string; readonly message: string }[];
 }
 
 export type LoadResult<T> =
   | { readonly ok: true; readonly config: Config<T> }
   | { readonly ok: false; readonly problems: readonly Problem[] };
 
-/** Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All problems are told at once. */
+/**
+ * Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All
+ * problems are told at once.
+ */
 export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const own = declaredKeys(options.keys);
   const ownPaths = new Set(own.map((key) => key.path));
@@ -57,12 +62,7 @@ export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const file = options.file === undefined ? NOTHING : readFile(options.file, index, foreign);
   const env = readEnvironment(options.env ?? {}, all);
   const flags = readFlags(options.flags ?? {}, all, index);
-  const problems = [
-    ...file.problems,
-    ...repeats(file.assignments),
-    ...env.problems,
-    ...flags.problems,
-  ];
+  const problems = [...file.problems, ...repeats(file.assignments), ...env.problems, ...flags.problems];
 
   const given = new Map<string, Assignment>();
   for (const it of [...file.assignments, ...env.assignments, ...flags.assignments]) {
@@ -108,7 +108,10 @@ function read(key: DeclaredKey, { written, where }: Assignment, problems: Proble
   return key.default;
 }
 
-/** One file that sets a key to two values, perhaps one by an alias, says two things; which one is meant is not ours to guess. */
+/**
+ * One file that sets a key to two values, perhaps one by an alias, says two things; which one is meant is not ours to
+ * guess.
+ */
 export function repeats(assignments: readonly Assignment[]): Problem[] {
   const first = new Map<string, Assignment>();
   const problems: Problem[] = [];

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { parsePython } from "./parse-python.ts";
 
-const valuesOf = (text: string) =>
-  Object.fromEntries(parsePython(text).map(({ name, value }) => [name, value]));
+const valuesOf = (text: string) => Object.fromEntries(parsePython(text).map(({ name, value }) => [name, value]));
 
 describe("parsePython()", () => {
   it.each([

@@ -16,8 +16,9 @@ const DEEPEST = 8;
 const ASSIGNMENT = /^([A-Za-z_]\w*)\s*(?::\s*[^=]+?)?\s*=(?!=)\s*/;
 
 /**
- * Read the assignments of plain values at the top level of a Python file: numbers, texts, True, False, None, and lists of these. Nothing is run.
- * Whatever else stands there (imports, functions, documentation) is passed over. The file is not checked to be Python.
+ * Read the assignments of plain values at the top level of a Python file: numbers, texts, True, False, None, and lists
+ * of these. Nothing is run. Whatever else stands there (imports, functions, documentation) is passed over. The file is
+ * not checked to be Python.
  */
 export function parsePython(text: string): readonly PythonAssignment[] {
   const found: PythonAssignment[] = [];
@@ -96,9 +97,7 @@ function splitAtCommas(code: string): readonly string[] {
   const parts: string[] = [];
   let depth = 0;
   let from = 0;
-  for (const { 0: token, index } of code.matchAll(
-    /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[[\](){},]/g,
-  )) {
+  for (const { 0: token, index } of code.matchAll(/"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|[[\](){},]/g)) {
     if ("[({".includes(token)) depth += 1;
     else if ("])}".includes(token)) depth -= 1;
     else if (token === "," && depth === 0) {

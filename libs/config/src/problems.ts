@@ -1,6 +1,8 @@
 /** Something wrong with the configuration. */
 export interface Problem {
-  /** Where it was set: "rollcall.yaml:12", "environment ROLLCALL_X" or "flag --x". Absent for what was not set anywhere. */
+  /**
+   * Where it was set: "rollcall.yaml:12", "environment ROLLCALL_X" or "flag --x". Absent for what was not set anywhere.
+   */
   readonly where?: string;
   /** The key that is concerned, as declared. Absent for an unknown one. */
   readonly path?: string;

@@ -7,8 +7,9 @@ import type { Problem } from "./problems.ts";
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
- * Read the assignments of the environment: ROLLCALL_ and the path, the same with an alias, or a variable that the key names.
- * Empty variables set nothing. Unknown ROLLCALL_ variables are told as warnings: Kubernetes makes such ones by itself.
+ * Read the assignments of the environment: ROLLCALL_ and the path, the same with an alias, or a variable that the key
+ * names. Empty variables set nothing. Unknown ROLLCALL_ variables are told as warnings: Kubernetes makes such ones by
+ * itself.
  */
 export function readEnvironment(
   environment: Environment,
@@ -30,22 +31,13 @@ export function readEnvironment(
 
 function variablesOf(key: DeclaredKey): [string, FoundKey][] {
   const own: FoundKey = { key, alias: undefined };
-  const aliases = (key.aliases ?? []).map((alias): [string, FoundKey] => [
-    environmentName(alias),
-    { key, alias },
-  ]);
+  const aliases = (key.aliases ?? []).map((alias): [string, FoundKey] => [environmentName(alias), { key, alias }]);
   const further = (key.env ?? []).map((name): [string, FoundKey] => [name, own]);
   return [[environmentName(key.path), own], ...further, ...aliases];
 }
 
-function strangers(
-  environment: Environment,
-  known: ReadonlySet<string>,
-  keys: readonly DeclaredKey[],
-): Problem[] {
-  const names = Object.keys(environment).filter(
-    (it) => it.startsWith("ROLLCALL_") && !known.has(it),
-  );
+function strangers(environment: Environment, known: ReadonlySet<string>, keys: readonly DeclaredKey[]): Problem[] {
+  const names = Object.keys(environment).filter((it) => it.startsWith("ROLLCALL_") && !known.has(it));
   if (names.length === 0) return [];
   const index = new KeyIndex(keys);
   return names.map((name) => {

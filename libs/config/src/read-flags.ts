@@ -4,17 +4,14 @@ import type { DeclaredKey } from "./keys.ts";
 import type { Problem } from "./problems.ts";
 import type { Written } from "./value-types.ts";
 
-/** Flags as a command line gives them: by flag name ("manual-approval" or manualApproval) or by path; undefined sets nothing. */
-export type Flags = Readonly<
-  Record<string, string | number | boolean | readonly string[] | undefined>
->;
+/**
+ * Flags as a command line gives them: by flag name ("manual-approval" or manualApproval) or by path; undefined sets
+ * nothing.
+ */
+export type Flags = Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 
 /** Read the assignments of the command line. */
-export function readFlags(
-  flags: Flags,
-  keys: readonly DeclaredKey[],
-  index: KeyIndex,
-): SourceResult {
+export function readFlags(flags: Flags, keys: readonly DeclaredKey[], index: KeyIndex): SourceResult {
   const byFlag = new Map<string, FoundKey>();
   for (const key of keys) {
     if (key.flag !== undefined) byFlag.set(plain(key.flag), { key, alias: undefined });

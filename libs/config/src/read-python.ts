@@ -15,8 +15,8 @@ export function isPython({ name }: ConfigFile): boolean {
 const SLIP_LETTERS = 2;
 
 /**
- * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is nobody's key is the file's own, unless it looks
- * like a misspelt key.
+ * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is nobody's key is
+ * the file's own, unless it looks like a misspelt key.
  */
 export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
   const problem = tooLarge(file);

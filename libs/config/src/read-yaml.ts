@@ -18,7 +18,10 @@ const DEEPEST = 32;
 // Anchors let a small file stand for an enormous one; no configuration has this many values.
 const MOST_VALUES = 10_000;
 
-/** Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets nothing. */
+/**
+ * Read the assignments of a YAML file. Sections may be nested or dotted; case does not matter; an empty value sets
+ * nothing.
+ */
 export function readYaml(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {
   const problem = tooLarge(file);
   if (problem !== null) return { assignments: [], foreign: [], problems: [problem] };
@@ -46,7 +49,8 @@ class YamlReader {
     this.#file = file;
     this.#index = index;
     this.#foreign = foreign;
-    // With the failsafe schema every scalar is the text that was written: 1.10 stays 1.10, and no word becomes a boolean.
+    // With the failsafe schema every scalar is the text that was written: 1.10 stays 1.10, and no word becomes a
+    // boolean.
     this.#document = parseDocument(file.text, { schema: "failsafe", lineCounter: this.#lines });
   }
 
@@ -87,10 +91,7 @@ class YamlReader {
     // Another program's name for a key of ours may say more than the name does.
     if (foreign !== undefined && (found?.alias !== undefined || !this.#isOurs(path))) {
       this.#foreignEntry(foreign.path, where, value);
-    } else if (
-      found !== undefined &&
-      !(this.#index.isSection(path) && isMap(this.#resolve(value)))
-    ) {
+    } else if (found !== undefined && !(this.#index.isSection(path) && isMap(this.#resolve(value)))) {
       const written = isUnset(value) ? "" : this.#written(value, 0);
       if (isUnset(value) || (written === "" && found.alias !== undefined)) return;
       if (written === null) this.#problems.push({ where, message: `${path} holds too much` });

@@ -28,7 +28,9 @@ export interface ForeignOutcome {
   readonly problems: readonly Problem[];
 }
 
-/** Find out what keys of other programs mean. A key of ours that is given itself, whatever the source, wins over theirs. */
+/**
+ * Find out what keys of other programs mean. A key of ours that is given itself, whatever the source, wins over theirs.
+ */
 export function resolveForeign(
   values: readonly ForeignValue[],
   keys: { readonly foreign: ForeignIndex; readonly own: KeyIndex },

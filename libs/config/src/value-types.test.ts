@@ -48,41 +48,21 @@ describe("value schemas", () => {
     ["address", address(), "node-1.example:0", { host: "node-1.example", port: 0 }],
     ["address", address(), "localhost", '"localhost" is not an address HOST:PORT'],
     ["address", address(), "localhost:70000", '"localhost:70000" is not an address HOST:PORT'],
-    [
-      "server",
-      serverAddress(),
-      "https://[::1]:7700/",
-      { host: "::1", port: 7700, scheme: "https" },
-    ],
+    ["server", serverAddress(), "https://[::1]:7700/", { host: "::1", port: 7700, scheme: "https" }],
     ["server", serverAddress(), "https://a.b", { host: "a.b", port: 443, scheme: "https" }],
     ["server", serverAddress(), "http://a.b:7700", { host: "a.b", port: 7700, scheme: "http" }],
     ["server", serverAddress(), "a.b:7700", { host: "a.b", port: 7700, scheme: undefined }],
     ["server", serverAddress(), "a.b", '"a.b" is not an address HOST:PORT or https://HOST:PORT'],
-    [
-      "server",
-      serverAddress(),
-      "ftp://a.b:1",
-      '"ftp://a.b:1" is not an address HOST:PORT or https://HOST:PORT',
-    ],
+    ["server", serverAddress(), "ftp://a.b:1", '"ftp://a.b:1" is not an address HOST:PORT or https://HOST:PORT'],
     ["list", list(text()), "a, b,,c", ["a", "b", "c"]],
     ["list", list(int()), ["1", "2"], [1, 2]],
     ["list", list(int()), ["1", "x"], '"x" is not a whole number'],
     ["map", stringMap(), "zone=a,rack=7", { zone: "a", rack: "7" }],
     ["map", stringMap(), { zone: "a" }, { zone: "a" }],
     ["map", stringMap(), ["zone=a", "rack=7,row=1"], { zone: "a", rack: "7", row: "1" }],
-    [
-      "map",
-      stringMap(),
-      ["zone=a", "rack"],
-      '["zone=a","rack"] is not a map of texts such as zone=a,rack=7',
-    ],
+    ["map", stringMap(), ["zone=a", "rack"], '["zone=a","rack"] is not a map of texts such as zone=a,rack=7'],
     ["map", stringMap(), "zone", '"zone" is not a map of texts such as zone=a,rack=7'],
-    [
-      "map",
-      stringMap(),
-      { zone: ["a"] },
-      '{"zone":["a"]} is not a map of texts such as zone=a,rack=7',
-    ],
+    ["map", stringMap(), { zone: ["a"] }, '{"zone":["a"]} is not a map of texts such as zone=a,rack=7'],
     ["optional", optional(int()), "5", 5],
     ["another schema", z.enum(["a"]), "a", "a"],
   ] as [string, z.ZodType, Written, unknown][])("should read %s", (_, schema, written, value) => {
@@ -107,11 +87,8 @@ describe("writeValue()", () => {
     [optional(duration()), 1_000, "1s"],
     [optional(duration()), undefined, undefined],
     [z.enum(["a"]), "a", "a"],
-  ] as [z.ZodType, unknown, unknown][])(
-    "should write what is read back",
-    (schema, value, written) => {
-      expect(writeValue(schema, value)).toEqual(written);
-      if (written !== undefined) expect(schema.parse(written)).toEqual(value);
-    },
-  );
+  ] as [z.ZodType, unknown, unknown][])("should write what is read back", (schema, value, written) => {
+    expect(writeValue(schema, value)).toEqual(written);
+    if (written !== undefined) expect(schema.parse(written)).toEqual(value);
+  });
 });

@@ -2,7 +2,9 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { formatDuration, parseDuration } from "./duration.ts";
 
-/** A value as it is written, whatever the source: files, environment and flags all give texts, lists and maps of them. */
+/**
+ * A value as it is written, whatever the source: files, environment and flags all give texts, lists and maps of them.
+ */
 export type Written = string | readonly Written[] | { readonly [key: string]: Written };
 
 /** Where a server listens or is found. */
@@ -28,9 +30,7 @@ export function writeValue<T>(schema: z.ZodType<T>, value: T): Written | undefin
 }
 
 /** A time span, in milliseconds once read: "15s", "1m", "1h30m", "250ms"; a bare number means seconds. */
-export function duration(
-  limits: { readonly minMs?: number; readonly maxMs?: number } = {},
-): z.ZodType<number> {
+export function duration(limits: { readonly minMs?: number; readonly maxMs?: number } = {}): z.ZodType<number> {
   const { minMs = 0, maxMs = 365 * 86_400_000 } = limits;
   return valueType("a duration such as 15s, 1h30m or 250ms", formatDuration, (text) => {
     const ms = parseDuration(text);
@@ -48,9 +48,7 @@ export function bool(): z.ZodType<boolean> {
 }
 
 /** A whole number. */
-export function int(
-  limits: { readonly min?: number; readonly max?: number } = {},
-): z.ZodType<number> {
+export function int(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
   const { min = Number.MIN_SAFE_INTEGER, max = Number.MAX_SAFE_INTEGER } = limits;
   return valueType("a whole number", String, (text) =>
     /^[+-]?\d+$/.test(text) ? within(Number(text), min, max, String) : null,
@@ -58,9 +56,7 @@ export function int(
 }
 
 /** A number with or without a fraction. */
-export function decimal(
-  limits: { readonly min?: number; readonly max?: number } = {},
-): z.ZodType<number> {
+export function decimal(limits: { readonly min?: number; readonly max?: number } = {}): z.ZodType<number> {
   const { min = -Number.MAX_VALUE, max = Number.MAX_VALUE } = limits;
   return valueType("a number", String, (text) =>
     /^[+-]?\d+(\.\d+)?$/.test(text) ? within(Number(text), min, max, String) : null,
@@ -127,7 +123,10 @@ export function list<T>(item: z.ZodType<T>): z.ZodType<readonly T[]> {
   return register(schema, write);
 }
 
-/** Texts by name: a map, one text such as "zone=a,rack=7", or a list of such texts (a flag given again and again). At most 1,000. */
+/**
+ * Texts by name: a map, one text such as "zone=a,rack=7", or a list of such texts (a flag given again and again). At
+ * most 1,000.
+ */
 export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
   const schema = z.unknown().transform((raw, context): Readonly<Record<string, string>> => {
     const entries = pairsIn(raw);
@@ -140,8 +139,7 @@ export function stringMap(): z.ZodType<Readonly<Record<string, string>>> {
 
 /** A value that may be absent; absent is undefined. */
 export function optional<T>(inner: z.ZodType<T>): z.ZodType<T | undefined> {
-  const write = (value: T | undefined) =>
-    value === undefined ? undefined : writeValue(inner, value);
+  const write = (value: T | undefined) => (value === undefined ? undefined : writeValue(inner, value));
   return register(inner.optional(), write);
 }
 
@@ -194,12 +192,7 @@ function register<T>(schema: z.ZodType<T>, write: (value: T) => Written | undefi
   return schema;
 }
 
-function within(
-  value: number,
-  min: number,
-  max: number,
-  format: (value: number) => string,
-): Parsed<number> {
+function within(value: number, min: number, max: number, format: (value: number) => string): Parsed<number> {
   if (value < min) return { problem: `${format(value)} is less than ${format(min)}` };
   if (value > max) return { problem: `${format(value)} is more than ${format(max)}` };
   return value;

@@ -123,7 +123,8 @@ export function effectiveHealth(detected: Health, mark: Mark | null): Health {
 }
 
 /**
- * Tell whether a listing that is filtered by a status shows a node. Words of health find compute nodes, words of connection any node.
+ * Tell whether a listing that is filtered by a status shows a node. Words of health find compute nodes, words of
+ * connection any node.
  *
  * @param node its `health` is the effective one, a mark included.
  */

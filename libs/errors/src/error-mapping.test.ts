@@ -22,10 +22,7 @@ describe("mapError()", () => {
     ["a refused connection", withCode("ECONNREFUSED")],
     ["a reset connection", withCode("ECONNRESET")],
     ["a socket that is not there", withCode("ENOENT", "connect ENOENT", { syscall: "connect" })],
-    [
-      "a socket at which too many wait",
-      withCode("EAGAIN", "connect EAGAIN", { syscall: "connect" }),
-    ],
+    ["a socket at which too many wait", withCode("EAGAIN", "connect EAGAIN", { syscall: "connect" })],
     ["a terminated connection", new Error("Connection terminated unexpectedly")],
     ["a pool without a free connection", new Error("timeout exceeded when trying to connect")],
     ["several addresses that failed", new AggregateError([withCode("ECONNREFUSED")], "all failed")],

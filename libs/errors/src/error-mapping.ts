@@ -41,8 +41,8 @@ const UNAVAILABLE_ERRNO = new Set([
   "ENOENT",
   "EAGAIN",
 ]);
-// Alone, these would also be a missing file, or a full pipe; of a connect call they are a socket that is missing, or one at which too many
-// wait.
+// Alone, these would also be a missing file, or a full pipe; of a connect call they are a socket that is missing, or
+// one at which too many wait.
 const OF_CONNECT_ALONE = new Set(["ENOENT", "EAGAIN"]);
 // pg reports these without a code.
 const UNAVAILABLE_TEXT =
@@ -84,7 +84,8 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Unimplemented]: "UNKNOWN_METHOD",
 };
 
-// Connect calls a request that it cannot decode an internal error, or an unimplemented method; it is the caller's mistake.
+// Connect calls a request that it cannot decode an internal error, or an unimplemented method; it is the caller's
+// mistake.
 const UNDECODABLE =
   /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed)/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
@@ -106,7 +107,5 @@ function withReason(error: ConnectError): ConnectError {
 
 function isAbort(error: unknown): boolean {
   // A DOMException, which is no native error.
-  return (
-    typeof error === "object" && error !== null && "name" in error && error.name === "AbortError"
-  );
+  return typeof error === "object" && error !== null && "name" in error && error.name === "AbortError";
 }

@@ -58,9 +58,7 @@ describe("refuse()", () => {
       field: `labels["key-${index}"]`,
       description: "must be a label's value",
     }));
-    expect(describeError(refuse("INVALID_LABEL", "no", { violations })).violations).toEqual(
-      violations,
-    );
+    expect(describeError(refuse("INVALID_LABEL", "no", { violations })).violations).toEqual(violations);
   });
 });
 

@@ -30,8 +30,9 @@ export interface RefusalDetails {
 }
 
 /**
- * Bytes of an error's text, and of the texts of its details. gRPC carries an error in HTTP trailers, of which clients take 64 KiB, and some 8
- * KiB: one that is larger reaches nobody. What a caller sent may be in an error, so that its size is the caller's to choose.
+ * Bytes of an error's text, and of the texts of its details. gRPC carries an error in HTTP trailers, of which clients
+ * take 64 KiB, and some 8 KiB: one that is larger reaches nobody. What a caller sent may be in an error, so that its
+ * size is the caller's to choose.
  */
 const MOST_MESSAGE_BYTES = 1_024;
 const MOST_METADATA_BYTES = 512;
@@ -39,22 +40,12 @@ const MOST_VIOLATIONS_BYTES = 3_072;
 const MOST_VIOLATION_BYTES = 512;
 
 /**
- * Make the error of a call that is refused or has failed. The code follows from the reason.
- * The message names what is concerned and what to do next. Texts that are too long are cut, and violations beyond 3 KiB are left out.
+ * Make the error of a call that is refused or has failed. The code follows from the reason. The message names what is
+ * concerned and what to do next. Texts that are too long are cut, and violations beyond 3 KiB are left out.
  */
-export function refuse(
-  reason: ErrorReasonName,
-  text: string,
-  details: RefusalDetails = {},
-): ConnectError {
+export function refuse(reason: ErrorReasonName, text: string, details: RefusalDetails = {}): ConnectError {
   const message = cut(text, MOST_MESSAGE_BYTES);
-  const error = new ConnectError(
-    message,
-    CODE_OF_REASON[reason],
-    undefined,
-    undefined,
-    details.cause,
-  );
+  const error = new ConnectError(message, CODE_OF_REASON[reason], undefined, undefined, details.cause);
   error.details.push({
     desc: ErrorInfoSchema,
     value: { reason, domain: ERROR_DOMAIN, metadata: boundMetadata(details.metadata) },
@@ -87,7 +78,10 @@ export interface ErrorDescription {
   readonly code: Code;
   /** The text for people, without a code in front. */
   readonly message: string;
-  /** The machine-readable reason as sent, which a newer server may have and we do not know; undefined when there is none. */
+  /**
+   * The machine-readable reason as sent, which a newer server may have and we do not know; undefined when there is
+   * none.
+   */
   readonly reason: string | undefined;
   readonly metadata: Readonly<Record<string, string>>;
   /** When to try again, in milliseconds; undefined when the other side does not say. */
@@ -105,8 +99,7 @@ export function describeError(error: unknown): ErrorDescription {
     message: connectError.rawMessage,
     reason: info?.reason,
     metadata: info?.metadata ?? {},
-    retryAfterMs:
-      delay === undefined ? undefined : Number(delay.seconds) * 1000 + Math.ceil(delay.nanos / 1e6),
+    retryAfterMs: delay === undefined ? undefined : Number(delay.seconds) * 1000 + Math.ceil(delay.nanos / 1e6),
     violations: connectError
       .findDetails(BadRequestSchema)
       .flatMap((it) => it.fieldViolations)
@@ -135,19 +128,17 @@ const CALLERS_EXCESSES: ReadonlySet<string> = new Set<ErrorReasonName>([
   "MESSAGE_TOO_LARGE",
 ]);
 
-/** Whether an error is one that its caller alone has brought about, and could have known: not what the record holds, nor what this server lacks. */
-export function isCallersFault({
-  code,
-  reason = "",
-}: Pick<ErrorDescription, "code" | "reason">): boolean {
+/**
+ * Whether an error is one that its caller alone has brought about, and could have known: not what the record holds, nor
+ * what this server lacks.
+ */
+export function isCallersFault({ code, reason = "" }: Pick<ErrorDescription, "code" | "reason">): boolean {
   return CALLERS_FAULTS.has(code) || CALLERS_EXCESSES.has(reason);
 }
 
 function boundMetadata(metadata: RefusalDetails["metadata"] = {}): Record<string, string> {
   const entries = Object.entries(metadata);
-  return Object.fromEntries(
-    entries.map(([key, value]) => [key, cut(value, MOST_METADATA_BYTES)] as const),
-  );
+  return Object.fromEntries(entries.map(([key, value]) => [key, cut(value, MOST_METADATA_BYTES)] as const));
 }
 
 function boundViolations(all: readonly FieldViolation[]): FieldViolation[] {
@@ -163,7 +154,10 @@ function boundViolations(all: readonly FieldViolation[]): FieldViolation[] {
   return kept;
 }
 
-/** A text with UTF-8, which halves of surrogate pairs have none of; of one that is too long the beginning, and an ellipsis. */
+/**
+ * A text with UTF-8, which halves of surrogate pairs have none of; of one that is too long the beginning, and an
+ * ellipsis.
+ */
 function cut(given: string, mostBytes: number): string {
   const text = given.slice(0, mostBytes + 1).replace(LONE_SURROGATE, "\ufffd");
   // No character has fewer bytes than it has places.

@@ -25,10 +25,7 @@ export function refusalError(
 }
 
 /** The error of a request with fields that are not as they should be: its message names every violation. */
-export function refuseFields(
-  reason: ErrorReasonName,
-  violations: readonly FieldViolation[],
-): ConnectError {
+export function refuseFields(reason: ErrorReasonName, violations: readonly FieldViolation[]): ConnectError {
   const message = violations.map(({ field, description }) => `${field}: ${description}`).join("; ");
   return refuse(reason, message, { violations });
 }

@@ -1,11 +1,5 @@
 /** Plain data as JSON has it. */
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue };
+export type JsonValue = null | boolean | number | string | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** An event of the record's log, on its way outward. */
 export interface OutwardEvent {
@@ -73,10 +67,7 @@ export interface EventPosition {
 }
 
 /** Make the CloudEvent of an event. */
-export function toCloudEvent(
-  event: OutwardEvent,
-  omitted: readonly OmittedMember[] = [],
-): CloudEvent {
+export function toCloudEvent(event: OutwardEvent, omitted: readonly OmittedMember[] = []): CloudEvent {
   const { message, before, after } = event;
   return {
     specversion: "1.0",
@@ -100,21 +91,14 @@ export function toCloudEvent(
   };
 }
 
-const OMISSIONS: readonly (readonly OmittedMember[])[] = [
-  [],
-  ["before", "after"],
-  ["message", "before", "after"],
-];
+const OMISSIONS: readonly (readonly OmittedMember[])[] = [[], ["before", "after"], ["message", "before", "after"]];
 
 /**
  * Encode an event in CloudEvents' structured JSON mode. One that is larger than `limitBytes` loses before and after,
  * then its message: an event that no server takes would hold up all that follow. Nothing else can be left out, so the
  * answer may still be larger.
  */
-export function encodeCloudEvent(
-  event: OutwardEvent,
-  limitBytes = Number.POSITIVE_INFINITY,
-): Uint8Array {
+export function encodeCloudEvent(event: OutwardEvent, limitBytes = Number.POSITIVE_INFINITY): Uint8Array {
   let encoded = new Uint8Array();
   for (const omitted of OMISSIONS) {
     encoded = Buffer.from(JSON.stringify(toCloudEvent(event, omitted)));

@@ -97,14 +97,8 @@ describe("checkEventsConfig()", () => {
     ],
     ["Events.Nats.User: a", "Events.Nats.Password: must be set together with Events.Nats.User"],
     ["Events.Nats.Tls.KeyFile: a", "must be set together with Events.Nats.Tls.CertFile"],
-    [
-      "{ Events.Nats.MaxAge: 1m, Events.Nats.DuplicateWindow: 61s }",
-      "must not be longer than Events.Nats.MaxAge",
-    ],
-    [
-      "Events.HeartbeatTopic: rollcall.events.beats",
-      "must not lie below Events.Nats.SubjectPrefix",
-    ],
+    ["{ Events.Nats.MaxAge: 1m, Events.Nats.DuplicateWindow: 61s }", "must not be longer than Events.Nats.MaxAge"],
+    ["Events.HeartbeatTopic: rollcall.events.beats", "must not lie below Events.Nats.SubjectPrefix"],
   ])("should refuse %s", (text, message) => {
     expect(problemsOf(text)).toContain(message);
   });

@@ -135,8 +135,7 @@ export interface EventsConfigProblem {
 /** What is wrong with values that are each right; for loadConfig's `check`. */
 export function checkEventsConfig(values: EventsConfig): readonly EventsConfigProblem[] {
   const problems: EventsConfigProblem[] = [];
-  const complain = (path: EventsConfigProblem["path"], message: string) =>
-    problems.push({ path, message });
+  const complain = (path: EventsConfigProblem["path"], message: string) => problems.push({ path, message });
   const isSet = (path: EventsConfigProblem["path"]) => values[path] !== undefined;
 
   for (const path of WAYS_TO_SAY_WHO.filter(isSet).slice(1)) {

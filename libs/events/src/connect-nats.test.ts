@@ -11,12 +11,7 @@ import type { NatsSettings } from "./nats-settings.ts";
 import { type NatsUrl, parseNatsUrl } from "./nats-url.ts";
 import { hasOpenssl, makeCertificates } from "./testing/certificates.ts";
 import { makeJwtSetup } from "./testing/nats-jwt.ts";
-import {
-  describeWithNats,
-  startTestNats,
-  type TestNats,
-  type TestNatsOptions,
-} from "./testing/nats-server.ts";
+import { describeWithNats, startTestNats, type TestNats, type TestNatsOptions } from "./testing/nats-server.ts";
 import { recordingLog, testLink } from "./testing/test-link.ts";
 
 function urlOf(text: string): NatsUrl {
@@ -43,11 +38,7 @@ async function start(options: TestNatsOptions = {}): Promise<TestNats> {
   return nats;
 }
 
-function link(
-  settings: NatsSettings,
-  changes: Partial<NatsLinkOptions> = {},
-  log = silentLogger,
-): NatsLink {
+function link(settings: NatsSettings, changes: Partial<NatsLinkOptions> = {}, log = silentLogger): NatsLink {
   const made = testLink(settings, log, changes);
   closing.push(() => made.close());
   return made;
@@ -211,15 +202,12 @@ describeWithNats("NatsLink, who connects", () => {
     await link({ ...nats.settings, nkeyFile }).connected();
   });
 
-  it.each(["\n", "\r\n"])(
-    "should use a credentials file with lines that end in %j",
-    async (end) => {
-      const { config, credentials } = makeJwtSetup();
-      const nats = await start({ config });
-      const credentialsFile = await file("user.creds", credentials.replaceAll("\n", end));
-      await link({ ...nats.settings, credentialsFile }).connected();
-    },
-  );
+  it.each(["\n", "\r\n"])("should use a credentials file with lines that end in %j", async (end) => {
+    const { config, credentials } = makeJwtSetup();
+    const nats = await start({ config });
+    const credentialsFile = await file("user.creds", credentials.replaceAll("\n", end));
+    await link({ ...nats.settings, credentialsFile }).connected();
+  });
 
   it("should read a credentials file anew for each connection", async () => {
     const { config, credentials } = makeJwtSetup();
@@ -245,30 +233,27 @@ describeWithNats("NatsLink, who connects", () => {
 describeWithNats("NatsLink, TLS", () => {
   const itWithOpenssl = hasOpenssl() ? it : it.skip;
 
-  itWithOpenssl(
-    "should trust the authority that it is told, and show its certificate",
-    async () => {
-      const certificates = await makeCertificates(dir);
-      const { caFile, clientCertFile: certFile, clientKeyFile: keyFile } = certificates;
-      const files = `cert_file: "${certificates.serverCertFile}", key_file: "${certificates.serverKeyFile}"`;
-      const nats = await start({
-        config: `tls { ${files}, ca_file: "${caFile}", verify: true }`,
-      });
-      const { urls } = nats.settings;
-      await link({ urls, tls: { caFile, certFile, keyFile } }).connected();
-      await link({
-        urls: [urlOf(`tls://localhost:${nats.port}`)],
-        tls: { caFile, certFile, keyFile },
-      }).connected();
+  itWithOpenssl("should trust the authority that it is told, and show its certificate", async () => {
+    const certificates = await makeCertificates(dir);
+    const { caFile, clientCertFile: certFile, clientKeyFile: keyFile } = certificates;
+    const files = `cert_file: "${certificates.serverCertFile}", key_file: "${certificates.serverKeyFile}"`;
+    const nats = await start({
+      config: `tls { ${files}, ca_file: "${caFile}", verify: true }`,
+    });
+    const { urls } = nats.settings;
+    await link({ urls, tls: { caFile, certFile, keyFile } }).connected();
+    await link({
+      urls: [urlOf(`tls://localhost:${nats.port}`)],
+      tls: { caFile, certFile, keyFile },
+    }).connected();
 
-      const { log, text } = recordingLog();
-      link({ urls, tls: { certFile, keyFile } }, {}, log);
-      await until("the server is not trusted", () => text().includes("certificate"));
-      const withoutCertificate = link({ urls, tls: { caFile } });
-      await until("both have tried", () => text().split("cannot connect").length > 3);
-      expect(withoutCertificate.connection).toBeNull();
-    },
-  );
+    const { log, text } = recordingLog();
+    link({ urls, tls: { certFile, keyFile } }, {}, log);
+    await until("the server is not trusted", () => text().includes("certificate"));
+    const withoutCertificate = link({ urls, tls: { caFile } });
+    await until("both have tried", () => text().split("cannot connect").length > 3);
+    expect(withoutCertificate.connection).toBeNull();
+  });
 
   it("should refuse a server without TLS where the URL asks for it", async () => {
     const nats = await start();

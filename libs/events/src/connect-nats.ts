@@ -14,7 +14,10 @@ export interface NatsLinkOptions {
   readonly metrics?: MetricsRegistry;
   /** How long one server may take to answer. Default 5 s. */
   readonly connectTimeoutMs?: number;
-  /** Between two signs of life asked of the server; after three that are missing the connection is dropped. Default 10 s. */
+  /**
+   * Between two signs of life asked of the server; after three that are missing the connection is dropped. Default 10
+   * s.
+   */
   readonly pingIntervalMs?: number;
   /** First pause after a failure; it doubles with each further one. Default 250 ms. */
   readonly backoffBaseMs?: number;
@@ -32,7 +35,10 @@ export function connectNats(options: NatsLinkOptions): NatsLink {
 // The client drops a connection when one more ping is due than this.
 const UNANSWERED_PINGS = 2;
 
-/** A way to NATS that outlives its connections. Each connection lasts until it is lost, and then fails at once whatever waits for an answer. */
+/**
+ * A way to NATS that outlives its connections. Each connection lasts until it is lost, and then fails at once whatever
+ * waits for an answer.
+ */
 export class NatsLink {
   readonly #options: NatsLinkOptions;
   readonly #clock: Clock;
@@ -94,13 +100,7 @@ export class NatsLink {
 
   /** Null when no server answers. */
   async #dialAny(): Promise<NatsConnection | null> {
-    const {
-      settings,
-      name,
-      log,
-      connectTimeoutMs = 5_000,
-      pingIntervalMs = 10_000,
-    } = this.#options;
+    const { settings, name, log, connectTimeoutMs = 5_000, pingIntervalMs = 10_000 } = this.#options;
     const { signal } = this.#closing;
     for (const url of shuffled(settings.urls, this.#random)) {
       try {

@@ -10,10 +10,7 @@ const attempts = new AsyncLocalStorage<Set<Socket>>();
  * Try to connect once, to each server in turn. Rejects when none answers, each within the options' timeout, and as soon
  * as the signal aborts.
  */
-export async function dialNats(
-  options: ConnectionOptions,
-  signal: AbortSignal,
-): Promise<NatsConnection> {
+export async function dialNats(options: ConnectionOptions, signal: AbortSignal): Promise<NatsConnection> {
   signal.throwIfAborted();
   const sockets = new Set<Socket>();
   subscribe(SOCKETS_CHANNEL, noteSocket);

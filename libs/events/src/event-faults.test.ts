@@ -93,13 +93,10 @@ describeWithNats("EventPublisher, whatever happens to NATS", () => {
     expect(revisions).toEqual(all);
   };
 
-  it.each(Object.keys(faults))(
-    "should have exactly the log in the stream after it was %s",
-    async (name) => {
-      await during(async () => await faults[name]?.());
-      await expectExactlyTheLog();
-    },
-  );
+  it.each(Object.keys(faults))("should have exactly the log in the stream after it was %s", async (name) => {
+    await during(async () => await faults[name]?.());
+    await expectExactlyTheLog();
+  });
 
   it("should have exactly the log in the stream after all of this in a row", async () => {
     for (const fault of Object.values(faults)) await during(fault);

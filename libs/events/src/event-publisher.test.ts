@@ -25,8 +25,7 @@ describeWithNats("EventPublisher", () => {
 
   const publisherWith = (changes: Partial<EventPublisherOptions> = {}) =>
     new EventPublisher({ link, stream: STREAM, logId: LOG_ID, log: silentLogger, ...changes });
-  const managerNow = async (): Promise<JetStreamManager> =>
-    await jetstreamManager(await link.connected());
+  const managerNow = async (): Promise<JetStreamManager> => await jetstreamManager(await link.connected());
   const storedRevisions = async () =>
     (await readStream(await managerNow(), STREAM.name)).map(({ event }) => BigInt(event.revision));
   const revisions = (first: number, last: number) =>
@@ -44,9 +43,7 @@ describeWithNats("EventPublisher", () => {
       messageId: "event-1",
       contentType: "application/cloudevents+json",
     });
-    expect(await renderMetrics(metrics)).toContain(
-      'rollcall_events_published_total{outcome="stored"} 100',
-    );
+    expect(await renderMetrics(metrics)).toContain('rollcall_events_published_total{outcome="stored"} 100');
   });
 
   it("should have nothing to answer for an empty batch", async () => {
@@ -62,9 +59,7 @@ describeWithNats("EventPublisher", () => {
     expect(session.after).toBe(30n);
     expect(await session.publish(makeEvents(40, 31n))).toEqual({ through: 70n, failure: null });
     expect(await storedRevisions()).toEqual(revisions(1, 70));
-    expect(await renderMetrics(metrics)).toContain(
-      'rollcall_events_published_total{outcome="duplicate"} 20',
-    );
+    expect(await renderMetrics(metrics)).toContain('rollcall_events_published_total{outcome="duplicate"} 20');
   });
 
   it("should keep the order while another publisher is ahead of it", async () => {
@@ -123,9 +118,7 @@ describeWithNats("EventPublisher", () => {
       const { through, failure } = await session.publish(makeEvents(40));
       expect([through, failure?.message]).toEqual([25n, "maximum messages exceeded"]);
       expect(session.ended.aborted).toBe(true);
-      expect((await session.publish(makeEvents(1, 26n))).failure?.message).toBe(
-        "the publishing session has ended",
-      );
+      expect((await session.publish(makeEvents(1, 26n))).failure?.message).toBe("the publishing session has ended");
       expect(await renderMetrics(metrics)).toContain("rollcall_events_publish_errors_total 2");
     });
 

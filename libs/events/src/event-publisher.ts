@@ -46,9 +46,11 @@ export class EventPublisher {
 
   /**
    * Wait for a connection, see to the stream, and find out where to go on: behind the session's `after`. An earlier
-   * session ends. Rejects when the stream cannot take the events, when NATS does not answer, and when the signal aborts.
+   * session ends. Rejects when the stream cannot take the events, when NATS does not answer, and when the signal
+   * aborts.
    *
-   * @param cursor everything up to this revision was acknowledged once; 0 when nothing was. A lower one than that publishes again from there.
+   * @param cursor everything up to this revision was acknowledged once; 0 when nothing was. A lower one than that
+   * publishes again from there.
    */
   async begin(cursor: bigint, signal?: AbortSignal): Promise<PublishSession> {
     const { link, log, stream: settings } = this.#options;
@@ -64,10 +66,7 @@ export class EventPublisher {
       stream,
       streamName: settings.name,
       subjectPrefix: settings.subjectPrefix,
-      maxMessageBytes: Math.min(
-        stream.maxMessageBytes,
-        connection.info?.max_payload ?? Number.POSITIVE_INFINITY,
-      ),
+      maxMessageBytes: Math.min(stream.maxMessageBytes, connection.info?.max_payload ?? Number.POSITIVE_INFINITY),
       maxInFlight: this.#options.maxInFlight ?? DEFAULT_MAX_IN_FLIGHT,
       ackTimeoutMs,
       after,
@@ -79,11 +78,7 @@ export class EventPublisher {
     return session;
   }
 
-  async #resumePoint(
-    manager: JetStreamManager,
-    stream: EventStream,
-    cursor: bigint,
-  ): Promise<bigint> {
+  async #resumePoint(manager: JetStreamManager, stream: EventStream, cursor: bigint): Promise<bigint> {
     const { log, logId, stream: settings } = this.#options;
     const lastEvent = await readLastEvent(manager, settings);
     // What was acknowledged, not what was seen: a loss that is not mended yet must be found again.

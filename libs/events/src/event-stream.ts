@@ -12,7 +12,9 @@ import type { Logger } from "@rollcall/process";
 import { type EventPosition, readEventPosition } from "./cloud-event.ts";
 import { covers, subjectsBelow } from "./subjects.ts";
 
-/** The JetStream stream that takes the events. All but the name and the prefix matters only when it is created by us. */
+/**
+ * The JetStream stream that takes the events. All but the name and the prefix matters only when it is created by us.
+ */
 export interface StreamSettings {
   readonly name: string;
   /** First tokens of the subject of each event. */
@@ -99,11 +101,7 @@ async function findStream(manager: JetStreamManager, name: string): Promise<Stre
   }
 }
 
-async function createStream(
-  manager: JetStreamManager,
-  settings: StreamSettings,
-  log: Logger,
-): Promise<StreamInfo> {
+async function createStream(manager: JetStreamManager, settings: StreamSettings, log: Logger): Promise<StreamInfo> {
   const { name, subjectPrefix, maxAgeMs, maxBytes, duplicateWindowMs } = settings;
   const config: Partial<StreamConfig> & { name: string } = {
     name,
@@ -115,9 +113,7 @@ async function createStream(
     max_age: nanos(maxAgeMs),
     max_bytes: maxBytes === 0 ? -1 : maxBytes,
     // The server takes no window that is longer than messages are kept.
-    duplicate_window: nanos(
-      maxAgeMs === 0 ? duplicateWindowMs : Math.min(duplicateWindowMs, maxAgeMs),
-    ),
+    duplicate_window: nanos(maxAgeMs === 0 ? duplicateWindowMs : Math.min(duplicateWindowMs, maxAgeMs)),
   };
   try {
     const info = await manager.streams.add(config);
@@ -128,9 +124,7 @@ async function createStream(
     const existing = await findStream(manager, name);
     if (existing !== null) return existing;
     const overlaps = isApiError(error, SUBJECTS_OVERLAP);
-    const hint = overlaps
-      ? "; name that stream in Events.Nats.Stream, or choose another prefix"
-      : "";
+    const hint = overlaps ? "; name that stream in Events.Nats.Stream, or choose another prefix" : "";
     const cause = error instanceof Error ? error.message : String(error);
     throw new Error(`the NATS stream ${name} cannot be created: ${cause}${hint}`, { cause: error });
   }
@@ -144,15 +138,11 @@ function findProblem({ config }: StreamInfo, { subjectPrefix }: StreamSettings):
   }
   if (config.sealed) return "is sealed: it takes no messages any more";
   // Without acknowledgements nothing would ever count as published.
-  if (config.no_ack === true)
-    return "acknowledges nothing (no_ack): events cannot be published reliably";
+  if (config.no_ack === true) return "acknowledges nothing (no_ack): events cannot be published reliably";
   return null;
 }
 
-function toEventStream(
-  { config, created, state }: StreamInfo,
-  settings: StreamSettings,
-): EventStream {
+function toEventStream({ config, created, state }: StreamInfo, settings: StreamSettings): EventStream {
   const ours = subjectsBelow(settings.subjectPrefix);
   const isFed = (config.sources ?? []).length > 0;
   const limit = config.max_msg_size ?? -1;

@@ -41,23 +41,16 @@ describeWithNats("HeartbeatTopic", () => {
     expect(topic.publish({ nodeId: "web-1", sequence: 7 })).toBe(true);
     expect(topic.publish({ nodeId: "web-2", sequence: 1 })).toBe(true);
     await until("both arrive", () => received.length === 2);
-    expect(received).toEqual([
-      '{"NodeID":"web-1","Sequence":7}',
-      '{"NodeID":"web-2","Sequence":1}',
-    ]);
+    expect(received).toEqual(['{"NodeID":"web-1","Sequence":7}', '{"NodeID":"web-2","Sequence":1}']);
   });
 
   it("should drop and count beyond its limit while the server does not read, and go on when it does", async () => {
     const metrics = createMetrics({ defaults: false });
     const topic = new HeartbeatTopic({ link, subject: "heartbeat", limit: 100, metrics });
     nats.pause();
-    const taken = Array.from({ length: 1_000 }, (_, sequence) =>
-      topic.publish({ nodeId: "web-1", sequence }),
-    );
+    const taken = Array.from({ length: 1_000 }, (_, sequence) => topic.publish({ nodeId: "web-1", sequence }));
     expect(taken.filter((it) => it)).toHaveLength(100);
-    expect(await renderMetrics(metrics)).toContain(
-      'rollcall_heartbeat_topic_dropped_total{reason="slow"} 900',
-    );
+    expect(await renderMetrics(metrics)).toContain('rollcall_heartbeat_topic_dropped_total{reason="slow"} 900');
     nats.resume();
     await until("it takes heartbeats again", () => topic.publish({ nodeId: "web-1", sequence: 0 }));
   });
@@ -78,9 +71,7 @@ describeWithNats("HeartbeatTopic", () => {
     await nats.kill();
     await until("the loss is noticed", () => link.connection === null);
     expect(topic.publish({ nodeId: "web-1", sequence: 1 })).toBe(false);
-    expect(await renderMetrics(metrics)).toContain(
-      'rollcall_heartbeat_topic_dropped_total{reason="away"} 1',
-    );
+    expect(await renderMetrics(metrics)).toContain('rollcall_heartbeat_topic_dropped_total{reason="away"} 1');
     await nats.start();
     await link.connected();
     expect(topic.publish({ nodeId: "web-1", sequence: 2 })).toBe(true);

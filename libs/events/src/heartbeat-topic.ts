@@ -22,8 +22,8 @@ export interface HeartbeatTopicOptions {
 const DEFAULT_LIMIT = 4_096;
 
 /**
- * Heartbeats as plain NATS messages, {"NodeID": ..., "Sequence": ...} as Bacalhau writes them. Nobody waits for them and
- * nothing repeats them: when NATS is away or slow they are dropped and counted.
+ * Heartbeats as plain NATS messages, {"NodeID": ..., "Sequence": ...} as Bacalhau writes them. Nobody waits for them
+ * and nothing repeats them: when NATS is away or slow they are dropped and counted.
  */
 export class HeartbeatTopic {
   readonly #options: HeartbeatTopicOptions;
@@ -70,7 +70,10 @@ export class HeartbeatTopic {
     this.#isFlushing = false;
   }
 
-  /** The server's answer to a ping shows that it has read all that was sent before: without it, a slow server would be sent to without bounds. */
+  /**
+   * The server's answer to a ping shows that it has read all that was sent before: without it, a slow server would be
+   * sent to without bounds.
+   */
   #flush(connection: NatsConnection): void {
     const covered = this.#underWay;
     this.#isFlushing = true;

@@ -14,11 +14,14 @@ import type { NatsUrl, UrlCredentials } from "./nats-url.ts";
 /** How to reach NATS and who to be there. Files are read anew for each connection, so they may be rotated. */
 export interface NatsSettings {
   /**
-   * Servers of one cluster, tried in random order; at least one. Name each that may be the only one alive: what a server
-   * tells of its cluster is not used.
+   * Servers of one cluster, tried in random order; at least one. Name each that may be the only one alive: what a
+   * server tells of its cluster is not used.
    */
   readonly urls: readonly NatsUrl[];
-  /** A .creds file: the user's JWT and key. Of several ways to say who connects, the first one here wins; URLs come last. */
+  /**
+   * A .creds file: the user's JWT and key. Of several ways to say who connects, the first one here wins; URLs come
+   * last.
+   */
   readonly credentialsFile?: string | undefined;
   /** A file with the seed of a user's nkey. */
   readonly nkeyFile?: string | undefined;
@@ -41,11 +44,11 @@ export interface NatsTls {
   readonly handshakeFirst?: boolean | undefined;
 }
 
-/** The client's options for one of the servers; they hold secrets, so they are for the client alone. Rejects when a file cannot be read. */
-export async function toConnectionOptions(
-  settings: NatsSettings,
-  url: NatsUrl,
-): Promise<ConnectionOptions> {
+/**
+ * The client's options for one of the servers; they hold secrets, so they are for the client alone. Rejects when a file
+ * cannot be read.
+ */
+export async function toConnectionOptions(settings: NatsSettings, url: NatsUrl): Promise<ConnectionOptions> {
   const { inboxPrefix } = settings;
   const tls = toTlsOptions(settings, url);
   const authenticator = await toAuthenticator(settings, url);
@@ -58,10 +61,7 @@ export async function toConnectionOptions(
 }
 
 /** Null leaves TLS to the server: it is used where it is offered, with the system's authorities. */
-function toTlsOptions(
-  { tls = {} }: NatsSettings,
-  url: NatsUrl,
-): (TlsOptions & { readonly host?: string }) | null {
+function toTlsOptions({ tls = {} }: NatsSettings, url: NatsUrl): (TlsOptions & { readonly host?: string }) | null {
   const { caFile, certFile, keyFile, handshakeFirst = false } = tls;
   const isNamed = handshakeFirst || [caFile, certFile, keyFile].some((it) => it !== undefined);
   if (!isNamed && !url.tls) return null;
@@ -76,10 +76,7 @@ function toTlsOptions(
   };
 }
 
-async function toAuthenticator(
-  settings: NatsSettings,
-  url: NatsUrl,
-): Promise<Authenticator | null> {
+async function toAuthenticator(settings: NatsSettings, url: NatsUrl): Promise<Authenticator | null> {
   const { credentialsFile, nkeyFile, token, user, password } = settings;
   if (credentialsFile !== undefined) {
     const text = await readFile(credentialsFile, "utf8");

@@ -34,9 +34,7 @@ describe("parseNatsUrl()", () => {
   it("should read a user and a password, and show neither", () => {
     const url = parseNatsUrl("nats://rollcall:s3cr%40t@nats:4222");
     expect(url?.credentials).toEqual({ kind: "password", user: "rollcall", password: "s3cr@t" });
-    expect(`${url} ${JSON.stringify(url)} ${url?.address}`).toBe(
-      'nats://nats:4222 "nats://nats:4222" nats:4222',
-    );
+    expect(`${url} ${JSON.stringify(url)} ${url?.address}`).toBe('nats://nats:4222 "nats://nats:4222" nats:4222');
     expect(Object.values(url ?? {}).join()).not.toContain("s3cr");
   });
 

@@ -1,9 +1,4 @@
-import {
-  JetStreamApiCodes,
-  type JetStreamClient,
-  type JetStreamPublishOptions,
-  type PubAck,
-} from "@nats-io/jetstream";
+import { JetStreamApiCodes, type JetStreamClient, type JetStreamPublishOptions, type PubAck } from "@nats-io/jetstream";
 import { headers } from "@nats-io/transport-node";
 import { AckWindow, type WindowResult } from "./ack-window.ts";
 import { CLOUD_EVENT_MEDIA_TYPE, encodeCloudEvent, type OutwardEvent } from "./cloud-event.ts";
@@ -65,7 +60,10 @@ export class PublishSession {
     this.#lastSequence = options.stream.lastSequence;
   }
 
-  /** Aborts when the session has ended: the connection was lost, an event was not acknowledged, or the stream is not what it was. */
+  /**
+   * Aborts when the session has ended: the connection was lost, an event was not acknowledged, or the stream is not
+   * what it was.
+   */
   get ended(): AbortSignal {
     return this.#ending.signal;
   }
@@ -81,8 +79,8 @@ export class PublishSession {
   }
 
   /**
-   * Publish events in the order of their revisions, and wait until each is acknowledged. After a failure the session has
-   * ended, and the caller begins another one at its cursor. It never rejects. One call at a time.
+   * Publish events in the order of their revisions, and wait until each is acknowledged. After a failure the session
+   * has ended, and the caller begins another one at its cursor. It never rejects. One call at a time.
    */
   async publish(events: readonly OutwardEvent[], signal?: AbortSignal): Promise<PublishOutcome> {
     let done = 0;
@@ -128,7 +126,8 @@ export class PublishSession {
   /**
    * The stream takes an event only right behind the one that comes before it in the log, so that events are in order
    * whatever was refused and whoever publishes at the same time: the former holder of the lease may. Foretold sequences
-   * would not do: one of the events behind a refused one may meet the sequence that another publisher has brought about.
+   * would not do: one of the events behind a refused one may meet the sequence that another publisher has brought
+   * about.
    */
   #expectation(predecessor: OutwardEvent | null): Expectation {
     const { stream, streamName } = this.#options;
@@ -175,8 +174,7 @@ export class PublishSession {
       WRONG_LAST_MESSAGE_ID,
     );
     if (!isOutOfStep) return failure;
-    if (futile >= FUTILE_RUNS)
-      return new Error("others write to the NATS stream", { cause: failure });
+    if (futile >= FUTILE_RUNS) return new Error("others write to the NATS stream", { cause: failure });
     try {
       this.#lastSequence = (await this.#lookAgain()).lastSequence;
       return null;

@@ -44,17 +44,9 @@ describe("decideResumePoint()", () => {
       0n,
       { stream: lost, lastEvent: null, memory },
     ],
-    [
-      "at the cursor, when the stream took all that was acknowledged",
-      1_000n,
-      { memory, lastEvent: lastLeft },
-    ],
+    ["at the cursor, when the stream took all that was acknowledged", 1_000n, { memory, lastEvent: lastLeft }],
     ["at the cursor, when the newest messages were deleted", 1_000n, { lastEvent: lastLeft }],
-    [
-      "at the cursor, when all messages are gone: read, purged or aged",
-      1_000n,
-      { lastEvent: null },
-    ],
+    ["at the cursor, when all messages are gone: read, purged or aged", 1_000n, { lastEvent: null }],
     [
       "at the cursor, when messages go once they are read",
       1_000n,

@@ -22,13 +22,7 @@ export interface ResumeFacts {
  * Decide the revision behind which to go on: the cursor, or less when the stream has lost what it acknowledged. Events
  * that it still has are then published once more, which consumers that deduplicate by id do not see.
  */
-export function decideResumePoint({
-  cursor,
-  logId,
-  stream,
-  memory,
-  lastEvent,
-}: ResumeFacts): bigint {
+export function decideResumePoint({ cursor, logId, stream, memory, lastEvent }: ResumeFacts): bigint {
   // It never took anything: it is new, in place of the one that acknowledged the events up to the cursor.
   if (stream.lastSequence === 0) return 0n;
   const isReplaced = memory !== null && memory.created !== stream.created;
@@ -36,10 +30,7 @@ export function decideResumePoint({
   const isKnownLoss = memory !== null;
   // Messages that were read, purged or have aged are gone rightly: what is left then tells nothing of a loss.
   const isTelling =
-    stream.keepsMessages &&
-    lastEvent !== null &&
-    lastEvent.logId === logId &&
-    !isTailDeleted(stream, lastEvent);
+    stream.keepsMessages && lastEvent !== null && lastEvent.logId === logId && !isTailDeleted(stream, lastEvent);
   if (!isTelling) return isKnownLoss ? 0n : cursor;
   if (lastEvent.revision < cursor) return lastEvent.revision;
   // A stream of ours alone takes nothing after a gap. Another may have taken this event after it had lost those before.

@@ -29,20 +29,15 @@ describe("escapeToken()", () => {
 });
 
 describe("unescapeToken()", () => {
-  it.each(["%2e", "%41", "%zz", "%2", "%FF", "a.b", "a*"])(
-    "should refuse %j, which is never written",
-    (token) => {
-      expect(unescapeToken(token)).toBeNull();
-    },
-  );
+  it.each(["%2e", "%41", "%zz", "%2", "%FF", "a.b", "a*"])("should refuse %j, which is never written", (token) => {
+    expect(unescapeToken(token)).toBeNull();
+  });
 });
 
 describe("eventSubject()", () => {
   it("should put each part of the type into a token of its own, and the node last", () => {
     const event = { type: "node.health.changed", subject: "rack1.node-7" };
-    expect(eventSubject("rollcall.events", event)).toBe(
-      "rollcall.events.node.health.changed.rack1%2Enode-7",
-    );
+    expect(eventSubject("rollcall.events", event)).toBe("rollcall.events.node.health.changed.rack1%2Enode-7");
   });
 
   it("should stay a subject that NATS takes, whatever it is made of", () => {

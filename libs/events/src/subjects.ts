@@ -5,7 +5,8 @@ const EMPTY_TOKEN = "%";
 
 /**
  * Make one token of a NATS subject from any text: each byte of its UTF-8 form that is not a letter, a digit, "_" or "-"
- * becomes "%" and two hexadecimal digits, as in URLs: "rack1.node.7" becomes "rack1%2Enode%2E7". The empty text becomes "%".
+ * becomes "%" and two hexadecimal digits, as in URLs: "rack1.node.7" becomes "rack1%2Enode%2E7". The empty text becomes
+ * "%".
  */
 export function escapeToken(text: string): string {
   if (PLAIN.test(text)) return text;
@@ -30,11 +31,11 @@ export function unescapeToken(token: string): string | null {
   }
 }
 
-/** The NATS subject of an event: `<prefix>.<type...>.<subject>`, for example "rollcall.events.node.health.changed.web-1". */
-export function eventSubject(
-  prefix: string,
-  event: { readonly type: string; readonly subject: string },
-): string {
+/**
+ * The NATS subject of an event: `<prefix>.<type...>.<subject>`, for example
+ * "rollcall.events.node.health.changed.web-1".
+ */
+export function eventSubject(prefix: string, event: { readonly type: string; readonly subject: string }): string {
   const type = event.type.split(".").map(escapeToken).join(".");
   return `${prefix}.${type}.${escapeToken(event.subject)}`;
 }

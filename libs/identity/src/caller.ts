@@ -3,7 +3,9 @@ import type { DescMethod } from "@bufbuild/protobuf";
 /** What a token's holder may do; each role may do all that the ones before it may. */
 export type Role = "viewer" | "operator" | "admin";
 
-/** Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message. */
+/**
+ * Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message.
+ */
 export type Caller =
   | { readonly kind: "anonymous" }
   /** The holder of an access token. */
@@ -29,14 +31,15 @@ export type Caller =
 export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
 
 /**
- * Find whose token this is; null when it is nobody's. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is somebody's who may
- * not call with it, and another error when it cannot know (the store is away), never answers null then.
+ * Find whose token this is; null when it is nobody's. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is
+ * somebody's who may not call with it, and another error when it cannot know (the store is away), never answers null
+ * then.
  */
 export type Authenticator = (bearer: string) => Promise<Caller | null>;
 
 /**
- * Check that another replica of the cluster calls a method, by the call's authorization header, null when it has none. It is asked before
- * anything of the request is read. Throws REPLICA_CREDENTIALS_INVALID.
+ * Check that another replica of the cluster calls a method, by the call's authorization header, null when it has none.
+ * It is asked before anything of the request is read. Throws REPLICA_CREDENTIALS_INVALID.
  */
 export type ReplicaAuthenticator = (method: DescMethod, authorization: string | null) => void;
 

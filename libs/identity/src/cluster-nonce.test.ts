@@ -35,9 +35,7 @@ describe("checkChallenge()", () => {
 
   it("should make no nonce twice", () => {
     const nonces = new Set(
-      Array.from({ length: 100 }, () =>
-        Buffer.from(createChallenge(secret, NOW_MS)).toString("hex"),
-      ),
+      Array.from({ length: 100 }, () => Buffer.from(createChallenge(secret, NOW_MS)).toString("hex")),
     );
     expect(nonces.size).toBe(100);
   });

@@ -16,8 +16,8 @@ const MOST_SKEW_MS = 30_000;
 export type NonceVerdict = "valid" | "expired" | "unknown";
 
 /**
- * Make a nonce for a node to sign. It is not kept anywhere: it carries the time it was made (by the server's clock, never
- * the node's) under a MAC of the cluster's secret, so that any replica can check it.
+ * Make a nonce for a node to sign. It is not kept anywhere: it carries the time it was made (by the server's clock,
+ * never the node's) under a MAC of the cluster's secret, so that any replica can check it.
  */
 export function createChallenge(clusterSecret: Uint8Array, wallMs: number): Uint8Array {
   const nonce = Buffer.alloc(NONCE_BYTES);
@@ -28,11 +28,7 @@ export function createChallenge(clusterSecret: Uint8Array, wallMs: number): Uint
 }
 
 /** Check a nonce that came back: "unknown" when no replica of this cluster made it, "expired" after two minutes. */
-export function checkChallenge(
-  clusterSecret: Uint8Array,
-  nonce: Uint8Array,
-  wallMs: number,
-): NonceVerdict {
+export function checkChallenge(clusterSecret: Uint8Array, nonce: Uint8Array, wallMs: number): NonceVerdict {
   if (nonce.length !== NONCE_BYTES) return "unknown";
   const bytes = Buffer.from(nonce.buffer, nonce.byteOffset, nonce.byteLength);
   const mac = macOf(clusterSecret, bytes.subarray(0, SIGNED_BYTES));

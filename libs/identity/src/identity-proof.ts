@@ -61,7 +61,10 @@ export function keyFingerprint(publicKey: Uint8Array): string {
   return `SHA256:${createHash("sha256").update(publicKey).digest("base64url")}`;
 }
 
-/** As a JWK: OpenSSL takes ten times as long to find out what a DER text holds, which is as long as the verification itself. */
+/**
+ * As a JWK: OpenSSL takes ten times as long to find out what a DER text holds, which is as long as the verification
+ * itself.
+ */
 function importPublicKey(publicKey: Uint8Array): KeyObject {
   const x = Buffer.from(publicKey).toString("base64url");
   return createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });

@@ -1,10 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
-import {
-  checkReplicaCall,
-  REPLICA_CREDENTIALS_TTL_MS,
-  signReplicaCall,
-} from "./replica-credentials.ts";
+import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, signReplicaCall } from "./replica-credentials.ts";
 
 const SECRET = randomBytes(32);
 const NOW_MS = 1_700_000_000_000;

@@ -28,15 +28,13 @@ export async function claimSupervision(address: ServerAddress): Promise<pg.Clien
       );
     }
     await client.query(`set lock_timeout = ${CLAIM_WAIT_MS}`);
-    await client
-      .query(`select pg_advisory_lock(${SUPERVISION_LOCK})`)
-      .catch(async (cause: unknown) => {
-        if (errorCode(cause) !== LOCK_NOT_AVAILABLE) throw cause;
-        throw new EmbeddedPostgresError(
-          `${address.dataDirectory} is already supervised by another process (${await holder(client)}): stop that one first`,
-          { cause, failure: "supervised-elsewhere" },
-        );
-      });
+    await client.query(`select pg_advisory_lock(${SUPERVISION_LOCK})`).catch(async (cause: unknown) => {
+      if (errorCode(cause) !== LOCK_NOT_AVAILABLE) throw cause;
+      throw new EmbeddedPostgresError(
+        `${address.dataDirectory} is already supervised by another process (${await holder(client)}): stop that one first`,
+        { cause, failure: "supervised-elsewhere" },
+      );
+    });
     return client;
   } catch (error) {
     await client.end().catch(() => {});

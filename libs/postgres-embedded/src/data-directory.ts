@@ -59,8 +59,8 @@ export interface InitOptions {
 }
 
 /**
- * Make the data directory unless it is there. It is made aside and renamed, so that a crash, or another start at the same
- * time, never leaves half of one.
+ * Make the data directory unless it is there. It is made aside and renamed, so that a crash, or another start at the
+ * same time, never leaves half of one.
  *
  * @throws EmbeddedPostgresError when initdb fails, or the data is of another version of Postgres.
  */
@@ -122,10 +122,7 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
   try {
     await promisify(execFile)(command, [...args], { ...user });
   } catch (cause) {
-    const detail =
-      typeof cause === "object" && cause !== null && "stderr" in cause
-        ? String(cause.stderr).trim()
-        : "";
+    const detail = typeof cause === "object" && cause !== null && "stderr" in cause ? String(cause.stderr).trim() : "";
     throw new EmbeddedPostgresError(`initdb could not make ${options.dir}/data: ${detail}`, {
       cause,
     });

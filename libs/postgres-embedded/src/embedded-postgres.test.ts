@@ -41,24 +41,21 @@ describe("startEmbeddedPostgres()", () => {
     await expect(query(first.url, "select 1")).rejects.toThrow("ENOENT");
   });
 
-  it.each([false, true])(
-    "should bring the server back when it is killed (adopted: %s)",
-    async (adopted) => {
-      const dir = await servers.newDir();
-      let server = await servers.start(dir);
-      if (adopted) {
-        await server.release();
-        server = await servers.start(dir);
-      }
-      await query(server.url, "create table kept (n int)");
-      const killed = server.pid;
-      process.kill(killed ?? 0, "SIGKILL");
-      await eventually(async () => {
-        expect(await query(server.url, "select * from kept")).toEqual([]);
-        expect(server.pid).not.toBe(killed);
-      });
-    },
-  );
+  it.each([false, true])("should bring the server back when it is killed (adopted: %s)", async (adopted) => {
+    const dir = await servers.newDir();
+    let server = await servers.start(dir);
+    if (adopted) {
+      await server.release();
+      server = await servers.start(dir);
+    }
+    await query(server.url, "create table kept (n int)");
+    const killed = server.pid;
+    process.kill(killed ?? 0, "SIGKILL");
+    await eventually(async () => {
+      expect(await query(server.url, "select * from kept")).toEqual([]);
+      expect(server.pid).not.toBe(killed);
+    });
+  });
 
   it("should keep the server when one of its backends is killed", async () => {
     const server = await servers.start(await servers.newDir());
@@ -107,9 +104,7 @@ describe("startEmbeddedPostgres()", () => {
       const server = await servers.start(ours, { listen: "loopback" });
       expect(server.adopted).toBe(false);
       expect(portOf(server)).not.toBe(portOf(stranger));
-      expect(await query(server.url, "select to_regclass('theirs') as theirs")).toEqual([
-        { theirs: null },
-      ]);
+      expect(await query(server.url, "select to_regclass('theirs') as theirs")).toEqual([{ theirs: null }]);
       await server.stop();
       expect(await query(stranger.url, "select * from theirs")).toEqual([]);
     }
@@ -133,11 +128,7 @@ describe("startEmbeddedPostgres()", () => {
 
   it("should let one of several starts on one directory win and tell the others why", async () => {
     const dir = await servers.newDir();
-    const outcomes = await Promise.allSettled([
-      servers.start(dir),
-      servers.start(dir),
-      servers.start(dir),
-    ]);
+    const outcomes = await Promise.allSettled([servers.start(dir), servers.start(dir), servers.start(dir)]);
     const won = outcomes.filter(({ status }) => status === "fulfilled");
     expect(won).toHaveLength(1);
     for (const outcome of outcomes) {
@@ -153,8 +144,6 @@ describe("startEmbeddedPostgres()", () => {
     const dir = await servers.newDir();
     await mkdir(join(dir, "data"), { recursive: true, mode: 0o700 });
     await writeFile(join(dir, "data", "PG_VERSION"), "17\n");
-    await expect(servers.start(dir)).rejects.toThrow(
-      /was made by Postgres 17, and the packaged one is 18/,
-    );
+    await expect(servers.start(dir)).rejects.toThrow(/was made by Postgres 17, and the packaged one is 18/);
   });
 });

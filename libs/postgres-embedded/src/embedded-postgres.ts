@@ -24,21 +24,24 @@ export interface EmbeddedPostgresOptions {
   readonly dir: string;
   readonly log: Logger;
   /**
-   * Where it listens. Default `socket`: a Unix socket in a directory that only this user can enter, or `loopback` where there can be
-   * none. On loopback every user of the machine can take up its connections, though none gets in without the password.
+   * Where it listens. Default `socket`: a Unix socket in a directory that only this user can enter, or `loopback` where
+   * there can be none. On loopback every user of the machine can take up its connections, though none gets in without
+   * the password.
    */
   readonly listen?: "socket" | "loopback";
   /** On loopback, insist on this port; by default a free one below 32768 is chosen once and remembered. */
   readonly port?: number;
   /**
-   * A directory above `dir` that belongs to the caller alone. Where the server runs as another user, which has to get through to `dir`,
-   * others are let through it; they can list neither.
+   * A directory above `dir` that belongs to the caller alone. Where the server runs as another user, which has to get
+   * through to `dir`, others are let through it; they can list neither.
    */
   readonly parent?: string;
   /** Server settings added when the data directory is made, such as `{ fsync: "off" }` in tests. */
   readonly settings?: Readonly<Record<string, string>>;
   readonly clock?: Clock;
-  /** When this process is root: run the server as another user rather than in a user namespace, as where there are none. */
+  /**
+   * When this process is root: run the server as another user rather than in a user namespace, as where there are none.
+   */
   readonly withoutNamespaces?: boolean;
 }
 
@@ -71,14 +74,13 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Start, or adopt, the packaged Postgres of a directory and keep it running until `stop` or `release`. A server is adopted
- * only after it took this directory's password and named this directory's data as its own.
+ * Start, or adopt, the packaged Postgres of a directory and keep it running until `stop` or `release`. A server is
+ * adopted only after it took this directory's password and named this directory's data as its own.
  *
- * @throws EmbeddedPostgresError when the platform has no binary, the server cannot run, or another process supervises it.
+ * @throws EmbeddedPostgresError when the platform has no binary, the server cannot run, or another process supervises
+ * it.
  */
-export async function startEmbeddedPostgres(
-  options: EmbeddedPostgresOptions,
-): Promise<EmbeddedPostgres> {
+export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { log } = options;
   const installed = await locateBinaries(process.platform, process.arch);
   const dir = await prepareDirectory(options.dir);

@@ -1,6 +1,6 @@
 /**
- * What a failure means for who tries again: nothing changes by waiting, it may pass by itself, or another process already
- * does the work.
+ * What a failure means for who tries again: nothing changes by waiting, it may pass by itself, or another process
+ * already does the work.
  */
 export type EmbeddedPostgresFailure = "permanent" | "passing" | "supervised-elsewhere";
 
@@ -9,10 +9,7 @@ export class EmbeddedPostgresError extends Error {
   override readonly name = "EmbeddedPostgresError";
   readonly failure: EmbeddedPostgresFailure;
 
-  constructor(
-    message: string,
-    options: { readonly cause?: unknown; readonly failure?: EmbeddedPostgresFailure } = {},
-  ) {
+  constructor(message: string, options: { readonly cause?: unknown; readonly failure?: EmbeddedPostgresFailure } = {}) {
     super(message, "cause" in options ? { cause: options.cause } : undefined);
     this.failure = options.failure ?? "permanent";
   }

@@ -3,21 +3,13 @@ import { link, open, rename, rm } from "node:fs/promises";
 import { errorCode } from "@rollcall/process";
 
 /** Write a file so that a reader, or a crash, sees the old content or the new one and nothing between. */
-export async function writeFileAtomically(
-  path: string,
-  content: string,
-  mode: number,
-): Promise<void> {
+export async function writeFileAtomically(path: string, content: string, mode: number): Promise<void> {
   const draft = await writeDraft(path, content, mode);
   await rename(draft, path);
 }
 
 /** Write a file that must not be there yet. False, and nothing is changed, when it is. */
-export async function createFileAtomically(
-  path: string,
-  content: string,
-  mode: number,
-): Promise<boolean> {
+export async function createFileAtomically(path: string, content: string, mode: number): Promise<boolean> {
   const draft = await writeDraft(path, content, mode);
   try {
     await link(draft, path);

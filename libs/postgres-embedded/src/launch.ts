@@ -21,14 +21,17 @@ export interface LaunchOptions extends ServerAddress {
   readonly onSpawned: (pid: number) => void;
 }
 
-/** A server that this process started. It does not keep this process alive, but for as long as its end is waited for. */
+/**
+ * A server that this process started. It does not keep this process alive, but for as long as its end is waited for.
+ */
 export interface LaunchedServer {
   readonly child: ChildProcess;
   /** Settles when the server has ended, with how. */
   readonly ended: Promise<string>;
 }
 
-// The process waits for a word before it becomes the server: when the one that launches it ends in between, there is none.
+// The process waits for a word before it becomes the server: when the one that launches it ends in between, there is
+// none.
 const GATE = 'read -r go && exec "$@" </dev/null';
 const READY_POLL_MS = 20;
 const MAX_LOG_BYTES = 10 * 1024 * 1024;
@@ -37,7 +40,8 @@ const TAIL_BYTES = 2_000;
 /**
  * Start a server in a process group of its own and wait until it answers.
  *
- * @throws EmbeddedPostgresError with the end of its log when it ends instead; the signal's reason when that aborts, after
+ * @throws EmbeddedPostgresError with the end of its log when it ends instead; the signal's reason when that aborts,
+ * after
  *   the server was told to stop.
  */
 export async function launch(options: LaunchOptions, signal: AbortSignal): Promise<LaunchedServer> {
@@ -49,10 +53,9 @@ export async function launch(options: LaunchOptions, signal: AbortSignal): Promi
   try {
     while (!(await isReady(options, server.child))) {
       if (endedHow !== undefined) {
-        throw new EmbeddedPostgresError(
-          `Postgres ended (${endedHow}) while starting: ${await logTail(options.dir)}`,
-          { failure: "passing" },
-        );
+        throw new EmbeddedPostgresError(`Postgres ended (${endedHow}) while starting: ${await logTail(options.dir)}`, {
+          failure: "passing",
+        });
       }
       await options.clock.sleep(READY_POLL_MS, signal);
     }

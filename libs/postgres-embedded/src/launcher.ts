@@ -9,8 +9,8 @@ export async function launcherArgument(): Promise<string> {
 }
 
 /**
- * Whether the process that launched a server still runs, by the server's command line. False also for a server without the argument: one
- * that was started by hand, or by an older version.
+ * Whether the process that launched a server still runs, by the server's command line. False also for a server without
+ * the argument: one that was started by hand, or by an older version.
  */
 export async function launcherRuns(args: readonly string[]): Promise<boolean> {
   const named = args.find((arg) => arg.startsWith(`${SETTING}=`))?.slice(SETTING.length + 1);

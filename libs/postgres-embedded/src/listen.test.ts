@@ -37,20 +37,17 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(user).toEqual({ secret: "SCRAM-SHA-256" });
   });
 
-  it.each(["socket", "loopback"] as const)(
-    "should keep data, password and place over a stop: %s",
-    async (listen) => {
-      const dir = await servers.newDir();
-      const first = await servers.start(dir, { listen });
-      await query(first.url, "create table kept (n int)");
-      await first.stop();
-      await expect(query(first.url, "select 1")).rejects.toThrow(/ECONNREFUSED|ENOENT/);
-      const second = await servers.start(dir, { listen });
-      expect(second.url).toBe(first.url);
-      expect(second.adopted).toBe(false);
-      expect(await query(second.url, "select * from kept")).toEqual([]);
-    },
-  );
+  it.each(["socket", "loopback"] as const)("should keep data, password and place over a stop: %s", async (listen) => {
+    const dir = await servers.newDir();
+    const first = await servers.start(dir, { listen });
+    await query(first.url, "create table kept (n int)");
+    await first.stop();
+    await expect(query(first.url, "select 1")).rejects.toThrow(/ECONNREFUSED|ENOENT/);
+    const second = await servers.start(dir, { listen });
+    expect(second.url).toBe(first.url);
+    expect(second.adopted).toBe(false);
+    expect(await query(second.url, "select * from kept")).toEqual([]);
+  });
 
   it("should listen on loopback where it is told to, below the ports of outgoing connections", async () => {
     const server = await servers.start(await servers.newDir(), { listen: "loopback" });
@@ -106,33 +103,30 @@ describe("where an embedded Postgres listens and runs", () => {
     const silent = createServer().listen(0, "127.0.0.1");
     await eventually(() => expect(silent.listening).toBe(true));
     const { port } = silent.address() as { port: number };
-    await expect(
-      servers.start(await servers.newDir(), { listen: "loopback", port }),
-    ).rejects.toThrow(`port ${port} on 127.0.0.1 is taken by another process`);
+    await expect(servers.start(await servers.newDir(), { listen: "loopback", port })).rejects.toThrow(
+      `port ${port} on 127.0.0.1 is taken by another process`,
+    );
     await new Promise((resolve) => silent.close(resolve));
   });
 
   const asRoot = process.getuid?.() === 0 ? it : it.skip;
 
-  asRoot(
-    "should say which folder another user cannot enter, and open one that is its caller's",
-    async () => {
-      const parent = await mkdtemp("/tmp/rollcall-user-");
-      const dir = join(parent, "pg");
-      try {
-        await expect(servers.start(dir, { withoutNamespaces: true })).rejects.toThrow(
-          /^Postgres does not run as root, and user \d+, as which it runs here, cannot enter (\S+) \(mode 0700\) on the way to \1\/pg: choose a data directory elsewhere/,
-        );
-        const server = await servers.start(dir, { withoutNamespaces: true, parent });
-        expect((await stat(parent)).mode & 0o777).toBe(0o711);
-        expect(server.host).toBe(join(dir, "socket"));
-        expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
-        await server.stop();
-      } finally {
-        await rm(parent, { recursive: true, force: true, maxRetries: 10 });
-      }
-    },
-  );
+  asRoot("should say which folder another user cannot enter, and open one that is its caller's", async () => {
+    const parent = await mkdtemp("/tmp/rollcall-user-");
+    const dir = join(parent, "pg");
+    try {
+      await expect(servers.start(dir, { withoutNamespaces: true })).rejects.toThrow(
+        /^Postgres does not run as root, and user \d+, as which it runs here, cannot enter (\S+) \(mode 0700\) on the way to \1\/pg: choose a data directory elsewhere/,
+      );
+      const server = await servers.start(dir, { withoutNamespaces: true, parent });
+      expect((await stat(parent)).mode & 0o777).toBe(0o711);
+      expect(server.host).toBe(join(dir, "socket"));
+      expect(await query(server.url, "select 1 as one")).toEqual([{ one: 1 }]);
+      await server.stop();
+    } finally {
+      await rm(parent, { recursive: true, force: true, maxRetries: 10 });
+    }
+  });
 
   asRoot("should run under another user where root cannot enter a namespace", async () => {
     // The other user has to get through to the directory.

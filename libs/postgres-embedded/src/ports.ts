@@ -48,9 +48,7 @@ export async function choosePort(remembered: number | null): Promise<number> {
     const port = randomInt(LOWEST_PORT, HIGHEST_PORT + 1);
     if (await isPortFree(port)) return port;
   }
-  throw new EmbeddedPostgresError(
-    `no free port for Postgres between ${LOWEST_PORT} and ${HIGHEST_PORT} on 127.0.0.1`,
-  );
+  throw new EmbeddedPostgresError(`no free port for Postgres between ${LOWEST_PORT} and ${HIGHEST_PORT} on 127.0.0.1`);
 }
 
 function portFile(dir: string): string {

@@ -5,7 +5,9 @@ import { promisify } from "node:util";
 import { isErrno } from "./files.ts";
 import { loopback, type Place } from "./place.ts";
 
-/** What a server writes about itself into its data directory. After a crash it may name a process that is a stranger. */
+/**
+ * What a server writes about itself into its data directory. After a crash it may name a process that is a stranger.
+ */
 export interface PostmasterFile {
   readonly pid: number;
   /** Where it listens; null in its first moments. */
@@ -23,8 +25,8 @@ export async function readPostmasterFile(dataDirectory: string): Promise<Postmas
     if (isErrno(error, "ENOENT")) return null;
     throw error;
   }
-  // Pid, data directory, start time, port, socket directory, address, shared memory, status. A postmaster's pid is never
-  // negative here: that would be a single-user backend, which has no port.
+  // Pid, data directory, start time, port, socket directory, address, shared memory, status. A postmaster's pid is
+  // never negative here: that would be a single-user backend, which has no port.
   const [pid, port] = [Number(lines[0]), Number(lines[3])];
   if (!Number.isInteger(pid) || pid <= 1 || !Number.isInteger(port)) return null;
   const [directory, address, , status] = lines.slice(4).map((line) => line.trim());
@@ -49,7 +51,9 @@ export type ProcessKind =
   | "postmaster"
   | "stranger";
 
-/** Tell whether a process is a Postgres server that runs on this data directory. It is only looked at, never signalled. */
+/**
+ * Tell whether a process is a Postgres server that runs on this data directory. It is only looked at, never signalled.
+ */
 export async function inspectProcess(pid: number, dataDirectory: string): Promise<ProcessKind> {
   const args = await commandLine(pid);
   if (args === null) return "none";

@@ -63,7 +63,8 @@ function answerOf(error: unknown): Answer {
   const code = errorCode(error);
   // A socket is removed in an orderly end, and left behind in any other.
   if (code === "ECONNREFUSED" || code === "ENOENT") return "nobody";
-  // Starting up, shutting down, recovering; or all its connections are taken; or those that wait for it at its socket are too many.
+  // Starting up, shutting down, recovering; or all its connections are taken; or those that wait for it at its socket
+  // are too many.
   if (code === "57P03" || code === "57P01" || code === "53300" || code === "EAGAIN") {
     return "not-ready";
   }

@@ -37,23 +37,20 @@ describe("programsFor()", () => {
   const asRoot = process.getuid?.() === 0 ? it : it.skip;
   const run = (program: string) => promisify(execFile)(program, ["--version"], OTHER);
 
-  asRoot(
-    "should copy the programs to where another user can run them, once a version",
-    async () => {
-      await expect(run(closed.postgres)).rejects.toThrow("EACCES");
-      await mkdir(join(dir, "programs-0.9.0"));
-      const { initdb, postgres } = await programsFor(closed, OTHER, dir);
-      expect(postgres).toBe(join(dir, "programs-1.0.0/bin/postgres"));
-      for (const program of [initdb, postgres]) {
-        expect((await run(program)).stdout).toMatch(/PostgreSQL\) 18/);
-      }
-      expect(await readdir(dir)).toEqual(["programs-1.0.0"]);
-      // A second copy would not have this.
-      await writeFile(join(dir, "programs-1.0.0", "mark"), "");
-      await programsFor(closed, OTHER, dir);
-      expect(await readdir(join(dir, "programs-1.0.0"))).toContain("mark");
-    },
-  );
+  asRoot("should copy the programs to where another user can run them, once a version", async () => {
+    await expect(run(closed.postgres)).rejects.toThrow("EACCES");
+    await mkdir(join(dir, "programs-0.9.0"));
+    const { initdb, postgres } = await programsFor(closed, OTHER, dir);
+    expect(postgres).toBe(join(dir, "programs-1.0.0/bin/postgres"));
+    for (const program of [initdb, postgres]) {
+      expect((await run(program)).stdout).toMatch(/PostgreSQL\) 18/);
+    }
+    expect(await readdir(dir)).toEqual(["programs-1.0.0"]);
+    // A second copy would not have this.
+    await writeFile(join(dir, "programs-1.0.0", "mark"), "");
+    await programsFor(closed, OTHER, dir);
+    expect(await readdir(join(dir, "programs-1.0.0"))).toContain("mark");
+  });
 
   it("should leave them where they are when nothing stands in the way", async () => {
     const account = { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };

@@ -1,16 +1,5 @@
 import { randomUUID } from "node:crypto";
-import {
-  chmod,
-  copyFile,
-  mkdir,
-  readdir,
-  readFile,
-  readlink,
-  rename,
-  rm,
-  stat,
-  symlink,
-} from "node:fs/promises";
+import { chmod, copyFile, mkdir, readdir, readFile, readlink, rename, rm, stat, symlink } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Binaries } from "./binaries.ts";
 import { isErrno } from "./files.ts";
@@ -19,14 +8,10 @@ import { type Account, blockedFolder, foldersTo } from "./passage.ts";
 const PREFIX = "programs-";
 
 /**
- * The programs where another user can run them: as they are installed, or, where a folder above them is closed to that user, a copy in
- * the server's directory. The copy takes about 60 MB and is made once for each version.
+ * The programs where another user can run them: as they are installed, or, where a folder above them is closed to that
+ * user, a copy in the server's directory. The copy takes about 60 MB and is made once for each version.
  */
-export async function programsFor(
-  binaries: Binaries,
-  user: Account,
-  dir: string,
-): Promise<Binaries> {
+export async function programsFor(binaries: Binaries, user: Account, dir: string): Promise<Binaries> {
   if (blockedFolder(await foldersTo(dirname(binaries.postgres)), user) === null) return binaries;
   const installed = resolve(dirname(binaries.postgres), "..");
   const name = `${PREFIX}${await versionOf(installed)}`;

@@ -58,7 +58,9 @@ export function namespacesWork(): boolean {
   return spawnSync("unshare", ["-U", "--", "true"], { stdio: "ignore" }).status === 0;
 }
 
-/** The account that Postgres is run under where user namespaces are missing: `postgres` if there is one, else `nobody`. */
+/**
+ * The account that Postgres is run under where user namespaces are missing: `postgres` if there is one, else `nobody`.
+ */
 export function unprivilegedAccount(passwdFile = "/etc/passwd"): { uid: number; gid: number } {
   const accounts = existsSync(passwdFile) ? readFileSync(passwdFile, "utf8").split("\n") : [];
   for (const name of ["postgres", "nobody"]) {

@@ -1,14 +1,4 @@
-import {
-  chmod,
-  mkdir,
-  mkdtemp,
-  readdir,
-  realpath,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, realpath, rm, stat, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
@@ -29,8 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(root, { recursive: true, force: true }));
 
-const choose = (dir: string) =>
-  chooseSocketDirectory({ dir, runAs: SELF, temporary: [temporary], platform: "linux" });
+const choose = (dir: string) => chooseSocketDirectory({ dir, runAs: SELF, temporary: [temporary], platform: "linux" });
 
 describe("chooseSocketDirectory()", () => {
   it("should take the server's own directory, for one user alone, and leave nothing else in it", async () => {

@@ -20,17 +20,15 @@ export interface SocketDirectoryInput {
 }
 
 /** A directory for the socket, or why there is none. */
-export type SocketDirectory =
-  | { readonly directory: string }
-  | { readonly directory: null; readonly why: string };
+export type SocketDirectory = { readonly directory: string } | { readonly directory: null; readonly why: string };
 
 /** What the address of a socket holds: `sun_path` without its last byte. */
 const LONGEST_PATH_BYTES: Readonly<Record<string, number>> = { linux: 107, darwin: 103 };
 const REMEMBERED = "socket-directory";
 
 /**
- * Choose and make a directory that only the server's user can enter: in the server's own, or a short one among the temporary files where
- * that has too long a path, or lies on a file system without sockets.
+ * Choose and make a directory that only the server's user can enter: in the server's own, or a short one among the
+ * temporary files where that has too long a path, or lies on a file system without sockets.
  */
 export async function chooseSocketDirectory(input: SocketDirectoryInput): Promise<SocketDirectory> {
   const { dir, runAs, platform = process.platform } = input;
@@ -66,8 +64,8 @@ export async function chooseSocketDirectory(input: SocketDirectoryInput): Promis
 }
 
 /**
- * Make the directory of a socket again where it is missing, and remove a lock file in it that names a process which is no server of this
- * data: Postgres would refuse to start for as long as any process has that id.
+ * Make the directory of a socket again where it is missing, and remove a lock file in it that names a process which is
+ * no server of this data: Postgres would refuse to start for as long as any process has that id.
  *
  * @throws EmbeddedPostgresError when the directory is somebody else's, or others can enter it.
  */
@@ -81,8 +79,7 @@ export async function readySocketDirectory(
   const text = await readFile(lockFile, "utf8").catch(() => "");
   const pid = Number(text.split("\n")[0]);
   if (!Number.isInteger(pid) || pid <= 1) return;
-  if ((await inspectProcess(pid, dataDirectory)) === "stranger")
-    await rm(lockFile, { force: true });
+  if ((await inspectProcess(pid, dataDirectory)) === "stranger") await rm(lockFile, { force: true });
 }
 
 async function troubleWith(directory: string, runAs: RunAs): Promise<string | null> {

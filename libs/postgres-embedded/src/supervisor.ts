@@ -124,7 +124,8 @@ export class Supervisor {
       } catch (error) {
         this.#ending.signal.throwIfAborted();
         if (clock.nowMs() >= deadlineMs || !mayPass(error)) throw error;
-        // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for a while.
+        // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for
+        // a while.
         log.warn({ err: error, attempt }, "postgres did not start");
         await clock.sleep(backoffMs(attempt), this.#ending.signal);
       }
@@ -151,7 +152,10 @@ export class Supervisor {
     return false;
   }
 
-  /** Take over the server that the file names, if it is ours. False when there is none any more, so that one can be launched. */
+  /**
+   * Take over the server that the file names, if it is ours. False when there is none any more, so that one can be
+   * launched.
+   */
   async #adopt({ pid, place, status }: PostmasterFile): Promise<boolean> {
     const { dataDirectory, log } = this.#options;
     if (place !== null && (await askServer(this.#address(place))) === "ours") {
@@ -177,7 +181,10 @@ export class Supervisor {
     return false;
   }
 
-  /** End a server whose process is gone. Its watcher is about to do the same, if it lives: such a server must not be relied on. */
+  /**
+   * End a server whose process is gone. Its watcher is about to do the same, if it lives: such a server must not be
+   * relied on.
+   */
   async #endOrphan(pid: number, place: Place): Promise<void> {
     // Refused when another process supervises it after all.
     const claim = await claimSupervision(this.#address(place)).catch((cause: unknown) => {
@@ -186,10 +193,7 @@ export class Supervisor {
       throw new EmbeddedPostgresError(message, { cause, failure: "passing" });
     });
     await claim.end().catch(() => {});
-    this.#options.log.info(
-      { pid },
-      "postgres found running without its process, starting it again",
-    );
+    this.#options.log.info({ pid }, "postgres found running without its process, starting it again");
     await stopServer(pid, this.#options);
   }
 
@@ -251,9 +255,7 @@ export class Supervisor {
   }
 
   async #ensureDatabase(): Promise<void> {
-    const known = await this.#claim?.query("select from pg_database where datname = $1", [
-      DATABASE_NAME,
-    ]);
+    const known = await this.#claim?.query("select from pg_database where datname = $1", [DATABASE_NAME]);
     if (known?.rowCount === 0) await this.#claim?.query(`create database ${DATABASE_NAME}`);
   }
 

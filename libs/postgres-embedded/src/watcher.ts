@@ -14,9 +14,10 @@ export interface WatcherOptions {
 const RESTART_PAUSE_MS = 1_000;
 
 /**
- * $1 is the data directory, $2 the log. Standard input is a pipe from the supervisor: each line is the id of the server's process from now
- * on, or `release`. Its end means that the supervisor is gone. A process is signalled only while its command line names the data directory.
- * Ten seconds are more than a fast shutdown takes on a working disk; after an immediate one the next start recovers what was committed.
+ * $1 is the data directory, $2 the log. Standard input is a pipe from the supervisor: each line is the id of the
+ * server's process from now on, or `release`. Its end means that the supervisor is gone. A process is signalled only
+ * while its command line names the data directory. Ten seconds are more than a fast shutdown takes on a working disk;
+ * after an immediate one the next start recovers what was committed.
  */
 const SCRIPT = String.raw`
 trap '' HUP INT QUIT TERM
@@ -50,8 +51,8 @@ end KILL 1
 `;
 
 /**
- * A process of its own that ends the server when this process is gone, however that came about. It hears of it by the end of a pipe, which
- * the system closes even after a SIGKILL.
+ * A process of its own that ends the server when this process is gone, however that came about. It hears of it by the
+ * end of a pipe, which the system closes even after a SIGKILL.
  */
 export class Watcher {
   readonly #options: WatcherOptions;
@@ -79,12 +80,13 @@ export class Watcher {
 
   #start(): void {
     const { dataDirectory, logFile } = this.#options;
-    // Detached: what is sent to the group of this process, such as an interrupt from the terminal, must not end its watcher too.
-    const child = spawn(
-      "/bin/sh",
-      ["-c", SCRIPT, "rollcall-postgres-watcher", dataDirectory, logFile],
-      { stdio: ["pipe", "ignore", "ignore"], detached: true, cwd: "/" },
-    );
+    // Detached: what is sent to the group of this process, such as an interrupt from the terminal, must not end its
+    // watcher too.
+    const child = spawn("/bin/sh", ["-c", SCRIPT, "rollcall-postgres-watcher", dataDirectory, logFile], {
+      stdio: ["pipe", "ignore", "ignore"],
+      detached: true,
+      cwd: "/",
+    });
     this.#child = child;
     child.unref();
     // A watcher that was killed does not read any more; its end is noticed below.

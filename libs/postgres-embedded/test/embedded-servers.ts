@@ -49,10 +49,7 @@ export class EmbeddedServers {
 }
 
 /** Run a statement over a connection of its own. */
-export async function query(
-  url: string,
-  text: string,
-): Promise<readonly Record<string, unknown>[]> {
+export async function query(url: string, text: string): Promise<readonly Record<string, unknown>[]> {
   const client = new pg.Client({ connectionString: url });
   client.on("error", () => {});
   try {

@@ -8,7 +8,10 @@ export interface BatcherOptions<I, O> {
   readonly maxItems: number;
   /** How long an item may wait for company while no run keeps it waiting anyway. 0: only for those of the same turn. */
   readonly maxWaitMs: number;
-  /** Shortest time between the beginnings of two runs that are not full: items that come one by one share them. Default 0. */
+  /**
+   * Shortest time between the beginnings of two runs that are not full: items that come one by one share them. Default
+   * 0.
+   */
   readonly spacingMs?: number;
   /** Most items that wait for a run; one more is refused with RESOURCE_EXHAUSTED, OVERLOADED. */
   readonly maxQueued: number;
@@ -57,9 +60,7 @@ export class Batcher<I, O> {
     const { maxQueued, retryAfterMs = 1_000 } = this.#options;
     if (this.#queue.length >= maxQueued) {
       const metadata = { limit: String(maxQueued) };
-      return Promise.reject(
-        refuse("OVERLOADED", "too many requests wait already", { metadata, retryAfterMs }),
-      );
+      return Promise.reject(refuse("OVERLOADED", "too many requests wait already", { metadata, retryAfterMs }));
     }
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, resolve, reject });

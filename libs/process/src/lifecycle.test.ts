@@ -49,34 +49,31 @@ describe("runProcess()", () => {
     expect(failing.messages()).toEqual(["ending", "closing failed"]);
   });
 
-  it.each([0, 1, 999])(
-    "should take what comes %d ms after the first signal for the same one",
-    async (afterMs) => {
-      let nowMs = 5_000;
-      let close: () => void = () => {};
-      const { process, code, messages } = fixture({
-        clock: { nowMs: () => nowMs },
-        shutdownDeadlineMs: 60_000,
-        start: async () =>
-          closing(
-            () =>
-              new Promise((resolve) => {
-                close = resolve;
-              }),
-          ),
-      });
-      await settle();
-      process.emit("SIGTERM", "SIGTERM");
-      nowMs += afterMs;
-      process.emit("SIGTERM", "SIGTERM");
-      process.emit("SIGINT", "SIGINT");
-      await settle();
-      expect(process.exits).toEqual([]);
-      close();
-      expect(await code).toBe(0);
-      expect(messages()).toEqual(["ending", "ending already", "ending already", "ended"]);
-    },
-  );
+  it.each([0, 1, 999])("should take what comes %d ms after the first signal for the same one", async (afterMs) => {
+    let nowMs = 5_000;
+    let close: () => void = () => {};
+    const { process, code, messages } = fixture({
+      clock: { nowMs: () => nowMs },
+      shutdownDeadlineMs: 60_000,
+      start: async () =>
+        closing(
+          () =>
+            new Promise((resolve) => {
+              close = resolve;
+            }),
+        ),
+    });
+    await settle();
+    process.emit("SIGTERM", "SIGTERM");
+    nowMs += afterMs;
+    process.emit("SIGTERM", "SIGTERM");
+    process.emit("SIGINT", "SIGINT");
+    await settle();
+    expect(process.exits).toEqual([]);
+    close();
+    expect(await code).toBe(0);
+    expect(messages()).toEqual(["ending", "ending already", "ending already", "ended"]);
+  });
 
   it("should end at once on a second signal that comes a second later", async () => {
     let nowMs = 5_000;
@@ -97,8 +94,7 @@ describe("runProcess()", () => {
 
   it("should cancel a start that is under way, and not wait for one that does not heed it", async () => {
     const heeding = fixture({
-      start: (signal) =>
-        new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
+      start: (signal) => new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason))),
     });
     heeding.process.emit("SIGTERM", "SIGTERM");
     expect(await heeding.code).toBe(0);

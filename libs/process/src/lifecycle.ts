@@ -28,14 +28,14 @@ export interface RunOptions {
 }
 
 /**
- * A supervisor may send its signal to a whole group of processes, and one of them may pass it on, as `timeout make run` does. What comes
- * within this time of the first signal is that same signal; a person who loses patience takes longer.
+ * A supervisor may send its signal to a whole group of processes, and one of them may pass it on, as `timeout make run`
+ * does. What comes within this time of the first signal is that same signal; a person who loses patience takes longer.
  */
 const SAME_SIGNAL_MS = 1_000;
 
 /**
- * Run until SIGTERM or SIGINT, then close within the deadline; a second signal, at least a second after the first, ends the process at once.
- * Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
+ * Run until SIGTERM or SIGINT, then close within the deadline; a second signal, at least a second after the first, ends
+ * the process at once. Resolves to the exit code: 0 after an orderly end, 1 after a failure. The caller exits with it.
  */
 export async function runProcess(options: RunOptions): Promise<number> {
   const { process, log, clock = systemClock } = options;
@@ -140,7 +140,5 @@ function timeout(ms: number, cancel: AbortSignal): Promise<typeof LATE> {
 
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

@@ -6,9 +6,7 @@ describe("createLogger()", () => {
   it("should write one JSON line with time, level, message, fields and an error's causes", () => {
     const { log, lines } = captureLog();
     const cause = new Error("socket closed");
-    log
-      .child({ task: "feed" })
-      .warn({ err: new Error("read failed", { cause }), n: 1 }, "task failed");
+    log.child({ task: "feed" }).warn({ err: new Error("read failed", { cause }), n: 1 }, "task failed");
     expect(lines).toHaveLength(1);
     expect(lines[0]).toMatchObject({
       time: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
@@ -46,9 +44,7 @@ describe("createLogger()", () => {
     expect(written[0]).toMatch(
       /^\d\d:\d\d:\d\d\.\d{3} INFO {2}listening service=registry port=7700 note="two words"\n$/,
     );
-    expect(written[1]).toMatch(
-      /ERROR write failed service=registry\n {4}Error: no disk\n {4} +at /,
-    );
+    expect(written[1]).toMatch(/ERROR write failed service=registry\n {4}Error: no disk\n {4} +at /);
   });
 
   it("should write nothing at all when silent", () => {

@@ -32,9 +32,7 @@ export interface LoggerOptions {
 /** Create the log of a process. Writing is synchronous, so that the last line before an end is not lost. */
 export function createLogger(options: LoggerOptions): Logger {
   const target = options.destination ?? pino.destination({ fd: 1, sync: true });
-  const destination = options.pretty
-    ? { write: (line: string) => target.write(formatLogLine(line)) }
-    : target;
+  const destination = options.pretty ? { write: (line: string) => target.write(formatLogLine(line)) } : target;
   return pino(
     {
       level: options.level,

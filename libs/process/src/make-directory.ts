@@ -3,8 +3,8 @@ import { dirname } from "node:path";
 import { errorCode } from "./error-code.ts";
 
 /**
- * Make a directory and those above it that are missing. It is no error when it is there. Rejects where none can be made:
- * Node's own recursive mkdir never comes back from a place like /proc.
+ * Make a directory and those above it that are missing. It is no error when it is there. Rejects where none can be
+ * made: Node's own recursive mkdir never comes back from a place like /proc.
  *
  * @param mode permissions of each directory that is made.
  */
@@ -14,7 +14,8 @@ export async function makeDirectory(path: string, mode: number): Promise<void> {
     await makeLast(path, mode);
   } catch (error) {
     if (errorCode(error) !== "ENOENT" || parent === path) throw error;
-    // When it is there by now, another call has made it. Where it was there before, the second attempt fails as the first did.
+    // When it is there by now, another call has made it. Where it was there before, the second attempt fails as the
+    // first did.
     if (!(await isDirectory(parent))) await makeDirectory(parent, mode);
     await makeLast(path, mode);
   }

@@ -6,8 +6,7 @@ import { openFilesLimit, parseLimit, watchOpenFiles } from "./open-files.ts";
 
 describe("openFilesLimit()", () => {
   it("should be the soft limit that the kernel tells", () => {
-    const text = (soft: string) =>
-      `Limit  Soft  Hard  Units\nMax open files  ${soft}  4096  files\n`;
+    const text = (soft: string) => `Limit  Soft  Hard  Units\nMax open files  ${soft}  4096  files\n`;
     expect(parseLimit(text("1024"))).toBe(1_024);
     expect(parseLimit(text("unlimited"))).toBeNull();
     expect(parseLimit("")).toBeNull();
@@ -43,9 +42,7 @@ describe("watchOpenFiles()", () => {
     isOut = true;
     await clock.pass(3_000);
     expect(asked).toEqual([64, 64, 64, 64, 64, 64]);
-    expect(lines).toMatchObject([
-      { level: "error", code: "EMFILE", limit: 1_024, connections_ended: 6 },
-    ]);
+    expect(lines).toMatchObject([{ level: "error", code: "EMFILE", limit: 1_024, connections_ended: 6 }]);
     await clock.pass(60_000);
     expect(lines).toHaveLength(2);
     isOut = false;

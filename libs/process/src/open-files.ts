@@ -6,7 +6,10 @@ import type { Logger } from "./logging.ts";
 import { counter, type MetricsRegistry } from "./metrics.ts";
 import { periodicTask, type Task } from "./tasks.ts";
 
-/** How many files and sockets this process may hold open, as `ulimit -n` says; null when nothing limits them, or it cannot be known. */
+/**
+ * How many files and sockets this process may hold open, as `ulimit -n` says; null when nothing limits them, or it
+ * cannot be known.
+ */
 export function openFilesLimit(): number | null {
   try {
     return parseLimit(readFileSync("/proc/self/limits", "utf8"));
@@ -24,8 +27,7 @@ export function parseLimit(text: string): number | null {
 
 function reportedLimit(): number | null {
   const report: unknown = process.report?.getReport();
-  const limits = (report as { userLimits?: { open_files?: { soft?: unknown } } } | undefined)
-    ?.userLimits;
+  const limits = (report as { userLimits?: { open_files?: { soft?: unknown } } } | undefined)?.userLimits;
   const soft = Number(limits?.open_files?.soft);
   return Number.isFinite(soft) && soft > 0 ? soft : null;
 }
@@ -53,8 +55,8 @@ export interface OpenFilesWatchOptions {
 }
 
 /**
- * Notices that the process has no descriptors left, and ends connections that do nothing until it has. Nobody else would: libuv then closes
- * new connections without telling Node.js.
+ * Notices that the process has no descriptors left, and ends connections that do nothing until it has. Nobody else
+ * would: libuv then closes new connections without telling Node.js.
  */
 export function watchOpenFiles(options: OpenFilesWatchOptions): Task {
   const { servers, limit, clock, log, metrics, probe = openSomething } = options;

@@ -5,8 +5,8 @@ import { promisify } from "node:util";
 const run = promisify(execFile);
 
 /**
- * Tell when a process began, in the form that the system has; null when it does not run. With its id this names a process for good:
- * ids are used again.
+ * Tell when a process began, in the form that the system has; null when it does not run. With its id this names a
+ * process for good: ids are used again.
  */
 export async function processStart(pid: number): Promise<string | null> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => null);

@@ -21,9 +21,7 @@ function fixture(tasks: readonly Task[], clock = new ManualClock()) {
 }
 
 function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((_, reject) =>
-    signal.addEventListener("abort", () => reject(signal.reason), { once: true }),
-  );
+  return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason), { once: true }));
 }
 
 describe("superviseTasks()", () => {

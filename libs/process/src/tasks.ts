@@ -91,10 +91,7 @@ class SupervisedTask {
         this.#failures += 1;
         this.#state = "waiting";
         const pauseMs = this.#pauseMs();
-        log.warn(
-          { task: this.#task.name, failures: this.#failures, pause_ms: pauseMs, err: error },
-          "task failed",
-        );
+        log.warn({ task: this.#task.name, failures: this.#failures, pause_ms: pauseMs, err: error }, "task failed");
         this.#countFailure();
         // Rejects only when the signal aborts, which the loop's condition sees next.
         await clock.sleep(pauseMs, signal).catch(() => {});

@@ -67,8 +67,6 @@ describe("WakeUp", () => {
     const rest = wakeUp.rest(new ManualClock(), { atMostMs: 1_000 }, ending.signal);
     ending.abort(new Error("the end"));
     await expect(rest).rejects.toThrow("the end");
-    await expect(
-      wakeUp.rest(new ManualClock(), { atMostMs: 1_000 }, ending.signal),
-    ).rejects.toThrow("the end");
+    await expect(wakeUp.rest(new ManualClock(), { atMostMs: 1_000 }, ending.signal)).rejects.toThrow("the end");
   });
 });

@@ -34,10 +34,7 @@ export function frame(
 }
 
 /** What a client of HTTP/2 begins with, its first settings included. */
-export const PREFACE = Buffer.concat([
-  Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-  frame("SETTINGS", {}),
-]);
+export const PREFACE = Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame("SETTINGS", {})]);
 
 /** The header block of `POST /` over http, from HPACK's static table alone. */
 export const POST_HEADERS = Buffer.from([0x83, 0x86, 0x84, 0x41, 0x01, 0x61]);
@@ -56,9 +53,7 @@ export const BREAKING: readonly (readonly [string, Buffer])[] = [
 export async function connectRaw(port: number, ca?: Uint8Array): Promise<net.Socket> {
   const to = { port, host: "127.0.0.1" };
   const socket =
-    ca === undefined
-      ? net.connect(to)
-      : tls.connect({ ...to, ca: Buffer.from(ca), ALPNProtocols: ["h2"] });
+    ca === undefined ? net.connect(to) : tls.connect({ ...to, ca: Buffer.from(ca), ALPNProtocols: ["h2"] });
   socket.on("error", () => {});
   await once(socket, ca === undefined ? "connect" : "secureConnect");
   return socket.resume();

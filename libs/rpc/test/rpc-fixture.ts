@@ -1,12 +1,6 @@
 import { create, type DescMethod, type MessageInitShape } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
-import {
-  type Client,
-  Code,
-  ConnectError,
-  createClient,
-  type ServiceImpl,
-} from "@connectrpc/connect";
+import { type Client, Code, ConnectError, createClient, type ServiceImpl } from "@connectrpc/connect";
 import {
   createConnectTransport,
   createGrpcTransport,
@@ -14,10 +8,7 @@ import {
   Http2SessionManager,
 } from "@connectrpc/connect-node";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
-import {
-  GetNodeResponseSchema,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { GetNodeResponseSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type Caller, sendBearer } from "@rollcall/identity";
 import { createMetrics, type MetricsRegistry } from "@rollcall/process";
 import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";

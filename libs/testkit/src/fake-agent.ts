@@ -89,10 +89,7 @@ export class FakeAgent {
   /** Sign a challenge as this agent's Hello would. */
   sign(challenge: Pick<Challenge, "nonce" | "clusterId">, nodeId = this.nodeId): Uint8Array {
     const { nonce, clusterId } = challenge;
-    return signProof(
-      this.privateKey,
-      proofText({ method: HEARTBEAT_METHOD, clusterId, nodeId, nonce }),
-    );
+    return signProof(this.privateKey, proofText({ method: HEARTBEAT_METHOD, clusterId, nodeId, nonce }));
   }
 
   /** Break all of its connections, without a word to the server. */
@@ -189,10 +186,7 @@ export class FakeStream {
   }
 
   /** Send the next Beat and wait until it is acknowledged. */
-  async beatAcknowledged(
-    usage?: MessageInitShape<typeof ResourceUsageSchema>,
-    settingsGeneration = 0,
-  ): Promise<void> {
+  async beatAcknowledged(usage?: MessageInitShape<typeof ResourceUsageSchema>, settingsGeneration = 0): Promise<void> {
     const sequence = this.beat(usage, settingsGeneration);
     let acknowledged = 0;
     while (acknowledged < sequence) acknowledged = (await this.nextOf("ack")).sequence;

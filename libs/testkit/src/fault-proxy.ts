@@ -1,7 +1,10 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A proxy before one TCP port of the loopback interface. Told to, it goes silent as a path does on which every packet is lost. */
+/**
+ * A proxy before one TCP port of the loopback interface. Told to, it goes silent as a path does on which every packet
+ * is lost.
+ */
 export class FaultProxy {
   /** Where to connect instead. */
   readonly port: number;
@@ -33,8 +36,9 @@ export class FaultProxy {
   }
 
   /**
-   * Let nothing through any more, or again. Both sides are paused and nothing is thrown away: no byte that TCP has acknowledged
-   * is lost, as on a path whose packets are dropped. What waits arrives when it goes on. New connections are taken and stay silent.
+   * Let nothing through any more, or again. Both sides are paused and nothing is thrown away: no byte that TCP has
+   * acknowledged is lost, as on a path whose packets are dropped. What waits arrives when it goes on. New connections
+   * are taken and stay silent.
    */
   silence(isSilent: boolean): void {
     this.#isSilent = isSilent;

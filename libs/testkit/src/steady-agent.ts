@@ -12,8 +12,9 @@ export interface SteadyAgentOptions {
 }
 
 /**
- * An agent that behaves: it beats, comes back when its stream ends, and moves when it is asked to, leaving the old stream after the new
- * one's Welcome. It keeps a log of its own: a node whose log shows no gap must never have been judged.
+ * An agent that behaves: it beats, comes back when its stream ends, and moves when it is asked to, leaving the old
+ * stream after the new one's Welcome. It keeps a log of its own: a node whose log shows no gap must never have been
+ * judged.
  */
 export class SteadyAgent {
   readonly nodeId: string;

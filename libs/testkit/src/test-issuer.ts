@@ -30,8 +30,8 @@ interface Device {
 }
 
 /**
- * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow and refresh tokens. It can be made to
- * be away.
+ * An OpenID Connect issuer on loopback, with real keys: discovery, keys that rotate, the device flow and refresh
+ * tokens. It can be made to be away.
  */
 export class TestIssuer {
   /** The audience of its tokens. */

@@ -1,12 +1,5 @@
 import type { MembershipState, NodeType } from "@rollcall/domain";
-import {
-  getNode,
-  insertNode,
-  type NodeRecord,
-  type Store,
-  saveInfo,
-  saveKey,
-} from "@rollcall/store";
+import { getNode, insertNode, type NodeRecord, type Store, saveInfo, saveKey } from "@rollcall/store";
 
 /** What a test wants to be special about a node. */
 export interface TestNodeOptions {
@@ -27,11 +20,7 @@ export function testFingerprint(id: string): string {
 }
 
 /** Put a node into the record without any event: an approved compute node, unless told otherwise. */
-export async function addNode(
-  store: Store,
-  id: string,
-  options: TestNodeOptions = {},
-): Promise<NodeRecord> {
+export async function addNode(store: Store, id: string, options: TestNodeOptions = {}): Promise<NodeRecord> {
   const { type = "COMPUTE", membership: state = "APPROVED", labels = {} } = options;
   const { cores = 4, memoryBytes = 8e9, diskBytes = 1e11, gpus = 0 } = options;
   return store.transaction(async (tx) => {

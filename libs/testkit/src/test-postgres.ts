@@ -7,7 +7,9 @@ import { migrate } from "@rollcall/store";
 import { DRILL_DIR_PREFIX, ownerFile, urlFile } from "./jest/test-server.ts";
 import { TEST_SETTINGS, withDatabase } from "./shared-server.ts";
 
-/** A kill must lose nothing that was committed; the machine itself never fails in a drill, so the disk need not have it. */
+/**
+ * A kill must lose nothing that was committed; the machine itself never fails in a drill, so the disk need not have it.
+ */
 const DRILL_SETTINGS = { ...TEST_SETTINGS, synchronous_commit: "on" };
 
 /** A Postgres of one test alone, to be stopped, killed and started as the test likes. */

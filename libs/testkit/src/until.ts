@@ -7,8 +7,9 @@ const LONGEST_PAUSE_MS = 100;
 type Nothing = null | undefined | false;
 
 /**
- * Ask again and again until the answer is something other than null, undefined or false, and answer that. A question that fails
- * is asked again too. Rejects after 45 s, or `patienceMs`, naming what was waited for, with the last answer or error.
+ * Ask again and again until the answer is something other than null, undefined or false, and answer that. A question
+ * that fails is asked again too. Rejects after 45 s, or `patienceMs`, naming what was waited for, with the last answer
+ * or error.
  */
 export async function until<T>(
   what: string,

@@ -1,12 +1,9 @@
-import {
-  create,
-  type DescMessage,
-  type MessageInitShape,
-  type MessageShape,
-} from "@bufbuild/protobuf";
+import { create, type DescMessage, type MessageInitShape, type MessageShape } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 
-/** Whether the answer to a call is sure to be binary, so that items may be given as bytes: JSON would leave them out. */
+/**
+ * Whether the answer to a call is sure to be binary, so that items may be given as bytes: JSON would leave them out.
+ */
 export function isBinaryCall(header: Headers): boolean {
   return BINARY_TYPES.has(header.get("content-type") ?? "");
 }
@@ -21,8 +18,8 @@ const BINARY_TYPES: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The items of a list in a response, as messages, or as bytes where the answer is binary: those take a fraction of the memory, can be
- * encoded one by one, and may be shared by several answers.
+ * The items of a list in a response, as messages, or as bytes where the answer is binary: those take a fraction of the
+ * memory, can be encoded one by one, and may be shared by several answers.
  */
 export class EncodedItems<Item extends DescMessage> {
   readonly #item: Item;

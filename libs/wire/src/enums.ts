@@ -57,36 +57,25 @@ const LABEL_TIERS = {
 } as const satisfies Record<LabelTier, ProtoLabelTier>;
 
 export const nodeTypeToProto = (type: NodeType): ProtoNodeType => NODE_TYPES[type];
-export const membershipStateToProto = (state: MembershipState): ProtoMembershipState =>
-  MEMBERSHIP_STATES[state];
-export const connectionStateToProto = (state: ConnectionState): ProtoConnectionState =>
-  CONNECTION_STATES[state];
+export const membershipStateToProto = (state: MembershipState): ProtoMembershipState => MEMBERSHIP_STATES[state];
+export const connectionStateToProto = (state: ConnectionState): ProtoConnectionState => CONNECTION_STATES[state];
 export const healthStateToProto = (state: HealthState): ProtoHealthState => HEALTH_STATES[state];
-export const schedulingStateToProto = (state: SchedulingState): ProtoSchedulingState =>
-  SCHEDULING_STATES[state];
+export const schedulingStateToProto = (state: SchedulingState): ProtoSchedulingState => SCHEDULING_STATES[state];
 export const holdKindToProto = (kind: HoldKind): ProtoHoldKind => HOLD_KINDS[kind];
 export const labelTierToProto = (tier: LabelTier): ProtoLabelTier => LABEL_TIERS[tier];
 
 // Proto enums are open: what a newer peer sends, and UNSPECIFIED, come out as undefined, for the caller to refuse.
 
-export const nodeTypeFromProto = (value: ProtoNodeType): NodeType | undefined =>
-  nameOf(NODE_TYPES, value);
-export const membershipStateFromProto = (
-  value: ProtoMembershipState,
-): MembershipState | undefined => nameOf(MEMBERSHIP_STATES, value);
-export const connectionStateFromProto = (
-  value: ProtoConnectionState,
-): ConnectionState | undefined => nameOf(CONNECTION_STATES, value);
-export const healthStateFromProto = (value: ProtoHealthState): HealthState | undefined =>
-  nameOf(HEALTH_STATES, value);
-export const schedulingStateFromProto = (
-  value: ProtoSchedulingState,
-): SchedulingState | undefined => nameOf(SCHEDULING_STATES, value);
+export const nodeTypeFromProto = (value: ProtoNodeType): NodeType | undefined => nameOf(NODE_TYPES, value);
+export const membershipStateFromProto = (value: ProtoMembershipState): MembershipState | undefined =>
+  nameOf(MEMBERSHIP_STATES, value);
+export const connectionStateFromProto = (value: ProtoConnectionState): ConnectionState | undefined =>
+  nameOf(CONNECTION_STATES, value);
+export const healthStateFromProto = (value: ProtoHealthState): HealthState | undefined => nameOf(HEALTH_STATES, value);
+export const schedulingStateFromProto = (value: ProtoSchedulingState): SchedulingState | undefined =>
+  nameOf(SCHEDULING_STATES, value);
 
-function nameOf<Name extends string>(
-  values: Readonly<Record<Name, number>>,
-  value: number,
-): Name | undefined {
+function nameOf<Name extends string>(values: Readonly<Record<Name, number>>, value: number): Name | undefined {
   for (const name in values) if (values[name] === value) return name;
   return undefined;
 }

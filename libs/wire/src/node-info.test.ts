@@ -1,12 +1,7 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  nodeInfoDigest,
-  nodeInfoToRecord,
-  nodeInfoViolations,
-  recordToNodeInfo,
-} from "./node-info.ts";
+import { nodeInfoDigest, nodeInfoToRecord, nodeInfoViolations, recordToNodeInfo } from "./node-info.ts";
 
 const machine = (): NodeInfo =>
   create(NodeInfoSchema, {
@@ -17,10 +12,7 @@ const machine = (): NodeInfo =>
     memoryBytes: 1_622_722_674_688n,
     diskBytes: 4_000_000_000_000n,
     numaNodes: [{ id: 0, cpus: "0-95", memoryBytes: 811_361_337_344n, distances: [10, 32] }],
-    gpus: [
-      { index: 0, name: "H100", uuid: "GPU-1", vendor: "NVIDIA", memoryMib: 81_559 },
-      { index: 1 },
-    ],
+    gpus: [{ index: 0, name: "H100", uuid: "GPU-1", vendor: "NVIDIA", memoryMib: 81_559 }, { index: 1 }],
     vm: { capable: true },
     labels: { zone: "a", arch: "x64" },
   });
@@ -83,12 +75,9 @@ describe("nodeInfoDigest()", () => {
 });
 
 describe("recordToNodeInfo()", () => {
-  it.each([[null], ["text"], [{ hostname: 7 }], [[1]]])(
-    "should answer an empty message for %j",
-    (row) => {
-      expect(recordToNodeInfo(row)).toEqual(create(NodeInfoSchema));
-    },
-  );
+  it.each([[null], ["text"], [{ hostname: 7 }], [[1]]])("should answer an empty message for %j", (row) => {
+    expect(recordToNodeInfo(row)).toEqual(create(NodeInfoSchema));
+  });
 
   it("should ignore what a newer version wrote", () => {
     expect(recordToNodeInfo({ hostname: "a", later: true }).hostname).toBe("a");

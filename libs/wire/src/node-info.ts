@@ -22,7 +22,10 @@ export interface NodeInfoRecord {
   readonly agentLabels: Readonly<Record<string, string>>;
 }
 
-/** Most bytes of a report, as protobuf JSON. A machine with 16 GPUs, 16 NUMA nodes and 64 labels has less than a third of it. */
+/**
+ * Most bytes of a report, as protobuf JSON. A machine with 16 GPUs, 16 NUMA nodes and 64 labels has less than a third
+ * of it.
+ */
 export const MOST_NODE_INFO_BYTES = 65_536;
 
 /** What a column of the record holds; no machine has more. */
@@ -51,7 +54,8 @@ export function recordToNodeInfo(info: Json): NodeInfo {
   try {
     return fromJson(NodeInfoSchema, info as JsonValue, { ignoreUnknownFields: true });
   } catch {
-    // A row that nobody of ours wrote must not make the node unreadable; what it says of itself comes with its next report.
+    // A row that nobody of ours wrote must not make the node unreadable; what it says of itself comes with its next
+    // report.
     return create(NodeInfoSchema);
   }
 }
@@ -70,9 +74,7 @@ export function nodeInfoDigest(info: NodeInfo): Uint8Array {
  * Everything about a report that the record cannot take, beyond the rules written in the proto. Those of labels are
  * INVALID_LABEL, all others INVALID_REQUEST.
  */
-export function nodeInfoViolations(
-  report: Pick<NodeInfoRecord, "info" | "bytes" | "agentLabels">,
-): {
+export function nodeInfoViolations(report: Pick<NodeInfoRecord, "info" | "bytes" | "agentLabels">): {
   readonly labels: readonly LabelViolation[];
   readonly others: readonly LabelViolation[];
 } {

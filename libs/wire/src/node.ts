@@ -13,13 +13,7 @@ import {
 } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";
-import {
-  connectionToProto,
-  healthToProto,
-  labelsToProto,
-  membershipToProto,
-  schedulingToProto,
-} from "./states.ts";
+import { connectionToProto, healthToProto, labelsToProto, membershipToProto, schedulingToProto } from "./states.ts";
 
 /** What the record knows of a node, as far as the public message shows it. The store's NodeRecord is one. */
 export interface NodeFacts {

@@ -1,10 +1,7 @@
 import { create, fromBinary, toBinary, toJson } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  DeletedNodeSchema,
-  ListNodesResponseSchema,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { DeletedNodeSchema, ListNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { PAGE_BYTES } from "@rollcall/domain";
 import { type Page, readPage, readRows } from "./page.ts";
 
@@ -48,10 +45,7 @@ describe("readPage()", () => {
 
   it("should go on after the last row that fits into its bytes", async () => {
     const page = await pageOf([Array(3_000).fill(KIB)], 5_000);
-    const bytes = toBinary(
-      ListNodesResponseSchema,
-      page.answer(ListNodesResponseSchema, "nodes", {}),
-    );
+    const bytes = toBinary(ListNodesResponseSchema, page.answer(ListNodesResponseSchema, "nodes", {}));
     expect(page.next).toBe(KIB);
     expect(sizes(page).length).toBeGreaterThan((PAGE_BYTES / KIB) * 0.99);
     expect(bytes.length).toBeLessThan(PAGE_BYTES * 1.01);
@@ -149,10 +143,7 @@ describe("readRows()", () => {
     [300, 256, [128, 128, 45], 256],
     [300, 200, [128, 128], 200],
     [128, 500, [128, 1], 129],
-  ])(
-    "should read one more than %d of %d rows, some at a time",
-    async (limit, there, counts, rows) => {
-      expect(await asked(limit, there)).toEqual({ counts, rows });
-    },
-  );
+  ])("should read one more than %d of %d rows, some at a time", async (limit, there, counts, rows) => {
+    expect(await asked(limit, there)).toEqual({ counts, rows });
+  });
 });

@@ -1,10 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import {
-  type DescMessage,
-  type MessageInitShape,
-  type MessageShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { type DescMessage, type MessageInitShape, type MessageShape, toBinary } from "@bufbuild/protobuf";
 import { PAGE_BYTES, PageRoom } from "@rollcall/domain";
 import { EncodedItems, isBinaryCall } from "./encoded-items.ts";
 
@@ -30,7 +25,10 @@ export interface PagedCall {
 
 /** What a page is made of. */
 export interface PageOptions<Row, Item extends DescMessage> {
-  /** The rows from where the page begins, in pieces of a bounded size, one more than the limit at least if there are so many. */
+  /**
+   * The rows from where the page begins, in pieces of a bounded size, one more than the limit at least if there are so
+   * many.
+   */
   readonly rows: AsyncIterable<readonly Row[]> | Iterable<readonly Row[]>;
   /** Items at most. */
   readonly limit: number;
@@ -55,8 +53,9 @@ export interface Page<Row> {
 }
 
 /**
- * Make a page: as many rows as its limit and its bytes allow for. The items are encoded one by one, with pauses in which others
- * have their turn; the first item is in it whatever its size. Rejects with the reason of the call's signal.
+ * Make a page: as many rows as its limit and its bytes allow for. The items are encoded one by one, with pauses in
+ * which others have their turn; the first item is in it whatever its size. Rejects with the reason of the call's
+ * signal.
  */
 export async function readPage<Row, Item extends DescMessage>(
   { requestHeader, signal }: PagedCall,

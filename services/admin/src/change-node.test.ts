@@ -74,26 +74,14 @@ describe.each(VERBS)("%s()", (name) => {
       }),
     );
     expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
-    expect(refusal.violations.map(({ field }) => field)).toEqual([
-      "node",
-      "reason",
-      "etag",
-      "request_id",
-    ]);
+    expect(refusal.violations.map(({ field }) => field)).toEqual(["node", "reason", "etag", "request_id"]);
   });
 
   it("should refuse texts that the record cannot keep, all at once", async () => {
     const nul = "a\0b";
-    const refusal = await refusalOf(
-      verb(name)({ node: nul, reason: nul, etag: nul, requestId: nul }),
-    );
+    const refusal = await refusalOf(verb(name)({ node: nul, reason: nul, etag: nul, requestId: nul }));
     expect(refusal.reason).toBe("INVALID_REQUEST");
-    expect(refusal.violations.map(({ field }) => field).toSorted()).toEqual([
-      "etag",
-      "node",
-      "reason",
-      "request_id",
-    ]);
+    expect(refusal.violations.map(({ field }) => field).toSorted()).toEqual(["etag", "node", "reason", "request_id"]);
   });
 
   it("should ask for an operator's token", async () => {
@@ -205,9 +193,7 @@ describe("changeNode(), request ids", () => {
   it("should have one effect of many calls at once", async () => {
     await addNode(rig.store, "stormed");
     const request = { node: "stormed", requestId: "r-3" };
-    const answers = await Promise.all(
-      Array.from({ length: 10 }, () => rig.admin.cordonNode(request)),
-    );
+    const answers = await Promise.all(Array.from({ length: 10 }, () => rig.admin.cordonNode(request)));
     for (const answer of answers) expect(answer).toEqual(answers[0]);
     expect(await eventsOf(rig.store, "stormed")).toHaveLength(1);
   });
@@ -218,9 +204,7 @@ describe("changeNode(), request ids", () => {
     await rig.admin.approveNode(request);
     await rig.admin.rejectNode(request);
     const other = rig.client((await createToken(rig.store, "admin")).text);
-    expect((await other.approveNode(request)).node?.membership?.state).toBe(
-      MembershipState.APPROVED,
-    );
+    expect((await other.approveNode(request)).node?.membership?.state).toBe(MembershipState.APPROVED);
     expect(await eventsOf(rig.store, "shared")).toHaveLength(3);
   });
 

@@ -23,9 +23,10 @@ const NODE_CODEC = {
 };
 
 /**
- * Carry out an operator's decision on one node: state, event, audit row and the answer to the request id in one transaction, under the
- * lock of the node's row, so that nothing that happens at the same time can undo or outrun it. Answers the node as it is
- * then, or as it last was. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE, ETAG_MISMATCH, or the reason that was decided.
+ * Carry out an operator's decision on one node: state, event, audit row and the answer to the request id in one
+ * transaction, under the lock of the node's row, so that nothing that happens at the same time can undo or outrun it.
+ * Answers the node as it is then, or as it last was. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE, ETAG_MISMATCH, or the
+ * reason that was decided.
  */
 export async function changeNode({ store }: AdminDeps, command: NodeCommand): Promise<Node> {
   const { verb } = command;
@@ -41,11 +42,7 @@ export async function changeNode({ store }: AdminDeps, command: NodeCommand): Pr
 }
 
 /** Do it to a node whose row is locked. Throws ETAG_MISMATCH, or the reason that was decided. */
-export async function changeLockedNode(
-  tx: Tx,
-  command: NodeCommand,
-  node: NodeRecord,
-): Promise<Change<Node>> {
+export async function changeLockedNode(tx: Tx, command: NodeCommand, node: NodeRecord): Promise<Change<Node>> {
   const { verb, by } = command;
   checkEtag(node, verb.request.etag);
   const decision = verb.decide(node, by);

@@ -14,7 +14,10 @@ export interface NodesAnswer {
   readonly nextPageToken: string;
 }
 
-/** Carry out an operator's decision on one node, or on each of those that a selector chooses; see changeNode() and changeSelection(). */
+/**
+ * Carry out an operator's decision on one node, or on each of those that a selector chooses; see changeNode() and
+ * changeSelection().
+ */
 export async function changeNodes(deps: AdminDeps, verb: NodeVerb): Promise<NodesAnswer> {
   const command = readCommand(deps, verb);
   const { selector } = verb.request;

@@ -18,8 +18,7 @@ afterAll(() => rig.close());
 /** Each outcome in one line. */
 function words(outcomes: readonly NodeOutcome[]): string[] {
   return outcomes.map(({ nodeId, result }) => {
-    if (result.case === "refusal")
-      return `${nodeId} ${ErrorReasonSchema.value[result.value.reason]?.localName}`;
+    if (result.case === "refusal") return `${nodeId} ${ErrorReasonSchema.value[result.value.reason]?.localName}`;
     return `${nodeId} ok`;
   });
 }
@@ -97,15 +96,15 @@ describe("changeSelection()", () => {
       reason: "INVALID_REQUEST",
     });
     expect(await refusalOf(rig.admin.deleteNode({}))).toMatchObject({ reason: "INVALID_REQUEST" });
-    expect(
-      await refusalOf(rig.admin.deleteNode({ node: "n-1", selector: { all: true } })),
-    ).toMatchObject({ reason: "INVALID_REQUEST" });
-    expect(
-      await refusalOf(rig.admin.deleteNode({ selector: { labelSelector: "zone==", nodes: [""] } })),
-    ).toMatchObject({ reason: "INVALID_REQUEST" });
-    expect(
-      await refusalOf(rig.admin.deleteNode({ selector: { labelSelector: "a in" } })),
-    ).toMatchObject({ reason: "INVALID_SELECTOR" });
+    expect(await refusalOf(rig.admin.deleteNode({ node: "n-1", selector: { all: true } }))).toMatchObject({
+      reason: "INVALID_REQUEST",
+    });
+    expect(await refusalOf(rig.admin.deleteNode({ selector: { labelSelector: "zone==", nodes: [""] } }))).toMatchObject(
+      { reason: "INVALID_REQUEST" },
+    );
+    expect(await refusalOf(rig.admin.deleteNode({ selector: { labelSelector: "a in" } }))).toMatchObject({
+      reason: "INVALID_SELECTOR",
+    });
     const etag = await refusalOf(rig.admin.deleteNode({ selector: { all: true }, etag: "x" }));
     expect(etag.violations).toMatchObject([{ field: "etag" }]);
     const { outcomes } = await rig.admin.deleteNode({ selector: { all: true } });

@@ -1,9 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import {
-  type NodeOutcome,
-  NodeOutcomeSchema,
-  type NodeSelector,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type NodeOutcome, NodeOutcomeSchema, type NodeSelector } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { NewEvent } from "@rollcall/domain";
 import type { DecidedRefusal } from "@rollcall/errors";
@@ -41,8 +37,8 @@ const NODES_A_TRANSACTION = 100;
 /** Nodes of one call: as many as can be done well within its deadline. */
 const NODES_A_CALL = 500;
 /**
- * From so many bytes of outcomes on a call does no further transaction, and a transaction has nodes of no more: labels that it adds to a hundred
- * nodes still fit into the message that tells them all.
+ * From so many bytes of outcomes on a call does no further transaction, and a transaction has nodes of no more: labels
+ * that it adds to a hundred nodes still fit into the message that tells them all.
  */
 const OUTCOME_BYTES = 524_288;
 
@@ -57,9 +53,9 @@ interface Part {
 
 /**
  * Carry out an operator's decision on each node that a selector chooses, in order of id, some in a transaction: what
- * changeNode() says of one holds for each. A refusal is the outcome of its node alone. With a request id each transaction is
- * remembered by itself, so that a call that broke off half way can be repeated. Throws INVALID_REQUEST, INVALID_SELECTOR,
- * INVALID_PAGE_TOKEN.
+ * changeNode() says of one holds for each. A refusal is the outcome of its node alone. With a request id each
+ * transaction is remembered by itself, so that a call that broke off half way can be repeated. Throws INVALID_REQUEST,
+ * INVALID_SELECTOR, INVALID_PAGE_TOKEN.
  */
 export async function changeSelection(
   { store }: AdminDeps,
@@ -76,9 +72,7 @@ export async function changeSelection(
   for (let done = 0; done < NODES_A_CALL; done += NODES_A_TRANSACTION) {
     const { ids, next } = from;
     if (next === null || bytes >= OUTCOME_BYTES) break;
-    const { result } = await store.change((tx) =>
-      changePart(tx, command, { selection, ids, after: next }),
-    );
+    const { result } = await store.change((tx) => changePart(tx, command, { selection, ids, after: next }));
     outcomes.push(...result.outcomes);
     for (const it of result.outcomes) bytes += toBinary(NodeOutcomeSchema, it).length;
     from = result;
@@ -95,11 +89,7 @@ interface PartRequest {
   readonly after: string;
 }
 
-async function changePart(
-  tx: Tx,
-  command: NodeCommand,
-  request: PartRequest,
-): Promise<Change<Part>> {
+async function changePart(tx: Tx, command: NodeCommand, request: PartRequest): Promise<Change<Part>> {
   if (command.verb.placesBans === true) await lockBans(tx);
   const key = requestKeyOf(command, `#${request.after}`);
   return answerOnce(tx, key, PART_CODEC, async () => {
@@ -135,9 +125,7 @@ async function changePart(
 async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds> {
   const count = await countThatFit(tx, ids, OUTCOME_BYTES);
   const last = ids[count - 1];
-  return count === ids.length || last === undefined
-    ? { ids, next }
-    : { ids: ids.slice(0, count), next: last };
+  return count === ids.length || last === undefined ? { ids, next } : { ids: ids.slice(0, count), next: last };
 }
 
 /** Do it to nodes whose rows are locked: an outcome and an audit row for each, an event for each that changed. */
@@ -165,9 +153,7 @@ async function changeLockedNodes(
   const after = new Map((await getNodes(tx, changed)).map((node) => [node.id, node]));
   const outcomes = nodes.map((node) => {
     const refusal = refusals.get(node.id);
-    return refusal === undefined
-      ? doneOutcome(after.get(node.id) ?? node)
-      : refusedOutcome(node.id, refusal);
+    return refusal === undefined ? doneOutcome(after.get(node.id) ?? node) : refusedOutcome(node.id, refusal);
   });
   return { result: outcomes, events, audit };
 }

@@ -66,9 +66,7 @@ describe("ensureAdminToken()", () => {
 
   it("should come to one token when many processes start at once", async () => {
     const file = join(directory, "many");
-    const places = await Promise.all(
-      Array.from({ length: 8 }, () => ensureAdminToken({ store, file })),
-    );
+    const places = await Promise.all(Array.from({ length: 8 }, () => ensureAdminToken({ store, file })));
     const ids = new Set(places.map((place) => (place.kind === "kept" ? "" : place.id)));
     expect(ids.size).toBe(1);
     expect(await store.db.selectFrom("access_tokens").select("id").execute()).toHaveLength(1);
@@ -106,17 +104,14 @@ describe("ensureAdminToken()", () => {
   it("should go on without a token that was revoked while the record has another, and else say what to do", async () => {
     const file = join(directory, "rotated");
     const first = await ensureAdminToken({ store, file });
-    const revoke = (id: string) =>
-      store.transaction((tx) => revokeAccessToken(tx, id, { actor: "x", reason: "" }));
+    const revoke = (id: string) => store.transaction((tx) => revokeAccessToken(tx, id, { actor: "x", reason: "" }));
     const id = first.kind === "file" ? first.id : "";
     const other = await ensureAdminToken({ store, value: "correct-horse-battery-staple" });
     await revoke(id);
     const place = await ensureAdminToken({ store, file });
     expect(place).toMatchObject({ kind: "ended", id });
     await revoke(other.kind === "value" ? other.id : "");
-    await expect(ensureAdminToken({ store, file })).rejects.toThrow(
-      /rotated was revoked, .*remove/,
-    );
+    await expect(ensureAdminToken({ store, file })).rejects.toThrow(/rotated was revoked, .*remove/);
     await rm(file);
     expect(await ensureAdminToken({ store, file })).toMatchObject({ created: true });
   });

@@ -29,9 +29,9 @@ const TOKEN = /^[\x21-\x7e]{16,4096}$/;
 const OWN_TOKEN = /^rc_([0-9a-f]{12})_/;
 
 /**
- * See to it that somebody may call admin: keep the hash of the token that is given, or of a new one that is written to the
- * file. Any number of processes may do so at once; with one file they come to one token.
- * Throws when the token is unusable, when it was revoked and the record has no other, and when none was given and the record has none.
+ * See to it that somebody may call admin: keep the hash of the token that is given, or of a new one that is written to
+ * the file. Any number of processes may do so at once; with one file they come to one token. Throws when the token is
+ * unusable, when it was revoked and the record has no other, and when none was given and the record has none.
  */
 export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminTokenPlace> {
   const { store, value, file } = source;
@@ -44,9 +44,7 @@ export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminT
     const known = await readToken(file);
     const token = known ?? (await writeToken(file, newTokenText().text));
     const kept = await keep(store, token, `the access token in ${file}`);
-    return kept.kind === "ended"
-      ? kept
-      : { kind: "file", id: kept.id, file, created: known === null };
+    return kept.kind === "ended" ? kept : { kind: "file", id: kept.id, file, created: known === null };
   }
   if (await hasAccessToken(store.db, ROLE)) return { kind: "kept" };
   throw new Error("nobody may call admin yet: set Admin.TokenFile, or ROLLCALL_ADMIN_TOKEN");

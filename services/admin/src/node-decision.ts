@@ -44,11 +44,7 @@ export type NodeDecision =
 export type DecideNode = (node: NodeRecord, by: CommandSource) => NodeDecision;
 
 /** Decide by the domain's table of memberships. */
-export function decideMembershipOf(
-  node: NodeRecord,
-  command: MembershipCommand,
-  by: CommandSource,
-): NodeDecision {
+export function decideMembershipOf(node: NodeRecord, command: MembershipCommand, by: CommandSource): NodeDecision {
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const decision = decideMembership(subject, node.id, command, by);
   if (!decision.ok) return decision;

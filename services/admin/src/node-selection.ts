@@ -80,11 +80,7 @@ export async function selectIds(
 }
 
 /** Those of some nodes that match a filter. */
-export async function thoseThatMatch(
-  tx: Tx,
-  filter: NodeFilter,
-  ids: readonly string[],
-): Promise<ReadonlySet<string>> {
+export async function thoseThatMatch(tx: Tx, filter: NodeFilter, ids: readonly string[]): Promise<ReadonlySet<string>> {
   if (Object.keys(filter).length === 0 || ids.length === 0) return new Set(ids);
   const options = { filter: { ...filter, ids }, orderBy: BY_ID, limit: ids.length, after: null };
   return new Set(await listNodeIds(tx, options));
@@ -104,8 +100,7 @@ export function openPageToken(selector: NodeSelector, token: string): string {
   const digest = digestOf(selector);
   const after = text.slice(digest.length);
   if (text.startsWith(digest) && isNodeId(after)) return after;
-  const message =
-    "the page token was not made by this method with the same selector; begin again without one";
+  const message = "the page token was not made by this method with the same selector; begin again without one";
   throw refuse("INVALID_PAGE_TOKEN", message, {
     violations: [{ field: "page_token", description: message }],
   });

@@ -67,10 +67,6 @@ export function requestKeyOf({ verb, call }: NodeCommand, part = ""): RequestKey
 }
 
 /** The audit row of what became of a target. */
-export function auditOf(
-  { call, verb }: NodeCommand,
-  target: string,
-  outcome: string,
-): NewAuditEntry {
+export function auditOf({ call, verb }: NodeCommand, target: string, outcome: string): NewAuditEntry {
   return { ...call, target, reason: verb.request.reason, outcome };
 }

@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { type Json, nodeInfoEvents } from "@rollcall/domain";
 import { reasonOf } from "@rollcall/errors";
-import {
-  getNode,
-  lockNode,
-  openSessions,
-  type Store,
-  saveInfo,
-  writeTransitions,
-} from "@rollcall/store";
+import { getNode, lockNode, openSessions, type Store, saveInfo, writeTransitions } from "@rollcall/store";
 import { createTestDatabase, seededRandom } from "@rollcall/testkit";
 import { addNode, eventsOf } from "./testing/record.ts";
 import { createToken, type Rig, startRig } from "./testing/rig.ts";
@@ -43,9 +36,7 @@ async function stream(store: Store, nodeId: string, turns: number): Promise<void
   const origin = { replicaId, bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
   const keyFingerprint = `SHA256:${nodeId}`;
   for (let turn = 0; turn < turns; turn += 1) {
-    const { result } = await store.change((tx) =>
-      openSessions(tx, [{ nodeId, keyFingerprint, ...origin }]),
-    );
+    const { result } = await store.change((tx) => openSessions(tx, [{ nodeId, keyFingerprint, ...origin }]));
     const [session] = result;
     if (session?.outcome !== "OPENED") continue;
     const state = turn % 2 === 0 ? "HEALTHY" : "UNHEALTHY";
@@ -84,9 +75,7 @@ async function auditedSuccesses(store: Store, target: string): Promise<number> {
 }
 
 /** Each state of an event must begin where the one before it ended: nothing was undone unsaid. */
-function expectUnbroken(
-  events: readonly { readonly before: Json | null; readonly after: Json | null }[],
-): void {
+function expectUnbroken(events: readonly { readonly before: Json | null; readonly after: Json | null }[]): void {
   const known = new Map<string, string>();
   for (const { before, after } of events) {
     for (const [field, value] of Object.entries((before ?? {}) as Record<string, Json>)) {
@@ -153,9 +142,7 @@ describe("administrative changes that race each other", () => {
         other.admin.deleteNode({ node, etag }),
       ];
       const settled = await Promise.allSettled<unknown>(calls);
-      const reasons = settled.flatMap((it) =>
-        it.status === "rejected" ? [reasonOf(it.reason)] : [],
-      );
+      const reasons = settled.flatMap((it) => (it.status === "rejected" ? [reasonOf(it.reason)] : []));
       expect(reasons).toHaveLength(calls.length - 1);
       for (const reason of reasons) {
         expect(["ETAG_MISMATCH", "NODE_NOT_FOUND"]).toContain(reason);
@@ -170,9 +157,7 @@ describe("administrative changes that race each other", () => {
       await addNode(one.store, node);
       const calls = [one, other].map(({ admin }) => admin.approveNode({ node }));
       const settled = await Promise.allSettled<unknown>(calls);
-      const reasons = settled.flatMap((it) =>
-        it.status === "rejected" ? [reasonOf(it.reason)] : [],
-      );
+      const reasons = settled.flatMap((it) => (it.status === "rejected" ? [reasonOf(it.reason)] : []));
       expect(reasons).toEqual(["NODE_ALREADY_APPROVED"]);
       expect(await eventsOf(one.store, node)).toHaveLength(1);
       expect(await auditedSuccesses(one.store, node)).toBe(1);
@@ -197,9 +182,7 @@ describe("administrative changes that race each other", () => {
       const node = await getNode(one.store.db, id);
       expect(node?.labels.map(({ key }) => key)).toEqual(["a", "b"]);
       expect(node?.scheduling.state).toBe(id < "many-020" ? "INELIGIBLE" : "ELIGIBLE");
-      expectUnbroken(
-        (await eventsOf(one.store, id)).filter(({ type }) => !type.includes("labels")),
-      );
+      expectUnbroken((await eventsOf(one.store, id)).filter(({ type }) => !type.includes("labels")));
     }
   });
 
@@ -208,9 +191,7 @@ describe("administrative changes that race each other", () => {
     for (let round = 0; round < 10; round += 1) {
       const node = `deleted-${round}`;
       await addNode(one.store, node);
-      const calls = [one.admin, other.client(viewer.text)].map((admin) =>
-        admin.deleteNode({ node }),
-      );
+      const calls = [one.admin, other.client(viewer.text)].map((admin) => admin.deleteNode({ node }));
       const settled = await Promise.allSettled<unknown>(calls);
       expect(settled.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
       expect(await eventsOf(one.store, node)).toHaveLength(1);

@@ -62,9 +62,7 @@ describe("refusals of those who are somebody", () => {
     await refusalOf(rig.admin.approveNode({ node: `rc_0123456789ab_${secret}` }));
     await refusalsAbout("rc_0123456789ab_…", 1);
     const all = await listAudit(rig.store.db, { limit: 1_000, newestFirst: true });
-    expect(
-      JSON.stringify(all, (_, value) => (typeof value === "bigint" ? `${value}` : value)),
-    ).not.toContain(secret);
+    expect(JSON.stringify(all, (_, value) => (typeof value === "bigint" ? `${value}` : value))).not.toContain(secret);
   });
 
   it("should not be there of what only reads", async () => {
@@ -85,12 +83,8 @@ describe("refusals of strangers", () => {
     await refusalOf(rig.client("no-such-token").approveNode({ node: "n1" }));
     const metrics = await renderMetrics(rig.metrics);
     const method = "rollcall.admin.v1.AdminService/ApproveNode";
-    expect(metrics).toContain(
-      `rollcall_strangers_refused_total{method="${method}",reason="TOKEN_MISSING"} 1`,
-    );
-    expect(metrics).toContain(
-      `rollcall_strangers_refused_total{method="${method}",reason="TOKEN_INVALID"} 2`,
-    );
+    expect(metrics).toContain(`rollcall_strangers_refused_total{method="${method}",reason="TOKEN_MISSING"} 1`);
+    expect(metrics).toContain(`rollcall_strangers_refused_total{method="${method}",reason="TOKEN_INVALID"} 2`);
     await refusalOf(rig.admin.approveNode({ node: "after-the-strangers" }));
     await refusalsAbout("after-the-strangers", 1);
     const after = await verifyAudit(rig.store.db, { after: AUDIT_START, limit: 1_000 });
@@ -116,8 +110,7 @@ describe("failed attempts", () => {
         return token === undefined ? null : { kind: "token", id: token.actor, role: "operator" };
       },
     });
-    const tryWith = async (token: string) =>
-      refusalOf(door.client(token).approveNode({ node: "nobody" }));
+    const tryWith = async (token: string) => refusalOf(door.client(token).approveNode({ node: "nobody" }));
     expect((await tryWith(known.text)).reason).toBe("NODE_NOT_FOUND");
     for (const guess of ["a", "b", "c"]) {
       expect((await tryWith(guess)).reason).toBe("TOKEN_INVALID");

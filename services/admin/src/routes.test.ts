@@ -9,8 +9,6 @@ describe("POLICIES", () => {
 
   it("should let nobody in without a role but to learn how to log in", () => {
     const open = Object.entries(POLICIES).filter(([, { caller }]) => caller === "anyone");
-    expect(open.map(([method]) => method)).toEqual([
-      "rollcall.admin.v1.AccessService/GetLoginOptions",
-    ]);
+    expect(open.map(([method]) => method)).toEqual(["rollcall.admin.v1.AccessService/GetLoginOptions"]);
   });
 });

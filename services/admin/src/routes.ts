@@ -36,7 +36,9 @@ export const SERVICES = [
   BrakeService,
 ];
 
-/** An operator's decision. To repeat one is refused, unless it carries a request id, so no client may do so by itself. */
+/**
+ * An operator's decision. To repeat one is refused, unless it carries a request id, so no client may do so by itself.
+ */
 const DECISION: MethodPolicy = { caller: "operator", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
 

@@ -1,9 +1,4 @@
-import {
-  type CommandSource,
-  type Mark,
-  type NewEvent,
-  reactionsAllowedEvent,
-} from "@rollcall/domain";
+import { type CommandSource, type Mark, type NewEvent, reactionsAllowedEvent } from "@rollcall/domain";
 import {
   acceptHardware,
   type BannableNames,
@@ -23,8 +18,8 @@ import {
 import type { NodeChange } from "./node-decision.ts";
 
 /**
- * Write what was decided about a node whose row is locked; bans are locked too where one is placed. Answers what there is to tell
- * besides the change itself.
+ * Write what was decided about a node whose row is locked; bans are locked too where one is placed. Answers what there
+ * is to tell besides the change itself.
  */
 export async function saveChange(
   tx: Tx,
@@ -90,9 +85,7 @@ async function save(
 /** The id and the keys of a node, as bans name them; a key that it has offered and not used yet is one. */
 export async function namesOf(tx: Tx, { id }: NodeRecord): Promise<BannableNames> {
   const keys = (await keyOf(tx, [id])).get(id);
-  const fingerprints = [keys?.fingerprint, keys?.next?.fingerprint].filter(
-    (fingerprint) => fingerprint !== undefined,
-  );
+  const fingerprints = [keys?.fingerprint, keys?.next?.fingerprint].filter((fingerprint) => fingerprint !== undefined);
   return { nodeIds: [id], fingerprints };
 }
 
@@ -101,9 +94,7 @@ async function banNames(tx: Tx, node: NodeRecord, by: CommandSource): Promise<vo
   const names = await namesOf(tx, node);
   const earlier = await findBans(tx, names);
   const isIdBanned = earlier.some(({ nodeId }) => nodeId === node.id);
-  const keys = names.fingerprints.filter(
-    (key) => !earlier.some(({ fingerprint }) => fingerprint === key),
-  );
+  const keys = names.fingerprints.filter((key) => !earlier.some(({ fingerprint }) => fingerprint === key));
   const circumstances = { reason: by.message, actor: by.actor };
   const [first, ...others] = keys;
   if (!isIdBanned || first !== undefined) {

@@ -90,10 +90,9 @@ describe("createAgent(): losing a connection", () => {
   });
 
   it("should register again after five failures in a row to reach any endpoint, and follow what it learns", async () => {
-    const { clock, plane, agent } = await startRegistered(
-      (it) => it.paths.set("10.0.0.1:7701", "refused"),
-      { random: () => 0.5 },
-    );
+    const { clock, plane, agent } = await startRegistered((it) => it.paths.set("10.0.0.1:7701", "refused"), {
+      random: () => 0.5,
+    });
     plane.endpoints = ["10.0.0.9:7701"];
     await clock.pass(60_000);
     expect(plane.attempts).toEqual([...Array(5).fill("10.0.0.1:7701"), "10.0.0.9:7701"]);

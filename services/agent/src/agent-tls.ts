@@ -4,7 +4,10 @@ import type { AgentConfig } from "./config.ts";
 /** Reads what connections over TLS need, anew for each, so that replaced files count. Throws TlsFileError. */
 export type AgentTls = () => ClientTls;
 
-/** Whether the agent speaks TLS to the registry and to the health replicas alike, and with which files; null for clear text. */
+/**
+ * Whether the agent speaks TLS to the registry and to the health replicas alike, and with which files; null for clear
+ * text.
+ */
 export function agentTls(config: AgentConfig): AgentTls | null {
   if (!speaksTls(config)) return null;
   const files = {

@@ -84,9 +84,9 @@ describe("createAgent(): joining", () => {
     });
     const wish = { key: "Compute.Heartbeat.Interval", wishedMs: 5_500, toldMs: 15_000 };
     expect(agent.status().ungrantedWishes).toEqual([wish]);
-    expect(logged.filter(({ message }) => message.startsWith("configured interval"))).toMatchObject(
-      [{ level: "warn", fields: { configured_ms: 5_500, in_force_ms: 15_000 } }],
-    );
+    expect(logged.filter(({ message }) => message.startsWith("configured interval"))).toMatchObject([
+      { level: "warn", fields: { configured_ms: 5_500, in_force_ms: 15_000 } },
+    ]);
     expect(hello?.case === "hello" && hello.value.nodeInfoDigest).toHaveLength(32);
   });
 

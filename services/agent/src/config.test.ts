@@ -2,8 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { loadConfig } from "@rollcall/config";
 import { agentKeys, checkAgentConfig, chooseNodeId } from "./config.ts";
 
-const load = (flags: Record<string, string>) =>
-  loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
+const load = (flags: Record<string, string>) => loadConfig({ keys: agentKeys, flags, check: checkAgentConfig });
 
 describe("agentKeys", () => {
   it("should need nothing to be set", () => {
@@ -18,14 +17,8 @@ describe("agentKeys", () => {
   it.each([
     ["Compute.Heartbeat.Interval", "Compute.Heartbeat.Interval"],
     ["compute.heartbeat.infoupdateinterval", "Compute.Heartbeat.InfoUpdateInterval"],
-    [
-      "Node.Compute.ControlPlaneSettings.InfoUpdateFrequency",
-      "Compute.Heartbeat.InfoUpdateInterval",
-    ],
-    [
-      "Node.Compute.ControlPlaneSettings.ResourceUpdateFrequency",
-      "Compute.Heartbeat.ResourceUpdateInterval",
-    ],
+    ["Node.Compute.ControlPlaneSettings.InfoUpdateFrequency", "Compute.Heartbeat.InfoUpdateInterval"],
+    ["Node.Compute.ControlPlaneSettings.ResourceUpdateFrequency", "Compute.Heartbeat.ResourceUpdateInterval"],
     ["Node.Compute.ControlPlaneSettings.HeartbeatFrequency", "Compute.Heartbeat.Interval"],
     ["HEARTBEAT_INTERVAL", "Compute.Heartbeat.Interval"],
   ] as const)("should take %s for %s", (alias, key) => {

@@ -13,8 +13,7 @@ import {
 import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
 import { checkAgentTls } from "./agent-tls.ts";
 
-const NODE_ID_RULE =
-  "a node id: 1-63 characters of [A-Za-z0-9._-], starting with a letter or digit";
+const NODE_ID_RULE = "a node id: 1-63 characters of [A-Za-z0-9._-], starting with a letter or digit";
 
 /** The configuration of an agent. */
 export const agentKeys = defineKeys({
@@ -134,14 +133,8 @@ export function checkAgentConfig(
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */
-export function chooseNodeId(
-  configured: string | undefined,
-  registered: string | undefined,
-  hostname: string,
-): string {
+export function chooseNodeId(configured: string | undefined, registered: string | undefined, hostname: string): string {
   const chosen = configured ?? registered ?? hostname;
   if (isNodeId(chosen)) return chosen;
-  throw new Error(
-    `the host name ${JSON.stringify(hostname)} is not ${NODE_ID_RULE}; set Compute.Name or pass --name`,
-  );
+  throw new Error(`the host name ${JSON.stringify(hostname)} is not ${NODE_ID_RULE}; set Compute.Name or pass --name`);
 }

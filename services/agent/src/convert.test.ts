@@ -25,12 +25,8 @@ describe("toNodeInfo()", () => {
             memoryMib: 23_034,
           },
         ],
-        vfioGpus: [
-          { pciAddress: "0000:02:00.0", vendorId: "10de", deviceId: "2330", iommuGroup: 7 },
-        ],
-        interfaces: [
-          { name: "eth0", mac: "02:00:00:00:00:01", addresses: ["10.0.0.7/24"], speedMbps: 1000 },
-        ],
+        vfioGpus: [{ pciAddress: "0000:02:00.0", vendorId: "10de", deviceId: "2330", iommuGroup: 7 }],
+        interfaces: [{ name: "eth0", mac: "02:00:00:00:00:01", addresses: ["10.0.0.7/24"], speedMbps: 1000 }],
       },
       DESCRIPTION,
     );
@@ -111,10 +107,7 @@ describe("toResourceUsage()", () => {
   });
 
   it("should leave out temperatures that nobody measures", () => {
-    const { usage } = toResourceUsage(
-      { ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] },
-      NO_TOTALS,
-    );
+    const { usage } = toResourceUsage({ ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] }, NO_TOTALS);
     expect(usage.temperatureMaxCelsius).toBeUndefined();
     expect(usage.gpus[0]?.temperatureCelsius).toBeUndefined();
   });

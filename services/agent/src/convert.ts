@@ -1,9 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type NodeInfo,
-  NodeInfoSchema,
-  type NumaNodeSchema,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type NodeInfo, NodeInfoSchema, type NumaNodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type ResourceUsage, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import type { MachineFacts } from "./facts/machine-facts.ts";
 import type { GpuReading, MachineUsage } from "./usage/machine-usage.ts";
@@ -16,8 +12,8 @@ export interface NodeDescription {
 }
 
 /**
- * Make the report of a machine. Texts are cut to the contract's limits: a machine with a strange name must not be refused for it.
- * Lists are cut by fitNodeInfo().
+ * Make the report of a machine. Texts are cut to the contract's limits: a machine with a strange name must not be
+ * refused for it. Lists are cut by fitNodeInfo().
  */
 export function toNodeInfo(facts: MachineFacts, description: NodeDescription): NodeInfo {
   const { operatingSystem: os, cpu, vm } = facts;
@@ -134,9 +130,7 @@ function toSpace(
   };
 }
 
-function toNumaNode(
-  node: MachineFacts["numaNodes"][number],
-): MessageInitShape<typeof NumaNodeSchema> {
+function toNumaNode(node: MachineFacts["numaNodes"][number]): MessageInitShape<typeof NumaNodeSchema> {
   return {
     id: uint32(node.id),
     cpus: cut(node.cpus, 1024),

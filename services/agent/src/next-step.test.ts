@@ -31,11 +31,7 @@ describe("decideNextStep()", () => {
     ["an order to register", refused({ action: "REGISTER" }), { register: "must" }],
     ["a rejection", refused({ reason: "NODE_REJECTED" }), { delayMs: 14_625, register: "no" }],
     ["a ban", refused({ reason: "NODE_BANNED" }), { delayMs: 14_625, register: "no" }],
-    [
-      "a rejection with a time",
-      refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }),
-      { delayMs: 11_250 },
-    ],
+    ["a rejection with a time", refused({ reason: "NODE_REJECTED", retryAfterMs: 10_000 }), { delayMs: 11_250 }],
     ["no join token", refused({ reason: "JOIN_TOKEN_REQUIRED" }), { delayMs: 135_000 }],
     ["a used join token", refused({ reason: "JOIN_TOKEN_USED_UP" }), { delayMs: 135_000 }],
     ["another key", refused({ reason: "NODE_KEY_MISMATCH" }), { delayMs: 135_000 }],
@@ -60,8 +56,7 @@ describe("decideNextStep()", () => {
     "should be back within 20 s for ten minutes after a rejection, then more slowly: %d ms",
     (rejectedForMs, leastMs, mostMs) => {
       const end = refused({ reason: "NODE_REJECTED" });
-      const delayOf = (random01: number) =>
-        decideNextStep(end, { ...FIRST, rejectedForMs, random01 });
+      const delayOf = (random01: number) => decideNextStep(end, { ...FIRST, rejectedForMs, random01 });
       expect(delayOf(0)).toMatchObject({ delayMs: leastMs });
       expect(delayOf(0.999999)).toMatchObject({ delayMs: mostMs });
     },
@@ -80,15 +75,12 @@ describe("decideNextStep()", () => {
     [4, 15_999],
     [5, 19_999],
     [500, 19_999],
-  ])(
-    "should double the bound of its backoff, up to its limit: %d failures",
-    (failures, delayMs) => {
-      const end: SessionEnd = { kind: "unreachable", message: "" };
-      expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
-        delayMs,
-      });
-    },
-  );
+  ])("should double the bound of its backoff, up to its limit: %d failures", (failures, delayMs) => {
+    const end: SessionEnd = { kind: "unreachable", message: "" };
+    expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
+      delayMs,
+    });
+  });
 
   it.each([
     [4, "no"],

@@ -21,7 +21,10 @@ export interface Attempts {
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached, this one counted. */
   readonly unreachable: number;
-  /** Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the first time. */
+  /**
+   * Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the
+   * first time.
+   */
   readonly rejectedForMs: number;
   /** Upper bound of the backoff. */
   readonly backoffMaxMs: number;
@@ -94,8 +97,7 @@ export function isRejection(end: SessionEnd): boolean {
 
 function afterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Attempts): NextStep {
   if (end.action === "STOP" || end.reason === "NODE_DELETED") return { kind: "idle" };
-  const register =
-    end.action === "REGISTER" || end.reason === "NODE_NOT_REGISTERED" ? "must" : "no";
+  const register = end.action === "REGISTER" || end.reason === "NODE_NOT_REGISTERED" ? "must" : "no";
   return { kind: "retry", delayMs: delayAfterRefusal(end, attempts), register };
 }
 
@@ -111,9 +113,7 @@ function delayAfterRefusal(end: SessionEnd & { kind: "refused" }, attempts: Atte
 
 /** The least time until the agent asks again when the server does not say. */
 function ownWait(end: SessionEnd, { rejectedForMs, random01 }: Attempts): number {
-  return isRejection(end)
-    ? chooseWithin(rejectedRetry(rejectedForMs), random01)
-    : DECISION_RETRY_MS;
+  return isRejection(end) ? chooseWithin(rejectedRetry(rejectedForMs), random01) : DECISION_RETRY_MS;
 }
 
 function backoff({ failures, backoffMaxMs, random01 }: Attempts): number {

@@ -1,12 +1,6 @@
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
-import {
-  type Clock,
-  type Logger,
-  type Running,
-  superviseTasks,
-  systemClock,
-} from "@rollcall/process";
+import { type Clock, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
 import { createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";
@@ -39,8 +33,9 @@ export interface RunningAgent extends Running {
 }
 
 /**
- * Start an agent on this machine. Rejects only for what a person must put right here: a state directory that
- * cannot be used, a broken key, a file of TLS that cannot be read, a host name that is no node id. A control plane that is away is waited for.
+ * Start an agent on this machine. Rejects only for what a person must put right here: a state directory that cannot be
+ * used, a broken key, a file of TLS that cannot be read, a host name that is no node id. A control plane that is away
+ * is waited for.
  */
 export async function startAgent(options: StartAgentOptions): Promise<RunningAgent> {
   const { config, log } = options;

@@ -55,8 +55,7 @@ export class WishLog {
     }
     for (const { key, wishedMs } of before) {
       const isGranted = !now.some((it) => it.key === key);
-      if (isGranted)
-        this.#log.info({ key, in_force_ms: wishedMs }, "configured interval is granted");
+      if (isGranted) this.#log.info({ key, in_force_ms: wishedMs }, "configured interval is granted");
     }
   }
 }

@@ -5,13 +5,7 @@ export const OUTPUT_WORDS = ["table", "json", "yaml", "csv"] as const;
 /** --filter-approval. */
 export const APPROVAL_WORDS = ["approved", "pending", "rejected"] as const;
 /** --filter-status: health for compute nodes, connection for all. */
-export const STATUS_WORDS = [
-  "healthy",
-  "unhealthy",
-  "unknown",
-  "connected",
-  "disconnected",
-] as const;
+export const STATUS_WORDS = ["healthy", "unhealthy", "unknown", "connected", "disconnected"] as const;
 /** --filter-type; "requester" is how Bacalhau calls an orchestrator. */
 export const TYPE_WORDS = ["compute", "requester", "orchestrator"] as const;
 /** --filter-scheduling. */

@@ -1,12 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  parseCount,
-  parseDurationMs,
-  pickWord,
-  pickWords,
-  systemCodeOf,
-  UsageError,
-} from "./failure.ts";
+import { parseCount, parseDurationMs, pickWord, pickWords, systemCodeOf, UsageError } from "./failure.ts";
 
 describe("pickWord()", () => {
   it("should match without regard to case", () => {
@@ -15,9 +8,7 @@ describe("pickWord()", () => {
 
   it("should name the option, the value and the choices", () => {
     expect(() => pickWord("filter-approval", "x", ["approved", "pending", "rejected"])).toThrow(
-      new UsageError(
-        `cannot use 'x' as filter-approval value, should be one of: ["approved" "pending" "rejected"]`,
-      ),
+      new UsageError(`cannot use 'x' as filter-approval value, should be one of: ["approved" "pending" "rejected"]`),
     );
   });
 });

@@ -20,11 +20,7 @@ export function pickWord<W extends string>(option: string, value: string, words:
 }
 
 /** Pick several words, separated by commas. */
-export function pickWords<W extends string>(
-  option: string,
-  value: string,
-  words: readonly W[],
-): readonly W[] {
+export function pickWords<W extends string>(option: string, value: string, words: readonly W[]): readonly W[] {
   return value
     .split(",")
     .map((part) => part.trim())
@@ -36,23 +32,21 @@ export function pickWords<W extends string>(
 export function parseCount(option: string, value: string, least: number): number {
   const count = /^\d{1,9}$/.test(value) ? Number(value) : Number.NaN;
   if (count >= least) return count;
-  throw new UsageError(
-    `cannot use '${value}' as ${option} value, should be a whole number of ${least} or more`,
-  );
+  throw new UsageError(`cannot use '${value}' as ${option} value, should be a whole number of ${least} or more`);
 }
 
 const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 
-/** Read a duration such as "500ms", "15s", "1m", "1h" or "7d"; a bare number is seconds. More than 0. Throws UsageError. */
+/**
+ * Read a duration such as "500ms", "15s", "1m", "1h" or "7d"; a bare number is seconds. More than 0. Throws UsageError.
+ */
 export function parseDurationMs(option: string, value: string): number {
   const match = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(value.trim());
   const unit = match?.[2];
   const factor = isUnit(unit) ? UNITS_MS[unit] : UNITS_MS.s;
   const ms = Number(match?.[1] ?? Number.NaN) * factor;
   if (ms > 0) return ms;
-  throw new UsageError(
-    `cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`,
-  );
+  throw new UsageError(`cannot use '${value}' as ${option} value, should be a duration such as 500ms, 15s or 1m`);
 }
 
 function isUnit(text: string | undefined): text is keyof typeof UNITS_MS {

@@ -29,7 +29,10 @@ export interface ListedSetting {
 
 /** The configuration of all services together, which the executable alone knows. */
 export interface ConfigurationView {
-  /** Every key with its value and where it comes from. Throws Failure with every problem of the file and the environment. */
+  /**
+   * Every key with its value and where it comes from. Throws Failure with every problem of the file and the
+   * environment.
+   */
   list(file: string | undefined): Promise<{
     readonly settings: readonly ListedSetting[];
     /** A line for each contradiction between values that are right by themselves. */
@@ -39,7 +42,10 @@ export interface ConfigurationView {
   }>;
   /** A file with every key at its default, explained. */
   defaultYaml(): Promise<string>;
-  /** A file of Bacalhau's or KohakuRiver's, or an older one of ours, in our keys. Throws Failure with every problem of the file. */
+  /**
+   * A file of Bacalhau's or KohakuRiver's, or an older one of ours, in our keys. Throws Failure with every problem of
+   * the file.
+   */
   convert(file: string): Promise<ConvertedFile>;
 }
 

@@ -33,9 +33,7 @@ Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.`;
 /** The whole command line as a tree of commands. Nothing that a verb needs is loaded before it is called. */
 export function createProgram(shell: Shell, parts: Parts): Command {
   const program = new Command("rollcall")
-    .description(
-      "Who is here, who is well, and who may take work: the control plane for fleets of machines.",
-    )
+    .description("Who is here, who is well, and who may take work: the control plane for fleets of machines.")
     .configureHelp({ showGlobalOptions: true })
     .helpCommand("help [command]", "show help")
     .option("--server <address>", "HOST:PORT or URL of the control plane")

@@ -71,9 +71,7 @@ describe("runCli()", () => {
   });
 
   it("should print its version", async () => {
-    expect((await run(["version"])).out).toMatch(
-      /^rollcall \d+\.\d+\.\d+ \(Node.js 20.20.2, linux-x64\)\n$/,
-    );
+    expect((await run(["version"])).out).toMatch(/^rollcall \d+\.\d+\.\d+ \(Node.js 20.20.2, linux-x64\)\n$/);
     expect(JSON.parse((await run(["version", "--output", "json"])).out)).toMatchObject({
       platform: "linux-x64",
     });

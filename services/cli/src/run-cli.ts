@@ -33,11 +33,7 @@ export async function runCli(shell: Shell, parts: Parts): Promise<number> {
 
 async function parse(shell: Shell, parts: Parts): Promise<void> {
   const program = createProgram(shell, parts);
-  for (const command of [
-    program,
-    ...program.commands,
-    ...program.commands.flatMap((it) => it.commands),
-  ]) {
+  for (const command of [program, ...program.commands, ...program.commands.flatMap((it) => it.commands)]) {
     command.exitOverride().configureOutput({
       writeOut: (text) => shell.out.write(text),
       writeErr: (text) => shell.err.write(text),

@@ -1,13 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@rollcall/process";
 import { listHealthReplicas, type Store } from "@rollcall/store";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  type FakeStream,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type FakeStream, type TestDatabase } from "@rollcall/testkit";
 import pg from "pg";
 import { register } from "./testing/record.ts";
 import { type TestReplica, TestReplicas } from "./testing/test-replica.ts";
@@ -45,9 +39,7 @@ describe("createApp()", () => {
     };
     replica.app.advertise(endpoints);
     await eventually(async () => {
-      expect(await listHealthReplicas(store.db)).toEqual([
-        { instance: replica.instance, ...endpoints, sessions: 0 },
-      ]);
+      expect(await listHealthReplicas(store.db)).toEqual([{ instance: replica.instance, ...endpoints, sessions: 0 }]);
     });
     await store.db.deleteFrom("health_replicas").execute();
     // After a doubt others may have withdrawn it.
@@ -131,8 +123,8 @@ async function settled(): Promise<void> {
 }
 
 /**
- * Which version each row is of, by table; leases aside. Postgres' own counters of changes would do too, but its backends
- * report to them late.
+ * Which version each row is of, by table; leases aside. Postgres' own counters of changes would do too, but its
+ * backends report to them late.
  */
 async function rowVersions(): Promise<Readonly<Record<string, unknown>>> {
   const tables = await query<{ name: string }>(

@@ -43,8 +43,8 @@ export interface HealthApp {
   /** Say where this replica can be reached, once that is known. */
   advertise(endpoints: Endpoints): void;
   /**
-   * Take no more agents, and hand those that are here on to other replicas while they are still served here; up to ten seconds. It resolves at
-   * once where there are none. The first step of an end in order.
+   * Take no more agents, and hand those that are here on to other replicas while they are still served here; up to ten
+   * seconds. It resolves at once where there are none. The first step of an end in order.
    */
   drain(): Promise<void>;
   /**
@@ -111,12 +111,10 @@ function readiness(replica: Replica): ReadyReport[string] {
   return { ok: false, message: "the lease is not held for certain" };
 }
 
-/** Do the last work as far as the record allows: what is left undone is decided anew by whoever takes the nodes over. */
-async function within(
-  { clock, log }: HealthDeps,
-  ms: number,
-  work: () => Promise<void>,
-): Promise<void> {
+/**
+ * Do the last work as far as the record allows: what is left undone is decided anew by whoever takes the nodes over.
+ */
+async function within({ clock, log }: HealthDeps, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(
     () => log.warn({ after_ms: ms }, "health closed before everything was written"),

@@ -35,14 +35,8 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
     ["NodeDisconnectedAfter: 45s", { unhealthyAfterMs: 45_000 }],
     ["HEARTBEAT_TIMEOUT: 40", { unhealthyAfterMs: 40_000 }],
     ["HEARTBEAT_INTERVAL: 5", { heartbeatIntervalMs: 5_000 }],
-    [
-      "Compute: { ControlPlaneSettings: { HeartbeatFrequency: 10s } }",
-      { heartbeatIntervalMs: 10_000 },
-    ],
-    [
-      "Node: { Compute: { ControlPlaneSettings: { InfoUpdateFrequency: 2m } } }",
-      { infoIntervalMs: 120_000 },
-    ],
+    ["Compute: { ControlPlaneSettings: { HeartbeatFrequency: 10s } }", { heartbeatIntervalMs: 10_000 }],
+    ["Node: { Compute: { ControlPlaneSettings: { InfoUpdateFrequency: 2m } } }", { infoIntervalMs: 120_000 }],
   ])("should accept the older name in %s", (text, expected) => {
     expect(policyIn(text)).toMatchObject(expected);
   });
@@ -53,19 +47,11 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
     ["longer", "Orchestrator.NodeManager.DisconnectTimeout: 10m", 600_000, 1_200_000],
     ["a factor", "HEARTBEAT_INTERVAL: 5\nHEARTBEAT_TIMEOUT_FACTOR: 6", 30_000, 300_000],
     ["a factor of the usual interval", "HEARTBEAT_TIMEOUT_FACTOR: 2.5", 37_500, 300_000],
-    [
-      "a factor besides a time",
-      "HEARTBEAT_TIMEOUT: 50\nHEARTBEAT_TIMEOUT_FACTOR: 6",
-      90_000,
-      300_000,
-    ],
+    ["a factor besides a time", "HEARTBEAT_TIMEOUT: 50\nHEARTBEAT_TIMEOUT_FACTOR: 6", 90_000, 300_000],
     ["a large factor", "HEARTBEAT_TIMEOUT_FACTOR: 60", 900_000, 1_800_000],
-  ])(
-    "should follow with UNKNOWN where only UNHEALTHY is set: %s",
-    (_, text, unhealthyAfterMs, unknownAfterMs) => {
-      expect(policyIn(text)).toMatchObject({ unhealthyAfterMs, unknownAfterMs });
-    },
-  );
+  ])("should follow with UNKNOWN where only UNHEALTHY is set: %s", (_, text, unhealthyAfterMs, unknownAfterMs) => {
+    expect(policyIn(text)).toMatchObject({ unhealthyAfterMs, unknownAfterMs });
+  });
 
   it("should accept the older name of the detector's tick", () => {
     const result = load("Requester: { ControlPlaneSettings: { HeartbeatFrequency: 30s } }");
@@ -73,10 +59,7 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
   });
 
   it.each([
-    [
-      "a threshold below two heartbeats",
-      "Orchestrator: { NodeManager: { DisconnectTimeout: 20s } }",
-    ],
+    ["a threshold below two heartbeats", "Orchestrator: { NodeManager: { DisconnectTimeout: 20s } }"],
     [
       "a threshold beyond the next one",
       "Orchestrator: { NodeManager: { DisconnectTimeout: 10m, UnknownTimeout: 5m } }",
@@ -90,16 +73,8 @@ Compute: { Heartbeat: { Interval: 20s, InfoUpdateInterval: 90 } }
 
 describe("agentEndpointOf()", () => {
   it.each([
-    [
-      "what is configured",
-      { advertise: "hb.example.com:443", hostname: "h" },
-      "hb.example.com:443",
-    ],
-    [
-      "the port where only a host is configured",
-      { advertise: "hb.example.com", hostname: "h" },
-      "hb.example.com:7701",
-    ],
+    ["what is configured", { advertise: "hb.example.com:443", hostname: "h" }, "hb.example.com:443"],
+    ["the port where only a host is configured", { advertise: "hb.example.com", hostname: "h" }, "hb.example.com:7701"],
     ["this machine's name", { advertise: undefined, hostname: "h" }, "h:7701"],
     ["the registry's own host in one process", { advertise: undefined, hostname: null }, ":7701"],
   ])("should be %s", (_, options, expected) => {

@@ -21,11 +21,7 @@ export const HEALTH_KEYS = defineKeys({
     schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.unhealthyAfterMs,
     doc: "Silence after which a node is UNHEALTHY. At least two of Compute.Heartbeat.Interval; agents are told to beat three times as often as this at least.",
-    aliases: [
-      ...bacalhauNames("Requester", "NodeDisconnectedAfter"),
-      "NodeDisconnectedAfter",
-      "HEARTBEAT_TIMEOUT",
-    ],
+    aliases: [...bacalhauNames("Requester", "NodeDisconnectedAfter"), "NodeDisconnectedAfter", "HEARTBEAT_TIMEOUT"],
     env: ["HEARTBEAT_TIMEOUT"],
   },
   "Orchestrator.NodeManager.DisconnectTimeoutFactor": {
@@ -120,14 +116,16 @@ export function policyOf(config: HealthConfig): HealthPolicy {
   return {
     ...DEFAULT_HEALTH_POLICY,
     unhealthyAfterMs,
-    unknownAfterMs:
-      config["Orchestrator.NodeManager.UnknownTimeout"] ?? unknownAfterMs(unhealthyAfterMs),
+    unknownAfterMs: config["Orchestrator.NodeManager.UnknownTimeout"] ?? unknownAfterMs(unhealthyAfterMs),
     heartbeatIntervalMs,
     infoIntervalMs: config["Compute.Heartbeat.InfoUpdateInterval"],
   };
 }
 
-/** The time to UNKNOWN where nobody sets it. Programs that know no such state have timeouts that are longer than our default. */
+/**
+ * The time to UNKNOWN where nobody sets it. Programs that know no such state have timeouts that are longer than our
+ * default.
+ */
 function unknownAfterMs(unhealthyAfterMs: number): number {
   const { unknownAfterMs: usualMs } = DEFAULT_HEALTH_POLICY;
   return unhealthyAfterMs < usualMs ? usualMs : 2 * unhealthyAfterMs;

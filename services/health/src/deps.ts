@@ -22,7 +22,9 @@ export interface BrakeTimes {
 /** What health is made of. */
 export interface HealthDeps {
   readonly store: Store;
-  /** The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app. */
+  /**
+   * The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app.
+   */
   readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
@@ -34,7 +36,10 @@ export interface HealthDeps {
   readonly random?: () => number;
   /** Told of each heartbeat that took effect; absent or null for nobody. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
-  /** Told of each agent whose Hello was taken, by the address of its connection as getPeer() has it; absent for nobody. It must not throw. */
+  /**
+   * Told of each agent whose Hello was taken, by the address of its connection as getPeer() has it; absent for nobody.
+   * It must not throw.
+   */
   readonly onWelcomed?: (peer: string) => void;
   /** Who fails too often to prove who they are; not limited when absent. */
   readonly failures?: FailedAttempts;
@@ -42,7 +47,10 @@ export interface HealthDeps {
   readonly strangers?: StrangerLog;
   /** Tells where an agent's stream comes from that a proxy passed on; the peer counts when absent. */
   readonly clientAddress?: ClientAddress;
-  /** How long hellos, and nodes that changed, are gathered after those before them; 0 for tests whose clock stands still. */
+  /**
+   * How long hellos, and nodes that changed, are gathered after those before them; 0 for tests whose clock stands
+   * still.
+   */
   readonly gatherMs: number;
   /** How often the brake is decided about, and how soon another process takes that over, for tests. */
   readonly brakeTimes?: BrakeTimes;

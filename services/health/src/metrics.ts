@@ -2,13 +2,7 @@ import { getHeapStatistics } from "node:v8";
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 
 /** What became of a Hello. */
-export type HelloOutcome =
-  | "welcomed"
-  | "refused"
-  | "superseded"
-  | "overloaded"
-  | "store_unavailable"
-  | "abandoned";
+export type HelloOutcome = "welcomed" | "refused" | "superseded" | "overloaded" | "store_unavailable" | "abandoned";
 
 /** Figures that are read when somebody scrapes, so that keeping them costs nothing. */
 export interface HealthFigures {
@@ -40,17 +34,17 @@ export interface HealthMetrics {
   returnedAtOnce(): void;
 }
 
-/** Why a deadline was put off: the process stood still or was starved, its lease was in doubt, or it had sent an agent away. */
+/**
+ * Why a deadline was put off: the process stood still or was starved, its lease was in doubt, or it had sent an agent
+ * away.
+ */
 export type ExtensionCause = "stall" | "lease" | "network" | "turned_away";
 
 const DELAY_BUCKETS_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
 const LAG_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1, 5, 30];
 
 /** Create the metrics of the health service. `figures` is asked at each scrape. */
-export function createHealthMetrics(
-  registry: MetricsRegistry,
-  figures: () => HealthFigures,
-): HealthMetrics {
+export function createHealthMetrics(registry: MetricsRegistry, figures: () => HealthFigures): HealthMetrics {
   exposeFigures(registry, figures);
   const hellos = counter(registry, {
     name: "rollcall_health_hellos_total",
@@ -91,9 +85,7 @@ export function createHealthMetrics(
   };
 }
 
-function createTruthMetrics(
-  registry: MetricsRegistry,
-): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
+function createTruthMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
   const extensions = counter(registry, {
     name: "rollcall_health_deadline_extensions_total",
     help: "How often deadlines were put off through no fault of a node: all together for stall, lease and network, one node's for turned_away.",

@@ -37,11 +37,7 @@ export function createApp(deps: RegistryDeps): RegistryApp {
     routes: createRoutes({ ...deps, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [
-      expireOrchestrators(deps),
-      upkeep({ ...deps, chores: registryChores(deps) }),
-      ...(relay?.tasks ?? []),
-    ],
+    tasks: [expireOrchestrators(deps), upkeep({ ...deps, chores: registryChores(deps) }), ...(relay?.tasks ?? [])],
     ready: async () => ({
       store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),

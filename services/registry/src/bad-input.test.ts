@@ -52,27 +52,18 @@ describe.each(METHODS)("$name", (method) => {
     // A field of length 127 that is not there.
     const garbage = new Uint8Array([0x0a, 0x7f, 0x00]);
     const { code, text } = await post(method, garbage, "proto");
-    expect([code, text]).toEqual([
-      "invalid_argument",
-      expect.stringContaining("MALFORMED_MESSAGE"),
-    ]);
+    expect([code, text]).toEqual(["invalid_argument", expect.stringContaining("MALFORMED_MESSAGE")]);
   });
 
   it("should refuse what is no JSON", async () => {
     const { code, text } = await post(method, "{]", "json");
-    expect([code, text]).toEqual([
-      "invalid_argument",
-      expect.stringContaining("MALFORMED_MESSAGE"),
-    ]);
+    expect([code, text]).toEqual(["invalid_argument", expect.stringContaining("MALFORMED_MESSAGE")]);
   });
 
   it("should refuse a message above 1 MiB", async () => {
     const large = new Uint8Array(1_048_577);
     const { code, text } = await post(method, large, "proto");
-    expect([code, text]).toEqual([
-      "resource_exhausted",
-      expect.stringContaining("MESSAGE_TOO_LARGE"),
-    ]);
+    expect([code, text]).toEqual(["resource_exhausted", expect.stringContaining("MESSAGE_TOO_LARGE")]);
   });
 });
 

@@ -1,12 +1,4 @@
-import {
-  bool,
-  type ConfigValues,
-  defineKeys,
-  duration,
-  int,
-  oneOf,
-  optional,
-} from "@rollcall/config";
+import { bool, type ConfigValues, defineKeys, duration, int, oneOf, optional } from "@rollcall/config";
 import type { JoinTokenEnforcement } from "@rollcall/domain";
 
 /** What can be configured of the registry. */
@@ -15,11 +7,7 @@ export const REGISTRY_KEYS = defineKeys({
     schema: bool(),
     default: false,
     doc: "Whether a node that registers for the first time waits for an operator's approval. Without it, it is approved at once. Nodes that are known keep what was decided about them.",
-    aliases: [
-      "Node.Requester.ManualNodeApproval",
-      "Requester.ManualNodeApproval",
-      "ManualNodeApproval",
-    ],
+    aliases: ["Node.Requester.ManualNodeApproval", "Requester.ManualNodeApproval", "ManualNodeApproval"],
     flag: "manual-approval",
   },
   "Orchestrator.NodeManager.JoinTokens": {

@@ -1,8 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import type {
-  ListEventsRequest,
-  WatchEventsRequest,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import type { ListEventsRequest, WatchEventsRequest } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { WatchNodesRequest } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { EVENT_TYPES, type EventType, isEventType } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
@@ -84,10 +81,7 @@ export function parseWatchStart(start: WatchEventsRequest["start"], logId: strin
 }
 
 /** Read where a watch of nodes begins. Throws INVALID_RESUME_TOKEN. */
-export function parseNodeWatchStart(
-  start: WatchNodesRequest["start"],
-  logId: string,
-): NodeWatchStart {
+export function parseNodeWatchStart(start: WatchNodesRequest["start"], logId: string): NodeWatchStart {
   switch (start.case) {
     case undefined:
       return { kind: "snapshot" };

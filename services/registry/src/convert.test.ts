@@ -31,22 +31,16 @@ describe("parseOrderBy()", () => {
     expect(parseOrderBy(text)).toEqual({ column, descending });
   });
 
-  it.each([
-    "desc",
-    "core",
-    "Cores",
-    "cores down",
-    "cores desc desc",
-    "cores, id",
-    "cores;",
-    "__proto__",
-  ])("should refuse %j", (text) => {
-    expect(refusalOf(() => parseOrderBy(text))).toMatchObject({
-      reason: "INVALID_ORDER_BY",
-      metadata: { orderBy: text },
-      violations: [{ field: "order_by" }],
-    });
-  });
+  it.each(["desc", "core", "Cores", "cores down", "cores desc desc", "cores, id", "cores;", "__proto__"])(
+    "should refuse %j",
+    (text) => {
+      expect(refusalOf(() => parseOrderBy(text))).toMatchObject({
+        reason: "INVALID_ORDER_BY",
+        metadata: { orderBy: text },
+        violations: [{ field: "order_by" }],
+      });
+    },
+  );
 });
 
 describe("parseLabelSelector()", () => {

@@ -1,11 +1,5 @@
 import { type ListNodesRequest, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import {
-  type ConnectionState,
-  formatSelector,
-  type HealthState,
-  parseSelector,
-  type Selector,
-} from "@rollcall/domain";
+import { type ConnectionState, formatSelector, type HealthState, parseSelector, type Selector } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import type { NodeFilter, NodeOrderColumn } from "@rollcall/store";
 import { membershipStateFromProto, nodeTypeFromProto } from "@rollcall/wire";
@@ -45,7 +39,10 @@ export interface NodeListing {
   readonly orderBy: NodeOrder;
   /** Nodes of one page. */
   readonly limit: number;
-  /** Names the filter, the order and the history of the log in one fixed form, for page tokens; the page's size may change on the way. */
+  /**
+   * Names the filter, the order and the history of the log in one fixed form, for page tokens; the page's size may
+   * change on the way.
+   */
   readonly name: string;
 }
 
@@ -58,15 +55,7 @@ export function parseNodeListing(request: ListNodesRequest, logId: string): Node
     filter,
     orderBy,
     limit: pageSize(request.pageSize),
-    name: JSON.stringify([
-      "nodes",
-      logId,
-      types,
-      memberships,
-      statuses,
-      formatSelector(selector),
-      orderBy,
-    ]),
+    name: JSON.stringify(["nodes", logId, types, memberships, statuses, formatSelector(selector), orderBy]),
   };
 }
 

@@ -53,10 +53,7 @@ export function required<T>(value: T | undefined, field: string): T {
 }
 
 /** Check that a nonce was made by this cluster and is young. Throws CHALLENGE_INVALID. */
-export function checkNonce(
-  { store, clock }: Pick<Deps, "store" | "clock">,
-  nonce: Uint8Array,
-): void {
+export function checkNonce({ store, clock }: Pick<Deps, "store" | "clock">, nonce: Uint8Array): void {
   const verdict = checkChallenge(store.clusterSecret(), nonce, clock.wallMs());
   if (verdict === "valid") return;
   const why =
@@ -112,8 +109,8 @@ export interface LockedCaller {
 }
 
 /**
- * Lock the node that makes a call, its nonce used up and its proof checked against the keys of the record, of which the next one is
- * promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
+ * Lock the node that makes a call, its nonce used up and its proof checked against the keys of the record, of which the
+ * next one is promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
  * NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
  */
 export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<LockedCaller | null> {
@@ -144,20 +141,14 @@ export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<Lo
  * Find the key that signed a call among those that count. Throws PROOF_INVALID when none did, and NODE_IS_ORCHESTRATOR
  * when the node has none.
  */
-export function findKey(
-  { store }: Pick<Deps, "store">,
-  call: NodeCall,
-  keys: NodeKeys | undefined,
-): PublicKey {
+export function findKey({ store }: Pick<Deps, "store">, call: NodeCall, keys: NodeKeys | undefined): PublicKey {
   const { nodeId } = call;
   if (keys === undefined) {
     const message = `node ${nodeId} is an orchestrator; it does not speak for itself here`;
     throw refuse("NODE_IS_ORCHESTRATOR", message, { metadata: { node: nodeId }, subject: nodeId });
   }
   const text = textOf(store.clusterId(), call);
-  const used = keysInForce(keys).find(({ publicKey }) =>
-    verifyProof(publicKey, text, call.proof.signature),
-  );
+  const used = keysInForce(keys).find(({ publicKey }) => verifyProof(publicKey, text, call.proof.signature));
   if (used === undefined) throw proofInvalid(nodeId);
   return used;
 }

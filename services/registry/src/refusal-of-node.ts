@@ -2,8 +2,8 @@ import { chooseWithin, type Membership, rejectedRetry } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 
 /**
- * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on its stream:
- * soon at first, so that an approval takes effect.
+ * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
+ * its stream: soon at first, so that an approval takes effect.
  *
  * @param known the node as recorded; undefined for one that is not in the record.
  */

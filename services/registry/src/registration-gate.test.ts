@@ -92,16 +92,12 @@ describe("the audit log of nodes", () => {
     const proof = await node.prove(roomy.registry, deregisterNode);
     await roomy.registry.deregisterNode({ nodeId, proof, reason: "sold" });
     const entries = await listAudit(roomy.store.db, { limit: 100, newestFirst: false });
-    expect(
-      entries.map(({ method, target, reason }) => [method.split("/")[1], target, reason]),
-    ).toEqual([
+    expect(entries.map(({ method, target, reason }) => [method.split("/")[1], target, reason])).toEqual([
       ["RegisterNode", "self", ""],
       ["UpdateNodeInfo", "self", ""],
       ["DeregisterNode", "self", "sold"],
     ]);
-    expect(entries.every(({ actor, outcome }) => actor === "node:self" && outcome === "OK")).toBe(
-      true,
-    );
+    expect(entries.every(({ actor, outcome }) => actor === "node:self" && outcome === "OK")).toBe(true);
     expect(entries[0]?.address).toMatch(/^127\.0\.0\.1:\d+$/);
     await roomy.close();
   });

@@ -3,7 +3,9 @@ import { refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import type { RegistryConfig } from "./config.ts";
 
-/** Lets so many nodes register in a second. What it counts are registrations that succeed; it is this process's alone. */
+/**
+ * Lets so many nodes register in a second. What it counts are registrations that succeed; it is this process's alone.
+ */
 export interface RegistrationGate {
   /**
    * Do a registration, unless there were too many. Throws REGISTRATION_LIMITED.
@@ -11,10 +13,7 @@ export interface RegistrationGate {
    * @param token names the join token, or null for none.
    * @param register answers whether it succeeded.
    */
-  pass<T extends { readonly ok: boolean }>(
-    token: string | null,
-    register: () => Promise<T>,
-  ): Promise<T>;
+  pass<T extends { readonly ok: boolean }>(token: string | null, register: () => Promise<T>): Promise<T>;
 }
 
 /** So many seconds' worth may come at once, such as when a rack is switched on. */
@@ -23,10 +22,7 @@ const BURST_SECONDS = 2;
 const MAX_TOKENS = 10_000;
 
 /** Create the gate of one registry. */
-export function createRegistrationGate(
-  config: RegistryConfig,
-  clock: Pick<Clock, "nowMs">,
-): RegistrationGate {
+export function createRegistrationGate(config: RegistryConfig, clock: Pick<Clock, "nowMs">): RegistrationGate {
   const perSecond = config["Registry.RegistrationsPerSecond"];
   const perToken = config["Registry.RegistrationsPerTokenPerSecond"];
   const limiter = new ArrivalLimiter(

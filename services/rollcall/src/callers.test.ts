@@ -10,14 +10,7 @@ import { describeError } from "@rollcall/errors";
 import { createLogger, systemClock } from "@rollcall/process";
 import { errorFromGrpc } from "@rollcall/rpc";
 import { accessTokenHash, ensureAccessToken, listAudit } from "@rollcall/store";
-import {
-  addNode,
-  createTestDatabase,
-  eventually,
-  refusalOf,
-  type TestDatabase,
-  until,
-} from "@rollcall/testkit";
+import { addNode, createTestDatabase, eventually, refusalOf, type TestDatabase, until } from "@rollcall/testkit";
 import { loadControlPlaneConfig } from "./config/control-plane-config.ts";
 import { openProbes } from "./control-plane/open-probes.ts";
 import { planUp } from "./control-plane/process-plan.ts";

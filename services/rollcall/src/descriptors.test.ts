@@ -20,11 +20,7 @@ describe("a process with few descriptors", () => {
   beforeAll(async () => {
     database = await createTestDatabase();
     fixture = await createServeFixture(database.url, OPEN_FILES);
-    [, health] = await Promise.all([
-      fixture.serve("registry"),
-      fixture.serve("health"),
-      fixture.serve("admin"),
-    ]);
+    [, health] = await Promise.all([fixture.serve("registry"), fixture.serve("health"), fixture.serve("admin")]);
   });
   afterAll(async () => {
     for (const socket of sockets) socket.destroy();
@@ -60,9 +56,7 @@ describe("a process with few descriptors", () => {
     const text = await (await fetch(`http://${fixture.healthProbes}/metrics`)).text();
     expect(text).toMatch(/^rollcall_connections_limit{port="agents"} 83$/m);
     expect(text).toMatch(/^rollcall_health_sessions 1$/m);
-    expect(await fixture.client.events("n1")).not.toContainEqual(
-      expect.objectContaining({ reason: "STREAM_BROKEN" }),
-    );
+    expect(await fixture.client.events("n1")).not.toContainEqual(expect.objectContaining({ reason: "STREAM_BROKEN" }));
     await agent.killed();
   });
 });

@@ -51,9 +51,7 @@ describeEquipped("docs/heartbeat-with-curl.md", () => {
       unhealthyAfter: "3s",
     });
     const history = () => client.healthHistory("curl-1");
-    await until("the silent node to be declared", async () =>
-      (await history()).join().startsWith("HEALTHY,UNHEALTHY"),
-    );
+    await until("the silent node to be declared", async () => (await history()).join().startsWith("HEALTHY,UNHEALTHY"));
     // The same key is the same node.
     await run("sh", ["-c", script], { env });
     await until("the node to be back", async () => (await history()).slice(1).includes("HEALTHY"));

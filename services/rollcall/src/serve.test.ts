@@ -67,9 +67,7 @@ describe("rollcall serve", () => {
     });
     expect(await runClient("node cordon n", fixture)).toEqual({ code: 0, text: "Ok\n" });
     expect((await runClient("node health n1", fixture)).text).toMatch(/^CPU .*%$/m);
-    expect((await runClient("node summary", fixture)).text).toMatch(
-      /^Nodes: +1 connected \/ 1 total$/m,
-    );
+    expect((await runClient("node summary", fixture)).text).toMatch(/^Nodes: +1 connected \/ 1 total$/m);
   });
 
   it.each(["registry", "health", "admin"] as const)(

@@ -5,7 +5,10 @@ import type { RollcallProcess } from "./testing/rollcall-process.ts";
 import { createServeFixture, type ServeFixture } from "./testing/serve-fixture.ts";
 
 const WELL = "APPROVED CONNECTED HEALTHY";
-/** How long a node may be silent, and the replica stands still: longer than an agent on a busy machine needs to come back. */
+/**
+ * How long a node may be silent, and the replica stands still: longer than an agent on a busy machine needs to come
+ * back.
+ */
 const STOP_MS = 10_000;
 const THRESHOLD = ["--set", `Orchestrator.NodeManager.DisconnectTimeout=${STOP_MS / 1_000}s`];
 const UNKNOWN = ["--set", "Orchestrator.NodeManager.UnknownTimeout=60s"];

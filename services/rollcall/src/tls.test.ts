@@ -99,16 +99,13 @@ describe("rollcall up --tls", () => {
     // Nothing secret is said by anybody.
     const secrets = [
       readFileSync(token, "utf8").trim(),
-      ...["ca-key.pem", "server-key.pem"].map((name) =>
-        bodyOf(join(fixture.dataDirectory, "tls", name)),
-      ),
+      ...["ca-key.pem", "server-key.pem"].map((name) => bodyOf(join(fixture.dataDirectory, "tls", name))),
       ...passwordsIn(join(fixture.dataDirectory, "postgres")),
     ];
     await up.killed("SIGTERM");
     for (const secret of secrets) {
       expect(secret.length).toBeGreaterThan(8);
-      for (const said of [up.out, up.err, clear.out, stranger.out])
-        expect(said).not.toContain(secret);
+      for (const said of [up.out, up.err, clear.out, stranger.out]) expect(said).not.toContain(secret);
     }
   });
 });
@@ -148,9 +145,7 @@ describe("rollcall up --tls-cert", () => {
     const shown = { ROLLCALL_CLIENT_CERT: own.certFile, ROLLCALL_CLIENT_KEY: own.keyFile };
     await isHealthy("here", shown);
     const stranger = ["--server", `https://${fixture.server}`, "--ca-file", authority.caFile];
-    await fixture
-      .agent("stranger", ...stranger)
-      .logged("connection failed", { reason: "CLIENT_CERTIFICATE_REQUIRED" });
+    await fixture.agent("stranger", ...stranger).logged("connection failed", { reason: "CLIENT_CERTIFICATE_REQUIRED" });
   });
 
   it("should say at its start what is wrong with the files", async () => {

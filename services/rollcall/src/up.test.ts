@@ -33,7 +33,8 @@ describe("rollcall up", () => {
       return nodes[0]?.id;
     });
     const node = await client.becomes(own, WELL);
-    // This machine falls and rises more often within minutes than one that is well; that alone shall not be held against it.
+    // This machine falls and rises more often within minutes than one that is well; that alone shall not be held
+    // against it.
     const scope = { scope: { case: "node", value: own } } as const;
     await client.policies.setHealthPolicy({ scope, values: { flappingHold: { seconds: 0n } } });
     expect(node.mayTakeWork).toBe(true);
@@ -70,17 +71,13 @@ describe("rollcall up", () => {
     endProcess(Number(pid));
     await client.becomes(own, "APPROVED DISCONNECTED UNKNOWN");
     // By the log, not by looks at it: on a busy machine a state may be over before anybody has looked.
-    const changes = (await client.events(own))
-      .filter(({ type }) => CHANGES.includes(type))
-      .slice(-3);
+    const changes = (await client.events(own)).filter(({ type }) => CHANGES.includes(type)).slice(-3);
     expect(changes.map(({ after }) => after?.health ?? after?.connection)).toEqual([
       "DISCONNECTED",
       "UNHEALTHY",
       "UNKNOWN",
     ]);
-    const { command, signal } = await up.logged(
-      "the local agent ended, start it again with this command",
-    );
+    const { command, signal } = await up.logged("the local agent ended, start it again with this command");
     expect(signal).toBe("SIGKILL");
     expect(command).toBe(
       `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ${fixture.dataDirectory}/agent`,
@@ -106,9 +103,7 @@ describe("rollcall up", () => {
     const { pid } = await up.logged("postgres started");
     endProcess(Number(pid));
     await up.logged("postgres started", {}, 1);
-    await until("a decision", () =>
-      fixture.client.admin.cordonNode({ node: "second", reason: "drill" }),
-    );
+    await until("a decision", () => fixture.client.admin.cordonNode({ node: "second", reason: "drill" }));
     expect(await until("its epoch", () => fixture.client.epoch("second"))).toBe(before);
     expect(await fixture.client.healthHistory("second")).toEqual(["HEALTHY"]);
   });

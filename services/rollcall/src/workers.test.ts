@@ -1,14 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { listLeases, type Store, saveKey } from "@rollcall/store";
-import {
-  addNode,
-  createTestDatabase,
-  eventually,
-  FakeAgent,
-  SteadyAgent,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { addNode, createTestDatabase, eventually, FakeAgent, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { haveEnded } from "./testing/processes.ts";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
@@ -65,9 +58,7 @@ describe("rollcall serve health --workers 2", () => {
   });
 
   const leases = async () =>
-    (await listLeases(store.db)).filter(
-      ({ name, service }) => service === "health" && name.startsWith("health-w"),
-    );
+    (await listLeases(store.db)).filter(({ name, service }) => service === "health" && name.startsWith("health-w"));
   const sessions = async () => {
     const rows = await store.db
       .selectFrom("node_sessions")
@@ -82,8 +73,7 @@ describe("rollcall serve health --workers 2", () => {
       const well = rows.filter((it) => it.connection === "CONNECTED" && it.health === "HEALTHY");
       return well.length === AGENTS ? rows : null;
     });
-  const probe = async (path: string) =>
-    (await fetch(`http://${fixture.healthProbes}${path}`)).text();
+  const probe = async (path: string) => (await fetch(`http://${fixture.healthProbes}${path}`)).text();
 
   it("should share the agents among replicas, each with a lease of its own", async () => {
     const rows = await allWell();
@@ -115,9 +105,7 @@ describe("rollcall serve health --workers 2", () => {
 
   it("should hand the nodes of a worker that was killed to the other one, start it again, and judge nobody", async () => {
     const line = await health.logged("worker started", { worker: 1 });
-    const [first] = (await leases())
-      .map(({ instance }) => instance)
-      .filter((it) => it.startsWith("health-w1"));
+    const [first] = (await leases()).map(({ instance }) => instance).filter((it) => it.startsWith("health-w1"));
     process.kill(Number(line.pid), "SIGKILL");
     await health.logged("worker ended, starting it again", { worker: 1 });
     await until("the lease to be ended", async () => {

@@ -1,9 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import {
-  ListNodesRequestSchema,
-  ListNodesResponseSchema,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { ListNodesRequestSchema, ListNodesResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { ServerAddress } from "../open-socket.ts";
 import { UnaryClient } from "../unary-client.ts";
 

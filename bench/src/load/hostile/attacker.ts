@@ -14,7 +14,10 @@ export interface AttackOutcome {
 const STRANGER = "127.0.1.1";
 /** So many connections in a second, whatever the server does with them. */
 const MOST_CONNECTIONS_A_SECOND = 1_000;
-/** A peer on another machine has a network between itself and the server; loopback has none. Of all connections together. */
+/**
+ * A peer on another machine has a network between itself and the server; loopback has none. Of all connections
+ * together.
+ */
 const MOST_BYTES_A_SECOND = 20 * 1_048_576;
 const TURN_MS = 10;
 

@@ -4,14 +4,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ListNodesRequestSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { frame, headersFrame, messageFrame } from "../http2-frames.ts";
-import {
-  calls,
-  chunkOf,
-  largeCall,
-  PREFACE,
-  PREFACE_WITHOUT_WINDOW,
-  rapidReset,
-} from "./frames.ts";
+import { calls, chunkOf, largeCall, PREFACE, PREFACE_WITHOUT_WINDOW, rapidReset } from "./frames.ts";
 import { CREATE_CHALLENGE, HEARTBEAT, LIST_NODES } from "./paths.ts";
 import type { HostilePort, Scenario } from "./scenario.ts";
 
@@ -42,12 +35,7 @@ export function strangersCalls(): readonly Scenario[] {
     open: PREFACE,
     flood: next,
   });
-  const bomb = largeCall(
-    CREATE_CHALLENGE,
-    gzipSync(Buffer.alloc(MEBIBYTE - 1_024)),
-    { "grpc-encoding": "gzip" },
-    true,
-  );
+  const bomb = largeCall(CREATE_CHALLENGE, gzipSync(Buffer.alloc(MEBIBYTE - 1_024)), { "grpc-encoding": "gzip" }, true);
   const oversized = largeCall(CREATE_CHALLENGE, Buffer.alloc(2 * MEBIBYTE), {}, false);
   const nested = largeCall(REGISTER, Buffer.alloc(MEBIBYTE - 1_024, 0x0a), {}, false);
   return [
@@ -120,10 +108,7 @@ export function strangersStreams(): readonly Scenario[] {
 
 /** Somebody with a good token who takes more than a share. */
 export function knownCallers(viewer: Readonly<Record<string, string>>): readonly Scenario[] {
-  const page = toBinary(
-    ListNodesRequestSchema,
-    create(ListNodesRequestSchema, { pageSize: 1_000 }),
-  );
+  const page = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 1_000 }));
   return [
     {
       name: "unread-lists",
@@ -147,10 +132,7 @@ export function knownCallers(viewer: Readonly<Record<string, string>>): readonly
         PREFACE_WITHOUT_WINDOW,
         chunkOf(
           (index) =>
-            Buffer.concat([
-              headersFrame(1 + 2 * index, WATCH_NODES, viewer),
-              messageFrame(1 + 2 * index, EMPTY, true),
-            ]),
+            Buffer.concat([headersFrame(1 + 2 * index, WATCH_NODES, viewer), messageFrame(1 + 2 * index, EMPTY, true)]),
           200,
         ),
       ]),

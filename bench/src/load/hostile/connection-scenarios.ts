@@ -42,12 +42,7 @@ export function idle(name: string, port: HostilePort, open: Buffer): Scenario {
 }
 
 /** Connections that say `open` and go. */
-export function leaving(
-  name: string,
-  port: HostilePort,
-  open: Buffer,
-  then: NonNullable<Scenario["then"]>,
-): Scenario {
+export function leaving(name: string, port: HostilePort, open: Buffer, then: NonNullable<Scenario["then"]>): Scenario {
   return { name, port, connections: 32, open, then };
 }
 
@@ -79,9 +74,7 @@ export function floods(port: HostilePort, path: string): readonly Scenario[] {
     { ...flood("unread-pings", PREFACE, () => pings), reads: false },
     flood("empty-data", empty.open, () => empty.chunk),
     flood("continuation", endless.open, () => endless.chunk),
-    flood("rapid-reset", PREFACE, (round) =>
-      rapidReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND),
-    ),
+    flood("rapid-reset", PREFACE, (round) => rapidReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
     flood("made-reset", PREFACE, (round) => madeReset(path, round * CALLS_A_ROUND, CALLS_A_ROUND)),
     flood("hpack-bomb", PREFACE, (round) => hpackBomb(round * 4)),
   ];

@@ -1,6 +1,9 @@
 import { clientPreface, FRAME_TYPE, frame, headersFrame, messageFrame } from "../http2-frames.ts";
 
-/** What a client says first and what no client should say next. All of it is bytes, so that no library stands in the way. */
+/**
+ * What a client says first and what no client should say next. All of it is bytes, so that no library stands in the
+ * way.
+ */
 
 const CONTINUATION = 9;
 const PRIORITY = 2;
@@ -93,10 +96,7 @@ export function continuationFlood(): { readonly open: Buffer; readonly chunk: Bu
 export function rapidReset(path: string, firstCall: number, calls: number): Buffer {
   return chunkOf((index) => {
     const streamId = 1 + 2 * (firstCall + index);
-    return Buffer.concat([
-      headersFrame(streamId, path),
-      frame(FRAME_TYPE.resetStream, NO_FLAGS, streamId, uint32(8)),
-    ]);
+    return Buffer.concat([headersFrame(streamId, path), frame(FRAME_TYPE.resetStream, NO_FLAGS, streamId, uint32(8))]);
   }, calls);
 }
 
@@ -104,10 +104,7 @@ export function rapidReset(path: string, firstCall: number, calls: number): Buff
 export function madeReset(path: string, firstCall: number, calls: number): Buffer {
   return chunkOf((index) => {
     const streamId = 1 + 2 * (firstCall + index);
-    return Buffer.concat([
-      headersFrame(streamId, path),
-      frame(FRAME_TYPE.windowUpdate, NO_FLAGS, streamId, uint32(0)),
-    ]);
+    return Buffer.concat([headersFrame(streamId, path), frame(FRAME_TYPE.windowUpdate, NO_FLAGS, streamId, uint32(0))]);
   }, calls);
 }
 
@@ -121,10 +118,7 @@ export function calls(
 ): Buffer {
   return chunkOf((index) => {
     const streamId = 1 + 2 * (firstCall + index);
-    return Buffer.concat([
-      headersFrame(streamId, path, headers),
-      messageFrame(streamId, message, true),
-    ]);
+    return Buffer.concat([headersFrame(streamId, path, headers), messageFrame(streamId, message, true)]);
   }, count);
 }
 
@@ -158,8 +152,5 @@ export function hpackBomb(firstCall: number): Buffer {
   const indexed = Buffer.concat([Buffer.from([0x40, 1, 0x78, value.length]), value]);
   const references = Buffer.alloc(12_000, 0xbe);
   const block = Buffer.concat([Buffer.from([0x83, 0x86, 0x84]), indexed, references]);
-  return chunkOf(
-    (index) => frame(FRAME_TYPE.headers, END_HEADERS | 1, 1 + 2 * (firstCall + index), block),
-    4,
-  );
+  return chunkOf((index) => frame(FRAME_TYPE.headers, END_HEADERS | 1, 1 + 2 * (firstCall + index), block), 4);
 }

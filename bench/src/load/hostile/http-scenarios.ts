@@ -10,9 +10,7 @@ const CALLS_A_ROUND = 100;
 /** HTTP/1.1, as browsers, curl and scanners speak it. */
 export function plainHttp(): readonly Scenario[] {
   const post = (path: string, more: string): Buffer =>
-    Buffer.from(
-      `POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${more}`,
-    );
+    Buffer.from(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n${more}`);
   const get = Buffer.from("GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const gets = chunkOf(() => get, CALLS_A_ROUND);
   const deep = `${"[".repeat(100_000)}`;
@@ -26,12 +24,7 @@ export function plainHttp(): readonly Scenario[] {
       Buffer.concat([Buffer.from("GET / HTTP/1.1\r\nX: "), Buffer.alloc(MEBIBYTE, 0x61)]),
       "closes",
     ),
-    leaving(
-      "http1-deep-json",
-      "api",
-      post(CREATE_CHALLENGE, `Content-Length: ${deep.length}\r\n\r\n${deep}`),
-      "stays",
-    ),
+    leaving("http1-deep-json", "api", post(CREATE_CHALLENGE, `Content-Length: ${deep.length}\r\n\r\n${deep}`), "stays"),
     { name: "http1-pipelined", port: "api", connections: 8, open: EMPTY, flood: () => gets },
     {
       name: "http1-pipelined-unread",
@@ -46,8 +39,7 @@ export function plainHttp(): readonly Scenario[] {
       port: "probes",
       connections: 8,
       open: EMPTY,
-      flood: () =>
-        chunkOf(() => Buffer.from("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), 20),
+      flood: () => chunkOf(() => Buffer.from("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), 20),
     },
   ];
 }

@@ -14,7 +14,10 @@ export interface HostileKnowledge {
   readonly viewerToken: string;
 }
 
-/** One way to misbehave, as data: a bounded number of connections that say something, again and again until its time is over. */
+/**
+ * One way to misbehave, as data: a bounded number of connections that say something, again and again until its time is
+ * over.
+ */
 export interface Scenario {
   readonly name: string;
   readonly port: HostilePort;

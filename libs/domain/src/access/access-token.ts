@@ -30,7 +30,10 @@ export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
   return token.isExpired ? "EXPIRED" : "VALID";
 }
 
-/** Why somebody may not revoke anything but the token in hand; null when they may. It is asked before the token is looked for. */
+/**
+ * Why somebody may not revoke anything but the token in hand; null when they may. It is asked before the token is
+ * looked for.
+ */
 export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
   if (by.role === "admin" || by.tokenId === id) return null;
   return {

@@ -2,12 +2,7 @@ import type { NewEvent } from "../events/events.ts";
 import { type BrakeCounts, type BrakeState, toldCounts } from "./brake.ts";
 
 /** Why a reaction was allowed. */
-export type AllowedReason =
-  | "NO_STORM"
-  | "BRAKE_PACED"
-  | "OPERATOR_RELEASED"
-  | "AGENT_SHUTDOWN"
-  | "OPERATOR_MARKED";
+export type AllowedReason = "NO_STORM" | "BRAKE_PACED" | "OPERATOR_RELEASED" | "AGENT_SHUTDOWN" | "OPERATOR_MARKED";
 
 /**
  * The event on which alone others react to the loss of a node.

@@ -4,7 +4,9 @@ import type { BrakeSums, GroupSum } from "./brake-sums.ts";
 export const BRAKE_WINDOW_MS = 60_000;
 /** Samples of the window at most, so that looking more often costs no memory. */
 const SAMPLES = 60;
-/** A report was begun before the one before it was read: only the second one after a loss is later than it for certain. */
+/**
+ * A report was begun before the one before it was read: only the second one after a loss is later than it for certain.
+ */
 const REPORTS_TO_SETTLE = 2;
 const MOST_UNSETTLED_LOOKS = 64;
 
@@ -19,7 +21,9 @@ interface Look {
   readonly sequences: ReadonlyMap<string, number>;
 }
 
-/** What the brake remembers of the last minute: how many nodes were HEALTHY when it began, and which losses are of it. */
+/**
+ * What the brake remembers of the last minute: how many nodes were HEALTHY when it began, and which losses are of it.
+ */
 export class BrakeHistory {
   #samples: readonly Sample[];
   #looks: readonly Look[] = [];

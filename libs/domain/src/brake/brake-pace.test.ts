@@ -53,10 +53,9 @@ describe("ReleasePace", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 3, max: 20_000 }),
-        fc.array(
-          fc.record({ afterMs: fc.integer({ min: 1, max: 20_000 }), wanted: fc.nat(2_000) }),
-          { maxLength: 200 },
-        ),
+        fc.array(fc.record({ afterMs: fc.integer({ min: 1, max: 20_000 }), wanted: fc.nat(2_000) }), {
+          maxLength: 200,
+        }),
         (size, looks) => {
           const pace = new ReleasePace(size, 0);
           const went: { atMs: number; count: number }[] = [];
@@ -66,8 +65,7 @@ describe("ReleasePace", () => {
             const count = Math.min(wanted, pace.allowance(nowMs));
             pace.spend(count, nowMs);
             went.push({ atMs: nowMs, count });
-            const total = (sinceMs: number) =>
-              went.reduce((sum, it) => (it.atMs > sinceMs ? sum + it.count : sum), 0);
+            const total = (sinceMs: number) => went.reduce((sum, it) => (it.atMs > sinceMs ? sum + it.count : sum), 0);
             expect(total(nowMs - MINUTE_MS)).toBeLessThanOrEqual(Math.max(1, size / 10));
             expect(total(-1)).toBeLessThanOrEqual((nowMs / MINUTE_MS) * (size / 10));
           }

@@ -4,19 +4,24 @@ const ONE_IN = 10;
 /** What one release costs, where each node of the group earns one millisecond in each. Whole numbers add up exactly. */
 const COST = ONE_IN * MINUTE_MS;
 
-/** How many reactions of a group of this size a PARTIAL brake releases in any minute at most: a tenth, and one at least. */
+/**
+ * How many reactions of a group of this size a PARTIAL brake releases in any minute at most: a tenth, and one at least.
+ */
 export function releasesPerMinute(size: number): number {
   return Math.max(1, Math.floor(size / ONE_IN));
 }
 
-/** How long it takes such a brake from one release to the next, on the average: a group of less than ten waits longer than a minute. */
+/**
+ * How long it takes such a brake from one release to the next, on the average: a group of less than ten waits longer
+ * than a minute.
+ */
 export function releaseIntervalMs(size: number): number {
   return Math.max(MINUTE_MS / releasesPerMinute(size), COST / size);
 }
 
 /**
- * Lets a tenth of a group's size through in a minute, evenly: credit grows with time, little of it is saved up, and what was
- * let through in the last minute is remembered. It begins without credit.
+ * Lets a tenth of a group's size through in a minute, evenly: credit grows with time, little of it is saved up, and
+ * what was let through in the last minute is remembered. It begins without credit.
  */
 export class ReleasePace {
   readonly #size: number;
@@ -38,10 +43,7 @@ export class ReleasePace {
     this.#credit = Math.min(this.#credit + gained, gained + COST);
     this.#recent = this.#recent.filter(({ atMs }) => nowMs - atMs < MINUTE_MS);
     const went = this.#recent.reduce((sum, { count }) => sum + count, 0);
-    return Math.max(
-      0,
-      Math.min(Math.floor(this.#credit / COST), releasesPerMinute(this.#size) - went),
-    );
+    return Math.max(0, Math.min(Math.floor(this.#credit / COST), releasesPerMinute(this.#size) - went));
   }
 
   /** So many went. */

@@ -9,14 +9,7 @@ import {
 } from "./brake.ts";
 import { BrakeHistory } from "./brake-history.ts";
 import { ReleasePace } from "./brake-pace.ts";
-import type {
-  BrakeChange,
-  BrakeMarks,
-  BrakePlan,
-  BrakeReading,
-  BrakeRelease,
-  BrakeRow,
-} from "./brake-plan.ts";
+import type { BrakeChange, BrakeMarks, BrakePlan, BrakeReading, BrakeRelease, BrakeRow } from "./brake-plan.ts";
 import { addBrakeSums, type GroupSum } from "./brake-sums.ts";
 
 /** Groups at most that have a brake of their own; the nodes of others have the cluster's alone. */
@@ -37,8 +30,9 @@ interface Group {
 const NOTHING: GroupSum = { healthy: 0, silent: 0 };
 
 /**
- * Decides, from what all replicas count and what the record has of losses, which brake is set and how many reactions may go. It is one
- * process's; the next one begins with what the record keeps of brakes, and lets nothing go before every replica has reported anew.
+ * Decides, from what all replicas count and what the record has of losses, which brake is set and how many reactions
+ * may go. It is one process's; the next one begins with what the record keeps of brakes, and lets nothing go before
+ * every replica has reported anew.
  */
 export class BrakePlanner {
   readonly #history: BrakeHistory;
@@ -46,7 +40,8 @@ export class BrakePlanner {
   #rows: ReadonlyMap<string, BrakeRow> = new Map();
 
   /**
-   * @param start `lossBefore` is the last loss older than the window, `atMs` of the same clock as every look: it stands still
+   * @param start `lossBefore` is the last loss older than the window, `atMs` of the same clock as every look: it stands
+   * still
    *   while this process does.
    */
   constructor(start: {
@@ -112,15 +107,14 @@ export class BrakePlanner {
   }
 
   /**
-   * A group's size: nodes that were HEALTHY when the window began, or as many as are HEALTHY now or were lost since, if those are more: a
-   * minute ago this process may not have looked yet, or some nodes have been between two replicas.
+   * A group's size: nodes that were HEALTHY when the window began, or as many as are HEALTHY now or were lost since, if
+   * those are more: a minute ago this process may not have looked yet, or some nodes have been between two replicas.
    */
   #takeIn({ losses }: BrakeReading, totals: ReadonlyMap<string, GroupSum>): void {
     const byGroup = new Map(losses.map((it) => [it.group, it]));
     const names = [BRAKE_CLUSTER, ...this.#groups.keys(), ...totals.keys(), ...byGroup.keys()];
     for (const name of names) {
-      if (name === "" || (this.#groups.size > MOST_BRAKE_GROUPS && !this.#groups.has(name)))
-        continue;
+      if (name === "" || (this.#groups.size > MOST_BRAKE_GROUPS && !this.#groups.has(name))) continue;
       const of = name === BRAKE_CLUSTER ? sumOf(losses) : byGroup.get(name);
       const it = this.#groups.get(name) ?? newGroup();
       const { healthy, silent } = totals.get(name) ?? NOTHING;
@@ -160,7 +154,8 @@ export class BrakePlanner {
     const pending = [...this.#groups]
       .filter(([group]) => group !== BRAKE_CLUSTER)
       .map(([group, it]) => ({ group, count: it.pending }));
-    // The deaths that are few by themselves come first: a storm elsewhere must not use up what the cluster lets through.
+    // The deaths that are few by themselves come first: a storm elsewhere must not use up what the cluster lets
+    // through.
     const waiting = [...pending, { group: "", count: ungrouped }]
       .filter(({ count }) => count > 0)
       .sort((one, other) => one.count - other.count);

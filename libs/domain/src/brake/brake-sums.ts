@@ -1,6 +1,9 @@
 import type { Json } from "../events/events.ts";
 
-/** What one health replica counts of one group: approved compute nodes that it judges HEALTHY, and how many of those are nearly not. */
+/**
+ * What one health replica counts of one group: approved compute nodes that it judges HEALTHY, and how many of those are
+ * nearly not.
+ */
 export interface GroupSum {
   readonly healthy: number;
   /** Silent beyond half of their threshold. */

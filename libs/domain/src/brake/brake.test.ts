@@ -30,15 +30,7 @@ describe("countedSize()", () => {
 });
 
 describe("decideBrake()", () => {
-  const cases: readonly (readonly [
-    string,
-    BrakeMode,
-    number,
-    number,
-    number,
-    number,
-    BrakeMode,
-  ])[] = [
+  const cases: readonly (readonly [string, BrakeMode, number, number, number, number, BrakeMode])[] = [
     // what, before, size, silent, lost, unsettled, after
     ["nobody is gone", "NORMAL", 10, 0, 0, 0, "NORMAL"],
     ["one of many is lost", "NORMAL", 100, 0, 1, 0, "NORMAL"],

@@ -30,8 +30,8 @@ export function brakeGroupName(label: string, value: string): string {
 }
 
 /**
- * Decide a group's mode. It is set by what is certain, and lifted by what is certain: a node that may be both silent and lost counts
- * once for setting and twice for lifting.
+ * Decide a group's mode. It is set by what is certain, and lifted by what is certain: a node that may be both silent
+ * and lost counts once for setting and twice for lifting.
  */
 export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
   const { size } = counts;
@@ -44,8 +44,8 @@ export function decideBrake(before: BrakeMode, counts: BrakeCounts): BrakeMode {
 }
 
 /**
- * How many nodes a group has for certain, by what replicas count and what was lost: a node that may be among both counts once, and
- * either of the two ways to count it can only be short.
+ * How many nodes a group has for certain, by what replicas count and what was lost: a node that may be among both
+ * counts once, and either of the two ways to count it can only be short.
  */
 export function countedSize(
   sum: { readonly healthy: number; readonly silent: number },
@@ -56,7 +56,10 @@ export function countedSize(
   return Math.max(healthy + lost - Math.min(unsettled, lost), healthy - silent + lost);
 }
 
-/** The counts as people are told them: no node is both silent and lost, and all of them together are no more than there are. */
+/**
+ * The counts as people are told them: no node is both silent and lost, and all of them together are no more than there
+ * are.
+ */
 export function toldCounts({ size, silent, lost }: BrakeCounts): Omit<BrakeCounts, "unsettled"> {
   const all = Math.max(size, lost);
   return { size: all, lost, silent: Math.max(0, Math.min(silent, all - lost)) };

@@ -7,13 +7,7 @@ const LEFT = "AGENT_SHUTDOWN";
 const BEAT = "HEARTBEAT_RECEIVED";
 
 describe("reactionStep()", () => {
-  const cases: readonly (readonly [
-    HealthState,
-    Reaction | null,
-    HealthState,
-    string,
-    string | null,
-  ])[] = [
+  const cases: readonly (readonly [HealthState, Reaction | null, HealthState, string, string | null])[] = [
     ["HEALTHY", null, "UNHEALTHY", MISSED, "lost"],
     ["HEALTHY", null, "UNKNOWN", MISSED, "lost"],
     ["HEALTHY", null, "UNHEALTHY", LEFT, "left"],
@@ -31,10 +25,7 @@ describe("reactionStep()", () => {
     ["HEALTHY", null, "HEALTHY", BEAT, null],
   ];
 
-  it.each(cases)(
-    "should take %s with %s to %s for %s as %s",
-    (detected, reaction, state, reason, step) => {
-      expect(reactionStep({ detected, reaction }, { state, reason })).toBe(step);
-    },
-  );
+  it.each(cases)("should take %s with %s to %s for %s as %s", (detected, reaction, state, reason, step) => {
+    expect(reactionStep({ detected, reaction }, { state, reason })).toBe(step);
+  });
 });

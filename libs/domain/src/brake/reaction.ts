@@ -1,8 +1,8 @@
 import type { HealthState } from "../states.ts";
 
 /**
- * Whether others may react to a node that is not HEALTHY: not yet, because the brake may hold it back, or they may. A node that is
- * HEALTHY has none.
+ * Whether others may react to a node that is not HEALTHY: not yet, because the brake may hold it back, or they may. A
+ * node that is HEALTHY has none.
  */
 export type Reaction = "PENDING" | "ALLOWED";
 
@@ -16,8 +16,8 @@ export type ReactionStep =
   | "back";
 
 /**
- * Tell what a change of detected health does to a node's reaction; null for nothing. What was allowed stays allowed until the node is
- * HEALTHY for everybody: it gets no work before, so there is nothing more to react to.
+ * Tell what a change of detected health does to a node's reaction; null for nothing. What was allowed stays allowed
+ * until the node is HEALTHY for everybody: it gets no work before, so there is nothing more to react to.
  */
 export function reactionStep(
   before: { readonly detected: HealthState; readonly reaction: Reaction | null },

@@ -18,7 +18,8 @@ export interface ReleaseRate {
 }
 
 /**
- * How fast a group's reactions are released, which both its own brake and the cluster's have to allow; null when neither limits them.
+ * How fast a group's reactions are released, which both its own brake and the cluster's have to allow; null when
+ * neither limits them.
  *
  * @param cluster null for the cluster's own brake.
  */

@@ -8,11 +8,7 @@ const LIMIT = 85;
 function judge(samples: readonly (number | null)[], from: readonly GpuState[] = []): string {
   const gpus = samples.reduce<readonly GpuState[]>(
     (state, celsius) =>
-      afterGpuSample(
-        state,
-        celsius === null ? [] : [{ index: 0, temperatureCelsius: celsius }],
-        LIMIT,
-      ),
+      afterGpuSample(state, celsius === null ? [] : [{ index: 0, temperatureCelsius: celsius }], LIMIT),
     from,
   );
   return gpuTroubles(gpus, LIMIT)
@@ -72,8 +68,7 @@ describe("gpusInTrouble()", () => {
   it("should go on from what was recorded", () => {
     const recorded = gpuTroubles(
       [90, 90, 90].reduce<readonly GpuState[]>(
-        (state, temperatureCelsius) =>
-          afterGpuSample(state, [{ index: 0, temperatureCelsius }], LIMIT),
+        (state, temperatureCelsius) => afterGpuSample(state, [{ index: 0, temperatureCelsius }], LIMIT),
         [],
       ),
       LIMIT,

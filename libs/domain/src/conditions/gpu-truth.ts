@@ -26,8 +26,8 @@ export const SAMPLES_TO_CONVINCE = 3;
 export const HYSTERESIS_CELSIUS = 5;
 
 /**
- * Take in a sample. GPUs that were never seen are added; one that was seen before and is not in the sample may be gone. The
- * same array comes back when nothing changes but temperatures that are well.
+ * Take in a sample. GPUs that were never seen are added; one that was seen before and is not in the sample may be gone.
+ * The same array comes back when nothing changes but temperatures that are well.
  *
  * @param maxCelsius beyond which a GPU is too hot; null when none is.
  */
@@ -52,10 +52,7 @@ export function afterGpuSample(
 }
 
 /** What is wrong with these GPUs. */
-export function gpuTroubles(
-  gpus: readonly GpuState[],
-  maxCelsius: number | null,
-): readonly Trouble[] {
+export function gpuTroubles(gpus: readonly GpuState[], maxCelsius: number | null): readonly Trouble[] {
   return gpus.flatMap(({ index, isGone, isHot, celsius }): readonly Trouble[] => {
     const part = `gpu ${index}`;
     if (isGone) {
@@ -69,8 +66,8 @@ export function gpuTroubles(
 }
 
 /**
- * What is known of GPUs before any sample, out of troubles that were recorded: whoever takes a node over goes on from there, so that a trouble ends by
- * what samples say and not by who holds the node.
+ * What is known of GPUs before any sample, out of troubles that were recorded: whoever takes a node over goes on from
+ * there, so that a trouble ends by what samples say and not by who holds the node.
  */
 export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[] {
   const gpus = new Map<number, GpuState>();
@@ -88,11 +85,7 @@ export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[]
 }
 
 /** The case of nearly every sample: all there, all well. Nothing is allocated. */
-function isQuiet(
-  gpus: readonly GpuState[],
-  sample: readonly GpuReading[],
-  maxCelsius: number | null,
-): boolean {
+function isQuiet(gpus: readonly GpuState[], sample: readonly GpuReading[], maxCelsius: number | null): boolean {
   if (gpus.length !== sample.length) return false;
   for (let at = 0; at < gpus.length; at++) {
     const gpu = gpus[at];
@@ -115,11 +108,7 @@ function newGpu(index: number): GpuState {
   };
 }
 
-function afterReading(
-  gpu: GpuState,
-  reading: GpuReading | null,
-  maxCelsius: number | null,
-): GpuState {
+function afterReading(gpu: GpuState, reading: GpuReading | null, maxCelsius: number | null): GpuState {
   const presence = convince(gpu.isGone, reading === null, gpu.presenceDoubts);
   // One that does not tell its temperature is not judged by it, and stays what it was while it is away.
   const celsius = reading?.temperatureCelsius ?? null;

@@ -1,12 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Hardware, hardwareOf } from "./hardware.ts";
-import {
-  hardwareEvent,
-  isUnexpectedReboot,
-  missingHardware,
-  type Trouble,
-  troubledHealth,
-} from "./hardware-truth.ts";
+import { hardwareEvent, isUnexpectedReboot, missingHardware, type Trouble, troubledHealth } from "./hardware-truth.ts";
 
 const GPUS = [0, 1].map((index) => ({
   index,
@@ -42,11 +36,7 @@ describe("missingHardware()", () => {
       { gpus: [GPUS[0] ?? never(), { index: 1, uuid: "GPU-9", pciAddress: "0000:01:00.0" }] },
       ["gpu GPU-1"],
     ],
-    [
-      "a GPU set aside for virtual machines",
-      { gpus: GPUS.slice(0, 1), vfioAddresses: ["0000:01:00.0"] },
-      [],
-    ],
+    ["a GPU set aside for virtual machines", { gpus: GPUS.slice(0, 1), vfioAddresses: ["0000:01:00.0"] }, []],
   ])("should decide on %s", (_, present, expected) => {
     expect(parts(present)).toEqual(expected);
   });
@@ -131,12 +121,7 @@ describe("isUnexpectedReboot()", () => {
     ["another boot", before, { bootId: "b", fingerprint: "f" }, true],
     ["the same boot", before, { bootId: "a", fingerprint: "f" }, false],
     ["another machine", before, { bootId: "b", fingerprint: "g" }, false],
-    [
-      "after a goodbye",
-      { ...before, connectionReason: "AGENT_SHUTDOWN" },
-      { bootId: "b", fingerprint: "f" },
-      false,
-    ],
+    ["after a goodbye", { ...before, connectionReason: "AGENT_SHUTDOWN" }, { bootId: "b", fingerprint: "f" }, false],
     ["a boot that is not told", before, { bootId: "", fingerprint: "f" }, false],
     ["the first session", { ...before, bootId: null }, { bootId: "b", fingerprint: "f" }, false],
   ])("should decide on %s", (_, was, is, expected) => {

@@ -18,13 +18,11 @@ export interface Trouble {
 const GRAVITY: readonly TroubleKind[] = ["HARDWARE_DEGRADED", "GPU_GONE", "GPU_TOO_HOT"];
 
 /**
- * Find what is missing of the hardware that was approved: fewer cores, memory that is less by more than 2 %, GPUs that are fewer or not the
- * same ones. A GPU that was set aside for virtual machines is not missing, nor is what the report does not tell. More is never wrong.
+ * Find what is missing of the hardware that was approved: fewer cores, memory that is less by more than 2 %, GPUs that
+ * are fewer or not the same ones. A GPU that was set aside for virtual machines is not missing, nor is what the report
+ * does not tell. More is never wrong.
  */
-export function missingHardware(
-  baseline: Hardware | null,
-  present: Hardware | null,
-): readonly Trouble[] {
+export function missingHardware(baseline: Hardware | null, present: Hardware | null): readonly Trouble[] {
   if (baseline === null || present === null) return [];
   const missing: Trouble[] = [];
   if (present.cores > 0 && present.cores < baseline.cores) {
@@ -36,8 +34,7 @@ export function missingHardware(
     missing.push(less("memory", amounts));
   }
   const gone = baseline.gpus.filter((gpu) => gpu.uuid !== "" && !isThere(gpu, present));
-  for (const { uuid, index } of gone)
-    missing.push(less(`gpu ${uuid}`, `GPU ${index} is gone (${uuid})`));
+  for (const { uuid, index } of gone) missing.push(less(`gpu ${uuid}`, `GPU ${index} is gone (${uuid})`));
   const count = present.gpus.length + setAside(baseline, present);
   if (gone.length === 0 && count < baseline.gpus.length) {
     missing.push(less("gpus", `${count} of ${baseline.gpus.length} GPUs`));
@@ -56,7 +53,8 @@ export function hasNewTrouble(before: readonly Trouble[], after: readonly Troubl
 }
 
 /**
- * The event of troubles that came or went: `degraded` as soon as one is new, else `restored`. Null when they are the same.
+ * The event of troubles that came or went: `degraded` as soon as one is new, else `restored`. Null when they are the
+ * same.
  *
  * @param change `before` and `after` are lists of the same kinds of trouble.
  */
@@ -191,15 +189,11 @@ function setAside(baseline: Hardware, present: Hardware): number {
 }
 
 function newAmong(troubles: readonly Trouble[], known: readonly Trouble[]): readonly Trouble[] {
-  return troubles.filter(
-    ({ kind, part }) => !known.some((it) => it.kind === kind && it.part === part),
-  );
+  return troubles.filter(({ kind, part }) => !known.some((it) => it.kind === kind && it.part === part));
 }
 
 function gravestFirst(troubles: readonly Trouble[]): readonly Trouble[] {
-  return troubles.toSorted(
-    (left, right) => GRAVITY.indexOf(left.kind) - GRAVITY.indexOf(right.kind),
-  );
+  return troubles.toSorted((left, right) => GRAVITY.indexOf(left.kind) - GRAVITY.indexOf(right.kind));
 }
 
 function troubleFact({ kind, part }: Trouble): string {

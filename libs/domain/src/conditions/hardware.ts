@@ -20,7 +20,10 @@ export interface HardwareGpu {
   readonly pciAddress: string;
 }
 
-/** Read the hardware out of a node's information, which is a NodeInfo as protobuf JSON; null for none. What makes no sense is left out. */
+/**
+ * Read the hardware out of a node's information, which is a NodeInfo as protobuf JSON; null for none. What makes no
+ * sense is left out.
+ */
 export function hardwareOf(info: Json | undefined): Hardware | null {
   if (!isObject(info)) return null;
   const cpu = isObject(info.cpu) ? info.cpu : {};

@@ -19,27 +19,12 @@ describe("changeOfReport()", () => {
     ["memory beyond 2 % upwards", report(64), report(65.5), "amounts"],
     ["a NUMA node within 10 %", report(64, [32, 32]), report(64, [29, 32]), "jitter"],
     ["a NUMA node beyond 10 %", report(64, [32, 32]), report(64, [28, 32]), "amounts"],
-    [
-      "the disk within 2 %",
-      report(1, [], { diskBytes: "1000" }),
-      report(1, [], { diskBytes: "980" }),
-      "jitter",
-    ],
+    ["the disk within 2 %", report(1, [], { diskBytes: "1000" }), report(1, [], { diskBytes: "980" }), "jitter"],
     ["a NUMA node that is gone", report(64, [32, 32]), report(64, [32]), "facts"],
-    [
-      "memory that is told at last",
-      { hostname: "h" },
-      { hostname: "h", memoryBytes: "1" },
-      "facts",
-    ],
+    ["memory that is told at last", { hostname: "h" }, { hostname: "h", memoryBytes: "1" }, "facts"],
     ["another name", report(64), report(64, [], { hostname: "g" }), "facts"],
     ["another name and jitter", report(64), report(63.9, [], { hostname: "g" }), "facts"],
-    [
-      "another label",
-      report(64, [], { labels: { a: "1" } }),
-      report(64, [], { labels: { a: "2" } }),
-      "facts",
-    ],
+    ["another label", report(64, [], { labels: { a: "1" } }), report(64, [], { labels: { a: "2" } }), "facts"],
     ["a first report", null, report(64), "facts"],
   ] as const)("should tell %s", (_, before, after, change) => {
     expect(changeOfReport(before as Json, after as Json)).toBe(change);
@@ -49,15 +34,11 @@ describe("changeOfReport()", () => {
 describe("isJitter()", () => {
   it("should never take a loss for jitter that the truth about hardware would not forgive", () => {
     fc.assert(
-      fc.property(
-        fc.integer({ min: 1, max: 2 ** 40 }),
-        fc.double({ min: 0, max: 1, noNaN: true }),
-        (memory, part) => {
-          const left = Math.floor(memory * part);
-          const jitter = isJitter(new Map([["memory", memory]]), new Map([["memory", left]]));
-          if (jitter) expect(left).toBeGreaterThanOrEqual(memory * 0.98);
-        },
-      ),
+      fc.property(fc.integer({ min: 1, max: 2 ** 40 }), fc.double({ min: 0, max: 1, noNaN: true }), (memory, part) => {
+        const left = Math.floor(memory * part);
+        const jitter = isJitter(new Map([["memory", memory]]), new Map([["memory", left]]));
+        if (jitter) expect(left).toBeGreaterThanOrEqual(memory * 0.98);
+      }),
     );
   });
 });
@@ -78,30 +59,25 @@ describe("SteadyAmounts", () => {
 
   it("should change at most every ten minutes, and never for what moves by little", () => {
     fc.assert(
-      fc.property(
-        fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 200 }),
-        (readings) => {
-          const steady = new SteadyAmounts();
-          let told = steady.take(of(readings[0] ?? 1), 0);
-          let changedAtMs = Number.NEGATIVE_INFINITY;
-          readings.forEach((gib, minute) => {
-            const next = steady.take(of(gib), minute * 60_000);
-            if (next === told) return;
-            expect(isJitter(told, next)).toBe(false);
-            expect(minute * 60_000 - changedAtMs).toBeGreaterThanOrEqual(AMOUNTS_REST_MS);
-            [told, changedAtMs] = [next, minute * 60_000];
-          });
-        },
-      ),
+      fc.property(fc.array(fc.integer({ min: 1, max: 100 }), { minLength: 1, maxLength: 200 }), (readings) => {
+        const steady = new SteadyAmounts();
+        let told = steady.take(of(readings[0] ?? 1), 0);
+        let changedAtMs = Number.NEGATIVE_INFINITY;
+        readings.forEach((gib, minute) => {
+          const next = steady.take(of(gib), minute * 60_000);
+          if (next === told) return;
+          expect(isJitter(told, next)).toBe(false);
+          expect(minute * 60_000 - changedAtMs).toBeGreaterThanOrEqual(AMOUNTS_REST_MS);
+          [told, changedAtMs] = [next, minute * 60_000];
+        });
+      }),
     );
   });
 
   it("should hold on to what was told, not to what was read last: a slow drift is told at last", () => {
     const steady = new SteadyAmounts();
     steady.take(of(100), 0);
-    const told = Array.from({ length: 10 }, (_, at) =>
-      steady.take(of(100 - at * 0.5), at * 60_000).get("memory"),
-    );
+    const told = Array.from({ length: 10 }, (_, at) => steady.take(of(100 - at * 0.5), at * 60_000).get("memory"));
     expect(new Set(told.slice(0, 5))).toEqual(new Set([100 * GIB]));
     expect(told[5]).toBe(97.5 * GIB);
   });

@@ -1,12 +1,19 @@
 import type { Json } from "../events/events.ts";
 
-/** Amounts of a machine that move by themselves, by name: "memory", "disk", and "numa 0" for the memory of a NUMA node. */
+/**
+ * Amounts of a machine that move by themselves, by name: "memory", "disk", and "numa 0" for the memory of a NUMA node.
+ */
 export type Amounts = ReadonlyMap<string, number>;
 
-/** How a report differs from the one before: not at all, in what stays the same while nobody changes it, or in amounts alone, by little or by more. */
+/**
+ * How a report differs from the one before: not at all, in what stays the same while nobody changes it, or in amounts
+ * alone, by little or by more.
+ */
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";
 
-/** For so long after one change of amounts no further one is told: a balloon may take and give back memory each minute. */
+/**
+ * For so long after one change of amounts no further one is told: a balloon may take and give back memory each minute.
+ */
 export const AMOUNTS_REST_MS = 600_000;
 
 /** Kernels, firmware and file systems take a little more or less of it from time to time. */
@@ -32,7 +39,10 @@ export function changeOfReport(before: Json, after: Json): ReportChange {
   return isJitter(kept, read) ? "jitter" : "amounts";
 }
 
-/** Holds the amounts that an agent reports still: what moves by little is not told, what moves by more at most every ten minutes. */
+/**
+ * Holds the amounts that an agent reports still: what moves by little is not told, what moves by more at most every ten
+ * minutes.
+ */
 export class SteadyAmounts {
   #kept: Amounts | undefined;
   #movedAtMs: number | undefined;
@@ -66,13 +76,9 @@ type JsonObject = { readonly [key: string]: Json };
 /** What is 0 is left out in protobuf JSON, and so here: a size that is told at last, or no more, is a change. */
 function amountsIn(info: Json): Amounts {
   if (!isObject(info)) return new Map();
-  const numa = numaNodesIn(info).map(
-    ({ id, memoryBytes }) => [`numa ${String(id ?? 0)}`, memoryBytes] as const,
-  );
+  const numa = numaNodesIn(info).map(({ id, memoryBytes }) => [`numa ${String(id ?? 0)}`, memoryBytes] as const);
   const all = [["memory", info.memoryBytes], ["disk", info.diskBytes], ...numa] as const;
-  return new Map(
-    all.flatMap(([name, amount]) => (amount === undefined ? [] : [[name, Number(amount)]])),
-  );
+  return new Map(all.flatMap(([name, amount]) => (amount === undefined ? [] : [[name, Number(amount)]])));
 }
 
 function withoutAmounts(info: Json): Json {

@@ -51,9 +51,7 @@ describe("nodeInfoEvents()", () => {
       reason: "HARDWARE_DEGRADED",
       message: "4 of 8 cores",
     });
-    const missingHardware = [
-      { kind: "HARDWARE_DEGRADED", part: "cores", message: "3 of 8 cores" },
-    ] as const;
+    const missingHardware = [{ kind: "HARDWARE_DEGRADED", part: "cores", message: "3 of 8 cores" }] as const;
     expect(nodeInfoEvents({ ...unlabelled, missingHardware }, report)).toHaveLength(1);
   });
 

@@ -26,7 +26,8 @@ export interface NewsOfNode {
 
 /**
  * The events of a report that says something new about a node: one of its information, one of its labels if those in
- * effect change, and one of its hardware if something of what was approved is newly missing, or there again. Whoever saves a report appends them in the same transaction.
+ * effect change, and one of its hardware if something of what was approved is newly missing, or there again. Whoever
+ * saves a report appends them in the same transaction.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {
@@ -42,9 +43,7 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
     after: { infoDigest: report.digest },
   };
   const others = before.labels.filter(({ tier }) => tier !== "agent");
-  const own = Object.entries(report.agentLabels).map(
-    ([key, value]): Label => ({ key, value, tier: "agent" }),
-  );
+  const own = Object.entries(report.agentLabels).map(([key, value]): Label => ({ key, value, tier: "agent" }));
   const labels = labelsEvent({
     ...circumstances,
     before: before.labels,
@@ -55,11 +54,7 @@ export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): re
     before: before.missingHardware,
     after: missingHardware(before.approvedHardware, hardwareOf(report.info)),
   });
-  return [
-    infoChanged,
-    ...(labels === null ? [] : [labels]),
-    ...(hardware === null ? [] : [hardware]),
-  ];
+  return [infoChanged, ...(labels === null ? [] : [labels]), ...(hardware === null ? [] : [hardware])];
 }
 
 /** The event of labels of any tier having changed; null when what is in effect, and who set it, is as it was. */
@@ -93,10 +88,7 @@ function inEffect(labels: readonly Label[]): ReadonlyMap<string, Label> {
 }
 
 /** The changed ones alone, so that events stay small. A key that has no value is not there. */
-function only(
-  labels: ReadonlyMap<string, Label>,
-  keys: readonly string[],
-): Readonly<Record<string, string>> {
+function only(labels: ReadonlyMap<string, Label>, keys: readonly string[]): Readonly<Record<string, string>> {
   const present = keys.flatMap((key): [string, string][] => {
     const label = labels.get(key);
     return label === undefined ? [] : [[key, label.value]];

@@ -16,8 +16,8 @@ export interface HoldCauses {
 export const REBOOT_SHOWN_MS = 3_600_000;
 
 /**
- * The holds that a node is to have: those of FLAPPING and HARDWARE as the causes and its policy say, all others as they are. The same array comes back
- * when nothing changes.
+ * The holds that a node is to have: those of FLAPPING and HARDWARE as the causes and its policy say, all others as they
+ * are. The same array comes back when nothing changes.
  */
 export function holdsFor(
   holds: readonly Hold[],
@@ -26,9 +26,7 @@ export function holdsFor(
   by: { readonly actor: string; readonly atMs: number },
 ): readonly Hold[] {
   const flapping =
-    causes.history.flappingSinceMs !== null && policy.flappingHoldMs > 0
-      ? "its health changes too often"
-      : null;
+    causes.history.flappingSinceMs !== null && policy.flappingHoldMs > 0 ? "its health changes too often" : null;
   const held = withHold(holds, "FLAPPING", flapping, by);
   return withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
 }

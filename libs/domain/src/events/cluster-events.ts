@@ -20,9 +20,7 @@ export interface EventDescription {
 export const OPERATORS = ["token:<id>", "user:<subject>"];
 
 /** The events of whatever is no node: a part of the catalogue. */
-export const CLUSTER_EVENTS: Readonly<
-  Record<Exclude<EventType, `node.${string}`>, EventDescription>
-> = {
+export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`>, EventDescription>> = {
   "join.token.created": {
     when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
     subject: "the join token's id",

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
 import { EVENT_CATALOGUE, EVENT_TYPES, isEventType } from "./event-catalogue.ts";
-import { formatEventCatalogue } from "./event-page.ts";
 
 describe("EVENT_TYPES", () => {
   it("should have every row of the catalogue", () => {
@@ -16,15 +15,5 @@ describe("isEventType()", () => {
     ["", false],
   ])("should judge %j", (text, expected) => {
     expect(isEventType(text)).toBe(expected);
-  });
-});
-
-describe("formatEventCatalogue()", () => {
-  it("should describe each type, with all of its reasons", () => {
-    const page = formatEventCatalogue();
-    for (const type of EVENT_TYPES) {
-      expect(page).toContain(`## ${type}\n\n${EVENT_CATALOGUE[type].when}\n`);
-      for (const reason of EVENT_CATALOGUE[type].reasons) expect(page).toContain(`\`${reason}\``);
-    }
   });
 });

@@ -2,13 +2,7 @@ import { BAN_LIFTED, isBanned, MEMBERSHIP_BANNED } from "../membership/ban.ts";
 import type { Connection, Health, Membership, Scheduling } from "../states.ts";
 
 /** Plain data as JSON has it. */
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Json[]
-  | { readonly [key: string]: Json };
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
 /** Events of membership: who came, who may stay, who is gone. */
 export type MembershipEventType =
@@ -99,16 +93,17 @@ export function membershipEvent(change: {
 
 /** A ban is named only where there is one: most memberships never knew any. */
 function membershipFacts(membership: Membership): Readonly<Record<string, Json>> {
-  return isBanned(membership)
-    ? { membership: membership.state, banned: true }
-    : { membership: membership.state };
+  return isBanned(membership) ? { membership: membership.state, banned: true } : { membership: membership.state };
 }
 
 function joinTokenFact({ joinToken }: { readonly joinToken?: string | null }) {
   return joinToken == null ? {} : { joinToken };
 }
 
-/** The event of a ban placed on, or lifted from, an id or a key that no node has; the key's fingerprint is its subject then. */
+/**
+ * The event of a ban placed on, or lifted from, an id or a key that no node has; the key's fingerprint is its subject
+ * then.
+ */
 export function banEvent(change: {
   readonly type: "node.banned" | "node.unbanned";
   readonly subject: string;

@@ -16,30 +16,15 @@ describe("explainEvent()", () => {
       { group: "zone=a", brake: "PARTIAL", lostSinceMs: AT_MS - 4_200 },
       "group zone=a, brake PARTIAL, lost 4.2 s before",
     ],
-    [
-      "node.registered",
-      null,
-      { membership: "APPROVED", joinToken: "t1" },
-      "APPROVED, by join token t1",
-    ],
+    ["node.registered", null, { membership: "APPROVED", joinToken: "t1" }, "APPROVED, by join token t1"],
     [
       "node.banned",
       { membership: "APPROVED" },
       { membership: "REJECTED", banned: true },
       "APPROVED -> REJECTED, banned",
     ],
-    [
-      "node.flapping.started",
-      null,
-      { changes: 6, withinMs: 12_000 },
-      "6 changes of health, within 12 s",
-    ],
-    [
-      "node.flapping.ended",
-      { flappingMs: 7_200_000 },
-      { steadyMs: 600_000 },
-      "flapping for 2 h -> steady for 10 min",
-    ],
+    ["node.flapping.started", null, { changes: 6, withinMs: 12_000 }, "6 changes of health, within 12 s"],
+    ["node.flapping.ended", { flappingMs: 7_200_000 }, { steadyMs: 600_000 }, "flapping for 2 h -> steady for 10 min"],
     [
       "node.session.moved",
       { replica: "r1" },
@@ -76,8 +61,6 @@ describe("explainEvent()", () => {
   });
 
   it("should show what a newer release tells", () => {
-    expect(describeChange(told("node.approved", null, { somethingNew: "x" }))).toBe(
-      "somethingNew x",
-    );
+    expect(describeChange(told("node.approved", null, { somethingNew: "x" }))).toBe("somethingNew x");
   });
 });

@@ -30,7 +30,9 @@ export function describeChange(event: ChangeFacts): string {
   return was === "" || was === is || is === "" ? is || was : `${was} -> ${is}`;
 }
 
-/** Where a stream went; null for all other events. Logs of before this event had a change of a connection that stayed. */
+/**
+ * Where a stream went; null for all other events. Logs of before this event had a change of a connection that stayed.
+ */
 function movedTo({ type, before, after }: ChangeFacts): string | null {
   const isMove =
     type === "node.session.moved" ||
@@ -112,8 +114,7 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   replica: named("replica"),
   group: named("group"),
   brake: named("brake"),
-  lostSinceMs: (value, atMs) =>
-    typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : "",
+  lostSinceMs: (value, atMs) => (typeof value === "number" ? `lost ${duration(Math.max(0, atMs - value))} before` : ""),
   changes: (value) => `${words(value)} changes of health`,
   withinMs: lasting("within"),
   flappingMs: lasting("flapping for"),
@@ -141,9 +142,7 @@ function words(value: Json): string {
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(words).join(" + ");
   if (!isObject(value)) return text(value);
   const entries = Object.entries(value);
-  return entries.length === 0
-    ? "none"
-    : entries.map(([key, one]) => `${key}=${words(one)}`).join(" ");
+  return entries.length === 0 ? "none" : entries.map(([key, one]) => `${key}=${words(one)}`).join(" ");
 }
 
 function hardwareWords(value: Json): string {
@@ -174,9 +173,7 @@ function dashed(name: string): string {
 function duration(ms: Json): string {
   if (typeof ms !== "number") return text(ms);
   if (ms < 120_000) return `${Math.round(ms / 100) / 10} s`;
-  return ms < 7_200_000
-    ? `${Math.round(ms / 6_000) / 10} min`
-    : `${Math.round(ms / 360_000) / 10} h`;
+  return ms < 7_200_000 ? `${Math.round(ms / 6_000) / 10} min` : `${Math.round(ms / 360_000) / 10} h`;
 }
 
 function seconds(ms: Json | undefined): string {

@@ -46,9 +46,7 @@ export class Detector<T> {
    */
   constructor(options: { readonly tickMs: number; readonly wheelTicks?: number }) {
     this.#tickMs = options.tickMs;
-    this.#buckets = new Array<Entry<T> | null>(options.wheelTicks ?? DEFAULT_WHEEL_TICKS).fill(
-      null,
-    );
+    this.#buckets = new Array<Entry<T> | null>(options.wheelTicks ?? DEFAULT_WHEEL_TICKS).fill(null);
   }
 
   /** How many nodes are watched. */
@@ -122,8 +120,8 @@ export class Detector<T> {
   }
 
   /**
-   * Declare the nodes whose time has come; each is in its new state when this returns. Nodes are in no particular order.
-   * The cost is one bucket a tick passed, the length of the wheel at most, and one look a node in these buckets.
+   * Declare the nodes whose time has come; each is in its new state when this returns. Nodes are in no particular
+   * order. The cost is one bucket a tick passed, the length of the wheel at most, and one look a node in these buckets.
    */
   advance(nowMs: number): Due<T>[] {
     const nowTick = Math.floor(nowMs / this.#tickMs);

@@ -113,9 +113,7 @@ function holdObstacle(id: string, { kind, message }: Hold): Obstacle {
   return { state: "scheduling", reason, text: `${text}${why}`, remedy: remedy(id) };
 }
 
-const HOLDS: Readonly<
-  Record<HoldKind, { reason: string; text: string; remedy: (id: string) => string }>
-> = {
+const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: (id: string) => string }>> = {
   OPERATOR: {
     reason: "OPERATOR_CORDONED",
     text: "an operator cordoned it",
@@ -129,7 +127,6 @@ const HOLDS: Readonly<
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",
     text: "it is held for its hardware",
-    remedy: (id) =>
-      `mend what is wrong, or take it as it is with rollcall node accept-hardware ${id}`,
+    remedy: (id) => `mend what is wrong, or take it as it is with rollcall node accept-hardware ${id}`,
   },
 };

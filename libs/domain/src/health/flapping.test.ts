@@ -19,8 +19,7 @@ const HEALTHY = {
   actor: "replica:r",
 } as const;
 
-const after = (...times: readonly number[]) =>
-  times.reduce((history, atMs) => afterHealthChange(history, atMs), NEW);
+const after = (...times: readonly number[]) => times.reduce((history, atMs) => afterHealthChange(history, atMs), NEW);
 
 describe("afterHealthChange()", () => {
   it.each([
@@ -41,9 +40,7 @@ describe("afterHealthChange()", () => {
         let expected: number | null = null;
         for (const [index, atMs] of times.entries()) {
           history = afterHealthChange(history, atMs);
-          const within = times
-            .slice(0, index + 1)
-            .filter((it) => atMs - it < FLAPPING_WINDOW_MS).length;
+          const within = times.slice(0, index + 1).filter((it) => atMs - it < FLAPPING_WINDOW_MS).length;
           if (within > MOST_CHANGES) expected ??= atMs;
           expect(history.flappingSinceMs).toBe(expected);
           expect(history.changes.length).toBeLessThanOrEqual(MOST_CHANGES + 1);
@@ -61,9 +58,7 @@ describe("isSteady()", () => {
     ["never held, within a window", 599_999, 0, false],
     ["never held, after a window", 600_000, 0, true],
   ])("should decide on a node %s", (_, quietMs, holdMs, expected) => {
-    expect(isSteady({ changes: [1_000], flappingSinceMs: 0 }, 1_000 + quietMs, holdMs)).toBe(
-      expected,
-    );
+    expect(isSteady({ changes: [1_000], flappingSinceMs: 0 }, 1_000 + quietMs, holdMs)).toBe(expected);
   });
 
   it("should end although the record's clock was set back by a day", () => {
@@ -82,8 +77,7 @@ describe("flappingHealth()", () => {
     expect(flappingHealth(HEALTHY, flapping, 600_000)).toMatchObject({
       state: "UNHEALTHY",
       reason: "FLAPPING",
-      message:
-        "changed health more than 5 times in 10 minutes; until it has been steady for 10 min",
+      message: "changed health more than 5 times in 10 minutes; until it has been steady for 10 min",
     });
     expect(flappingHealth(HEALTHY, flapping, 0)).toMatchObject({
       state: "HEALTHY",

@@ -6,7 +6,10 @@ export const FLAPPING_WINDOW_MS = 600_000;
 /** More changes than this within the window are flapping. */
 export const MOST_CHANGES = 5;
 
-/** What is remembered of a node's changes of detected health. All times are the record's wall time in milliseconds since 1970. */
+/**
+ * What is remembered of a node's changes of detected health. All times are the record's wall time in milliseconds since
+ * 1970.
+ */
 export interface HealthHistory {
   /** When it changed of late, oldest first; as many as decide at most. */
   readonly changes: readonly number[];
@@ -15,8 +18,8 @@ export interface HealthHistory {
 }
 
 /**
- * Note a change of detected health. A node that has changed more than five times in ten minutes flaps from then on, until
- * `isSteady()` says that it is over.
+ * Note a change of detected health. A node that has changed more than five times in ten minutes flaps from then on,
+ * until `isSteady()` says that it is over.
  */
 export function afterHealthChange(history: HealthHistory, nowMs: number): HealthHistory {
   const changes = [...pastOf(history.changes, nowMs), nowMs].slice(-(MOST_CHANGES + 1));
@@ -35,15 +38,18 @@ export function isSteady({ changes }: HealthHistory, nowMs: number, holdMs: numb
   return last === undefined || nowMs - last >= steadyAfterMs(holdMs);
 }
 
-/** What a history says once the record's clock was set back: what lies ahead of it counts as of now. The same object where nothing does. */
+/**
+ * What a history says once the record's clock was set back: what lies ahead of it counts as of now. The same object
+ * where nothing does.
+ */
 export function withinPast(history: HealthHistory, nowMs: number): HealthHistory {
   const changes = pastOf(history.changes, nowMs);
   return changes === history.changes ? history : { ...history, changes };
 }
 
 /**
- * The health that is shown of a node that flaps: UNHEALTHY without a break as long as it is held, so that nobody follows each turn of
- * it; as it is at each moment when the policy never holds it.
+ * The health that is shown of a node that flaps: UNHEALTHY without a break as long as it is held, so that nobody
+ * follows each turn of it; as it is at each moment when the policy never holds it.
  */
 export function flappingHealth(detected: Health, history: HealthHistory, holdMs: number): Health {
   const { flappingSinceMs } = history;
@@ -54,11 +60,7 @@ export function flappingHealth(detected: Health, history: HealthHistory, holdMs:
 }
 
 /** The event of a node that has begun to flap: one for as long as it does. */
-export function flappingStartedEvent(
-  subject: string,
-  history: HealthHistory,
-  actor: string,
-): NewEvent {
+export function flappingStartedEvent(subject: string, history: HealthHistory, actor: string): NewEvent {
   const [first = 0] = history.changes;
   const withinMs = (history.flappingSinceMs ?? first) - first;
   return {
@@ -73,10 +75,7 @@ export function flappingStartedEvent(
 }
 
 /** The event of a node that has been steady for long enough. */
-export function flappingEndedEvent(
-  subject: string,
-  { steadyMs, flappingMs, actor }: FlappingEnd,
-): NewEvent {
+export function flappingEndedEvent(subject: string, { steadyMs, flappingMs, actor }: FlappingEnd): NewEvent {
   return {
     type: "node.flapping.ended",
     subject,

@@ -13,7 +13,10 @@ export interface SilenceEvidence {
   readonly silentMs: number;
   /** The silence that is allowed. */
   readonly thresholdMs: number;
-  /** Time that was not counted, because the replica was stopped, starved, or in doubt about its lease, or had sent the agent away. */
+  /**
+   * Time that was not counted, because the replica was stopped, starved, or in doubt about its lease, or had sent the
+   * agent away.
+   */
   readonly grantedMs: number;
   /** The value of the policy that set the threshold, for example "unhealthyAfter". */
   readonly value: string;
@@ -49,11 +52,7 @@ export function evidenceFacts(evidence: SilenceEvidence): Json {
   return { ...evidence };
 }
 
-function decidingField(
-  to: "UNHEALTHY" | "UNKNOWN",
-  thresholdMs: number,
-  { policy }: ResolvedPolicy,
-) {
+function decidingField(to: "UNHEALTHY" | "UNKNOWN", thresholdMs: number, { policy }: ResolvedPolicy) {
   if (to === "UNHEALTHY") {
     return thresholdMs < policy.unhealthyAfterMs ? "unhealthyAfterMissed" : "unhealthyAfterMs";
   }

@@ -16,10 +16,7 @@ export type HealthSignal =
   | { readonly kind: "goodbye" };
 
 /** The detected health that a signal leads to, from whatever it was. An operator's mark is put on top of it later. */
-export function healthAfter(
-  signal: HealthSignal,
-  by: { readonly actor: string; readonly atMs: number },
-): Health {
+export function healthAfter(signal: HealthSignal, by: { readonly actor: string; readonly atMs: number }): Health {
   const { actor, atMs: sinceMs } = by;
   switch (signal.kind) {
     case "registered": {

@@ -118,10 +118,7 @@ describe("LeaseObserver beside its definition", () => {
         { weight: 12, arbitrary: fc.integer({ min: 0, max: 3000 }) },
         { weight: 1, arbitrary: fc.integer({ min: 2990, max: 20_000 }) },
       ),
-      holdingOwn: fc.oneof(
-        { weight: 20, arbitrary: fc.constant(true) },
-        { weight: 1, arbitrary: fc.constant(false) },
-      ),
+      holdingOwn: fc.oneof({ weight: 20, arbitrary: fc.constant(true) }, { weight: 1, arbitrary: fc.constant(false) }),
       moves: fc.subarray(["h1", "h2", "h3"]),
       absent: fc.oneof(
         { weight: 8, arbitrary: fc.constant<string[]>([]) },

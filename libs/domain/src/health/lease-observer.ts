@@ -13,7 +13,8 @@ interface Observation {
 /**
  * Tell which leases have run out, by the observer's own monotonic clock: a lease has expired when its counter did not
  * move over `expiryMs` of the observer's own successful reads, without a gap and while it held its own lease. No clock
- * of another machine is asked, so none that jumps can end a lease; an outage of the store is a gap, so neither can that.
+ * of another machine is asked, so none that jumps can end a lease; an outage of the store is a gap, so neither can
+ * that.
  */
 export class LeaseObserver {
   readonly #expiryMs: number;

@@ -55,7 +55,8 @@ export class ObservedTime {
   /**
    * Follow the real clock; the owner calls this at least every tick, after it has read its sockets.
    *
-   * @returns how much time was lost since the last call: what exceeds `maxGapMs`, and what it stood still. Nothing while suspended.
+   * @returns how much time was lost since the last call: what exceeds `maxGapMs`, and what it stood still. Nothing
+   * while suspended.
    */
   advance(realMs: number): number {
     if (this.#suspendedSinceMs !== null || realMs <= this.#realMs) return 0;
@@ -72,7 +73,10 @@ export class ObservedTime {
     return lostMs;
   }
 
-  /** Stand still from now on for a while, and then go on by itself: all that time is granted. A longer one that runs already stays. */
+  /**
+   * Stand still from now on for a while, and then go on by itself: all that time is granted. A longer one that runs
+   * already stays.
+   */
   standStill(realMs: number, forMs: number): void {
     this.advance(realMs);
     this.#stillUntilMs = Math.max(this.#stillUntilMs, realMs + forMs);
@@ -110,10 +114,7 @@ export class ObservedTime {
   }
 
   #lostSince(sinceMs: number): number {
-    return this.#losses.reduce(
-      (sumMs, { fromMs, toMs }) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)),
-      0,
-    );
+    return this.#losses.reduce((sumMs, { fromMs, toMs }) => sumMs + Math.max(0, toMs - Math.max(fromMs, sinceMs)), 0);
   }
 
   /** A loss that is forgotten can only be granted twice, which harms no node. */

@@ -1,6 +1,6 @@
 /**
- * The keys that an agent has, as fingerprints. All of them are on its disk: a next key is written before this state knows it, and the
- * current one is overwritten only after the server has taken a proof by the next one.
+ * The keys that an agent has, as fingerprints. All of them are on its disk: a next key is written before this state
+ * knows it, and the current one is overwritten only after the server has taken a proof by the next one.
  */
 export type AgentKeys =
   | { readonly phase: "settled"; readonly current: string }
@@ -46,7 +46,10 @@ export function afterAccepted(keys: AgentKeys, used: string): AgentKeys {
   return { phase: "settled", current: used };
 }
 
-/** The server refused a proof by this key: the other one is tried next, if there is one. No key is given up for a refusal. */
+/**
+ * The server refused a proof by this key: the other one is tried next, if there is one. No key is given up for a
+ * refusal.
+ */
 export function afterRefused(keys: AgentKeys, used: string): AgentKeys {
   if (keys.phase === "settled") return keys;
   if (used === keys.current) return { ...keys, phase: "offered" };

@@ -8,12 +8,7 @@ import {
   keysOnDisk,
   keyToUse,
 } from "./agent-keys.ts";
-import {
-  acceptKey,
-  decideRotation,
-  type NodeIdentity,
-  type RotationRequest,
-} from "./key-rotation.ts";
+import { acceptKey, decideRotation, type NodeIdentity, type RotationRequest } from "./key-rotation.ts";
 
 const A: NodeIdentity = { current: "a", next: null };
 const A_B: NodeIdentity = { current: "a", next: "b" };

@@ -40,8 +40,8 @@ export type RotationDecision =
     };
 
 /**
- * Tell whether a key counts, and what its use does. The current key and the next one are both taken until the next one is
- * first used; from then on it is the current one, and nothing brings back the one before.
+ * Tell whether a key counts, and what its use does. The current key and the next one are both taken until the next one
+ * is first used; from then on it is the current one, and nothing brings back the one before.
  */
 export function acceptKey(identity: NodeIdentity, used: string): KeyVerdict {
   if (used === identity.current) return { accepted: true, identity, promoted: false };
@@ -50,8 +50,8 @@ export function acceptKey(identity: NodeIdentity, used: string): KeyVerdict {
 }
 
 /**
- * Decide a request to rotate. The same offer again changes nothing; another one takes the place of an offer that was not used:
- * since the current key stays until the node has used the next one, no order of requests can lock a node out.
+ * Decide a request to rotate. The same offer again changes nothing; another one takes the place of an offer that was
+ * not used: since the current key stays until the node has used the next one, no order of requests can lock a node out.
  */
 export function decideRotation(identity: NodeIdentity, request: RotationRequest): RotationDecision {
   const { nodeId, used, offered, otherOwner, banReason } = request;

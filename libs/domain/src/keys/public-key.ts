@@ -10,9 +10,9 @@ export type PublicKeyFlaw =
   | "SMALL_ORDER";
 
 /**
- * Find what keeps bytes from being a raw Ed25519 public key; null when nothing does. Stricter than RFC 8032 requires of a verifier: beside
- * encodings that are not canonical, the eight points of small order are refused. Whether the bytes are a point of the curve at all is
- * left to the verification of a signature, which fails for those that are not.
+ * Find what keeps bytes from being a raw Ed25519 public key; null when nothing does. Stricter than RFC 8032 requires of
+ * a verifier: beside encodings that are not canonical, the eight points of small order are refused. Whether the bytes
+ * are a point of the curve at all is left to the verification of a signature, which fails for those that are not.
  */
 export function publicKeyFlaw(publicKey: Uint8Array): PublicKeyFlaw | null {
   if (publicKey.length !== PUBLIC_KEY_BYTES) return "WRONG_LENGTH";
@@ -25,8 +25,9 @@ export function publicKeyFlaw(publicKey: Uint8Array): PublicKeyFlaw | null {
 const FIELD_PRIME = 2n ** 255n - 19n;
 
 /**
- * The y coordinates of the eight points of small order. Points with the same y are each other's negative, so that the sign bit of an
- * encoding is not looked at: with y = 1 or y = -1, where x = 0, the bit makes no other point but an encoding that is not canonical.
+ * The y coordinates of the eight points of small order. Points with the same y are each other's negative, so that the
+ * sign bit of an encoding is not looked at: with y = 1 or y = -1, where x = 0, the bit makes no other point but an
+ * encoding that is not canonical.
  */
 const SMALL_ORDER_Y: ReadonlySet<bigint> = new Set([
   // Order 1, the neutral element.

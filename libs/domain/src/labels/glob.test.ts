@@ -32,8 +32,7 @@ describe("matchesGlob()", () => {
   });
 
   it("should agree with a regular expression", () => {
-    const word = (letters: string) =>
-      fc.string({ unit: fc.constantFrom(...letters), maxLength: 12 });
+    const word = (letters: string) => fc.string({ unit: fc.constantFrom(...letters), maxLength: 12 });
     fc.assert(
       fc.property(word("ab*?"), word("ab"), (pattern, text) => {
         const source = pattern.replaceAll("*", ".*").replaceAll("?", ".");

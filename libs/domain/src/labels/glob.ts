@@ -1,6 +1,6 @@
 /**
- * Tell whether a whole text matches a pattern in which "*" stands for any characters, none included, and "?" for exactly one. The time
- * it takes grows with the product of both lengths, whatever the pattern.
+ * Tell whether a whole text matches a pattern in which "*" stands for any characters, none included, and "?" for
+ * exactly one. The time it takes grows with the product of both lengths, whatever the pattern.
  */
 export function matchesGlob(pattern: string, text: string): boolean {
   let at = 0;

@@ -47,27 +47,20 @@ describe("effectiveLabels()", () => {
         const effective = effectiveLabels(given);
         expect(effectiveLabels(given.toReversed())).toEqual(effective);
         for (const { key, tier, overrides } of effective) {
-          const ranks = [tier, ...overrides.map((other) => other.tier)].map((t) =>
-            tiers.indexOf(t),
-          );
+          const ranks = [tier, ...overrides.map((other) => other.tier)].map((t) => tiers.indexOf(t));
           expect(ranks).toEqual(ranks.toSorted((left, right) => right - left));
           expect(ranks.length).toBe(given.filter((other) => other.key === key).length);
         }
-        expect(effective.map(({ key }) => key)).toEqual(
-          [...new Set(given.map(({ key }) => key))].sort(),
-        );
+        expect(effective.map(({ key }) => key)).toEqual([...new Set(given.map(({ key }) => key))].sort());
       }),
     );
   });
 });
 
 describe("isLabelKey()", () => {
-  it.each(["a", "A.b_c-9", "example.com/a", "a.b-c.d/x", "x".repeat(63)])(
-    "should accept %s",
-    (text) => {
-      expect(isLabelKey(text)).toBe(true);
-    },
-  );
+  it.each(["a", "A.b_c-9", "example.com/a", "a.b-c.d/x", "x".repeat(63)])("should accept %s", (text) => {
+    expect(isLabelKey(text)).toBe(true);
+  });
 
   it.each([
     "",

@@ -42,8 +42,7 @@ const SHOWN_KEY_LENGTH = 80;
 /** Merge labels of all tiers into one value a key, sorted by key. */
 export function effectiveLabels(labels: readonly Label[]): readonly EffectiveLabel[] {
   const strongestFirst = labels.toSorted(
-    (left, right) =>
-      compareText(left.key, right.key) || TIER_RANKS[right.tier] - TIER_RANKS[left.tier],
+    (left, right) => compareText(left.key, right.key) || TIER_RANKS[right.tier] - TIER_RANKS[left.tier],
   );
   const effective: (Label & { overrides: { tier: LabelTier; value: string }[] })[] = [];
   for (const { key, value, tier } of strongestFirst) {
@@ -54,7 +53,9 @@ export function effectiveLabels(labels: readonly Label[]): readonly EffectiveLab
   return effective;
 }
 
-/** Tell whether a text is a label key as Kubernetes has it: `name` or `dns.domain/name`, the name 63 characters at most. */
+/**
+ * Tell whether a text is a label key as Kubernetes has it: `name` or `dns.domain/name`, the name 63 characters at most.
+ */
 export function isLabelKey(text: string): boolean {
   const slash = text.indexOf("/");
   if (slash < 0) return NAME.test(text);
@@ -115,26 +116,16 @@ export function checkLabelChange({ set, remove }: LabelChange): LabelViolation[]
 }
 
 /** A node's labels of the operator's tier after a change. */
-export function changeOperatorLabels(
-  labels: readonly Label[],
-  { set, remove }: LabelChange,
-): readonly Label[] {
+export function changeOperatorLabels(labels: readonly Label[], { set, remove }: LabelChange): readonly Label[] {
   const changed = new Set([...Object.keys(set), ...remove]);
   const kept = labels.filter(({ tier, key }) => tier === "operator" && !changed.has(key));
-  const added = Object.entries(set).map(
-    ([key, value]): Label => ({ key, value, tier: "operator" }),
-  );
+  const added = Object.entries(set).map(([key, value]): Label => ({ key, value, tier: "operator" }));
   return [...kept, ...added].toSorted((left, right) => compareText(left.key, right.key));
 }
 
 /** The labels that a change is to remove and cannot, because operators did not set them: as they are in effect. */
-export function labelsOfOthers(
-  labels: readonly Label[],
-  { remove }: Pick<LabelChange, "remove">,
-): readonly Label[] {
-  return effectiveLabels(labels).filter(
-    ({ key, tier }) => tier !== "operator" && remove.includes(key),
-  );
+export function labelsOfOthers(labels: readonly Label[], { remove }: Pick<LabelChange, "remove">): readonly Label[] {
+  return effectiveLabels(labels).filter(({ key, tier }) => tier !== "operator" && remove.includes(key));
 }
 
 function fieldOf(map: string, key: string): string {
@@ -151,8 +142,7 @@ function keyViolations(field: string, key: string): LabelViolation[] {
 
 const KEY_RULE =
   "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS domain and /";
-const VALUE_RULE =
-  "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
+const VALUE_RULE = "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
 
 /** By code unit: the same order everywhere, whatever the locale. */
 function compareText(left: string, right: string): number {

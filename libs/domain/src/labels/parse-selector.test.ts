@@ -50,11 +50,7 @@ describe("parseSelector()", () => {
     ["!", 1, "expected a label key at character 2, found the end"],
     ["!!a", 1, 'expected a label key at character 2, found "!"'],
     ["!a=b", 2, 'expected a comma or the end at character 3, found "="'],
-    [
-      "a b",
-      2,
-      'expected one of =, ==, !=, in, notin, >, <, a comma or the end at character 3, found "b"',
-    ],
+    ["a b", 2, 'expected one of =, ==, !=, in, notin, >, <, a comma or the end at character 3, found "b"'],
     ["a=b c", 4, 'expected a comma or the end at character 5, found "c"'],
     ["a===b", 3, 'expected a label value at character 4, found "="'],
     ["a=-b", 2, 'expected a label value at character 3, found "-b"'],

@@ -89,25 +89,19 @@ function readRequirement(tokens: readonly Token[], index: number): Read<Requirem
     case "!=": {
       const value = readValue(tokens, key.next + 1);
       const kind = operator.text === "!=" ? "!=" : "=";
-      return value.ok
-        ? { ...value, value: { operator: kind, key: key.value, value: value.value } }
-        : value;
+      return value.ok ? { ...value, value: { operator: kind, key: key.value, value: value.value } } : value;
     }
     case "in":
     case "notin": {
       const values = readValues(tokens, key.next + 1);
       const kind = operator.text;
-      return values.ok
-        ? { ...values, value: { operator: kind, key: key.value, values: values.value } }
-        : values;
+      return values.ok ? { ...values, value: { operator: kind, key: key.value, values: values.value } } : values;
     }
     case ">":
     case "<": {
       const number = readNumber(tokens, key.next + 1);
       const kind = operator.text;
-      return number.ok
-        ? { ...number, value: { operator: kind, key: key.value, value: number.value } }
-        : number;
+      return number.ok ? { ...number, value: { operator: kind, key: key.value, value: number.value } } : number;
     }
     default:
       return expected("one of =, ==, !=, in, notin, >, <, a comma or the end", operator);

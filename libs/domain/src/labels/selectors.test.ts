@@ -1,13 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { parseSelector } from "./parse-selector.ts";
-import {
-  formatSelector,
-  labelNumber,
-  matches,
-  type Requirement,
-  type Selector,
-} from "./selectors.ts";
+import { formatSelector, labelNumber, matches, type Requirement, type Selector } from "./selectors.ts";
 
 function parsed(text: string): Selector {
   const result = parseSelector(text);
@@ -80,9 +74,7 @@ describe("labelNumber()", () => {
 
 const key = fc.constantFrom("a", "b", "in", "notin", "example.com/a");
 const value = fc.constantFrom("", "x", "y", "in", "7", "10");
-const values = fc
-  .uniqueArray(value, { minLength: 1, maxLength: 4 })
-  .map((given) => given.toSorted());
+const values = fc.uniqueArray(value, { minLength: 1, maxLength: 4 }).map((given) => given.toSorted());
 const number = fc.integer({ min: -20, max: 20 });
 const requirement: fc.Arbitrary<Requirement> = fc.oneof(
   fc.record({ operator: fc.constantFrom("=" as const, "!=" as const), key, value }),
@@ -94,9 +86,7 @@ const anySelector = fc.array(requirement, { maxLength: 6 });
 
 describe("formatSelector()", () => {
   it("should write one fixed form", () => {
-    expect(formatSelector(parsed(" a == b , c in( y , x ,y), !d,e ,f>1"))).toBe(
-      "a=b,c in (x,y),!d,e,f>1",
-    );
+    expect(formatSelector(parsed(" a == b , c in( y , x ,y), !d,e ,f>1"))).toBe("a=b,c in (x,y),!d,e,f>1");
   });
 
   it("should write what is read as the same selector", () => {

@@ -1,6 +1,6 @@
 /**
- * What of an address is one party, as far as that can be told: the whole of an IPv4 address, and the /64 of an IPv6 address, of which any host
- * has as many as it likes. Anything else is a party of its own.
+ * What of an address is one party, as far as that can be told: the whole of an IPv4 address, and the /64 of an IPv6
+ * address, of which any host has as many as it likes. Anything else is a party of its own.
  *
  * @param peer HOST:PORT, [HOST]:PORT or HOST.
  */

@@ -18,15 +18,7 @@ function outcomes(limiter: ArrivalLimiter, key: string | null, count: number, no
 describe("ArrivalLimiter", () => {
   it("should give those whom it turns away different times to come again", () => {
     const limiter = new ArrivalLimiter(LIMITS, 0);
-    expect(outcomes(limiter, null, 7)).toEqual([
-      "in",
-      "in",
-      "in",
-      "in",
-      "total 100",
-      "total 200",
-      "total 300",
-    ]);
+    expect(outcomes(limiter, null, 7)).toEqual(["in", "in", "in", "in", "total 100", "total 200", "total 300"]);
     expect(outcomes(limiter, null, 2, 100)).toEqual(["in", "total 300"]);
   });
 

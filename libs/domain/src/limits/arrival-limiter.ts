@@ -1,11 +1,5 @@
 import { BucketTable } from "./bucket-table.ts";
-import {
-  type BucketLimits,
-  fullBucket,
-  msUntilOne,
-  type TokenBucket,
-  takeOne,
-} from "./token-bucket.ts";
+import { type BucketLimits, fullBucket, msUntilOne, type TokenBucket, takeOne } from "./token-bucket.ts";
 
 /** What arrivals are limited by. */
 export interface ArrivalLimits {
@@ -26,8 +20,8 @@ export type ArrivalVerdict =
 const LONGEST_WAIT_MS = 60_000;
 
 /**
- * Lets so many in a second, all together and by key. Those it turns away are given different times to come again, one after the other at the
- * rate at which they can be let in, so that they do not come back as one.
+ * Lets so many in a second, all together and by key. Those it turns away are given different times to come again, one
+ * after the other at the rate at which they can be let in, so that they do not come back as one.
  */
 export class ArrivalLimiter {
   readonly #limits: ArrivalLimits;

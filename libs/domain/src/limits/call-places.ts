@@ -1,8 +1,9 @@
 import { addressGroup } from "./address-group.ts";
 
 /**
- * For whom a call is counted: a known caller by name, and anybody else by address. `arriving` has sent a token that is not known yet,
- * `stranger` uses what is open to anyone, `node` proves itself in its message, and `replica` says to be another process of the cluster.
+ * For whom a call is counted: a known caller by name, and anybody else by address. `arriving` has sent a token that is
+ * not known yet, `stranger` uses what is open to anyone, `node` proves itself in its message, and `replica` says to be
+ * another process of the cluster.
  */
 export type CallParty =
   | { readonly kind: "caller"; readonly name: string }
@@ -46,13 +47,17 @@ export const DEFAULT_CALL_LIMITS: CallLimits = {
   node: 2_048,
   // Each watch that a reader holds at one replica is a stream to each of the others.
   replica: 10_000,
-  // Half of the connections to the record, as configured by default: however much one caller asks for, the others find the rest.
+  // Half of the connections to the record, as configured by default: however much one caller asks for, the others find
+  // the rest.
   callerWork: 8,
   // Registrations are gathered: fewer at a time would make small batches of them.
   nodeWork: 256,
 };
 
-/** Counts the calls under way by party, so that none has more than its share. It holds an entry for parties with calls alone. */
+/**
+ * Counts the calls under way by party, so that none has more than its share. It holds an entry for parties with calls
+ * alone.
+ */
 export class CallPlaces {
   readonly #limits: CallLimits;
   readonly #held = new Map<string, number>();

@@ -14,11 +14,13 @@ interface Hop {
 }
 
 /**
- * The address that a call comes from: the peer's own, or, where the peer is a trusted proxy, the last one of the chain of the headers that
- * is no trusted proxy. What stands to the left of that was written by the caller and may be anything. Where the chain ends, or has a text
- * that is no address ("unknown", "_hidden", rubbish), the last trusted proxy that is known stands for its callers.
+ * The address that a call comes from: the peer's own, or, where the peer is a trusted proxy, the last one of the chain
+ * of the headers that is no trusted proxy. What stands to the left of that was written by the caller and may be
+ * anything. Where the chain ends, or has a text that is no address ("unknown", "_hidden", rubbish), the last trusted
+ * proxy that is known stands for its callers.
  *
- * X-Forwarded-For counts where there is one, even an empty one, since nearly every proxy writes it; Forwarded (RFC 7239) only without it.
+ * X-Forwarded-For counts where there is one, even an empty one, since nearly every proxy writes it; Forwarded (RFC
+ * 7239) only without it.
  *
  * @param peer the socket's peer as HOST:PORT, with an IPv6 host in brackets or not.
  * @returns HOST:PORT, or HOST alone where the proxy named no port; an IPv6 host in brackets.
@@ -78,7 +80,10 @@ function splitOutsideQuotes(text: string, separator: string): readonly string[] 
   return parts;
 }
 
-/** "10.0.0.1", "10.0.0.1:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; null for what cannot be any of them. */
+/**
+ * "10.0.0.1", "10.0.0.1:4711", "2001:db8::1", "[2001:db8::1]" or "[2001:db8::1]:4711"; null for what cannot be any of
+ * them.
+ */
 function parseHop(text: string): Hop | null {
   const bracketed = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/.exec(text);
   if (bracketed !== null) return { host: bracketed[1] ?? "", port: bracketed[2] ?? "" };

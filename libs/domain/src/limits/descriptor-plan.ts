@@ -6,7 +6,10 @@ export interface DescriptorNeeds {
   readonly record: number;
   /** Most connections of the API, as configured. */
   readonly api: number;
-  /** Most connections of agents: as configured, or null for as many as there is room for. Absent in a process that takes none. */
+  /**
+   * Most connections of agents: as configured, or null for as many as there is room for. Absent in a process that takes
+   * none.
+   */
   readonly agents?: number | null;
 }
 
@@ -31,8 +34,8 @@ const MOST_AGENTS = 65_536;
 const ENOUGH_AGENTS = 10_000;
 
 /**
- * Share out the descriptors of a process, so that no port can take those of another: what the process itself and its probes need comes first, then
- * the ports. With enough of them each port has what is configured.
+ * Share out the descriptors of a process, so that no port can take those of another: what the process itself and its
+ * probes need comes first, then the ports. With enough of them each port has what is configured.
  */
 export function planDescriptors(needs: DescriptorNeeds): DescriptorPlan {
   const { limit, record, api, agents } = needs;
@@ -44,16 +47,13 @@ export function planDescriptors(needs: DescriptorNeeds): DescriptorPlan {
   const total = limit ?? OWN + record + api + wantedInternal + mostAgents;
   // With very few even the reserve must leave something to serve.
   const shared = Math.max(total - OWN - record, Math.floor(total / 4));
-  const share = (wanted: number, parts: number) =>
-    Math.min(wanted, Math.max(4, Math.floor(shared / parts)));
+  const share = (wanted: number, parts: number) => Math.min(wanted, Math.max(4, Math.floor(shared / parts)));
   const givenInternal = share(wantedInternal, 16);
   const givenApi = hasAgents
     ? // Agents may be many, and those who look after them must get in beside them.
       share(api, shared - givenInternal - api >= wantedAgents ? 1 : 4)
     : share(api, 1);
-  const givenAgents = hasAgents
-    ? Math.max(4, Math.min(mostAgents, shared - givenInternal - givenApi))
-    : 0;
+  const givenAgents = hasAgents ? Math.max(4, Math.min(mostAgents, shared - givenInternal - givenApi)) : 0;
   return {
     api: givenApi,
     agents: givenAgents,

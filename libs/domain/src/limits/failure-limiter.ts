@@ -18,7 +18,10 @@ export const TOKEN_FAILURE_LIMITS: FailureLimiterOptions = {
   maxKnown: 10_000,
 };
 
-/** For nodes, of which hundreds may be behind one address: some of them may be out of date without any harm to the others. */
+/**
+ * For nodes, of which hundreds may be behind one address: some of them may be out of date without any harm to the
+ * others.
+ */
 export const NODE_FAILURE_LIMITS: FailureLimiterOptions = {
   limits: { perSecond: 20, burst: 200 },
   maxAddresses: 10_000,
@@ -26,9 +29,10 @@ export const NODE_FAILURE_LIMITS: FailureLimiterOptions = {
 };
 
 /**
- * Limits failed attempts by the address that they come from. Only failures count, so many honest clients may share an address. When an
- * address has failed too often, nothing from it is looked at but credentials that were good before: whoever is known is never shut
- * out by a neighbour. A known credential that fails now has a limit of its own, so that none can be tried for ever.
+ * Limits failed attempts by the address that they come from. Only failures count, so many honest clients may share an
+ * address. When an address has failed too often, nothing from it is looked at but credentials that were good before:
+ * whoever is known is never shut out by a neighbour. A known credential that fails now has a limit of its own, so that
+ * none can be tried for ever.
  */
 export class FailureLimiter {
   readonly #addresses: BucketTable;

@@ -8,8 +8,9 @@ export interface NamedRequest {
 }
 
 /**
- * Decide whether a request may be answered, by the name that it was sent to: whatever a browser can have made must name this server. A page of
- * somebody else reaches a server under a name of its own, which it has resolve to the server's address.
+ * Decide whether a request may be answered, by the name that it was sent to: whatever a browser can have made must name
+ * this server. A page of somebody else reaches a server under a name of its own, which it has resolve to the server's
+ * address.
  *
  * @param names of the server, besides its loopback ones: exact ones; `*.example.org` for all below it; `*` for any.
  */
@@ -18,14 +19,17 @@ export function isRequestForUs(request: NamedRequest, names: readonly string[]):
 }
 
 /**
- * Browsers send `origin` with whatever is neither GET nor HEAD, so that a POST without it is a program's. With a GET of a page's own origin in clear
- * text they send nothing that would tell: any such request can be theirs.
+ * Browsers send `origin` with whatever is neither GET nor HEAD, so that a POST without it is a program's. With a GET of
+ * a page's own origin in clear text they send nothing that would tell: any such request can be theirs.
  */
 function mayBeBrowsers({ method, hasBrowserHeaders }: NamedRequest): boolean {
   return hasBrowserHeaders || method !== "POST";
 }
 
-/** An address cannot be made to mean another, and nobody else can own a name below `localhost`. A request without an authority is no browser's. */
+/**
+ * An address cannot be made to mean another, and nobody else can own a name below `localhost`. A request without an
+ * authority is no browser's.
+ */
 function isHostAllowed(authority: string, names: readonly string[]): boolean {
   if (authority === "") return true;
   const host = hostOf(authority);
@@ -45,8 +49,7 @@ function hostOf(authority: string): string | null {
 /** Browsers write addresses in full before they send them; what else looks like a number is a name to us. */
 function isAddress(host: string): boolean {
   const parts = host.split(".");
-  const isIpv4 =
-    parts.length === 4 && parts.every((it) => /^\d{1,3}$/.test(it) && Number(it) < 256);
+  const isIpv4 = parts.length === 4 && parts.every((it) => /^\d{1,3}$/.test(it) && Number(it) < 256);
   return isIpv4 || host.startsWith("[");
 }
 

@@ -1,6 +1,7 @@
 /**
- * Most bytes of one page, encoded, unless its first item alone has more. Clients of gRPC take messages of 4 MiB; a page of a fourth of it is
- * made in less time than others notice, and leaves room for the largest item that an older release let in.
+ * Most bytes of one page, encoded, unless its first item alone has more. Clients of gRPC take messages of 4 MiB; a page
+ * of a fourth of it is made in less time than others notice, and leaves room for the largest item that an older release
+ * let in.
  */
 export const PAGE_BYTES = 1_048_576;
 

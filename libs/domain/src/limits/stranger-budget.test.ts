@@ -37,12 +37,7 @@ describe("StrangerBudget", () => {
   it("should forget the address that spent longest ago for a new one", () => {
     const budget = new StrangerBudget(LIMITS);
     for (const host of ["a", "b", "c", "d"]) budget.spend(host, 150, 0);
-    expect(["a", "b", "c", "d"].map((host) => budget.msUntilPaid(host, 0) > 0)).toEqual([
-      false,
-      true,
-      true,
-      true,
-    ]);
+    expect(["a", "b", "c", "d"].map((host) => budget.msUntilPaid(host, 0) > 0)).toEqual([false, true, true, true]);
   });
 
   it("should never have anybody wait longer than the most that may be owed takes, nor remember more than it may", () => {

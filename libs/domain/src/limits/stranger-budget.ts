@@ -1,6 +1,9 @@
 import { addressGroup, hostOf } from "./address-group.ts";
 
-/** How much trouble the strangers of one address may make, and how much is remembered. Costs are in tenths of a millisecond of the event loop. */
+/**
+ * How much trouble the strangers of one address may make, and how much is remembered. Costs are in tenths of a
+ * millisecond of the event loop.
+ */
 export interface StrangerBudgetLimits {
   /** What may be spent at once by an address that has spent nothing for long. */
   readonly burst: number;
@@ -27,8 +30,9 @@ interface Account {
 }
 
 /**
- * Counts what is spent on the strangers of each address for nothing: calls that are refused, floods, handshakes that fail. An address that has spent
- * more than its budget has to wait, and is not turned away: behind it may be others. Known connections and calls that are answered cost nothing.
+ * Counts what is spent on the strangers of each address for nothing: calls that are refused, floods, handshakes that
+ * fail. An address that has spent more than its budget has to wait, and is not turned away: behind it may be others.
+ * Known connections and calls that are answered cost nothing.
  */
 export class StrangerBudget {
   readonly #limits: StrangerBudgetLimits;

@@ -11,10 +11,7 @@ describe("explainTlsError()", () => {
     ["CERT_HAS_EXPIRED certificate has expired", /has expired/],
     ["certificate is not yet valid", /not valid yet/],
     ["Hostname/IP does not match certificate's altnames: Host: a", /other names/],
-    [
-      "EPROTO 00:error:0A00010B:SSL routines:ssl3_get_record:wrong version number",
-      /no.* speak TLS/,
-    ],
+    ["EPROTO 00:error:0A00010B:SSL routines:ssl3_get_record:wrong version number", /no.* speak TLS/],
     ["tlsv13 alert certificate required", /only clients with a certificate/],
     ["tlsv1 alert protocol version", /no version of TLS/],
   ];

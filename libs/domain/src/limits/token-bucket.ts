@@ -33,11 +33,7 @@ export function msUntilOne(bucket: TokenBucket, limits: BucketLimits, nowMs: num
 }
 
 /** The bucket after one was taken; null when there is none to take. */
-export function takeOne(
-  bucket: TokenBucket,
-  limits: BucketLimits,
-  nowMs: number,
-): TokenBucket | null {
+export function takeOne(bucket: TokenBucket, limits: BucketLimits, nowMs: number): TokenBucket | null {
   const filled = fillBucket(bucket, limits, nowMs);
   return hasOne(filled.level) ? { ...filled, level: Math.max(0, filled.level - 1) } : null;
 }

@@ -29,31 +29,16 @@ describe("decideCollection()", () => {
   it.each([
     ["a node, before its time", gone(), 86_399_999, null],
     ["a node, in its time", gone(), 86_400_000, "COLLECTED"],
-    [
-      "one that waits for approval",
-      gone({ membership: stated("PENDING", "X") }),
-      86_400_000,
-      "COLLECTED",
-    ],
+    ["one that waits for approval", gone({ membership: stated("PENDING", "X") }), 86_400_000, "COLLECTED"],
     ["an ephemeral one, before its time", gone({ ephemeral: true }), 299_999, null],
     ["an ephemeral one, in its time", gone({ ephemeral: true }), 300_000, "EPHEMERAL_LEFT"],
     ["one that said goodbye, before", gone({ ephemeral: true, ...said }), 59_999, null],
-    [
-      "one that said goodbye, in time",
-      gone({ ephemeral: true, ...said }),
-      60_000,
-      "EPHEMERAL_LEFT",
-    ],
+    ["one that said goodbye, in time", gone({ ephemeral: true, ...said }), 60_000, "EPHEMERAL_LEFT"],
     ["a lasting one that said goodbye", gone(said), 60_000, null],
     ["a rejected one", gone({ membership: stated("REJECTED", "X"), ephemeral: true }), 1e12, null],
     ["an orchestrator", gone({ type: "ORCHESTRATOR" }), 1e12, null],
     ["one that is marked", gone({ health: stated("UNHEALTHY", "OPERATOR_MARKED") }), 1e12, null],
-    [
-      "one that is connected",
-      gone({ connection: stated("CONNECTED", "X"), ephemeral: true }),
-      1e12,
-      null,
-    ],
+    ["one that is connected", gone({ connection: stated("CONNECTED", "X"), ephemeral: true }), 1e12, null],
   ] as const)("should decide about %s", (_name, node, nowMs, reason) => {
     const decided = decideCollection(node, SETTINGS, { nowMs, servedForMs: SERVED });
     expect(decided?.reason ?? null).toBe(reason);

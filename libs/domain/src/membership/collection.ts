@@ -30,10 +30,11 @@ export interface CollectionReason {
 const LONGEST_PROOF_MS = 15 * 60_000;
 
 /**
- * Decide whether a node is gone for good; null keeps it. A node that was rejected or banned is kept whatever happens: its row is
- * what keeps it out.
+ * Decide whether a node is gone for good; null keeps it. A node that was rejected or banned is kept whatever happens:
+ * its row is what keeps it out.
  *
- * @param time `nowMs` of the clock that dated the states; `servedForMs` says how long nodes could have come back without a
+ * @param time `nowMs` of the clock that dated the states; `servedForMs` says how long nodes could have come back
+ * without a
  *   pause, so that no trouble of the control plane's own removes anybody.
  */
 export function decideCollection(

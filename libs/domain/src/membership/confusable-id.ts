@@ -11,13 +11,10 @@ export function isConfusable(id: string, other: string): boolean {
 }
 
 /**
- * Decide whether a node that is not known yet may have an id, given ids that exist. Nodes that are known keep theirs, also when they are
- * confusable: records have such pairs from before this rule.
+ * Decide whether a node that is not known yet may have an id, given ids that exist. Nodes that are known keep theirs,
+ * also when they are confusable: records have such pairs from before this rule.
  */
-export function checkNewId(
-  id: string,
-  existing: readonly string[],
-): Refusal<"NODE_ID_CONFUSABLE"> | null {
+export function checkNewId(id: string, existing: readonly string[]): Refusal<"NODE_ID_CONFUSABLE"> | null {
   if (existing.includes(id)) return null;
   const other = existing.find((it) => isConfusable(id, it));
   if (other === undefined) return null;
@@ -25,7 +22,10 @@ export function checkNewId(
   return { reason: "NODE_ID_CONFUSABLE", message, metadata: { node: id, existing: other } };
 }
 
-/** Whether a ban on an id keeps a node out: under exactly that id, and while a node is not known under the same letters in another case either. */
+/**
+ * Whether a ban on an id keeps a node out: under exactly that id, and while a node is not known under the same letters
+ * in another case either.
+ */
 export function isIdBanned(id: string, bannedId: string, isKnown: boolean): boolean {
   return id === bannedId || (!isKnown && isConfusable(id, bannedId));
 }

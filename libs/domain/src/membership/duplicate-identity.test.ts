@@ -79,9 +79,7 @@ describe("duplicatedHealth()", () => {
     if (first === undefined || second === undefined) throw new Error("two were seen");
     const shown = duplicatedHealth(health, [first, second]);
     expect(shown).toMatchObject({ state: "HEALTHY", sinceMs: 7, reason: "DUPLICATE_IDENTITY" });
-    expect(shown.message).toContain(
-      "machine a boot alpha at alpha and machine b boot beta at beta;",
-    );
+    expect(shown.message).toContain("machine a boot alpha at alpha and machine b boot beta at beta;");
   });
 });
 

@@ -24,24 +24,20 @@ export const MOST_SIGHTINGS = 8;
 const ALTERNATIONS = 3;
 
 /**
- * Tell whether two machines alternate under one identity, and which: three changes of machine within the window, of which at
- * least two lead back to one that was there before. A machine that is started anew any number of times never comes back as what it
- * was, because each start has a boot id of its own; a node that moves to a new machine changes once.
+ * Tell whether two machines alternate under one identity, and which: three changes of machine within the window, of
+ * which at least two lead back to one that was there before. A machine that is started anew any number of times never
+ * comes back as what it was, because each start has a boot id of its own; a node that moves to a new machine changes
+ * once.
  *
  * @param sightings the last changes of machine, oldest first.
  */
-export function findDuplicate(
-  sightings: readonly MachineSighting[],
-  nowMs: number,
-): MachinePair | null {
+export function findDuplicate(sightings: readonly MachineSighting[], nowMs: number): MachinePair | null {
   const first = sightings.findIndex(({ atMs }) => nowMs - atMs <= ALTERNATION_WINDOW_MS);
   if (first === -1) return null;
   // The machine from which the first change within the window led away may have been there for months.
   const recent = sightings.slice(Math.max(0, first - 1));
   if (recent.length <= ALTERNATIONS) return null;
-  const returns = recent.filter((it, index) =>
-    recent.slice(0, index).some((earlier) => isSameMachine(earlier, it)),
-  );
+  const returns = recent.filter((it, index) => recent.slice(0, index).some((earlier) => isSameMachine(earlier, it)));
   const latest = recent.at(-1);
   const before = recent.at(-2);
   if (returns.length < ALTERNATIONS - 1 || latest === undefined || before === undefined) {
@@ -67,18 +63,17 @@ export function isSamePair(left: MachinePair, right: MachinePair | null): boolea
   return right !== null && describePair(left) === describePair(right);
 }
 
-/** The health that people are shown while two machines use one identity: the state as it is, and the reason that matters. */
+/**
+ * The health that people are shown while two machines use one identity: the state as it is, and the reason that
+ * matters.
+ */
 export function duplicatedHealth(health: Health, machines: MachinePair): Health {
   const message = `two machines use this identity: ${describePair(machines)}; give each a state directory of its own`;
   return { ...health, reason: "DUPLICATE_IDENTITY", message };
 }
 
 /** The event of two machines that were found to use one identity. */
-export function identityDuplicatedEvent(
-  subject: string,
-  machines: MachinePair,
-  actor: string,
-): NewEvent {
+export function identityDuplicatedEvent(subject: string, machines: MachinePair, actor: string): NewEvent {
   return {
     type: "node.identity.duplicated",
     subject,

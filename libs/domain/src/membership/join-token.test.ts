@@ -1,11 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  type AdmittingToken,
-  joinTokenRefusal,
-  joinTokenState,
-  joinTokenText,
-  parseJoinToken,
-} from "./join-token.ts";
+import { type AdmittingToken, joinTokenRefusal, joinTokenState, joinTokenText, parseJoinToken } from "./join-token.ts";
 
 const CLUSTER = "0a1b2c3d-1111-2222-3333-444455556666";
 const ID = "00ff00ff00ff";

@@ -52,7 +52,10 @@ export function clusterShortId(clusterId: string): string {
   return clusterId.slice(0, SHORT_LENGTH);
 }
 
-/** Write the text of a token: `rcj_<cluster>_<id>_<secret>`, with an id of 12 hexadecimal digits and 32 bytes as base64url. */
+/**
+ * Write the text of a token: `rcj_<cluster>_<id>_<secret>`, with an id of 12 hexadecimal digits and 32 bytes as
+ * base64url.
+ */
 export function joinTokenText(clusterId: string, id: string, secret: string): string {
   return `rcj_${clusterShortId(clusterId)}_${id}_${secret}`;
 }

@@ -21,11 +21,7 @@ function subject(state: MembershipState, rest: Partial<MembershipSubject> = {}):
   return { type: "COMPUTE", alive: true, membership, ...rest };
 }
 
-function decide(
-  from: MembershipState | null,
-  command: MembershipCommand,
-  nodeId = "n1",
-): MembershipDecision {
+function decide(from: MembershipState | null, command: MembershipCommand, nodeId = "n1"): MembershipDecision {
   return decideMembership(from === null ? null : subject(from), nodeId, command, by);
 }
 
@@ -160,22 +156,16 @@ describe("decideMembership()", () => {
     });
   });
 
-  it.each([null, subject("PENDING")])(
-    "should say which token approved a node in advance",
-    (current) => {
-      const decision = decideMembership(current, "n1", registerPreauthorized, by);
-      expect(decision).toMatchObject({ next: { reason: "JOIN_TOKEN", actor: "join-token:t1" } });
-    },
-  );
+  it.each([null, subject("PENDING")])("should say which token approved a node in advance", (current) => {
+    const decision = decideMembership(current, "n1", registerPreauthorized, by);
+    expect(decision).toMatchObject({ next: { reason: "JOIN_TOKEN", actor: "join-token:t1" } });
+  });
 
-  it.each(["APPROVED", "REJECTED"] as const)(
-    "should let no token change a node that is %s",
-    (state) => {
-      const current = subject(state);
-      const decision = decideMembership(current, "n1", registerPreauthorized, by);
-      expect(decision).toEqual(decideMembership(current, "n1", register, by));
-    },
-  );
+  it.each(["APPROVED", "REJECTED"] as const)("should let no token change a node that is %s", (state) => {
+    const current = subject(state);
+    const decision = decideMembership(current, "n1", registerPreauthorized, by);
+    expect(decision).toEqual(decideMembership(current, "n1", register, by));
+  });
 
   it("should leave the membership of a known node untouched", () => {
     const current = subject("PENDING");
@@ -222,10 +212,9 @@ describe("decideMembership() for an orchestrator", () => {
 
 describe("decideMembership() over any history", () => {
   const byNode: readonly MembershipCommand[] = [register, registerManual, deregister];
-  const commands = fc.array(
-    fc.constantFrom(register, registerManual, approve, reject, remove, deregister),
-    { maxLength: 30 },
-  );
+  const commands = fc.array(fc.constantFrom(register, registerManual, approve, reject, remove, deregister), {
+    maxLength: 30,
+  });
 
   /** Run commands and hand each step to a check. */
   function run(

@@ -9,7 +9,10 @@ export type MembershipCommand =
       readonly kind: "register";
       /** Whether a node that is new waits for an operator. It changes nothing for a node that is known. */
       readonly manualApproval: boolean;
-      /** The join token that approves it in advance, by its id: under manual approval too, and also a known node that waits. */
+      /**
+       * The join token that approves it in advance, by its id: under manual approval too, and also a known node that
+       * waits.
+       */
       readonly preauthorizedBy?: string | null;
       /** What registers, "COMPUTE" unless said. An orchestrator is approved at once, manual approval or not. */
       readonly type?: NodeType;
@@ -117,7 +120,9 @@ function admit(command: RegisterCommand, by: CommandSource): MembershipDecision 
   return { ok: true, outcome: "REGISTERED", next, event, message: "node registered" };
 }
 
-/** A known node keeps its membership, whatever the setting for new ones has become; a token may approve one that waits. */
+/**
+ * A known node keeps its membership, whatever the setting for new ones has become; a token may approve one that waits.
+ */
 function readmit(
   current: MembershipSubject,
   nodeId: string,
@@ -147,11 +152,7 @@ function readmit(
   };
 }
 
-function approve(
-  current: MembershipSubject,
-  nodeId: string,
-  by: CommandSource,
-): MembershipDecision {
+function approve(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
   if (isBanned(current.membership)) {
     const advice = `lift the ban first, with \`rollcall node unban ${nodeId}\``;
     const { reason, message, metadata } = bannedRefusal(nodeId, current.membership.message);
@@ -273,17 +274,12 @@ function isOrchestrator(nodeId: string, advice: string): MembershipDecision {
 }
 
 function rejected(membership: Membership, nodeId: string): MembershipDecision {
-  if (isBanned(membership))
-    return { ok: false, refusal: bannedRefusal(nodeId, membership.message) };
+  if (isBanned(membership)) return { ok: false, refusal: bannedRefusal(nodeId, membership.message) };
   const rejectReason = membership.message === "" ? "no reason given" : membership.message;
   const metadata = { node: nodeId, rejectReason };
   return refuse("NODE_REJECTED", `node has been rejected: ${rejectReason}`, metadata);
 }
 
-function refuse(
-  reason: Refusal["reason"],
-  message: string,
-  metadata: Refusal["metadata"],
-): MembershipDecision {
+function refuse(reason: Refusal["reason"], message: string, metadata: Refusal["metadata"]): MembershipDecision {
   return { ok: false, refusal: { reason, message, metadata } };
 }

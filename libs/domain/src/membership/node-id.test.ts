@@ -3,19 +3,13 @@ import fc from "fast-check";
 import { isNodeId, resolveNodeRef } from "./node-id.ts";
 
 describe("isNodeId()", () => {
-  it.each(["a", "0", "node-1", "Node_1.example", `n${"x".repeat(62)}`])(
-    "should accept %s",
-    (text) => {
-      expect(isNodeId(text)).toBe(true);
-    },
-  );
+  it.each(["a", "0", "node-1", "Node_1.example", `n${"x".repeat(62)}`])("should accept %s", (text) => {
+    expect(isNodeId(text)).toBe(true);
+  });
 
-  it.each(["", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", "\na", `n${"x".repeat(63)}`])(
-    "should refuse %j",
-    (text) => {
-      expect(isNodeId(text)).toBe(false);
-    },
-  );
+  it.each(["", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", "\na", `n${"x".repeat(63)}`])("should refuse %j", (text) => {
+    expect(isNodeId(text)).toBe(false);
+  });
 });
 
 describe("resolveNodeRef()", () => {

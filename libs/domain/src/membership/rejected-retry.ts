@@ -4,10 +4,16 @@ export interface RetryRange {
   readonly mostMs: number;
 }
 
-/** An agent adds at most this part of a given time to it, so that those that were given the same one do not come together. */
+/**
+ * An agent adds at most this part of a given time to it, so that those that were given the same one do not come
+ * together.
+ */
 const AGENT_SPREAD = 0.25;
 
-/** For so long after its rejection a node is back within 20 s of an approval: a mistyped `reject` is often noticed at once. */
+/**
+ * For so long after its rejection a node is back within 20 s of an approval: a mistyped `reject` is often noticed at
+ * once.
+ */
 const SOON_MS = 600_000;
 const LONGEST_SOON_MS = 20_000;
 const LONGEST_MS = 120_000;
@@ -15,8 +21,9 @@ const LONGEST_MS = 120_000;
 const LEAST_PART = 0.625;
 
 /**
- * How long a rejected or banned node is told to wait before it asks again: at most 20 s within ten minutes of the rejection, then a thirtieth of the time since
- * it, and never more than two minutes. The bounds leave room for what the agent adds, see `AGENT_SPREAD`.
+ * How long a rejected or banned node is told to wait before it asks again: at most 20 s within ten minutes of the
+ * rejection, then a thirtieth of the time since it, and never more than two minutes. The bounds leave room for what the
+ * agent adds, see `AGENT_SPREAD`.
  *
  * @param sinceMs the time since the rejection; what is not known, or lies in the future, counts as 0.
  */

@@ -96,7 +96,10 @@ export function scopeOf(entry: PolicyEntry): PolicyScope {
   }
 }
 
-/** A scope as one text, for example "health-policy/group/gpus": the subject of a policy's events, which no node id can be. */
+/**
+ * A scope as one text, for example "health-policy/group/gpus": the subject of a policy's events, which no node id can
+ * be.
+ */
 export function formatPolicyScope(scope: PolicyScope): string {
   switch (scope.kind) {
     case "default":

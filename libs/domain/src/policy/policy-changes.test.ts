@@ -36,10 +36,7 @@ describe("changedPolicies()", () => {
   it("should leave out nodes whose values stay, even from another source", () => {
     const before = resolver(all(group("a", "gpu", { unhealthyAfterMs: 30_000 })));
     const after = resolver(
-      all(
-        group("a", "gpu", { unhealthyAfterMs: 30_000 }),
-        ofNode("n1", { unhealthyAfterMs: 30_000 }),
-      ),
+      all(group("a", "gpu", { unhealthyAfterMs: 30_000 }), ofNode("n1", { unhealthyAfterMs: 30_000 })),
     );
     expect(changedPolicies(before, after, [node("n1", { gpu: "x" }), node("n2")])).toEqual([]);
   });
@@ -57,9 +54,7 @@ describe("changedPolicies()", () => {
     const label = fc.constantFrom("a", "b", "c");
     const entry = fc.oneof(
       override.map(byDefault),
-      fc
-        .tuple(fc.constantFrom("g1", "g2"), label, override, fc.integer({ min: 0, max: 1 }))
-        .map((it) => group(...it)),
+      fc.tuple(fc.constantFrom("g1", "g2"), label, override, fc.integer({ min: 0, max: 1 })).map((it) => group(...it)),
       fc.tuple(fc.constantFrom("n0", "n1", "n2"), override).map((it) => ofNode(...it)),
     );
     const nodes = fc.array(fc.uniqueArray(label), { minLength: 1, maxLength: 5 });
@@ -88,13 +83,9 @@ describe("changedPolicies()", () => {
 });
 
 function naively(policies: HealthPolicies, { id, labels }: PolicySubject): HealthPolicy {
-  const groups = [...policies.groups.values()].filter(({ selector }) =>
-    selector.every(({ key }) => labels.has(key)),
-  );
+  const groups = [...policies.groups.values()].filter(({ selector }) => selector.every(({ key }) => labels.has(key)));
   groups.sort((left, right) =>
-    left.priority === right.priority
-      ? right.name.localeCompare(left.name)
-      : left.priority - right.priority,
+    left.priority === right.priority ? right.name.localeCompare(left.name) : left.priority - right.priority,
   );
   return Object.assign(
     {},
@@ -106,11 +97,7 @@ function naively(policies: HealthPolicies, { id, labels }: PolicySubject): Healt
 }
 
 describe("newContradictions()", () => {
-  const found = (
-    before: HealthPolicies,
-    after: HealthPolicies,
-    nodes: readonly PolicySubject[] = [],
-  ) => {
+  const found = (before: HealthPolicies, after: HealthPolicies, nodes: readonly PolicySubject[] = []) => {
     const [was, is] = [resolver(before), resolver(after)];
     return newContradictions(was, is, changedPolicies(was, is, nodes)).map(
       ({ combination, problems }) => `${combination}: ${problems.join("; ")}`,
@@ -128,10 +115,7 @@ describe("newContradictions()", () => {
     ],
     [
       "a group without nodes over the default",
-      all(
-        byDefault({ heartbeatIntervalMs: 20_000 }),
-        group("g", "gpu", { unhealthyAfterMs: 30_000 }),
-      ),
+      all(byDefault({ heartbeatIntervalMs: 20_000 }), group("g", "gpu", { unhealthyAfterMs: 30_000 })),
       [],
       "the default with group g: unhealthyAfterMs is 30000",
     ],
@@ -146,10 +130,7 @@ describe("newContradictions()", () => {
     ],
     [
       "two groups that meet on a node alone",
-      all(
-        group("fast", "gpu", { unhealthyAfterMs: 30_000 }),
-        group("slow", "spot", { heartbeatIntervalMs: 20_000 }),
-      ),
+      all(group("fast", "gpu", { unhealthyAfterMs: 30_000 }), group("slow", "spot", { heartbeatIntervalMs: 20_000 })),
       [gpuNode],
       "group slow with group fast: unhealthyAfterMs is 30000",
     ],
@@ -166,10 +147,7 @@ describe("newContradictions()", () => {
   });
 
   it("should find what a deletion uncovers", () => {
-    const both = all(
-      byDefault({ heartbeatIntervalMs: 5_000 }),
-      group("g", "gpu", { unhealthyAfterMs: 12_000 }),
-    );
+    const both = all(byDefault({ heartbeatIntervalMs: 5_000 }), group("g", "gpu", { unhealthyAfterMs: 12_000 }));
     expect(found(none, both, [gpuNode])).toEqual([]);
     expect(found(both, withoutPolicy(both, { kind: "default" }), [gpuNode])).toEqual([
       expect.stringContaining("group g: unhealthyAfterMs is 12000"),
@@ -179,11 +157,8 @@ describe("newContradictions()", () => {
   it("should hold nothing against a change that was so before it", () => {
     // As the configuration of another release may leave it.
     const broken = all(group("g", "gpu", { unhealthyAfterMs: 12_000 }));
-    expect(
-      found(broken, withPolicy(broken, ofNode("n2", { infoIntervalMs: 5_000 })), [
-        gpuNode,
-        node("n2"),
-      ]),
-    ).toEqual([]);
+    expect(found(broken, withPolicy(broken, ofNode("n2", { infoIntervalMs: 5_000 })), [gpuNode, node("n2")])).toEqual(
+      [],
+    );
   });
 });

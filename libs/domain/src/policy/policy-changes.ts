@@ -1,11 +1,6 @@
 import { checkPolicy, type HealthPolicy } from "./policy.ts";
 import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
-import type {
-  PolicyResolver,
-  PolicySource,
-  PolicySubject,
-  ResolvedPolicy,
-} from "./resolve-policy.ts";
+import type { PolicyResolver, PolicySource, PolicySubject, ResolvedPolicy } from "./resolve-policy.ts";
 
 /** A node that gets another policy. */
 export interface PolicyChange {
@@ -32,8 +27,7 @@ export function changedPolicies(
   for (const node of nodes) {
     const was = before.resolve(node);
     const is = after.resolve(node);
-    if (!isSamePolicy(was.policy, is.policy))
-      changes.push({ nodeId: node.id, before: was, after: is });
+    if (!isSamePolicy(was.policy, is.policy)) changes.push({ nodeId: node.id, before: was, after: is });
   }
   return changes;
 }
@@ -44,9 +38,9 @@ export function isSamePolicy(left: HealthPolicy, right: HealthPolicy): boolean {
 }
 
 /**
- * Find what a change of policies makes contradictory: the configuration with the default, each group over these, and whatever
- * meets on one of the nodes that change. What was contradictory before in the same words is not this change's doing; it is
- * answered for by `intervalsFor()` and `thresholdsOf()`, which never follow a contradiction.
+ * Find what a change of policies makes contradictory: the configuration with the default, each group over these, and
+ * whatever meets on one of the nodes that change. What was contradictory before in the same words is not this change's
+ * doing; it is answered for by `intervalsFor()` and `thresholdsOf()`, which never follow a contradiction.
  */
 export function newContradictions(
   before: PolicyResolver,

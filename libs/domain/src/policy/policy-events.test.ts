@@ -99,10 +99,7 @@ describe("formatPolicyScope()", () => {
     expect(describePolicyScope(scope)).toBe(words);
   });
 
-  it.each(["n1", "health-policy/", "health-policy/group/", "health-policy/other/x"])(
-    "should not read %j",
-    (text) => {
-      expect(parsePolicyScope(text)).toBeNull();
-    },
-  );
+  it.each(["n1", "health-policy/", "health-policy/group/", "health-policy/other/x"])("should not read %j", (text) => {
+    expect(parsePolicyScope(text)).toBeNull();
+  });
 });

@@ -36,10 +36,7 @@ export function policySetEvent(
 }
 
 /** The event of a policy that was deleted. */
-export function policyDeletedEvent(
-  before: PolicyEntry,
-  { actor, message }: PolicyCommand,
-): NewEvent {
+export function policyDeletedEvent(before: PolicyEntry, { actor, message }: PolicyCommand): NewEvent {
   return {
     type: "policy.health.deleted",
     subject: formatPolicyScope(scopeOf(before)),
@@ -59,8 +56,8 @@ export function policyFacts(entry: PolicyEntry): { readonly [key: string]: Json 
 }
 
 /**
- * Read what `policyFacts()` made. What a newer release has written and this one does not know is left out. Null for what is
- * no policy, which the record never holds.
+ * Read what `policyFacts()` made. What a newer release has written and this one does not know is left out. Null for
+ * what is no policy, which the record never holds.
  */
 export function policyFromFacts(scope: PolicyScope, facts: Json): PolicyEntry | null {
   if (!isObject(facts)) return null;
@@ -100,12 +97,8 @@ export function policyOfEvent(event: {
 
 function textOfPolicies(policies: HealthPolicies): string {
   const groups = [...policies.groups.values()].map((group) => ({ kind: "group", group }) as const);
-  const nodes = [...policies.nodes].map(
-    ([nodeId, override]) => ({ kind: "node", nodeId, override }) as const,
-  );
-  const texts = [...groups, ...nodes].map((entry) =>
-    JSON.stringify([scopeOf(entry), policyFacts(entry)]),
-  );
+  const nodes = [...policies.nodes].map(([nodeId, override]) => ({ kind: "node", nodeId, override }) as const);
+  const texts = [...groups, ...nodes].map((entry) => JSON.stringify([scopeOf(entry), policyFacts(entry)]));
   const defaults = policies.default === null ? null : overrideToJson(policies.default);
   return JSON.stringify([defaults, texts.sort()]);
 }

@@ -4,15 +4,18 @@ import type { HealthPolicy } from "./policy.ts";
 export interface PolicyField {
   /** Its name in the API, as a generated stub has it. */
   readonly name: string;
-  /** Durations are in milliseconds here, and a hold is one that may be 0. A count or temperature of 0 in the API is null here. */
+  /**
+   * Durations are in milliseconds here, and a hold is one that may be 0. A count or temperature of 0 in the API is null
+   * here.
+   */
   readonly kind: "duration" | "hold" | "count" | "celsius" | "switch";
   /** What it says, for help texts and headings. */
   readonly doc: string;
 }
 
 /**
- * Every field of a health policy, in the order in which they are shown: the one table from which the conversion to the API, the
- * record's form and the flags of the command line are made. A field without a row does not compile.
+ * Every field of a health policy, in the order in which they are shown: the one table from which the conversion to the
+ * API, the record's form and the flags of the command line are made. A field without a row does not compile.
  */
 export const POLICY_FIELDS = {
   unhealthyAfterMs: {
@@ -78,8 +81,7 @@ export const POLICY_FIELDS = {
 } as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
 
 /** The names of all fields, in the order of the table. */
-export const POLICY_FIELD_NAMES: readonly (keyof HealthPolicy)[] =
-  Object.keys(POLICY_FIELDS).filter(isPolicyField);
+export const POLICY_FIELD_NAMES: readonly (keyof HealthPolicy)[] = Object.keys(POLICY_FIELDS).filter(isPolicyField);
 
 /** Whether a text names a field of a health policy. */
 export function isPolicyField(text: string): text is keyof HealthPolicy {

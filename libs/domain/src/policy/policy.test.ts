@@ -76,12 +76,7 @@ describe("intervalsFor()", () => {
     ["nothing longer by rounding", { ...MAY, heartbeatIntervalMs: 10_050 }, 10_049, 10_050],
     ["nothing below a policy that is shorter still", { ...MAY, heartbeatIntervalMs: 500 }, 10, 500],
     ["a longer wish as before", MAY, 60_000, 20_000],
-    [
-      "a shorter wish where missed heartbeats count",
-      { ...MAY, unhealthyAfterMissed: 4 },
-      5_000,
-      5_000,
-    ],
+    ["a shorter wish where missed heartbeats count", { ...MAY, unhealthyAfterMissed: 4 }, 5_000, 5_000],
     [
       "a shorter wish of a longer interval than the threshold bears",
       { ...MAY, unhealthyAfterMs: 30_000 },
@@ -112,15 +107,12 @@ describe("thresholdsOf()", () => {
     ["time before missed", { unhealthyAfterMissed: 5 }, 15_000, 60_000, 300_000],
     ["both missed", { unhealthyAfterMissed: 3, unknownAfterMissed: 10 }, 10_000, 30_000, 100_000],
     ["UNKNOWN never sooner", { unknownAfterMissed: 5 }, 1000, 60_000, 60_000],
-  ])(
-    "should take %s: %j at %d ms",
-    (_, override, heartbeatMs, unhealthyAfterMs, unknownAfterMs) => {
-      expect(thresholdsOf(policy(override), heartbeatMs)).toEqual({
-        unhealthyAfterMs,
-        unknownAfterMs,
-      });
-    },
-  );
+  ])("should take %s: %j at %d ms", (_, override, heartbeatMs, unhealthyAfterMs, unknownAfterMs) => {
+    expect(thresholdsOf(policy(override), heartbeatMs)).toEqual({
+      unhealthyAfterMs,
+      unknownAfterMs,
+    });
+  });
 
   it("should leave room for three heartbeats in any policy that is sound", () => {
     const amount = fc.integer({ min: 10, max: 600_000 });
@@ -149,8 +141,7 @@ describe("thresholdsOf()", () => {
         expect(thresholds.unknownAfterMs).toBeGreaterThanOrEqual(thresholds.unhealthyAfterMs);
         const unwished = intervalsFor(given, NO_WISHES).heartbeatMs;
         expect(thresholds).toEqual(thresholdsOf(given, unwished));
-        if (given.agentMayShorten)
-          expect(heartbeatMs).toBeGreaterThanOrEqual(Math.min(unwished, 1_000));
+        if (given.agentMayShorten) expect(heartbeatMs).toBeGreaterThanOrEqual(Math.min(unwished, 1_000));
         else expect(heartbeatMs).toBeGreaterThanOrEqual(unwished);
       }),
     );

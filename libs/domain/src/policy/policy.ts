@@ -28,7 +28,10 @@ export interface HealthPolicy {
   readonly agentMayShorten: boolean;
 }
 
-/** 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute; holds for flapping and for hardware. */
+/**
+ * 1 minute to UNHEALTHY, 5 minutes to UNKNOWN, a heartbeat every 15 s, information every minute; holds for flapping and
+ * for hardware.
+ */
 export const DEFAULT_HEALTH_POLICY: HealthPolicy = {
   unhealthyAfterMs: 60_000,
   unhealthyAfterMissed: null,
@@ -70,13 +73,21 @@ export interface Thresholds {
   readonly unknownAfterMs: number;
 }
 
-/** Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count. */
+/**
+ * Intervals are at most this part of the time to UNHEALTHY, and as many missed heartbeats are the fewest that count.
+ */
 const HEARTBEATS_IN_THRESHOLD = 3;
 
-/** No wish is granted below these, even where the policy lets agents shorten: a heartbeat a second, and information every ten. */
+/**
+ * No wish is granted below these, even where the policy lets agents shorten: a heartbeat a second, and information
+ * every ten.
+ */
 const SHORTEST_WISHED_HEARTBEAT_MS = 1_000;
 const SHORTEST_WISHED_INFO_MS = 10_000;
-/** Shorter wishes are rounded up to whole steps: a replica counts its sessions by interval, and there must not be one for each agent. */
+/**
+ * Shorter wishes are rounded up to whole steps: a replica counts its sessions by interval, and there must not be one
+ * for each agent.
+ */
 const WISH_STEP_MS = 100;
 
 /** Find what contradicts itself in a policy, in words for an operator; empty when it can be used. */
@@ -98,12 +109,12 @@ export function checkPolicy(policy: HealthPolicy): string[] {
 /**
  * Say how often an agent reports. The heartbeat never takes more than a third of the time to UNHEALTHY.
  *
- * @param wishes what the agent wished for in its Hello. The policy wins: a wish to report more often is granted only where it says
+ * @param wishes what the agent wished for in its Hello. The policy wins: a wish to report more often is granted only
+ * where it says
  *   so, and within bounds; one to beat less often only as far as the time to UNHEALTHY stays as it is. No wish changes a threshold.
  */
 export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
-  const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } =
-    policy;
+  const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } = policy;
   const { unhealthyAfterMs: effectiveMs } = thresholdsOf(policy, heartbeatIntervalMs);
   const policyMs = wholeMs(Math.min(heartbeatIntervalMs, effectiveMs / HEARTBEATS_IN_THRESHOLD));
   // Where missed heartbeats count, a longer interval would be a longer threshold.
@@ -124,7 +135,10 @@ export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
   };
 }
 
-/** The thresholds by which a node is judged. They follow from the policy's own interval: what an agent wishes for changes nothing about them. */
+/**
+ * The thresholds by which a node is judged. They follow from the policy's own interval: what an agent wishes for
+ * changes nothing about them.
+ */
 export function policyThresholds(policy: HealthPolicy): Thresholds {
   return thresholdsOf(policy, intervalsFor(policy, NO_WISHES).heartbeatMs);
 }
@@ -134,7 +148,10 @@ export function longestHeartbeatMs({ unhealthyAfterMs }: Thresholds): number {
   return wholeMs(unhealthyAfterMs / HEARTBEATS_IN_THRESHOLD);
 }
 
-/** The thresholds to judge by while an agent is known to keep to the first ones and has not said that it keeps to the others. */
+/**
+ * The thresholds to judge by while an agent is known to keep to the first ones and has not said that it keeps to the
+ * others.
+ */
 export function laxerThresholds(kept: Thresholds, wanted: Thresholds): Thresholds {
   return {
     unhealthyAfterMs: Math.max(kept.unhealthyAfterMs, wanted.unhealthyAfterMs),
@@ -148,11 +165,7 @@ export function laxerThresholds(kept: Thresholds, wanted: Thresholds): Threshold
  * @param heartbeatMs the interval that the agent has acknowledged.
  */
 export function thresholdsOf(policy: HealthPolicy, heartbeatMs: number): Thresholds {
-  const unhealthyAfterMs = earlier(
-    policy.unhealthyAfterMs,
-    policy.unhealthyAfterMissed,
-    heartbeatMs,
-  );
+  const unhealthyAfterMs = earlier(policy.unhealthyAfterMs, policy.unhealthyAfterMissed, heartbeatMs);
   const unknownAfterMs = earlier(policy.unknownAfterMs, policy.unknownAfterMissed, heartbeatMs);
   return { unhealthyAfterMs, unknownAfterMs: Math.max(unhealthyAfterMs, unknownAfterMs) };
 }
@@ -171,16 +184,13 @@ function contradictions(policy: HealthPolicy): string[] {
     );
   }
   if (unknownAfterMs <= unhealthyAfterMs) {
-    problems.push(
-      `unknownAfterMs is ${unknownAfterMs}: it must be greater than unhealthyAfterMs, ${unhealthyAfterMs}`,
-    );
+    problems.push(`unknownAfterMs is ${unknownAfterMs}: it must be greater than unhealthyAfterMs, ${unhealthyAfterMs}`);
   }
   return [...problems, ...missedContradictions(policy)];
 }
 
 function missedContradictions(policy: HealthPolicy): string[] {
-  const { unknownAfterMissed, unhealthyAfterMissed, unhealthyAfterMs, heartbeatIntervalMs } =
-    policy;
+  const { unknownAfterMissed, unhealthyAfterMissed, unhealthyAfterMs, heartbeatIntervalMs } = policy;
   if (unknownAfterMissed === null) return [];
   if (unhealthyAfterMissed !== null && unknownAfterMissed <= unhealthyAfterMissed) {
     return [

@@ -61,9 +61,7 @@ describe("resolvePolicy()", () => {
       node: { infoIntervalMs: 1 },
     });
     const other = { id: "n2", labels: new Map() };
-    expect(resolvePolicy(DEFAULT_HEALTH_POLICY, policies, other).policy).toEqual(
-      DEFAULT_HEALTH_POLICY,
-    );
+    expect(resolvePolicy(DEFAULT_HEALTH_POLICY, policies, other).policy).toEqual(DEFAULT_HEALTH_POLICY);
   });
 
   it("should let null override a number", () => {

@@ -27,11 +27,7 @@ export interface PolicySubject {
 }
 
 /** Find the policy of one node, field by field: configuration, default, the groups that match, then the node's own. */
-export function resolvePolicy(
-  configured: HealthPolicy,
-  policies: HealthPolicies,
-  node: PolicySubject,
-): ResolvedPolicy {
+export function resolvePolicy(configured: HealthPolicy, policies: HealthPolicies, node: PolicySubject): ResolvedPolicy {
   return new PolicyResolver(configured, policies).resolve(node);
 }
 
@@ -94,9 +90,10 @@ const CONFIGURATION: PolicySource = { kind: "configuration" };
 
 function layered(configured: HealthPolicy, layers: readonly Layer[]): ResolvedPolicy {
   const policy: Record<keyof HealthPolicy, PolicyValue> = { ...configured };
-  const sources = Object.fromEntries(
-    POLICY_FIELD_NAMES.map((field) => [field, CONFIGURATION]),
-  ) as Record<keyof HealthPolicy, PolicySource>;
+  const sources = Object.fromEntries(POLICY_FIELD_NAMES.map((field) => [field, CONFIGURATION])) as Record<
+    keyof HealthPolicy,
+    PolicySource
+  >;
   for (const [source, override] of layers) {
     for (const field of POLICY_FIELD_NAMES) {
       const value = override[field];

@@ -15,9 +15,7 @@ export type ConnectionSignal =
   /** Its lease ran out; for orchestrators. */
   | "lease-expired";
 
-const TRANSITIONS: Readonly<
-  Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>
-> = {
+const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>> = {
   registered: {
     state: "DISCONNECTED",
     reason: "NEVER_CONNECTED",

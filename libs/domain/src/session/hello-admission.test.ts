@@ -5,8 +5,7 @@ function asks(admission: HelloAdmission, count: number, nowMs: number, replicas 
   return Array.from({ length: count }, () => admission.ask(nowMs, replicas));
 }
 
-const admitted = (verdicts: readonly { readonly ok: boolean }[]) =>
-  verdicts.filter(({ ok }) => ok).length;
+const admitted = (verdicts: readonly { readonly ok: boolean }[]) => verdicts.filter(({ ok }) => ok).length;
 const turns = (verdicts: ReturnType<typeof asks>) =>
   verdicts.flatMap((verdict) => (verdict.ok ? [] : [verdict.retryAfterMs]));
 

@@ -1,22 +1,15 @@
-import {
-  type BucketLimits,
-  fullBucket,
-  type TokenBucket,
-  takeOne,
-} from "../limits/token-bucket.ts";
+import { type BucketLimits, fullBucket, type TokenBucket, takeOne } from "../limits/token-bucket.ts";
 import { reconnectWindow } from "./pacing.ts";
 
 /** Whether a Hello is taken now, or after which time it is its agent's turn. */
-export type HelloVerdict =
-  | { readonly ok: true }
-  | { readonly ok: false; readonly retryAfterMs: number };
+export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonly retryAfterMs: number };
 
 /** Nobody is sent away for longer. */
 const LONGEST_RETRY_MS = 60_000;
 
 /**
- * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one after the other: as
- * fast as all replicas together can welcome them. All times are monotonic milliseconds.
+ * Lets so many hellos in within a second, after a burst of as many, and gives those that it turns away their turns one
+ * after the other: as fast as all replicas together can welcome them. All times are monotonic milliseconds.
  */
 export class HelloAdmission {
   readonly #limits: BucketLimits;

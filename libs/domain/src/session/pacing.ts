@@ -28,26 +28,19 @@ export function heartbeatsPerSecond(groups: Iterable<PacedGroup>, factor: number
 }
 
 /**
- * The factor by which intervals have to be stretched, so that the total stays within the budget: the least step that does, or
- * where none does, the one at which every interval is as long as it may be. Beyond that, sessions have to be refused.
+ * The factor by which intervals have to be stretched, so that the total stays within the budget: the least step that
+ * does, or where none does, the one at which every interval is as long as it may be. Beyond that, sessions have to be
+ * refused.
  */
 export function stretchFactor(groups: readonly PacedGroup[], budgetPerSecond: number): number {
-  const mostNeeded = Math.max(
-    1,
-    ...groups.map(({ intervalMs, longestMs }) => longestMs / intervalMs),
-  );
+  const mostNeeded = Math.max(1, ...groups.map(({ intervalMs, longestMs }) => longestMs / intervalMs));
   let factor = 1;
-  while (factor < mostNeeded && heartbeatsPerSecond(groups, factor) > budgetPerSecond)
-    factor *= STEP;
+  while (factor < mostNeeded && heartbeatsPerSecond(groups, factor) > budgetPerSecond) factor *= STEP;
   return factor;
 }
 
 /** The factor to go on with: up at once when the budget asks for it, down only when there is room to spare. */
-export function nextFactor(
-  current: number,
-  groups: readonly PacedGroup[],
-  budgetPerSecond: number,
-): number {
+export function nextFactor(current: number, groups: readonly PacedGroup[], budgetPerSecond: number): number {
   const needed = stretchFactor(groups, budgetPerSecond);
   if (needed >= current) return needed;
   return Math.min(current, stretchFactor(groups, budgetPerSecond * SHORTENED_BELOW));
@@ -65,10 +58,11 @@ export function mayAdmit(
 }
 
 /**
- * Over how long agents that were sent away together are spread, in milliseconds: as long as the replicas that are left take to
- * welcome them, and a second at least.
+ * Over how long agents that were sent away together are spread, in milliseconds: as long as the replicas that are left
+ * take to welcome them, and a second at least.
  *
- * @param plan `replicas` are those that take the agents in, counted as one at least; `hellosPerSecond` is what each can take.
+ * @param plan `replicas` are those that take the agents in, counted as one at least; `hellosPerSecond` is what each can
+ * take.
  */
 export function reconnectWindow(plan: {
   readonly agents: number;

@@ -160,10 +160,7 @@ describe("replicas that rebalance", () => {
     ["addresses of their own", false],
     ["one address for all", true],
   ])("should come to their fair shares, and then rest, with %s", (_, shared) => {
-    const fleets = fc.tuple(
-      fc.array(fc.integer({ min: 0, max: 1_500 }), { minLength: 2, maxLength: 8 }),
-      fc.integer(),
-    );
+    const fleets = fc.tuple(fc.array(fc.integer({ min: 0, max: 1_500 }), { minLength: 2, maxLength: 8 }), fc.integer());
     fc.assert(
       fc.property(fleets, ([counts, seed]) => {
         const fleet = new Fleet(counts, shared, randomOf(seed));

@@ -65,17 +65,21 @@ export interface RebalanceView {
   readonly loads: readonly ReplicaLoad[];
   /** Sessions that were asked to move and are still here. */
   readonly leaving: number;
-  /** Whether the plan before this one moved sessions: what was begun goes on to the fair share, so that no replica stops and starts. */
+  /**
+   * Whether the plan before this one moved sessions: what was begun goes on to the fair share, so that no replica stops
+   * and starts.
+   */
   readonly isMoving: boolean;
   /** Time since the plan before this one. */
   readonly elapsedMs: number;
 }
 
 /**
- * Plan which part of a replica's surplus moves now. It begins when this replica has more than its fair share and any replica, this one or
- * another, deviates beyond the tolerance; it goes on down to the fair share. All surpluses together are all deficits together, so
- * replicas that plan by themselves do not give more than is missing. Where an address stands for many replicas, moves land anywhere,
- * on the replica that asked too; each round then moves a part of what is left.
+ * Plan which part of a replica's surplus moves now. It begins when this replica has more than its fair share and any
+ * replica, this one or another, deviates beyond the tolerance; it goes on down to the fair share. All surpluses
+ * together are all deficits together, so replicas that plan by themselves do not give more than is missing. Where an
+ * address stands for many replicas, moves land anywhere, on the replica that asked too; each round then moves a part of
+ * what is left.
  */
 export function planMoves(view: RebalanceView, limits: RebalanceLimits): MovePlan {
   const { own, loads, leaving, isMoving } = view;
@@ -95,7 +99,10 @@ export function planMoves(view: RebalanceView, limits: RebalanceLimits): MovePla
   return { reason: "SURPLUS", moves, fairShare, targets: roomsOf(mine, loads, share) };
 }
 
-/** How far a replica may be off its share: chance alone, where a balancer hands out agents, moves it by three roots of that share. */
+/**
+ * How far a replica may be off its share: chance alone, where a balancer hands out agents, moves it by three roots of
+ * that share.
+ */
 function toleranceOf(share: number, { tolerance, leastSessions }: RebalanceLimits): number {
   return Math.max(leastSessions, share * tolerance, 3 * Math.sqrt(share));
 }
@@ -111,11 +118,7 @@ function quota(sessions: number, elapsedMs: number, limits: RebalanceLimits): nu
 }
 
 /** The room that other replicas have below their share, by address. */
-function roomsOf(
-  mine: ReplicaLoad,
-  loads: readonly ReplicaLoad[],
-  share: number,
-): readonly MoveTarget[] {
+function roomsOf(mine: ReplicaLoad, loads: readonly ReplicaLoad[], share: number): readonly MoveTarget[] {
   if (loads.every(({ endpoint }) => endpoint === mine.endpoint)) return [];
   const rooms = new Map<string, number>();
   for (const { instance, endpoint, sessions } of loads) {
@@ -128,8 +131,8 @@ function roomsOf(
 }
 
 /**
- * Choose where one session moves: an address with more room is chosen more often, so that replicas that choose by themselves do not all
- * choose the same. Null where none is better than another.
+ * Choose where one session moves: an address with more room is chosen more often, so that replicas that choose by
+ * themselves do not all choose the same. Null where none is better than another.
  *
  * @param random01 a random number from 0 to less than 1.
  */

@@ -4,13 +4,7 @@ import { StreamLoss } from "./stream-loss.ts";
 const limits = { part: 0.5, withinMs: 1_000, leastStreams: 20, restMs: 600_000 };
 
 /** Break so many of these streams, one every `everyMs`. Answers when a doubt began; null for never. */
-function breakStreams(
-  loss: StreamLoss,
-  streams: number,
-  broken: number,
-  everyMs: number,
-  fromMs = 0,
-): number | null {
+function breakStreams(loss: StreamLoss, streams: number, broken: number, everyMs: number, fromMs = 0): number | null {
   for (let index = 0; index < broken; index++) {
     const atMs = fromMs + index * everyMs;
     if (loss.onBroken(atMs, streams - index - 1)) return index + 1;

@@ -18,8 +18,9 @@ export const DEFAULT_STREAM_LOSS_LIMITS: StreamLossLimits = {
 };
 
 /**
- * Tell when an observer that runs well has lost so many of its streams at once that its own network is the likelier cause than theirs. It
- * then doubts itself once, and not again for a while: a zone that is really lost is declared late by one extension and no more.
+ * Tell when an observer that runs well has lost so many of its streams at once that its own network is the likelier
+ * cause than theirs. It then doubts itself once, and not again for a while: a zone that is really lost is declared late
+ * by one extension and no more.
  */
 export class StreamLoss {
   readonly #limits: StreamLossLimits;
@@ -49,7 +50,10 @@ export class StreamLoss {
     return this.#judge(nowMs, this.#broken, this.#streams);
   }
 
-  /** A node is about to be declared. `silent` of the open streams have been silent beyond half of their time. Answers whether a doubt begins. */
+  /**
+   * A node is about to be declared. `silent` of the open streams have been silent beyond half of their time. Answers
+   * whether a doubt begins.
+   */
   onSilent(nowMs: number, silent: number, streams: number): boolean {
     return this.#judge(nowMs, silent, streams);
   }

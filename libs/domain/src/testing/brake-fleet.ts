@@ -22,8 +22,7 @@ export class Fleet {
 
   constructor(sizes: Readonly<Record<string, number>>) {
     for (const [group, size] of Object.entries(sizes)) {
-      for (let index = 0; index < size; index++)
-        this.nodes.push({ group, state: "HEALTHY", loss: 0, reaction: null });
+      for (let index = 0; index < size; index++) this.nodes.push({ group, state: "HEALTHY", loss: 0, reaction: null });
     }
     this.planner = this.restart();
     this.report();
@@ -91,8 +90,7 @@ export class Fleet {
     const reports = new Map([["r1", this.#sums]]);
     const rows = [...this.rows.values()];
     const plan = this.planner.plan({ reports, losses, lastLoss: this.#lastLoss, rows }, this.nowMs);
-    for (const { group, after, size, windowLoss } of plan.changes)
-      this.set(group, { mode: after, size, windowLoss });
+    for (const { group, after, size, windowLoss } of plan.changes) this.set(group, { mode: after, size, windowLoss });
     for (const group of plan.forgotten) this.rows.delete(group);
     return { plan, went: this.#release(plan) };
   }
@@ -124,8 +122,7 @@ export class Fleet {
         .sort((one, other) => one.loss - other.loss);
     for (const { group, orders: followed, orderedLoss } of orders) {
       const groups = group === BRAKE_CLUSTER ? new Set(this.nodes.map((it) => it.group)) : [group];
-      for (const name of groups)
-        if (this.mode(name) !== "FROZEN") allow(pending(name, orderedLoss));
+      for (const name of groups) if (this.mode(name) !== "FROZEN") allow(pending(name, orderedLoss));
       this.set(group, { followed });
     }
     for (const { group, most, upTo } of releases) {

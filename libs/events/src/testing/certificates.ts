@@ -22,12 +22,9 @@ export async function makeCertificates(dir: string): Promise<TestCertificates> {
   const caKeyFile = join(dir, "ca-key.pem");
   openssl(...NEW_KEY, "-x509", "-subj", "/CN=test authority", "-keyout", caKeyFile, "-out", caFile);
   const issue = async (name: string, extensions: string) => {
-    const [keyFile, requestFile, certFile, extensionFile] = [
-      "-key.pem",
-      ".csr",
-      ".pem",
-      ".ext",
-    ].map((ending) => join(dir, `${name}${ending}`)) as [string, string, string, string];
+    const [keyFile, requestFile, certFile, extensionFile] = ["-key.pem", ".csr", ".pem", ".ext"].map((ending) =>
+      join(dir, `${name}${ending}`),
+    ) as [string, string, string, string];
     await writeFile(extensionFile, extensions);
     openssl(...NEW_KEY, "-subj", `/CN=${name}`, "-keyout", keyFile, "-out", requestFile);
     openssl(

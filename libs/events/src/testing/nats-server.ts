@@ -170,7 +170,10 @@ async function findFreePort(): Promise<number> {
   }
 }
 
-/** Whether a server tells about itself, as NATS does to whoever connects; one that speaks TLS first only takes the connection. */
+/**
+ * Whether a server tells about itself, as NATS does to whoever connects; one that speaks TLS first only takes the
+ * connection.
+ */
 function greets(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = connectSocket({ port, host: "127.0.0.1", timeout: 1_000 });

@@ -4,11 +4,7 @@ import type { OutwardEvent } from "../cloud-event.ts";
 export const LOG_ID = "log-1";
 
 /** Make events with consecutive revisions, `first` being the lowest. */
-export function makeEvents(
-  count: number,
-  first = 1n,
-  changes: Partial<OutwardEvent> = {},
-): readonly OutwardEvent[] {
+export function makeEvents(count: number, first = 1n, changes: Partial<OutwardEvent> = {}): readonly OutwardEvent[] {
   return Array.from({ length: count }, (_, index) => {
     const revision = first + BigInt(index);
     return {

@@ -24,10 +24,7 @@ export async function readStoredEvents(
 }
 
 /** Read everything that a stream holds, in its order. */
-export async function readStream(
-  manager: JetStreamManager,
-  name: string,
-): Promise<readonly ReadMessage[]> {
+export async function readStream(manager: JetStreamManager, name: string): Promise<readonly ReadMessage[]> {
   const { state } = await manager.streams.info(name);
   const messages: ReadMessage[] = [];
   if (state.messages === 0) return messages;

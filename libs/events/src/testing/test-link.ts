@@ -15,11 +15,7 @@ export const STREAM: StreamSettings = {
 };
 
 /** A link that tries again quickly. */
-export function testLink(
-  settings: NatsSettings,
-  log: Logger,
-  changes: Partial<NatsLinkOptions> = {},
-): NatsLink {
+export function testLink(settings: NatsSettings, log: Logger, changes: Partial<NatsLinkOptions> = {}): NatsLink {
   return connectNats({
     settings,
     name: "rollcall test",

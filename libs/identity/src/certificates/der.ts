@@ -9,8 +9,7 @@ function element(tag: number, ...content: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tag]), lengthOf(body.length), body]);
 }
 
-export const sequence = (...content: readonly Uint8Array[]): Buffer =>
-  element(SEQUENCE, ...content);
+export const sequence = (...content: readonly Uint8Array[]): Buffer => element(SEQUENCE, ...content);
 export const setOf = (...content: readonly Uint8Array[]): Buffer => element(SET, ...content);
 export const octets = (content: Uint8Array): Buffer => element(0x04, content);
 export const utf8Text = (text: string): Buffer => element(0x0c, Buffer.from(text, "utf8"));

@@ -10,18 +10,7 @@ import {
 } from "node:crypto";
 import { isIP, isIPv4 } from "node:net";
 import { domainToASCII } from "node:url";
-import {
-  bits,
-  objectId,
-  octets,
-  sequence,
-  setOf,
-  tagged,
-  time,
-  truth,
-  unsigned,
-  utf8Text,
-} from "./der.ts";
+import { bits, objectId, octets, sequence, setOf, tagged, time, truth, unsigned, utf8Text } from "./der.ts";
 
 /** A certificate and the key that belongs to it, as PEM. */
 export interface Issued {
@@ -83,10 +72,7 @@ export function issueCertificate(authority: Issued, request: CertificateRequest)
     extension(OID.keyUsage, DIGITAL_SIGNATURE, true),
     extension(OID.extendedKeyUsage, sequence(objectId(OID[request.usage]))),
     extension(OID.subjectKeyId, octets(keyId(publicKey))),
-    extension(
-      OID.authorityKeyId,
-      sequence(tagged(0, keyId(createPublicKey(authority.certPem)), "implicit")),
-    ),
+    extension(OID.authorityKeyId, sequence(tagged(0, keyId(createPublicKey(authority.certPem)), "implicit"))),
     ...(request.names.length === 0
       ? []
       : [extension(OID.subjectAltName, sequence(...request.names.map(alternativeName)))]),
@@ -144,9 +130,7 @@ function distinguishedName(commonName: string): Buffer {
 }
 
 function extension(id: string, value: Buffer, isCritical = false): Buffer {
-  return isCritical
-    ? sequence(objectId(id), truth(), octets(value))
-    : sequence(objectId(id), octets(value));
+  return isCritical ? sequence(objectId(id), truth(), octets(value)) : sequence(objectId(id), octets(value));
 }
 
 function alternativeName(name: string): Buffer {

@@ -10,7 +10,10 @@ export {
 } from "./oidc-issuers.ts";
 export { OIDC_KEYS, type OidcConfig } from "./oidc-keys.ts";
 
-/** Find callers by tokens of issuers; see createOidcAuthenticator(). What reads them is loaded only when there is an issuer. */
+/**
+ * Find callers by tokens of issuers; see createOidcAuthenticator(). What reads them is loaded only when there is an
+ * issuer.
+ */
 export async function openOidc(options: OidcAuthenticatorOptions): Promise<Authenticator | null> {
   if (options.issuers.length === 0) return null;
   const { createOidcAuthenticator } = await import("./oidc-authenticator.ts");

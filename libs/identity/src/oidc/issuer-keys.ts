@@ -28,9 +28,9 @@ const ATTEMPTS = 2;
 const TIMEOUT_MS = 3_000;
 
 /**
- * The keys of one issuer: fetched when the first token comes, kept, and fetched again when they are ten minutes old or a token names one
- * that is not among them. Whoever invents key ids cannot make it fetch more than once in five seconds. While the issuer is away, keys that are known
- * go on working for a day.
+ * The keys of one issuer: fetched when the first token comes, kept, and fetched again when they are ten minutes old or
+ * a token names one that is not among them. Whoever invents key ids cannot make it fetch more than once in five
+ * seconds. While the issuer is away, keys that are known go on working for a day.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions;
@@ -43,7 +43,10 @@ export class IssuerKeys {
     this.#options = options;
   }
 
-  /** The key that a token's header names. Rejects with jose's ERR_JWKS_NO_MATCHING_KEY, or with ISSUER_UNAVAILABLE when it cannot be known. */
+  /**
+   * The key that a token's header names. Rejects with jose's ERR_JWKS_NO_MATCHING_KEY, or with ISSUER_UNAVAILABLE when
+   * it cannot be known.
+   */
   async find(header: JWSHeaderParameters): Promise<Key> {
     const keys = await this.#usable();
     try {

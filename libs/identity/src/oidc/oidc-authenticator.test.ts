@@ -154,10 +154,7 @@ describe("createOidcAuthenticator()", () => {
   it("should tell the people of several issuers apart", async () => {
     const other = new TestIssuer();
     await other.start();
-    const authenticate = authenticator(
-      {},
-      { issuer: other.url, subjectPrefix: "k8s:", defaultRole: "viewer" },
-    );
+    const authenticate = authenticator({}, { issuer: other.url, subjectPrefix: "k8s:", defaultRole: "viewer" });
     expect(await authenticate(await token())).toMatchObject({ subject: "alice", role: "operator" });
     const theirs = await other.token({ sub: "alice" }, { nowMs: clock.wallMs() });
     expect(await authenticate(theirs)).toMatchObject({ subject: "k8s:alice", role: "viewer" });

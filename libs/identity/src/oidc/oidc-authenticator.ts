@@ -28,8 +28,9 @@ interface KnownIssuer {
 }
 
 /**
- * Find callers by tokens of issuers: null for what is no token of theirs or is not signed by them. It throws TOKEN_EXPIRED, TOKEN_INVALID
- * (of the issuer, but not for here), ROLE_TOO_LOW (no role) and ISSUER_UNAVAILABLE. Nothing is fetched before the first token comes.
+ * Find callers by tokens of issuers: null for what is no token of theirs or is not signed by them. It throws
+ * TOKEN_EXPIRED, TOKEN_INVALID (of the issuer, but not for here), ROLE_TOO_LOW (no role) and ISSUER_UNAVAILABLE.
+ * Nothing is fetched before the first token comes.
  */
 export function createOidcAuthenticator(options: OidcAuthenticatorOptions): Authenticator {
   const { clock, log } = options;
@@ -55,11 +56,7 @@ function issuerIn(bearer: string): string | undefined {
   }
 }
 
-async function verify(
-  bearer: string,
-  { issuer, keys }: KnownIssuer,
-  wallMs: number,
-): Promise<Claims | null> {
+async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: number): Promise<Claims | null> {
   try {
     const { payload } = await jwtVerify(bearer, (header) => keys.find(header), {
       issuer: issuer.issuer,

@@ -83,10 +83,7 @@ describe("checkOidcConfig()", () => {
     ["OIDC: {SubjectRoles: {bob: root}}", "OIDC.SubjectRoles: bob"],
     ["OIDC: {MoreIssuers: [{Issuer: https://a.example}]}", "item 0: Audience must be set"],
     ["OIDC: {MoreIssuers: [{Isuer: https://a.example}]}", "item 0: Isuer is no key"],
-    [
-      "OIDC: {MoreIssuers: [{Issuer: https://a.example, Audience: a, RoleMap: x=root}]}",
-      'item 0: x: "root"',
-    ],
+    ["OIDC: {MoreIssuers: [{Issuer: https://a.example, Audience: a, RoleMap: x=root}]}", 'item 0: x: "root"'],
     [
       "OIDC: {MoreIssuers: [{Issuer: https://a.example, Audience: a}, {Issuer: https://b.example, Audience: a}]}",
       "each issuer needs a SubjectPrefix of its own",

@@ -1,17 +1,11 @@
-import {
-  type ConfigValues,
-  defineKeys,
-  list,
-  oneOf,
-  optional,
-  stringMap,
-  text,
-} from "@rollcall/config";
+import { type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
 
-const url = () =>
-  text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://login.example/realm" });
+const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://login.example/realm" });
 
-/** How people and programs get in that an OpenID Connect issuer vouches for. Every process of the control plane reads the same. */
+/**
+ * How people and programs get in that an OpenID Connect issuer vouches for. Every process of the control plane reads
+ * the same.
+ */
 export const OIDC_KEYS = defineKeys({
   "OIDC.Issuer": {
     schema: optional(url()),

@@ -26,7 +26,9 @@ export function roleOfClaims(claims: Claims, subject: string, rules: RoleRules):
   return roles.length === 0 ? defaultRole : roles.reduce(highest);
 }
 
-/** Who it is, without and with the prefix; null when the claim is missing or is nothing that can be written into a log. */
+/**
+ * Who it is, without and with the prefix; null when the claim is missing or is nothing that can be written into a log.
+ */
 export function subjectOfClaims(
   claims: Claims,
   { subjectClaim, subjectPrefix }: SubjectRules,
@@ -42,8 +44,7 @@ function claimAt(claims: Claims, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path];
   let found: unknown = claims;
   for (const part of path.split(".")) {
-    if (typeof found !== "object" || found === null || !Object.hasOwn(found, part))
-      return undefined;
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, part)) return undefined;
     found = (found as Claims)[part];
   }
   return found;

@@ -20,7 +20,10 @@ export interface ClientTls {
   readonly servername?: string;
 }
 
-/** Read the files as they are now. A client does so for each connection, and so needs no restart when they change. Throws TlsFileError. */
+/**
+ * Read the files as they are now. A client does so for each connection, and so needs no restart when they change.
+ * Throws TlsFileError.
+ */
 export function readClientTls(files: ClientTlsFiles): ClientTls {
   const { caFile, certFile, keyFile, serverName } = files;
   const ca = caFile === undefined ? undefined : readPem(caFile);

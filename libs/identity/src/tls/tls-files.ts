@@ -83,8 +83,8 @@ function hostNamesIn({ subjectAltName = "" }: X509Certificate): readonly string[
 }
 
 /**
- * What our ports speak: the suites of TLS 1.3, and of TLS 1.2 those with an ephemeral key exchange and authenticated encryption. Node's own list has CBC
- * and SHA-1 too, for clients of a decade ago.
+ * What our ports speak: the suites of TLS 1.3, and of TLS 1.2 those with an ephemeral key exchange and authenticated
+ * encryption. Node's own list has CBC and SHA-1 too, for clients of a decade ago.
  */
 const SUITES = [
   "TLS_AES_256_GCM_SHA384",
@@ -102,16 +102,11 @@ const SUITES = [
 export function contextOf({ cert, key, clientCa }: TlsPems): SecureContextOptions {
   const pair = { cert, key, minVersion: "TLSv1.2" as const, ciphers: SUITES.join(":") };
   // A session that is resumed by a ticket is not checked again: one begun without a certificate would pass.
-  return clientCa === null
-    ? pair
-    : { ...pair, ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
+  return clientCa === null ? pair : { ...pair, ca: clientCa, secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
 /** Read every certificate of a PEM file; at least one. Throws TlsFileError. */
-export function certificatesIn(
-  pem: Buffer,
-  file: string,
-): readonly [X509Certificate, ...X509Certificate[]] {
+export function certificatesIn(pem: Buffer, file: string): readonly [X509Certificate, ...X509Certificate[]] {
   const blocks = String(pem).match(CERTIFICATE_BLOCK) ?? [];
   try {
     const [first, ...more] = blocks.map((block) => new X509Certificate(block));
@@ -132,9 +127,7 @@ function privateKeyIn(pem: Buffer, file: string) {
     // Neither the text of OpenSSL, which helps nobody, nor the content, which is a secret.
     throw new TlsFileError(
       file,
-      isLocked
-        ? "the key needs a passphrase, write it without one"
-        : "holds no private key in PEM form",
+      isLocked ? "the key needs a passphrase, write it without one" : "holds no private key in PEM form",
     );
   }
 }
@@ -157,9 +150,5 @@ const UNREADABLE: Readonly<Record<string, string>> = {
 /** The error of a file that cannot be read, in words. */
 export function unreadable(file: string, cause: unknown): TlsFileError {
   const code = errorCode(cause) ?? "";
-  return new TlsFileError(
-    file,
-    `cannot be read: ${UNREADABLE[code] ?? (code || "unknown")}`,
-    cause,
-  );
+  return new TlsFileError(file, `cannot be read: ${UNREADABLE[code] ?? (code || "unknown")}`, cause);
 }

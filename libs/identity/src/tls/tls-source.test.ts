@@ -37,11 +37,7 @@ describe("TlsSource.open()", () => {
     return path;
   };
   const cases: readonly [string, () => Partial<TlsFiles>, RegExp][] = [
-    [
-      "a missing certificate",
-      () => ({ certFile: "/nowhere/c.pem" }),
-      /^\/nowhere\/c\.pem: .*no such/,
-    ],
+    ["a missing certificate", () => ({ certFile: "/nowhere/c.pem" }), /^\/nowhere\/c\.pem: .*no such/],
     ["a missing key", () => ({ keyFile: "/nowhere/k.pem" }), /^\/nowhere\/k\.pem: .*no such/],
     ["a directory", () => ({ keyFile: authority.dir }), /is a directory, not a file$/],
     ["no PEM", () => ({ certFile: file("x", "hello") }), /x: holds no certificate in PEM form$/],
@@ -71,16 +67,12 @@ describe("TlsSource.open()", () => {
         ...authority.write("odd", { notBeforeMs, notAfterMs }),
         clientCaFile: undefined,
       };
-      return (await open(files)).lines
-        .filter(({ level }) => level === "warn")
-        .map(({ msg }) => msg);
+      return (await open(files)).lines.filter(({ level }) => level === "warn").map(({ msg }) => msg);
     };
     expect(await warned(nowMs - 2 * DAY_MS, nowMs - DAY_MS)).toEqual([
       "tls certificate has expired, clients will refuse it",
     ]);
-    expect(await warned(nowMs + DAY_MS, nowMs + 2 * DAY_MS)).toEqual([
-      "tls certificate is not valid yet",
-    ]);
+    expect(await warned(nowMs + DAY_MS, nowMs + 2 * DAY_MS)).toEqual(["tls certificate is not valid yet"]);
     expect(await warned(nowMs - DAY_MS, nowMs + DAY_MS)).toEqual(["tls certificate expires soon"]);
     expect(await warned(nowMs - DAY_MS, nowMs + 90 * DAY_MS)).toEqual([]);
   });

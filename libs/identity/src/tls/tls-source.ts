@@ -9,13 +9,7 @@ import {
   periodicTask,
   type Task,
 } from "@rollcall/process";
-import {
-  checkTlsPems,
-  contextOf,
-  readTlsFiles,
-  type TlsFiles,
-  type TlsMaterial,
-} from "./tls-files.ts";
+import { checkTlsPems, contextOf, readTlsFiles, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
 export interface TlsSourceOptions {
   readonly files: TlsFiles;
@@ -30,8 +24,9 @@ const POLL_MS = 2_000;
 const EXPIRY_NOTICE_MS = 3 * 86_400_000;
 
 /**
- * The certificate with which servers of a process answer, as its files have it at the moment. One source may serve several ports;
- * each hears of a new certificate and takes it for new connections. The files may be replaced in any way: they are compared by content.
+ * The certificate with which servers of a process answer, as its files have it at the moment. One source may serve
+ * several ports; each hears of a new certificate and takes it for new connections. The files may be replaced in any
+ * way: they are compared by content.
  */
 export class TlsSource {
   readonly #options: TlsSourceOptions;
@@ -46,7 +41,10 @@ export class TlsSource {
     this.#material = material;
   }
 
-  /** Read the files. Throws TlsFileError when they cannot be used; a certificate that is not valid now is logged, and used. */
+  /**
+   * Read the files. Throws TlsFileError when they cannot be used; a certificate that is not valid now is logged, and
+   * used.
+   */
   static async open(options: TlsSourceOptions): Promise<TlsSource> {
     const { files, log } = options;
     const material = checkTlsPems(await readTlsFiles(files), files);
@@ -106,7 +104,9 @@ export class TlsSource {
     });
   }
 
-  /** Look at the files now. What cannot be used is logged and left aside; the certificate in use stays. Never rejects. */
+  /**
+   * Look at the files now. What cannot be used is logged and left aside; the certificate in use stays. Never rejects.
+   */
   reload(): Promise<void> {
     return this.#look(true);
   }
@@ -141,8 +141,8 @@ export class TlsSource {
   }
 
   /**
-   * Two files are seldom replaced at the same instant: a look may see the new certificate with the old key. So only what is still there
-   * at the next look is worth a line, and one line is enough.
+   * Two files are seldom replaced at the same instant: a look may see the new certificate with the old key. So only
+   * what is still there at the next look is worth a line, and one line is enough.
    */
   #refuse(digest: string, isAsked: boolean, error: unknown): void {
     const isSame = this.#broken?.digest === digest;
@@ -165,8 +165,7 @@ export class TlsSource {
     const fields = this.#fields();
     if (nowMs > notAfterMs) log.warn(fields, "tls certificate has expired, clients will refuse it");
     else if (nowMs < notBeforeMs) log.warn(fields, "tls certificate is not valid yet");
-    else if (notAfterMs - nowMs < EXPIRY_NOTICE_MS)
-      log.warn(fields, "tls certificate expires soon");
+    else if (notAfterMs - nowMs < EXPIRY_NOTICE_MS) log.warn(fields, "tls certificate expires soon");
   }
 
   #fields() {

@@ -11,11 +11,10 @@ import type { ServingStatus } from "./serving-status.ts";
 /** How many changes of status a watcher may be behind. */
 const WATCH_LIMIT = 64;
 
-/** grpc.health.v1 Check: the status of a service; NOT_FOUND, as that protocol has it, for a service that is not here. */
-export function checkServing(
-  serving: ServingStatus,
-  service: string,
-): HealthCheckResponse_ServingStatus {
+/**
+ * grpc.health.v1 Check: the status of a service; NOT_FOUND, as that protocol has it, for a service that is not here.
+ */
+export function checkServing(serving: ServingStatus, service: string): HealthCheckResponse_ServingStatus {
   const status = serving.get(service);
   if (status === null) throw new ConnectError(`there is no service ${service} here`, Code.NotFound);
   return HealthCheckResponse_ServingStatus[status];
@@ -41,8 +40,7 @@ export function watchServing(
 /** Serve grpc.health.v1 on a Connect router. */
 export function routeHealth(router: ConnectRouter, serving: ServingStatus): void {
   router.service(GrpcHealth, {
-    check: ({ service }) =>
-      create(HealthCheckResponseSchema, { status: checkServing(serving, service) }),
+    check: ({ service }) => create(HealthCheckResponseSchema, { status: checkServing(serving, service) }),
     async *watch({ service }, { signal }) {
       const outbox = new Outbox<HealthCheckResponse_ServingStatus>(WATCH_LIMIT);
       const stop = watchServing(serving, service, (status) => outbox.push(status));

@@ -3,13 +3,7 @@ import http from "node:http";
 import https from "node:https";
 import type net from "node:net";
 import type { TlsSource } from "@rollcall/identity";
-import {
-  type Clock,
-  type Logger,
-  type MetricsRegistry,
-  renderMetrics,
-  systemClock,
-} from "@rollcall/process";
+import { type Clock, type Logger, type MetricsRegistry, renderMetrics, systemClock } from "@rollcall/process";
 import type { RunningServer } from "../connect/server-options.ts";
 import { ConnectionKeeper } from "../connections/connection-keeper.ts";
 import { listeningError } from "../connections/listening-error.ts";
@@ -156,11 +150,7 @@ interface Answering extends ProbeServerOptions {
   metricsText(): Promise<string>;
 }
 
-async function answerTo(
-  request: http.IncomingMessage,
-  options: Answering,
-  guard: HostGuard,
-): Promise<Answer> {
+async function answerTo(request: http.IncomingMessage, options: Answering, guard: HostGuard): Promise<Answer> {
   if (request.method !== "GET" && request.method !== "HEAD") return plain(405, "use GET");
   switch (request.url?.split("?", 1)[0]) {
     case "/livez":

@@ -1,10 +1,4 @@
-import {
-  create,
-  type DescFile,
-  type DescMessage,
-  type DescService,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, type DescFile, type DescMessage, type DescService, toBinary } from "@bufbuild/protobuf";
 import { type FileDescriptorProto, FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import { Code } from "@connectrpc/connect";
 import type { ServerReflectionRequest } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
@@ -104,8 +98,7 @@ export class ReflectionIndex {
     this.#files.set(name, file);
     for (const dependency of file.dependencies) this.#addFile(dependency);
     for (const message of file.messages) this.#addMessage(message, file);
-    for (const { typeName } of [...file.enums, ...file.extensions])
-      this.#symbols.set(typeName, file);
+    for (const { typeName } of [...file.enums, ...file.extensions]) this.#symbols.set(typeName, file);
     for (const service of file.services) {
       this.#symbols.set(service.typeName, file);
       for (const { name: method } of service.methods) {
@@ -116,8 +109,7 @@ export class ReflectionIndex {
 
   #addMessage(message: DescMessage, file: DescFile): void {
     this.#symbols.set(message.typeName, file);
-    for (const field of message.fields)
-      this.#symbols.set(`${message.typeName}.${field.name}`, file);
+    for (const field of message.fields) this.#symbols.set(`${message.typeName}.${field.name}`, file);
     for (const { typeName } of [...message.nestedEnums, ...message.nestedExtensions]) {
       this.#symbols.set(typeName, file);
     }

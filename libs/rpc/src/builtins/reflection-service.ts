@@ -7,10 +7,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import {
-  ServerReflection,
-  ServerReflectionRequestSchema,
-} from "@rollcall/api/grpc/reflection/v1/reflection_pb";
+import { ServerReflection, ServerReflectionRequestSchema } from "@rollcall/api/grpc/reflection/v1/reflection_pb";
 import { reflectionAlpha } from "./reflection-alpha.ts";
 import { ReflectionIndex } from "./reflection-index.ts";
 
@@ -34,10 +31,7 @@ export function reflectionServices(services: readonly DescService[]): readonly R
   );
 }
 
-function answerFor(
-  { input, output }: ReflectionMethod,
-  index: ReflectionIndex,
-): (request: Message) => Message {
+function answerFor({ input, output }: ReflectionMethod, index: ReflectionIndex): (request: Message) => Message {
   return (request) => {
     // Both versions have the same bytes, so the question is read as v1 whatever it came as.
     const bytes = toBinary(input, request);
@@ -51,10 +45,7 @@ function answerFor(
 }
 
 /** Serve reflection on a Connect router. */
-export function routeReflection(
-  router: ConnectRouter,
-  reflection: readonly ReflectionService[],
-): void {
+export function routeReflection(router: ConnectRouter, reflection: readonly ReflectionService[]): void {
   for (const { method, answer } of reflection) {
     router.rpc(method, async function* (requests: AsyncIterable<Message>) {
       for await (const request of requests) yield answer(request);

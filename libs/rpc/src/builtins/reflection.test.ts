@@ -1,13 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import {
-  create,
-  createFileRegistry,
-  fromBinary,
-  getExtension,
-  hasExtension,
-} from "@bufbuild/protobuf";
+import { create, createFileRegistry, fromBinary, getExtension, hasExtension } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { type Client, createClient } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
@@ -45,16 +39,11 @@ async function bufCurl(url: string, ...flags: string[]): Promise<string> {
 }
 
 type Question =
-  Parameters<Client<typeof ServerReflection>["serverReflectionInfo"]>[0] extends AsyncIterable<
-    infer R
-  >
-    ? R
-    : never;
+  Parameters<Client<typeof ServerReflection>["serverReflectionInfo"]>[0] extends AsyncIterable<infer R> ? R : never;
 
 async function ask(question: Question) {
   const client = createClient(ServerReflection, fixture.transport("grpc"));
-  for await (const { messageResponse } of client.serverReflectionInfo(once(question)))
-    return messageResponse;
+  for await (const { messageResponse } of client.serverReflectionInfo(once(question))) return messageResponse;
   throw new Error("no answer");
 }
 
@@ -63,29 +52,21 @@ async function* once<T>(value: T) {
 }
 
 describe("reflection on the Connect server", () => {
-  it.each(["grpc", "grpcweb", "connect"])(
-    "should let buf curl call by name over %s",
-    async (protocol) => {
-      const reflection = protocol === "connect" ? "grpc" : protocol;
-      const output = await bufCurl(
-        `${fixture.url}/${GET_NODE}`,
-        `--protocol=${protocol}`,
-        `--reflect-protocol=${reflection === "grpc" ? "grpc-v1" : "grpc-v1alpha"}`,
-        "--http2-prior-knowledge",
-        "--header=authorization: Bearer viewer-token",
-        '--data={"node":"n1"}',
-      );
-      expect(JSON.parse(output)).toEqual({ node: { id: "n1" } });
-    },
-  );
+  it.each(["grpc", "grpcweb", "connect"])("should let buf curl call by name over %s", async (protocol) => {
+    const reflection = protocol === "connect" ? "grpc" : protocol;
+    const output = await bufCurl(
+      `${fixture.url}/${GET_NODE}`,
+      `--protocol=${protocol}`,
+      `--reflect-protocol=${reflection === "grpc" ? "grpc-v1" : "grpc-v1alpha"}`,
+      "--http2-prior-knowledge",
+      "--header=authorization: Bearer viewer-token",
+      '--data={"node":"n1"}',
+    );
+    expect(JSON.parse(output)).toEqual({ node: { id: "n1" } });
+  });
 
   it("should list every service, its own and grpc.health.v1 included", async () => {
-    const output = await bufCurl(
-      fixture.url,
-      "--list-services",
-      "--http2-prior-knowledge",
-      "--protocol=grpc",
-    );
+    const output = await bufCurl(fixture.url, "--list-services", "--http2-prior-knowledge", "--protocol=grpc");
     expect(output.trim().split("\n").sort()).toEqual([
       "grpc.health.v1.Health",
       "grpc.reflection.v1.ServerReflection",
@@ -103,9 +84,7 @@ describe("reflection on the Connect server", () => {
       },
     });
     if (answer.case !== "fileDescriptorResponse") throw new Error(`got ${answer.case}`);
-    const file = answer.value.fileDescriptorProto.map((it) =>
-      fromBinary(FileDescriptorProtoSchema, it),
-    );
+    const file = answer.value.fileDescriptorProto.map((it) => fromBinary(FileDescriptorProtoSchema, it));
     const names = file.map((it) => it.name);
     expect(names[0]).toBe("rollcall/registry/v1/registry.proto");
     for (const name of [
@@ -123,20 +102,14 @@ describe("reflection on the Connect server", () => {
     if (field?.proto.options === undefined || rules === undefined) throw new Error("no rules");
     expect(hasExtension(field.proto.options, rules)).toBe(true);
     expect(getExtension(field.proto.options, rules)).toMatchObject({ type: { case: "string" } });
-    expect(registry.getService(RegistryService.typeName)?.methods).toHaveLength(
-      RegistryService.methods.length,
-    );
+    expect(registry.getService(RegistryService.typeName)?.methods).toHaveLength(RegistryService.methods.length);
   });
 
   it.each([
     ["fileByFilename", "rollcall/node/v1/node.proto", "fileDescriptorResponse"],
     ["fileByFilename", "google/protobuf/timestamp.proto", "fileDescriptorResponse"],
     ["fileByFilename", "nowhere.proto", "errorResponse"],
-    [
-      "fileContainingSymbol",
-      "rollcall.registry.v1.RegistryService.ListNodes",
-      "fileDescriptorResponse",
-    ],
+    ["fileContainingSymbol", "rollcall.registry.v1.RegistryService.ListNodes", "fileDescriptorResponse"],
     ["fileContainingSymbol", "rollcall.node.v1.NodeType", "fileDescriptorResponse"],
     ["fileContainingSymbol", "buf.validate.field", "fileDescriptorResponse"],
     ["fileContainingSymbol", "rollcall.Nothing", "errorResponse"],
@@ -144,9 +117,7 @@ describe("reflection on the Connect server", () => {
     ["allExtensionNumbersOfType", "rollcall.node.v1.Node", "allExtensionNumbersResponse"],
     ["allExtensionNumbersOfType", "rollcall.Nothing", "errorResponse"],
   ] as const)("should answer %s %s with %s", async (kind, value, expected) => {
-    expect(
-      (await ask({ host: "h", messageRequest: { case: kind, value: value as string } })).case,
-    ).toBe(expected);
+    expect((await ask({ host: "h", messageRequest: { case: kind, value: value as string } })).case).toBe(expected);
   });
 
   it("should find extensions by number, and answer an empty question with an error", async () => {

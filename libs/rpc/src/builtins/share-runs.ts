@@ -6,8 +6,8 @@ const REST_FACTOR = 4;
 const LONGEST_REST_MS = 200;
 
 /**
- * Let callers share what is costly: one run at a time, with a rest after each, and those who ask meanwhile get the outcome of the next run, which sees
- * all that had happened when they asked.
+ * Let callers share what is costly: one run at a time, with a rest after each, and those who ask meanwhile get the
+ * outcome of the next run, which sees all that had happened when they asked.
  */
 export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise<T> {
   const { signal } = new AbortController();
@@ -16,8 +16,7 @@ export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise
   const begin = (): Promise<T> => {
     const startMs = clock.nowMs();
     const begun = run();
-    const rest = () =>
-      clock.sleep(Math.min(REST_FACTOR * (clock.nowMs() - startMs), LONGEST_REST_MS), signal);
+    const rest = () => clock.sleep(Math.min(REST_FACTOR * (clock.nowMs() - startMs), LONGEST_REST_MS), signal);
     // A failure is told to those who asked for that run.
     const rested = begun.then(rest, rest).then(() => {
       if (busy === rested) busy = null;

@@ -18,10 +18,7 @@ export interface AuditedCall {
 }
 
 /** Describe a call for the audit log. */
-export function auditedCall(
-  context: Pick<HandlerContext, "values">,
-  method: DescMethod,
-): AuditedCall {
+export function auditedCall(context: Pick<HandlerContext, "values">, method: DescMethod): AuditedCall {
   return {
     actor: actorOf(callerOf(context)),
     method: methodName(method),

@@ -14,6 +14,9 @@ export interface CallCounts {
   leave(party: CallParty, isStream: boolean): void;
   /** Most calls under way of a party. */
   limitOf(party: CallParty, isStream: boolean): number;
-  /** In which row a call with one answer waits for its turn to work, and how many of that row work at a time; null for none. */
+  /**
+   * In which row a call with one answer waits for its turn to work, and how many of that row work at a time; null for
+   * none.
+   */
   rowOf(party: CallParty): { readonly key: string; readonly most: number } | null;
 }

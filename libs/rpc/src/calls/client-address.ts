@@ -5,7 +5,8 @@ interface ForwardingHeaders {
 }
 
 /**
- * Tells the address that a call comes from, by the socket's peer and what a proxy says. The domain's clientAddress() is what decides.
+ * Tells the address that a call comes from, by the socket's peer and what a proxy says. The domain's clientAddress() is
+ * what decides.
  *
  * @param peer as HOST:PORT.
  */
@@ -15,11 +16,7 @@ export type ClientAddress = (peer: string, headers: ForwardingHeaders) => string
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 /** The address that a call comes from; the peer's where no proxy is trusted. */
-export function addressOf(
-  peer: string,
-  headers: Headers,
-  clientAddress: ClientAddress | undefined,
-): string {
+export function addressOf(peer: string, headers: Headers, clientAddress: ClientAddress | undefined): string {
   if (clientAddress === undefined) return peer;
   const xForwardedFor = textOf(headers["x-forwarded-for"]);
   return clientAddress(peer, { xForwardedFor, forwarded: textOf(headers.forwarded) });

@@ -2,11 +2,11 @@ import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/proto
 import { refuse } from "@rollcall/errors";
 import { hasTooManyParts } from "./message-parts.ts";
 
-/** Decode a message. Throws MESSAGE_TOO_LARGE for one of too many parts, and what protobuf throws for bytes that are no message. */
-export function decodeMessage<D extends DescMessage>(
-  schema: D,
-  bytes: Uint8Array,
-): MessageShape<D> {
+/**
+ * Decode a message. Throws MESSAGE_TOO_LARGE for one of too many parts, and what protobuf throws for bytes that are no
+ * message.
+ */
+export function decodeMessage<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageShape<D> {
   checkParts(bytes);
   return fromBinary(schema, bytes);
 }

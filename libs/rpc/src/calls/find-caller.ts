@@ -1,12 +1,5 @@
 import { refuse } from "@rollcall/errors";
-import {
-  ANONYMOUS,
-  type Authenticator,
-  bearerOf,
-  type Caller,
-  type Role,
-  roleSuffices,
-} from "@rollcall/identity";
+import { ANONYMOUS, type Authenticator, bearerOf, type Caller, type Role, roleSuffices } from "@rollcall/identity";
 import type { MethodCaller } from "./policy.ts";
 
 /** Whether a method of this row asks for a token. */
@@ -28,10 +21,7 @@ export async function findCaller(
 ): Promise<Caller> {
   if (!needsRole(needs)) return ANONYMOUS;
   if (authorization === null) {
-    throw refuse(
-      "TOKEN_MISSING",
-      "this method needs an access token: send it as authorization: Bearer <token>",
-    );
+    throw refuse("TOKEN_MISSING", "this method needs an access token: send it as authorization: Bearer <token>");
   }
   const bearer = bearerOf(authorization);
   const caller = bearer === null ? null : await authenticate(bearer);
@@ -40,11 +30,9 @@ export async function findCaller(
   }
   onFound(caller);
   if (!roleSuffices(caller.role, needs)) {
-    throw refuse(
-      "ROLE_TOO_LOW",
-      `this method needs the role ${needs}, the token has ${caller.role}`,
-      { metadata: { required: needs, role: caller.role } },
-    );
+    throw refuse("ROLE_TOO_LOW", `this method needs the role ${needs}, the token has ${caller.role}`, {
+      metadata: { required: needs, role: caller.role },
+    });
   }
   return caller;
 }

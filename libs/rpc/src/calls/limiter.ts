@@ -1,6 +1,6 @@
 /**
- * Limits how many run at a time; the others wait in order. With parties, the next is the first of the party with the fewest running, so that one party's
- * requests do not delay another's.
+ * Limits how many run at a time; the others wait in order. With parties, the next is the first of the party with the
+ * fewest running, so that one party's requests do not delay another's.
  */
 export class Limiter {
   #free: number;

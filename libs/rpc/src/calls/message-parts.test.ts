@@ -47,9 +47,7 @@ function largeMachine(): NodeInfo {
       mac: "02:42:ac:11:00:02",
       addresses: many(16, (at) => `10.${index}.${at}.7/24`),
     })),
-    labels: Object.fromEntries(
-      many(64, (index) => [`label-${index}`, "\n\n\n value, {[".repeat(4)]),
-    ),
+    labels: Object.fromEntries(many(64, (index) => [`label-${index}`, "\n\n\n value, {[".repeat(4)])),
   });
 }
 
@@ -60,19 +58,10 @@ describe("hasTooManyParts()", () => {
     ["entries of a map", field(4, empty(13))],
     ["fields that are not known", Buffer.alloc(MEGABYTE, Buffer.from([0xf8, 0x7f, 0]))],
     ["small numbers", Buffer.alloc(MEGABYTE, Buffer.from([0x30, 1]))],
-    [
-      "messages before bytes that are none",
-      Buffer.concat([field(4, Buffer.concat([empty(9), Buffer.from([7])]))]),
-    ],
+    ["messages before bytes that are none", Buffer.concat([field(4, Buffer.concat([empty(9), Buffer.from([7])]))])],
     ["messages in a field that is cut short", field(4, empty(9)).subarray(0, MEGABYTE - 10)],
-    [
-      "messages deep within",
-      [4, 4, 4, 4, 4].reduce((inner, number) => field(number, inner), empty(9)),
-    ],
-    [
-      "JSON of empty objects",
-      Buffer.from(`{"info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`),
-    ],
+    ["messages deep within", [4, 4, 4, 4, 4].reduce((inner, number) => field(number, inner), empty(9))],
+    ["JSON of empty objects", Buffer.from(`{"info":{"gpus":[${Array(300_000).fill("{}").join()}]}}`)],
     ["JSON that nests", Buffer.from("[".repeat(MEGABYTE))],
   ])("should find %s", (_, bytes) => {
     expect(hasTooManyParts(bytes)).toBe(true);
@@ -82,12 +71,8 @@ describe("hasTooManyParts()", () => {
     const info = largeMachine();
     const register = create(RegisterNodeRequestSchema, { nodeId: "n1", info });
     expect(hasTooManyParts(toBinary(RegisterNodeRequestSchema, register))).toBe(false);
-    expect(hasTooManyParts(Buffer.from(toJsonString(RegisterNodeRequestSchema, register)))).toBe(
-      false,
-    );
-    const nodeIds = Array.from({ length: 1_000 }, (_, index) =>
-      `node-${index}.example`.padEnd(63, "x"),
-    );
+    expect(hasTooManyParts(Buffer.from(toJsonString(RegisterNodeRequestSchema, register)))).toBe(false);
+    const nodeIds = Array.from({ length: 1_000 }, (_, index) => `node-${index}.example`.padEnd(63, "x"));
     const held = create(GetHeldNodesRequestSchema, { nodeIds });
     expect(hasTooManyParts(toBinary(GetHeldNodesRequestSchema, held))).toBe(false);
   });

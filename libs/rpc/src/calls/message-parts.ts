@@ -1,4 +1,7 @@
-/** A value of a request costs a tenth of a microsecond; a message within a message, or an object, some forty times as much. */
+/**
+ * A value of a request costs a tenth of a microsecond; a message within a message, or an object, some forty times as
+ * much.
+ */
 const VALUE_POINTS = 1;
 const MESSAGE_POINTS = 4;
 /** 10,000 messages, lists of lists, or texts. The largest requests of the contract have a third of it. */
@@ -12,8 +15,9 @@ const LENGTH_DELIMITED = 2;
 const FIXED32 = 5;
 
 /**
- * Whether decoding a message, in protobuf or JSON, would make so many objects that all else in the process had to wait for it: a megabyte of
- * empty messages takes seconds. Told from the bytes alone, without a schema: whatever could be a message counts as one, and its texts hardly ever do.
+ * Whether decoding a message, in protobuf or JSON, would make so many objects that all else in the process had to wait
+ * for it: a megabyte of empty messages takes seconds. Told from the bytes alone, without a schema: whatever could be a
+ * message counts as one, and its texts hardly ever do.
  */
 export function hasTooManyParts(bytes: Uint8Array): boolean {
   // No field of ours begins so: it would be the begin of a group.
@@ -32,7 +36,10 @@ class Cursor {
   }
 }
 
-/** Count the fields up to `end`, or to where they are none, and those within them. Answers the points that are left; less than 0 for none. */
+/**
+ * Count the fields up to `end`, or to where they are none, and those within them. Answers the points that are left;
+ * less than 0 for none.
+ */
 function countFields(cursor: Cursor, end: number, depth: number): number {
   while (cursor.at < end && cursor.points >= 0) {
     const tag = varint(cursor, end);

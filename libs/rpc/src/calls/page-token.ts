@@ -4,13 +4,15 @@ import { refuse } from "@rollcall/errors";
 const MAC_BYTES = 16;
 
 /**
- * Where a listing goes on. The token is opaque: base64url of a MAC and the cursor. The MAC covers the method and what was
- * asked for, so a token serves only the listing that it came from, and a cursor that is opened was made here.
+ * Where a listing goes on. The token is opaque: base64url of a MAC and the cursor. The MAC covers the method and what
+ * was asked for, so a token serves only the listing that it came from, and a cursor that is opened was made here.
  */
 export interface PageTokens {
   /** The token of the page after `cursor`. `listing` names the method, filter and order, the same on every page. */
   seal(listing: string, cursor: unknown): string;
-  /** The cursor of a token; null for the first page. Throws INVALID_PAGE_TOKEN for any token but one of this listing. */
+  /**
+   * The cursor of a token; null for the first page. Throws INVALID_PAGE_TOKEN for any token but one of this listing.
+   */
   open(listing: string, token: string): unknown;
 }
 
@@ -42,8 +44,7 @@ export function createPageTokens(clusterSecret: Uint8Array): PageTokens {
 }
 
 function invalidPageToken(): Error {
-  const message =
-    "the page token was not made by this method with the same filter and order; begin again without one";
+  const message = "the page token was not made by this method with the same filter and order; begin again without one";
   return refuse("INVALID_PAGE_TOKEN", message, {
     violations: [{ field: "page_token", description: message }],
   });

@@ -16,7 +16,9 @@ export interface PeerConnection {
 export interface PeerTls {
   /** Read what a connection needs, anew for each. */
   read(): ClientTls;
-  /** For what the own certificate is: a peer may show one for any of it, since processes of one cluster may share one. */
+  /**
+   * For what the own certificate is: a peer may show one for any of it, since processes of one cluster may share one.
+   */
   ownNames(): readonly string[];
 }
 
@@ -36,7 +38,10 @@ const IDLE_MS = 5 * 60_000;
 const PING_EVERY_MS = 10_000;
 const PING_TIMEOUT_MS = 3_000;
 
-/** Prepare to reach another process. It connects with the first call, and anew with the next one when the connection has broken. */
+/**
+ * Prepare to reach another process. It connects with the first call, and anew with the next one when the connection has
+ * broken.
+ */
 export function connectPeer(options: PeerOptions): PeerConnection {
   const { address, interceptors, timeoutMs } = options;
   const peers = options.tls ?? null;
@@ -75,9 +80,7 @@ function connectSecurely({ hostname, port }: URL, peers: PeerTls): TLSSocket {
     ...(isIP(host) === 0 ? { servername: host } : {}),
     checkServerIdentity: (name, certificate) => {
       const problem = tls.checkServerIdentity(name || host, certificate);
-      const isOurs = peers
-        .ownNames()
-        .some((own) => tls.checkServerIdentity(own, certificate) === undefined);
+      const isOurs = peers.ownNames().some((own) => tls.checkServerIdentity(own, certificate) === undefined);
       return isOurs ? undefined : problem;
     },
   });

@@ -5,7 +5,5 @@ export function peerOf({
   remoteAddress = "",
   remotePort = 0,
 }: Pick<net.Socket, "remoteAddress" | "remotePort">): string {
-  return remoteAddress.includes(":")
-    ? `[${remoteAddress}]:${remotePort}`
-    : `${remoteAddress}:${remotePort}`;
+  return remoteAddress.includes(":") ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`;
 }

@@ -2,9 +2,9 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { Role } from "@rollcall/identity";
 
 /**
- * Who may call a method. "anyone" and "node" ask for no token, and a token that is sent is not looked at,
- * so that these methods answer while the store is away; a "node" method proves the caller's key by itself, a "replica" method is
- * for other processes of the cluster, see ReplicaAuthenticator.
+ * Who may call a method. "anyone" and "node" ask for no token, and a token that is sent is not looked at, so that these
+ * methods answer while the store is away; a "node" method proves the caller's key by itself, a "replica" method is for
+ * other processes of the cluster, see ReplicaAuthenticator.
  */
 export type MethodCaller = "anyone" | "node" | "replica" | Role;
 
@@ -26,10 +26,7 @@ export type ServicePolicies<S extends DescService> = {
 };
 
 /** Make the policy table of one service. */
-export function definePolicies<S extends DescService>(
-  service: S,
-  rows: ServicePolicies<S>,
-): PolicyTable {
+export function definePolicies<S extends DescService>(service: S, rows: ServicePolicies<S>): PolicyTable {
   const byLocalName: Readonly<Record<string, MethodPolicy | undefined>> = rows;
   const table: Record<string, MethodPolicy> = {};
   for (const method of service.methods) {

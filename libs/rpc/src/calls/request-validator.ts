@@ -4,7 +4,10 @@ import { createValidator, type Violation } from "@bufbuild/protovalidate";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import { malformedFields } from "./well-formed.ts";
 
-/** Checks messages against the rules of their proto files, and against those that hold for every field, see malformedFields(). */
+/**
+ * Checks messages against the rules of their proto files, and against those that hold for every field, see
+ * malformedFields().
+ */
 export interface RequestValidator {
   /** Throws INVALID_ARGUMENT, INVALID_REQUEST with every violation, or an error when a rule itself is broken. */
   check<D extends DescMessage>(desc: D, message: MessageShape<D>): void;

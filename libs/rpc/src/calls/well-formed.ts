@@ -1,10 +1,4 @@
-import {
-  type DescField,
-  type DescMessage,
-  isMessage,
-  type Message,
-  ScalarType,
-} from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, isMessage, type Message, ScalarType } from "@bufbuild/protobuf";
 import { protoCamelCase, protoSnakeCase } from "@bufbuild/protobuf/reflect";
 import {
   type Duration,
@@ -23,15 +17,11 @@ type Check = (value: unknown, path: string, report: Report) => boolean;
 type Values = Readonly<Record<string, unknown>>;
 
 /**
- * Find what a message holds that binary protobuf lets through although no field may hold it: texts that Postgres cannot keep, and well-known
- * types out of their documented range, which cannot be written as JSON or become a date. It needs no rule in a proto file, so that no field
- * can be forgotten. At most `most` violations, with paths as in BadRequest.
+ * Find what a message holds that binary protobuf lets through although no field may hold it: texts that Postgres cannot
+ * keep, and well-known types out of their documented range, which cannot be written as JSON or become a date. It needs
+ * no rule in a proto file, so that no field can be forgotten. At most `most` violations, with paths as in BadRequest.
  */
-export function malformedFields(
-  desc: DescMessage,
-  message: Message,
-  most: number,
-): readonly FieldViolation[] {
+export function malformedFields(desc: DescMessage, message: Message, most: number): readonly FieldViolation[] {
   const found: FieldViolation[] = [];
   checkOf(desc)(message, "", (field, description) => {
     found.push({ field, description });
@@ -83,9 +73,7 @@ function checkField(field: DescField): Check | null {
       return lazily(field.message);
     case "list":
       if (field.listKind === "message") return eachItem(lazily(field.message));
-      return field.listKind === "scalar" && field.scalar === ScalarType.STRING
-        ? eachItem(checkText)
-        : null;
+      return field.listKind === "scalar" && field.scalar === ScalarType.STRING ? eachItem(checkText) : null;
     case "map":
       return checkMap(field);
   }

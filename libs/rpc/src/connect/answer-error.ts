@@ -1,12 +1,7 @@
 import { constants } from "node:http2";
 import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
-import {
-  codeToHttpStatus,
-  endStreamFlag,
-  endStreamToJson,
-  errorToJson,
-} from "@connectrpc/connect/protocol-connect";
+import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { finishRequest } from "./finish-request.ts";
 import type { HttpHandler } from "./server-options.ts";
@@ -39,17 +34,15 @@ export function answerGrpcError(request: Request, response: Response, error: Con
 }
 
 /** As Connect's unary calls have it, which any program that knows JSON can read. */
-export function answerConnectError(
-  request: Request,
-  response: Response,
-  error: ConnectError,
-): void {
+export function answerConnectError(request: Request, response: Response, error: ConnectError): void {
   const body = JSON.stringify(errorToJson(error, undefined));
   const status = codeToHttpStatus(error.code);
   sendWhole(request, response, status, { "content-type": "application/json" }, body);
 }
 
-/** As Connect's streams have it: the error is in the frame that ends the stream, and the status of HTTP says nothing. */
+/**
+ * As Connect's streams have it: the error is in the frame that ends the stream, and the status of HTTP says nothing.
+ */
 function answerConnectStreamError(request: Request, response: Response, error: ConnectError): void {
   const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
   const type = request.headers["content-type"] ?? "";

@@ -9,8 +9,8 @@ const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/
 const METHOD_PATH = /^\/[\w.]+\/\w+$/;
 
 /**
- * Answer a request for a path that no method has: in the caller's protocol where it speaks one, else by the fallback, else 404.
- * Whether it was the call of a method is returned.
+ * Answer a request for a path that no method has: in the caller's protocol where it speaks one, else by the fallback,
+ * else 404. Whether it was the call of a method is returned.
  */
 export function answerUnknownPath(
   request: Request,

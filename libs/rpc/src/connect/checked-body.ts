@@ -19,8 +19,9 @@ export function framingOf(headers: {
 }
 
 /**
- * The same body, each of its messages in one piece and checked to be decoded within a moment. Rejects with MESSAGE_TOO_LARGE. What is too long for
- * a message is passed on as it comes, to whoever refuses it; what is packed is checked where it is unpacked.
+ * The same body, each of its messages in one piece and checked to be decoded within a moment. Rejects with
+ * MESSAGE_TOO_LARGE. What is too long for a message is passed on as it comes, to whoever refuses it; what is packed is
+ * checked where it is unpacked.
  *
  * @param source of the body: an address.
  */
@@ -51,10 +52,7 @@ async function* whole(body: AsyncIterable<Uint8Array>, source: string): AsyncIte
   yield message;
 }
 
-async function* enveloped(
-  body: AsyncIterable<Uint8Array>,
-  source: string,
-): AsyncIterable<Uint8Array> {
+async function* enveloped(body: AsyncIterable<Uint8Array>, source: string): AsyncIterable<Uint8Array> {
   const pieces = new Pieces();
   for await (const chunk of body) {
     pieces.add(chunk);

@@ -5,11 +5,7 @@ import {
   readAllBytes,
   type UniversalServerResponse,
 } from "@connectrpc/connect/protocol";
-import {
-  codeToHttpStatus,
-  errorFromJsonBytes,
-  errorToJsonBytes,
-} from "@connectrpc/connect/protocol-connect";
+import { codeToHttpStatus, errorFromJsonBytes, errorToJsonBytes } from "@connectrpc/connect/protocol-connect";
 import { findTrailerError, setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerParse, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { describeError, mapError } from "@rollcall/errors";
@@ -19,9 +15,10 @@ const LARGEST_ERROR_BYTES = 1_048_576;
 const ENVELOPE_HEADER_BYTES = 5;
 
 /**
- * Give the errors of unary calls that never reached an interceptor (a message that is too large or cannot be decoded, an
- * unknown compression, a bad timeout) the code and the reason that the contract promises. Connect makes these errors and
- * writes them by itself, so the answer is corrected where it is already an error; answers that are none pass untouched.
+ * Give the errors of unary calls that never reached an interceptor (a message that is too large or cannot be decoded,
+ * an unknown compression, a bad timeout) the code and the reason that the contract promises. Connect makes these errors
+ * and writes them by itself, so the answer is corrected where it is already an error; answers that are none pass
+ * untouched.
  */
 export function completeErrors(
   response: UniversalServerResponse,
@@ -62,10 +59,7 @@ function completeGrpcWeb(
   return { ...response, body: completeLastChunk(body, onError) };
 }
 
-async function* completeLastChunk(
-  chunks: AsyncIterable<Uint8Array>,
-  onError: (error: ConnectError) => void,
-) {
+async function* completeLastChunk(chunks: AsyncIterable<Uint8Array>, onError: (error: ConnectError) => void) {
   for await (const chunk of chunks) {
     // A compressed trailer has a further flag; errors without details are too small to be compressed.
     if (chunk[0] !== trailerFlag) {

@@ -8,15 +8,12 @@ import type { HttpHandler } from "./server-options.ts";
 type Request = Parameters<HttpHandler>[0];
 
 /**
- * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than any needs, and as CANCELLED when the caller
- * resets the call or its connection breaks. Node ends such a body as if it were complete, or with an ECONNRESET that could be taken for the store's.
+ * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than
+ * any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a body as if it
+ * were complete, or with an ECONNRESET that could be taken for the store's.
  */
 export function requestBody(request: Request, isStream: boolean): AsyncIterable<Uint8Array> {
-  return checkedBody(
-    rawBody(request, isStream),
-    framingOf(request.headers),
-    connectionOf(request)?.address ?? "",
-  );
+  return checkedBody(rawBody(request, isStream), framingOf(request.headers), connectionOf(request)?.address ?? "");
 }
 
 async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uint8Array> {
@@ -27,7 +24,8 @@ async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uin
   } catch (error) {
     throw refuse("CANCELLED", "the connection of the caller broke", { cause: error });
   }
-  // Clients on Node close their half first and reset the stream right after: a handler must not take that for a farewell.
+  // Clients on Node close their half first and reset the stream right after: a handler must not take that for a
+  // farewell.
   if (isStream) await turn();
   if (request.aborted || isReset(request)) throw refuse("CANCELLED", "the caller went away");
 }

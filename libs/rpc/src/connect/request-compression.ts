@@ -12,22 +12,21 @@ const queue = new UnpackingQueue();
 const UNPACKED = "unpacked";
 
 /**
- * The compressions that requests and answers may have, failing with the reasons of the contract. Requests of a whole process are unpacked one
- * after the other: each takes a thread of Node's pool, and with several the event loop would have no core for itself.
+ * The compressions that requests and answers may have, failing with the reasons of the contract. Requests of a whole
+ * process are unpacked one after the other: each takes a thread of Node's pool, and with several the event loop would
+ * have no core for itself.
  */
-export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].map(
-  (compression) => ({
-    name: compression.name,
-    compress: (bytes) => compression.compress(bytes),
-    decompress: async (bytes, limit) => {
-      const unpacked = await queue.add(() => unpack(compression, bytes, limit));
-      return await loopBudget.do(UNPACKED, () => {
-        checkParts(unpacked);
-        return unpacked;
-      });
-    },
-  }),
-);
+export const COMPRESSIONS: Compression[] = [compressionGzip, compressionBrotli].map((compression) => ({
+  name: compression.name,
+  compress: (bytes) => compression.compress(bytes),
+  decompress: async (bytes, limit) => {
+    const unpacked = await queue.add(() => unpack(compression, bytes, limit));
+    return await loopBudget.do(UNPACKED, () => {
+      checkParts(unpacked);
+      return unpacked;
+    });
+  },
+}));
 
 async function unpack(
   compression: Compression,

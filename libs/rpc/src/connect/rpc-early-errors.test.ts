@@ -64,17 +64,12 @@ describe("errors before any interceptor", () => {
       "content-type": "application/grpc-web+proto",
     });
     expect(await web.text()).toMatch(/grpc-status: 3\r\n/);
-    expect(fixture.lines.map((line) => line.reason)).toEqual([
-      "MALFORMED_MESSAGE",
-      "MALFORMED_MESSAGE",
-    ]);
+    expect(fixture.lines.map((line) => line.reason)).toEqual(["MALFORMED_MESSAGE", "MALFORMED_MESSAGE"]);
   });
 
   it("should refuse an unknown compression and a malformed timeout", async () => {
     expect((await reasonOfPost("{}", { "content-encoding": "br2" }))[2]).toBe("MALFORMED_MESSAGE");
-    expect((await reasonOfPost("{}", { "connect-timeout-ms": "soon" }))[2]).toBe(
-      "MALFORMED_MESSAGE",
-    );
+    expect((await reasonOfPost("{}", { "connect-timeout-ms": "soon" }))[2]).toBe("MALFORMED_MESSAGE");
   });
 
   it("should log and count them all the same, once", async () => {

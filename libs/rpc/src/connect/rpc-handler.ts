@@ -12,10 +12,7 @@ import {
   type MethodImplSpec,
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import {
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from "@connectrpc/connect-node";
+import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { mapError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-values.ts";
@@ -74,8 +71,8 @@ interface Served {
 const NO_METHOD = { method: "none", needs: "anyone", deadlineMs: 0, isStream: false } as const;
 
 /**
- * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used because
- * it lets a request with a malformed authority end the process, and writes to the console.
+ * Make the HTTP handler that serves the routes over gRPC, gRPC-Web and Connect. connectNodeAdapter() is not used
+ * because it lets a request with a malformed authority end the process, and writes to the console.
  */
 export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
   const methods = servedMethods(options);
@@ -89,10 +86,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       return;
     }
     const { spec } = served;
-    const refusal = options.refuseAtDoor(
-      served.handler.method,
-      request.headers.authorization ?? null,
-    );
+    const refusal = options.refuseAtDoor(served.handler.method, request.headers.authorization ?? null);
     if (refusal !== null) {
       options.onEarlyError(served.method, refusal, values.get(peerKey));
       refuseCall(request, response, refusal);
@@ -126,8 +120,8 @@ function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> 
 }
 
 /**
- * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no place: then it has its
- * refusal, and nothing of it was decoded.
+ * Give a call its place among those under way and look after its answer, by its headers alone. Null when there is no
+ * place: then it has its refusal, and nothing of it was decoded.
  */
 function admit(
   served: Omit<Served, "handler" | "spec">,
@@ -265,12 +259,7 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
 }
 
 /** Null when the request has no authority, or one that makes no URL. */
-function universalRequest(
-  request: Request,
-  response: Response,
-  values: ContextValues,
-  isStream: boolean,
-) {
+function universalRequest(request: Request, response: Response, values: ContextValues, isStream: boolean) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
     return { ...universal, body: requestBody(request, isStream) };

@@ -63,9 +63,7 @@ describe("createRpcServer() with TLS", () => {
     }
     const plain = await new Promise((resolve) => {
       const url = `https://localhost:${server.port}/nothing`;
-      https.get(url, { ...fixture.clientTls(), agent: false }, (response) =>
-        resolve(response.statusCode),
-      );
+      https.get(url, { ...fixture.clientTls(), agent: false }, (response) => resolve(response.statusCode));
     });
     expect(plain).toBe(404);
   });
@@ -87,9 +85,7 @@ describe("createRpcServer() with TLS", () => {
   it("should tell a client that speaks in clear text, in its own protocol, and log it once", async () => {
     const { server, lines, metrics } = await startApi(await fixture.openSource());
     for (const transport of Object.values(transportsTo(`http://127.0.0.1:${server.port}`, {}))) {
-      const failure = await failureOf(
-        createClient(RegistryService, transport).getNode({ node: "n" }),
-      );
+      const failure = await failureOf(createClient(RegistryService, transport).getNode({ node: "n" }));
       expect(describeError(failure)).toMatchObject({
         reason: "TLS_REQUIRED",
         message: expect.stringContaining("https://"),
@@ -97,9 +93,7 @@ describe("createRpcServer() with TLS", () => {
     }
     const text = await fetch(`http://127.0.0.1:${server.port}/`).then((answer) => answer.text());
     expect(text).toContain("this port speaks TLS");
-    const refused = lines.filter(
-      ({ msg }) => msg === "clear text on a port that speaks TLS, refused",
-    );
+    const refused = lines.filter(({ msg }) => msg === "clear text on a port that speaks TLS, refused");
     expect(refused).toHaveLength(1);
     expect(await renderMetrics(metrics)).toMatch(/failures_total\{reason="plaintext"\} [5-9]/);
   });
@@ -129,10 +123,7 @@ describe("createRpcServer() with TLS", () => {
     const stranger = new TestAuthority();
     fixture.atEnd(() => rmSync(stranger.dir, { recursive: true, force: true }));
     const { certPem, keyPem } = stranger.issue({ usage: "client" });
-    for (const options of [
-      fixture.clientTls(),
-      { ...fixture.clientTls(), cert: certPem, key: keyPem },
-    ]) {
+    for (const options of [fixture.clientTls(), { ...fixture.clientTls(), cert: certPem, key: keyPem }]) {
       for (const transport of Object.values(transportsTo(url, options))) {
         const client = createClient(RegistryService, transport);
         expect(describeError(await failureOf(client.getNode({ node: "n" })))).toMatchObject({

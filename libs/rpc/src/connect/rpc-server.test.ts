@@ -53,9 +53,7 @@ describe("createRpcServer()", () => {
   it("should not start when a method has no policy row, or an impossible one", async () => {
     await start();
     const { [GET_NODE]: row, ...rest } = TEST_POLICIES;
-    await expect(RpcFixture.start({ policies: rest })).rejects.toThrow(
-      `${GET_NODE} has no policy row`,
-    );
+    await expect(RpcFixture.start({ policies: rest })).rejects.toThrow(`${GET_NODE} has no policy row`);
     const endless = {
       ...rest,
       [GET_NODE]: { caller: "viewer", deadlineMs: 0, idempotent: true },
@@ -109,9 +107,7 @@ describe("errors that end several calls", () => {
     const authorization = "Bearer viewer-token";
     const ids = ["a", "b", "c"];
     const answers = await Promise.all(
-      ids.map((id) =>
-        fixture.post(GET_NODE, '{"node":"n"}', { authorization, "x-request-id": id }),
-      ),
+      ids.map((id) => fixture.post(GET_NODE, '{"node":"n"}', { authorization, "x-request-id": id })),
     );
     expect(answers.map((answer) => answer.headers.get("x-request-id"))).toEqual(ids);
     expect([...shared.metadata]).toEqual([]);
@@ -149,8 +145,7 @@ describe("log and metrics", () => {
     await fixture.registry().getNode({ node: "n1" });
     await failureOf(fixture.registry("grpc", "nobody").getNode({ node: "n1" }));
     const text = await renderMetrics(fixture.metrics);
-    const count = (code: string) =>
-      `rollcall_rpc_duration_seconds_count{method="${GET_NODE}",code="${code}"} 1`;
+    const count = (code: string) => `rollcall_rpc_duration_seconds_count{method="${GET_NODE}",code="${code}"} 1`;
     expect(text).toContain(count("ok"));
     expect(text).toContain(count("unauthenticated"));
   });
@@ -188,11 +183,7 @@ describe("authorisation", () => {
     });
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
     const path = `rollcall.registry.v1.RegistryService/${method[0]?.toUpperCase()}${method.slice(1)}`;
-    const response = await fixture.post(
-      path,
-      method === "getNode" ? '{"node":"n"}' : "{}",
-      headers,
-    );
+    const response = await fixture.post(path, method === "getNode" ? '{"node":"n"}' : "{}", headers);
     const body = await response.text();
     expect(response.status).toBe(reason === null ? 200 : reason === "ROLE_TOO_LOW" ? 403 : 401);
     if (reason !== null) expect(body).toContain("google.rpc.ErrorInfo");
@@ -245,13 +236,8 @@ describe("deadlines and validation", () => {
       authorization: "Bearer viewer-token",
       "connect-timeout-ms": "50",
     });
-    expect([response.status, await response.text()]).toEqual([
-      504,
-      expect.stringContaining("DEADLINE_EXCEEDED"),
-    ]);
-    expect(fixture.lines).toMatchObject([
-      { code: "deadline_exceeded", reason: "DEADLINE_EXCEEDED" },
-    ]);
+    expect([response.status, await response.text()]).toEqual([504, expect.stringContaining("DEADLINE_EXCEEDED")]);
+    expect(fixture.lines).toMatchObject([{ code: "deadline_exceeded", reason: "DEADLINE_EXCEEDED" }]);
   });
 
   it("should tell all violations at once", async () => {
@@ -261,10 +247,6 @@ describe("deadlines and validation", () => {
       .listNodes({ pageSize: -1, statuses: [0, 99 as NodeStatus] });
     const error = describeError(await failureOf(call));
     expect(error).toMatchObject({ code: 3, reason: "INVALID_REQUEST" });
-    expect(error.violations.map((violation) => violation.field)).toEqual([
-      "page_size",
-      "statuses[0]",
-      "statuses[1]",
-    ]);
+    expect(error.violations.map((violation) => violation.field)).toEqual(["page_size", "statuses[0]", "statuses[1]"]);
   });
 });

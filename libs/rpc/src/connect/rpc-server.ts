@@ -4,11 +4,7 @@ import { Health as GrpcHealth } from "@rollcall/api/grpc/health/v1/health_pb";
 import { describeError, isCallersFault, refuse } from "@rollcall/errors";
 import { systemClock } from "@rollcall/process";
 import { routeHealth } from "../builtins/health-service.ts";
-import {
-  type ReflectionService,
-  reflectionServices,
-  routeReflection,
-} from "../builtins/reflection-service.ts";
+import { type ReflectionService, reflectionServices, routeReflection } from "../builtins/reflection-service.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
 import { methodName } from "../calls/method-name.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../calls/policy.ts";
@@ -43,8 +39,8 @@ const DEFAULT_MAX_CONNECTIONS = 8_192;
 const RECONNECT_AFTER_MS = 250;
 
 /**
- * Serve RPCs on one port, in clear text or over TLS: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with reflection and grpc.health.v1.
- * Rejects when a method has no policy row, or when the address cannot be taken.
+ * Serve RPCs on one port, in clear text or over TLS: gRPC, gRPC-Web and Connect over HTTP/1.1 and HTTP/2, with
+ * reflection and grpc.health.v1. Rejects when a method has no policy row, or when the address cannot be taken.
  */
 export async function createRpcServer(options: RpcServerOptions): Promise<GuardedServer> {
   const reflection = reflectionServices([...options.services, GrpcHealth]);
@@ -237,7 +233,5 @@ function builtinPolicies(services: readonly DescService[]): PolicyTable {
     idempotent: true,
   });
   const methods = services.flatMap((service) => service.methods);
-  return Object.fromEntries(
-    methods.map((method) => [methodName(method), row(method.methodKind === "unary")]),
-  );
+  return Object.fromEntries(methods.map((method) => [methodName(method), row(method.methodKind === "unary")]));
 }

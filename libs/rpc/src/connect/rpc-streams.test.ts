@@ -23,8 +23,7 @@ const HEARTBEAT = "rollcall.health.v1.HealthService/Heartbeat";
 let fixture: RpcFixture;
 afterEach(async () => await fixture.stop());
 
-const ack = () =>
-  create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 1 } } });
+const ack = () => create(HeartbeatResponseSchema, { frame: { case: "ack", value: { sequence: 1 } } });
 const beat = () => create(HeartbeatRequestSchema, { frame: { case: "goodbye", value: {} } });
 
 /** A stream of the shape that every long stream should have: each request is answered. */
@@ -46,9 +45,7 @@ async function* wellShaped(
 }
 
 /** The shape that looks right and is parked at shutdown, waiting for its caller. */
-async function* parked(
-  requests: AsyncIterable<HeartbeatRequest>,
-): AsyncGenerator<HeartbeatResponse> {
+async function* parked(requests: AsyncIterable<HeartbeatRequest>): AsyncGenerator<HeartbeatResponse> {
   for await (const _ of requests) yield ack();
 }
 
@@ -60,9 +57,7 @@ function holdingCaller() {
 }
 
 async function closedLine() {
-  await until("the end is logged", () =>
-    fixture.lines.some((line) => line.msg === "stream closed"),
-  );
+  await until("the end is logged", () => fixture.lines.some((line) => line.msg === "stream closed"));
   return fixture.lines.filter((line) => String(line.msg).startsWith("stream"));
 }
 
@@ -95,9 +90,7 @@ describe.each([
     });
     // grpc-js, since connect-node closes its half properly before it resets the stream.
     const client = new GrpcClient(`127.0.0.1:${fixture.server.port}`, credentials.createInsecure());
-    const { path, requestSerialize, responseDeserialize } = toGrpcMethod(
-      HealthService.method.heartbeat,
-    );
+    const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
     const call = client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize);
     const failed = once(call, "error");
     call.write(beat());
@@ -107,9 +100,7 @@ describe.each([
     client.close();
     expect((await closedLine())[1]).toMatchObject({ code: "canceled", reason: "CANCELLED" });
     expect(handlerSignal?.aborted).toBe(true);
-    expect(await renderMetrics(fixture.metrics)).toContain(
-      `rollcall_rpc_streams_open{method="${HEARTBEAT}"} 0`,
-    );
+    expect(await renderMetrics(fixture.metrics)).toContain(`rollcall_rpc_streams_open{method="${HEARTBEAT}"} 0`);
   });
 
   it("should end when its connection breaks", async () => {

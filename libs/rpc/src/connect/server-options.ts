@@ -28,7 +28,9 @@ export interface RpcServerOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  /** Whether a worker of node:cluster takes the port for itself. Without it workers share it, 0 included. Default false. */
+  /**
+   * Whether a worker of node:cluster takes the port for itself. Without it workers share it, 0 included. Default false.
+   */
   readonly exclusive?: boolean;
   /** Register the implementations, as for connectNodeAdapter. */
   routes(router: ConnectRouter): void;
@@ -44,11 +46,19 @@ export interface RpcServerOptions {
   readonly hosts?: HostRule | undefined;
   /** Limits failed attempts by address; one for all servers of a process. Without it they are not limited. */
   readonly failures?: FailedAttempts;
-  /** Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not limited. */
+  /**
+   * Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not
+   * limited.
+   */
   readonly calls?: CallDoor;
-  /** Tells where a call comes from that a proxy passed on. Without it the socket's peer counts, whatever headers say. */
+  /**
+   * Tells where a call comes from that a proxy passed on. Without it the socket's peer counts, whatever headers say.
+   */
   readonly clientAddress?: ClientAddress;
-  /** Where lines about callers are written who are not known; one for all servers of a process. Without it each is written to the log. */
+  /**
+   * Where lines about callers are written who are not known; one for all servers of a process. Without it each is
+   * written to the log.
+   */
   readonly strangers?: StrangerLog;
   /** How long a peer may read nothing of an answer before that is given up. Default 30 s. */
   readonly unreadAnswerMs?: number;
@@ -66,7 +76,10 @@ export interface RpcServerOptions {
   readonly firstByteMs?: number;
   /** What the port is called in the log and in metrics. Default "api". */
   readonly name?: string;
-  /** Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. Default 8,192. */
+  /**
+   * Most connections at a time. At the limit those without a call give way to new ones, the longest idle first. Default
+   * 8,192.
+   */
   readonly maxConnections?: number;
   /** How connections are looked after, for tests. */
   readonly connectionTimes?: ConnectionTimes;

@@ -16,8 +16,9 @@ export interface AddressKeeperOptions {
 }
 
 /**
- * The limits of a port that apply to an address as a whole, since a client that floods can reconnect and start over: its wasted work is charged, its new
- * connections wait while it is over budget, and its connections are read in turns after a burst of calls. See docs/decisions/0032.
+ * The limits of a port that apply to an address as a whole, since a client that floods can reconnect and start over:
+ * its wasted work is charged, its new connections wait while it is over budget, and its connections are read in turns
+ * after a burst of calls. See docs/decisions/0032.
  */
 export class AddressKeeper {
   readonly #options: AddressKeeperOptions;

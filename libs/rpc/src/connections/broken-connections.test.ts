@@ -161,9 +161,7 @@ describe.each([
       socket.write(Buffer.concat([PREFACE, OVERFLOWING_WINDOW]), () => socket.destroy());
       await closed(socket);
     }
-    await until("all connections are gone", async () =>
-      (await metrics()).includes('kind="stranger"} 0'),
-    );
+    await until("all connections are gone", async () => (await metrics()).includes('kind="stranger"} 0'));
     expect(accepted.length).toBeGreaterThanOrEqual(BROKEN);
     // A few may be kept for a while by what has just run.
     await until("their sockets are collected", () => {

@@ -4,8 +4,9 @@ import type { Socket } from "node:net";
 const waiting = new WeakMap<Socket, Set<ServerResponse>>();
 
 /**
- * Have a response of HTTP/1.1 close with its connection. Node.js closes only the one that is being written: those of requests that were sent
- * behind it without waiting would stay open for good, with all that is counted until they close.
+ * Have a response of HTTP/1.1 close with its connection. Node.js closes only the one that is being written: those of
+ * requests that were sent behind it without waiting would stay open for good, with all that is counted until they
+ * close.
  */
 export function closeWithSocket({ socket }: IncomingMessage, response: ServerResponse): void {
   // It is the one that is written now.

@@ -1,14 +1,7 @@
 import type http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
-import {
-  type Clock,
-  errorCode,
-  gauge,
-  type Logger,
-  type MetricsRegistry,
-  onScrape,
-} from "@rollcall/process";
+import { type Clock, errorCode, gauge, type Logger, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { StrangerAccounts } from "../limits/stranger-log.ts";
 import { AddressKeeper } from "./address-keeper.ts";
 import {
@@ -53,10 +46,11 @@ const HANDSHAKE_COST = 10;
 const FLOOD_COST = 1_000;
 
 /**
- * The connections of one port, from their acceptance to the end of their socket: counted by the sockets that exist, bounded in number,
- * and ended when they do nothing, answer nothing, or flood. Node.js stops reading from an HTTP/2 connection on which it sent GOAWAY for an error,
- * and so never learns that its peer has closed it; there is no event of it. Hence each connection of a stranger is asked by ping, and one that does not
- * answer is cut. No connection has a timer of its own. See docs/decisions/0024.
+ * The connections of one port, from their acceptance to the end of their socket: counted by the sockets that exist,
+ * bounded in number, and ended when they do nothing, answer nothing, or flood. Node.js stops reading from an HTTP/2
+ * connection on which it sent GOAWAY for an error, and so never learns that its peer has closed it; there is no event
+ * of it. Hence each connection of a stranger is asked by ping, and one that does not answer is cut. No connection has a
+ * timer of its own. See docs/decisions/0024.
  */
 export class ConnectionKeeper {
   readonly #table: ConnectionTable<Connection>;
@@ -97,7 +91,10 @@ export class ConnectionKeeper {
     return this.#table.size;
   }
 
-  /** Take a new connection, or destroy it. @param serve goes on with it, later where its address has to wait; not at all when it was not taken. */
+  /**
+   * Take a new connection, or destroy it. @param serve goes on with it, later where its address has to wait; not at all
+   * when it was not taken.
+   */
   accept(socket: net.Socket, serve: () => void): void {
     const host = socket.remoteAddress ?? "";
     const connection = new Connection(this.#owner, socket, this.#addresses.groupOf(host));
@@ -149,7 +146,10 @@ export class ConnectionKeeper {
     this.#move(connection, "known");
   }
 
-  /** Look after the sessions of a server whose connections were accepted here. @param countsSettings whether floods of settings are found by their number. */
+  /**
+   * Look after the sessions of a server whose connections were accepted here. @param countsSettings whether floods of
+   * settings are found by their number.
+   */
   watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
     watchHttp2(server, countsSettings);
   }

@@ -1,6 +1,6 @@
 /**
- * How far a connection has come: `fresh` has not said yet what it speaks, `idle` has nothing under way, `busy` has, and `known` has shown who it
- * is. The first three are strangers.
+ * How far a connection has come: `fresh` has not said yet what it speaks, `idle` has nothing under way, `busy` has, and
+ * `known` has shown who it is. The first three are strangers.
  */
 export type Standing = "fresh" | "idle" | "busy" | "known";
 
@@ -22,7 +22,10 @@ export interface ConnectionLimits {
 /** What holds a connection back: all of the port, or those of its address. */
 export type Crowd = "port" | "address";
 
-/** What becomes of a new connection. When `shed` is not null, that one has to be ended for it; it is in the table no more. */
+/**
+ * What becomes of a new connection. When `shed` is not null, that one has to be ended for it; it is in the table no
+ * more.
+ */
 export type Admission<E> =
   | { readonly ok: true; readonly shed: E | null }
   | { readonly ok: false; readonly crowd: Crowd };
@@ -51,12 +54,14 @@ class Strangers<E extends TableEntry> {
     return this.fresh.size + this.idle.size + this.busy.size;
   }
 
-  /** Who is ended first when room is needed: the one without anything under way for the longest, then one that is busy for too long. */
+  /**
+   * Who is ended first when room is needed: the one without anything under way for the longest, then one that is busy
+   * for too long.
+   */
   spareable(nowMs: number, spareBusyMs: number): E | null {
     const [fresh] = this.fresh;
     const [idle] = this.idle;
-    if (fresh !== undefined && idle !== undefined)
-      return fresh.sinceMs < idle.sinceMs ? fresh : idle;
+    if (fresh !== undefined && idle !== undefined) return fresh.sinceMs < idle.sinceMs ? fresh : idle;
     if (fresh !== undefined) return fresh;
     if (idle !== undefined) return idle;
     const [busy] = this.busy;
@@ -65,8 +70,9 @@ class Strangers<E extends TableEntry> {
 }
 
 /**
- * The connections of one port: who is let in, who has to go for it, and whose time is over. A newcomer is let in at a limit as long as there is
- * one to shed for it, so that connections that do nothing lock nobody out. Known connections cost no more than their entry.
+ * The connections of one port: who is let in, who has to go for it, and whose time is over. A newcomer is let in at a
+ * limit as long as there is one to shed for it, so that connections that do nothing lock nobody out. Known connections
+ * cost no more than their entry.
  */
 export class ConnectionTable<E extends TableEntry> {
   readonly #limits: ConnectionLimits;
@@ -134,7 +140,9 @@ export class ConnectionTable<E extends TableEntry> {
     yield* siblings.busy;
   }
 
-  /** Those that have been fresh or idle for too long, the longest first, `most` of each at most. They stay in the table. */
+  /**
+   * Those that have been fresh or idle for too long, the longest first, `most` of each at most. They stay in the table.
+   */
   overdue(nowMs: number, most: number): readonly E[] {
     const { freshMs, idleMs } = this.#limits;
     return [
@@ -143,13 +151,13 @@ export class ConnectionTable<E extends TableEntry> {
     ];
   }
 
-  /** Those without anything under way, the longest first, `most` of each standing at most: who goes when descriptors have run out. */
+  /**
+   * Those without anything under way, the longest first, `most` of each standing at most: who goes when descriptors
+   * have run out.
+   */
   spareable(most: number): readonly E[] {
     const { fresh, idle } = this.#strangers;
-    return [
-      ...longest(fresh, Number.POSITIVE_INFINITY, most),
-      ...longest(idle, Number.POSITIVE_INFINITY, most),
-    ];
+    return [...longest(fresh, Number.POSITIVE_INFINITY, most), ...longest(idle, Number.POSITIVE_INFINITY, most)];
   }
 
   #enlist(entry: E, standing: StrangerStanding): void {

@@ -19,7 +19,10 @@ export interface ConnectionOwner {
   nuisance(connection: Connection, nuisance: Nuisance): void;
 }
 
-/** What is kept of a connection. There may be a hundred thousand: a field here is a megabyte. Its listeners are shared by all. */
+/**
+ * What is kept of a connection. There may be a hundred thousand: a field here is a megabyte. Its listeners are shared
+ * by all.
+ */
 export class Connection extends TableEntry {
   readonly owner: ConnectionOwner;
   /** As it was accepted: under TLS, what carries the encrypted bytes. */
@@ -38,7 +41,10 @@ export class Connection extends TableEntry {
   cost = 0;
   /** How many streams it was allowed because of who called on it; 0 while all its callers are strangers. */
   grantedStreams = 0;
-  /** Whether it is exempt from charges: an authenticated caller uses it, it comes from a trusted proxy, or its port has no accounting. */
+  /**
+   * Whether it is exempt from charges: an authenticated caller uses it, it comes from a trusted proxy, or its port has
+   * no accounting.
+   */
   isTrusted = false;
   /** Whether it still has to wait before it is served. */
   isWaiting = true;
@@ -67,15 +73,15 @@ export function hold(thing: object, connection: Connection): void {
   (thing as Held)[CONNECTION] = connection;
 }
 
-/** To which connection a socket, a session or a call belongs; undefined when it was not accepted by a ConnectionKeeper. */
+/**
+ * To which connection a socket, a session or a call belongs; undefined when it was not accepted by a ConnectionKeeper.
+ */
 export function held(thing: object | undefined): Connection | undefined {
   return thing === undefined ? undefined : (thing as Held)[CONNECTION];
 }
 
 /** On which connection a request came; undefined when that has ended. */
-export function connectionOf(
-  request: http.IncomingMessage | http2.Http2ServerRequest,
-): Connection | undefined {
+export function connectionOf(request: http.IncomingMessage | http2.Http2ServerRequest): Connection | undefined {
   // Where it has ended, not even its socket can be asked for.
   return held("stream" in request ? request.stream.session : request.socket);
 }
@@ -87,8 +93,8 @@ export function watchSocket(socket: net.Socket, connection: Connection): void {
 }
 
 /**
- * Tell the owners of connections of the sessions and calls of a server, and have so many of those calls begin in one turn of the event loop. To be
- * called once the server has its listeners: what their owners end is never seen by them.
+ * Tell the owners of connections of the sessions and calls of a server, and have so many of those calls begin in one
+ * turn of the event loop. To be called once the server has its listeners: what their owners end is never seen by them.
  *
  * @param countsSettings whether owners are told of settings, for which Node.js keeps some 300 bytes a session.
  */
@@ -123,7 +129,8 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
       stream.off("error", ignore);
       const hasEnded = stream.readableEnded;
       for (const serve of listeners) serve.call(server, stream, ...rest);
-      // Node.js emits the end of an empty body without a reader. If that happened while the stream was queued, its handlers missed it.
+      // Node.js emits the end of an empty body without a reader. If that happened while the stream was queued, its
+      // handlers missed it.
       if (hasEnded) stream.emit("end");
       return true;
     });
@@ -133,8 +140,8 @@ export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): 
 type StreamListener = (stream: http2.ServerHttp2Stream, ...rest: unknown[]) => void;
 
 /**
- * Node.js creates an error for every stream that ends with its session. Capturing their unused stack traces is half of the cost of ending a session with
- * a thousand streams.
+ * Node.js creates an error for every stream that ends with its session. Capturing their unused stack traces is half of
+ * the cost of ending a session with a thousand streams.
  */
 function destroyWithoutStacks(
   this: http2.ServerHttp2Session,
@@ -153,8 +160,9 @@ function destroyWithoutStacks(
 function ignore(): void {}
 
 /**
- * V8 keeps the receivers of an error's frames until its stack is first read. Among them is the native session, which keeps settings that the peer has not
- * acknowledged, which keep the session, its socket and this error: a cycle through native memory that is never collected, 20 KB a connection.
+ * V8 keeps the receivers of an error's frames until its stack is first read. Among them is the native session, which
+ * keeps settings that the peer has not acknowledged, which keep the session, its socket and this error: a cycle through
+ * native memory that is never collected, 20 KB a connection.
  */
 function releaseFrames(error: Error): void {
   void error.stack;
@@ -174,7 +182,10 @@ export function watchHttp1(server: http.Server): void {
   });
 }
 
-/** Node.js creates an error for every pipelined request that is aborted. Capturing their unused stack traces dominates the cost of closing the socket. */
+/**
+ * Node.js creates an error for every pipelined request that is aborted. Capturing their unused stack traces dominates
+ * the cost of closing the socket.
+ */
 function closeWithoutStacks(socket: net.Socket): void {
   const { stackTraceLimit } = Error;
   socket.prependOnceListener("close", () => {
@@ -185,7 +196,8 @@ function closeWithoutStacks(socket: net.Socket): void {
   });
 }
 
-// Each is one function for all connections, with what it listens to as `this`: a closure a connection would cost more than all that is kept of it.
+// Each is one function for all connections, with what it listens to as `this`: a closure a connection would cost more
+// than all that is kept of it.
 
 function onSocketClose(this: net.Socket): void {
   const connection = held(this);

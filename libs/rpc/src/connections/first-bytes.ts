@@ -9,14 +9,10 @@ const HTTP2_PREFACE = Buffer.from("PRI");
 const TLS_HANDSHAKE = 0x16;
 
 /**
- * Wait for as many bytes of a connection as tell the protocols apart, put them back, and pause it. A connection that ends before, or shows
- * too little within `limitMs`, is destroyed and never recognised.
+ * Wait for as many bytes of a connection as tell the protocols apart, put them back, and pause it. A connection that
+ * ends before, or shows too little within `limitMs`, is destroyed and never recognised.
  */
-export function recogniseOpening(
-  socket: net.Socket,
-  limitMs: number,
-  onRecognised: (opening: Opening) => void,
-): void {
+export function recogniseOpening(socket: net.Socket, limitMs: number, onRecognised: (opening: Opening) => void): void {
   const timer = setTimeout(() => socket.destroy(), limitMs);
   const onClose = () => clearTimeout(timer);
   socket.once("close", onClose);

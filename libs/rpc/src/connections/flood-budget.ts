@@ -2,8 +2,8 @@
 export type Nuisance = "ping" | "settings" | "reset" | "pipelined" | "owing";
 
 /**
- * What each costs, in about tenths of a millisecond. A call that is given up is not rare; a change of settings is. `owing` is a call that is begun
- * while its address owes more than it may.
+ * What each costs, in about tenths of a millisecond. A call that is given up is not rare; a change of settings is.
+ * `owing` is a call that is begun while its address owes more than it may.
  */
 export const NUISANCE_COSTS: Readonly<Record<Nuisance, number>> = {
   ping: 1,
@@ -29,10 +29,11 @@ const BYTES_PER_SECOND_A_STREAM = 65_536;
 const BYTES_A_STREAM = 1_179_648;
 
 /**
- * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or 100 and 10 changes of
- * settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 256 KiB and 128 KiB a second beyond 1.125 MiB for each
- * stream that it opens and 64 KiB a second for each that is open. What HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or
- * PRIORITY, is found by its bytes. A level is kept as what is owed, so that a new one needs no time.
+ * How much nuisance one connection may be: 2,000 pings at once and 200 a second after that, or 400 and 40 resets, or
+ * 100 and 10 changes of settings, or as many requests of HTTP/1.1 that do not wait for the answer before; and 256 KiB
+ * and 128 KiB a second beyond 1.125 MiB for each stream that it opens and 64 KiB a second for each that is open. What
+ * HTTP/2 in Node.js does not tell of, such as floods of WINDOW_UPDATE or PRIORITY, is found by its bytes. A level is
+ * kept as what is owed, so that a new one needs no time.
  */
 export class FloodBudget {
   #owed = 0;
@@ -42,7 +43,10 @@ export class FloodBudget {
   #bytesSeen = 0;
   #streams = 0;
 
-  /** @param bytesSinceMs since when every stream of the connection was noted. When absent, what came before the first look is not counted. */
+  /**
+   * @param bytesSinceMs since when every stream of the connection was noted. When absent, what came before the first
+   * look is not counted.
+   */
   constructor(bytesSinceMs = 0) {
     this.#bytesAtMs = bytesSinceMs;
   }
@@ -65,7 +69,10 @@ export class FloodBudget {
     this.#streams += 1;
   }
 
-  /** Judge how many bytes have come on the connection altogether: `much` when unexplained bytes have just come and many are owed. */
+  /**
+   * Judge how many bytes have come on the connection altogether: `much` when unexplained bytes have just come and many
+   * are owed.
+   */
   look(bytesRead: number, openStreams: number, nowMs: number): BytesVerdict {
     const fresh = bytesRead - this.#bytesSeen;
     const perSecond = BYTES_PER_SECOND + openStreams * BYTES_PER_SECOND_A_STREAM;

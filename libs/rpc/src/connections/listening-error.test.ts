@@ -3,18 +3,12 @@ import { listeningError } from "./listening-error.ts";
 
 describe("listeningError()", () => {
   it.each([
-    [
-      "listen EADDRINUSE: address already in use 127.0.0.1:7700",
-      /^port 7700 of 127\.0\.0\.1 is taken/,
-    ],
+    ["listen EADDRINUSE: address already in use 127.0.0.1:7700", /^port 7700 of 127\.0\.0\.1 is taken/],
     [
       "No address added out of total 1 resolved errors: [listen EADDRINUSE: address already in use 127.0.0.1:7700]",
       /^port 7700 of 127\.0\.0\.1 is taken by another process.* \(EADDRINUSE\)$/,
     ],
-    [
-      "listen EADDRNOTAVAIL: address not available 127.0.0.1:7700",
-      /is not an address of this machine/,
-    ],
+    ["listen EADDRNOTAVAIL: address not available 127.0.0.1:7700", /is not an address of this machine/],
     ["listen EACCES: permission denied 127.0.0.1:7700", /may not listen on port 7700/],
   ])("should say what to do about: %s", (text, expected) => {
     const cause = new Error(text);

@@ -102,10 +102,7 @@ export class PolyglotListener {
     // A server that never listens does not enforce its timeouts on slow requests unless it believes that it does.
     this.#http1.emit("listening");
     this.#keeper.watchHttp1(this.#http1);
-    this.#http2 = http2.createServer(
-      { settings: { maxConcurrentStreams: STRANGERS_STREAMS } },
-      options.handler,
-    );
+    this.#http2 = http2.createServer({ settings: { maxConcurrentStreams: STRANGERS_STREAMS } }, options.handler);
     this.#http2.on("session", (session) => this.#track(session));
     this.#keeper.watchHttp2(this.#http2, true);
     this.#net = net.createServer(

@@ -22,9 +22,10 @@ interface Row<C> {
 }
 
 /**
- * Reads the connections of an address in turns. Node.js processes a whole packet, hundreds of calls, before any of our code can object; several such
- * connections ready in the same turn of the event loop would block everything else. After a burst, one connection is read in the next turn, and twice as
- * many in each turn after that until there is another burst. HTTP/2 sessions offer no way to pause reading, so their socket's handle is paused.
+ * Reads the connections of an address in turns. Node.js processes a whole packet, hundreds of calls, before any of our
+ * code can object; several such connections ready in the same turn of the event loop would block everything else. After
+ * a burst, one connection is read in the next turn, and twice as many in each turn after that until there is another
+ * burst. HTTP/2 sessions offer no way to pause reading, so their socket's handle is paused.
  */
 export class ReadingTurns<C extends Reading> {
   readonly #rows = new Map<string, Row<C>>();

@@ -29,7 +29,10 @@ export interface SessionChecksOptions {
   sentMuch(connection: Connection): void;
 }
 
-/** Looks at the sessions of a port, some at each tick: whether they flood, whether strangers still answer, and whether what has ended is gone. */
+/**
+ * Looks at the sessions of a port, some at each tick: whether they flood, whether strangers still answer, and whether
+ * what has ended is gone.
+ */
 export class SessionChecks {
   readonly #options: SessionChecksOptions;
   readonly #connections = new Set<Connection>();
@@ -64,7 +67,10 @@ export class SessionChecks {
     this.#youngTimer = null;
   }
 
-  /** Look at the bytes of sessions that have just begun. A flood that HTTP/2 in Node.js does not tell of brings megabytes before the next tick. */
+  /**
+   * Look at the bytes of sessions that have just begun. A flood that HTTP/2 in Node.js does not tell of brings
+   * megabytes before the next tick.
+   */
   #lookAtYoung(): void {
     const nowMs = this.#options.nowMs();
     for (const [connection, untilMs] of this.#young) {

@@ -9,7 +9,9 @@ afterEach(() => {
   for (const close of closers.splice(0)) close();
 });
 
-/** Send 500 requests in one packet; their server cuts the connection at the tenth, and what it was told of is returned. */
+/**
+ * Send 500 requests in one packet; their server cuts the connection at the tenth, and what it was told of is returned.
+ */
 async function pipeline(options: http.ServerOptions): Promise<number> {
   let requests = 0;
   const server = http.createServer(options, ({ socket }) => {
@@ -33,9 +35,7 @@ it("should be the last of a packet once its connection was cut", async () => {
 });
 
 it("should serve requests that ask for another protocol as if they did not", async () => {
-  const server = http.createServer({ IncomingMessage: StoppableRequest }, (_, response) =>
-    response.end("served"),
-  );
+  const server = http.createServer({ IncomingMessage: StoppableRequest }, (_, response) => response.end("served"));
   server.listen(0, "127.0.0.1");
   closers.push(() => server.close());
   await once(server, "listening");

@@ -18,13 +18,16 @@ export interface TlsAcceptorOptions {
   readonly limitMs: number;
   /** Protocols that are spoken here, the first ones preferred. */
   readonly protocols: readonly ("h2" | "http/1.1")[];
-  /** Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. `raw` is what carries it. */
+  /**
+   * Takes over a connection whose handshake is done, and whose client has shown a certificate if it must. `raw` is what
+   * carries it.
+   */
   onSecure(socket: tls.TLSSocket, raw: net.Socket): void;
 }
 
 /**
- * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that stand are not touched by
- * a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut.
+ * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that
+ * stand are not touched by a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut.
  */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
@@ -63,11 +66,7 @@ export class TlsAcceptor {
         this.#server.emit("connection", socket);
         return;
       }
-      this.#note(
-        socket.remoteAddress,
-        "plaintext",
-        "clear text on a port that speaks TLS, refused",
-      );
+      this.#note(socket.remoteAddress, "plaintext", "clear text on a port that speaks TLS, refused");
       this.#toPlaintext.serve(socket, opening === "http2");
     });
   }

@@ -16,8 +16,9 @@ interface Waiting {
 }
 
 /**
- * A queue of newcomers for each address. They are admitted in order, one per turn of the event loop, so that the cost of one is charged before the next is
- * served. While their address is over budget, only those that have waited for five seconds are admitted, at most a hundred a second.
+ * A queue of newcomers for each address. They are admitted in order, one per turn of the event loop, so that the cost
+ * of one is charged before the next is served. While their address is over budget, only those that have waited for five
+ * seconds are admitted, at most a hundred a second.
  */
 export class WaitingRoom<E extends { readonly address: string }> {
   readonly #options: WaitingRoomOptions;
@@ -64,8 +65,7 @@ export class WaitingRoom<E extends { readonly address: string }> {
   #goOn(address: string): void {
     const [first] = this.#rows.get(address)?.values() ?? [];
     const isFree = this.#options.msUntilFree(address) === 0;
-    const waitMs =
-      first === undefined || isFree ? 0 : Math.max(PACE_MS, this.#waitMs(address, first));
+    const waitMs = first === undefined || isFree ? 0 : Math.max(PACE_MS, this.#waitMs(address, first));
     const next = () => this.#next(address);
     if (waitMs > 0) setTimeout(next, waitMs).unref();
     // This turn's end, and the end of the one in which its first bytes are read.

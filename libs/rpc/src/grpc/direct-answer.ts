@@ -68,9 +68,9 @@ export class DirectAnswer {
 }
 
 /**
- * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last write has
- * gone out, so that each answer took two packets, and both sides a fifth more of CPU. To end it twice does no harm. Only for a
- * stream that holds nothing back: what waits in its buffer would be lost.
+ * Let the trailers follow in the same packet. Node.js by itself would end a stream that has trailers only once its last
+ * write has gone out, so that each answer took two packets, and both sides a fifth more of CPU. To end it twice does no
+ * harm. Only for a stream that holds nothing back: what waits in its buffer would be lost.
  */
 function endWithLastWrite(stream: ServerHttp2Stream): void {
   stream._final(() => {});

@@ -64,13 +64,7 @@ function askForNode(node: string, metadata = asViewer(), deadlineMs = 60_000) {
 function watch() {
   const { path, requestSerialize, responseDeserialize } = toGrpcMethod(watchNodes);
   const request = create(watchNodes.input, {});
-  const call = client.makeServerStreamRequest(
-    path,
-    requestSerialize,
-    responseDeserialize,
-    request,
-    asViewer(),
-  );
+  const call = client.makeServerStreamRequest(path, requestSerialize, responseDeserialize, request, asViewer());
   const messages: WatchNodesResponse[] = [];
   call.on("data", (message) => messages.push(message));
   const ended = new Promise<Error | null>((resolve) => {
@@ -219,10 +213,7 @@ describe("serveDirect(), streams", () => {
     await ended;
     await until("the handler hears of it", () => seen.context?.signal.aborted);
     await until("the end is logged", () => fixture.lines.length === 2);
-    expect(fixture.lines).toMatchObject([
-      { msg: "stream opened" },
-      { msg: "stream closed", code: "canceled" },
-    ]);
+    expect(fixture.lines).toMatchObject([{ msg: "stream opened" }, { msg: "stream closed", code: "canceled" }]);
   });
 
   it("should end when its connection breaks", async () => {

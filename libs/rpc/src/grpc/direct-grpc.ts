@@ -1,12 +1,6 @@
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import { create, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
-import type {
-  ConnectError,
-  ContextValues,
-  HandlerContext,
-  Interceptor,
-  MethodImplSpec,
-} from "@connectrpc/connect";
+import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodImplSpec } from "@connectrpc/connect";
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
 import { checkParts } from "../calls/decode-message.ts";
@@ -40,9 +34,9 @@ export function isDirect(...[request, response]: Parameters<HttpHandler>): boole
 }
 
 /**
- * Serve a call of gRPC over HTTP/2 straight from the HTTP stream to the interceptors and the implementation. Connect's own
- * pipeline, made for every protocol at once, costs several times the time of a call and the memory of a held stream; see
- * docs/decisions/0021. Answers are not compressed, which gRPC leaves to the server.
+ * Serve a call of gRPC over HTTP/2 straight from the HTTP stream to the interceptors and the implementation. Connect's
+ * own pipeline, made for every protocol at once, costs several times the time of a call and the memory of a held
+ * stream; see docs/decisions/0021. Answers are not compressed, which gRPC leaves to the server.
  */
 export async function serveDirect(call: DirectCall): Promise<void> {
   const { spec, request, response } = call;

@@ -36,23 +36,29 @@ export interface GrpcBinding {
 }
 
 /**
- * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. Whoever beats is never
- * asked, and no process is woken for it, as it would be by HTTP/2's pings.
+ * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. Whoever
+ * beats is never asked, and no process is woken for it, as it would be by HTTP/2's pings.
  */
 const PEER_SILENCE_MS = 30_000;
 /** How long the first bytes and the handshake of a connection may take. */
 const HANDSHAKE_MS = 10_000;
 /** An agent opens its stream at once; health checks may call again and again. */
 const IDLE_MS = 30_000;
-/** A stranger with a call is asked for its Hello within 10 s, and waits for what becomes of that; one with other calls has to make room then. */
+/**
+ * A stranger with a call is asked for its Hello within 10 s, and waits for what becomes of that; one with other calls
+ * has to make room then.
+ */
 const SPARE_BUSY_MS = 30_000;
 const DEFAULT_MAX_CONNECTIONS = 65_536;
-/** A thousand agents behind one address come back at once, and a thousand more may be a second late with their Hello. */
+/**
+ * A thousand agents behind one address come back at once, and a thousand more may be a second late with their Hello.
+ */
 const DEFAULT_MAX_STRANGERS = 2_048;
 
 /**
- * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others with new
- * certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks after peers that fell silent.
+ * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others
+ * with new certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks after peers
+ * that fell silent.
  */
 export async function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
   const { host, port } = options;
@@ -73,10 +79,10 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
   });
   const inner = innerServer(server);
   refuseCompressed(inner);
-  // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each agent.
+  // A flood of settings ends at nghttp2's own limit, or by its bytes: counting them here would cost memory for each
+  // agent.
   keeper.watchHttp2(inner, false);
-  const acceptor =
-    options.tls === undefined ? null : acceptTls(options.tls, options, keeper, inject);
+  const acceptor = options.tls === undefined ? null : acceptTls(options.tls, options, keeper, inject);
   const listener = net.createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: PEER_SILENCE_MS },
     (socket) => {
@@ -116,8 +122,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
 function innerServer(server: Server): http2.Http2Server {
   // biome-ignore lint/complexity/useLiteralKeys: the compiler lets nobody else in, and fails when there is no such field any more.
   const [inner]: http2.Http2Server[] = [...server["http2Servers"].keys()];
-  if (inner === undefined)
-    throw new Error("this version of grpc-js has no HTTP/2 server to look at");
+  if (inner === undefined) throw new Error("this version of grpc-js has no HTTP/2 server to look at");
   return inner;
 }
 

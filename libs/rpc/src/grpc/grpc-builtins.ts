@@ -1,9 +1,6 @@
 import { create, type DescService, type Message } from "@bufbuild/protobuf";
 import type { ServerDuplexStream, UntypedServiceImplementation } from "@grpc/grpc-js";
-import {
-  Health as GrpcHealth,
-  HealthCheckResponseSchema,
-} from "@rollcall/api/grpc/health/v1/health_pb";
+import { Health as GrpcHealth, HealthCheckResponseSchema } from "@rollcall/api/grpc/health/v1/health_pb";
 import { checkServing, watchServing } from "../builtins/health-service.ts";
 import { type ReflectionService, reflectionServices } from "../builtins/reflection-service.ts";
 import type { ServingStatus } from "../builtins/serving-status.ts";

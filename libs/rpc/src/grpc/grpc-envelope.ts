@@ -6,8 +6,8 @@ const HEADER_BYTES = 5;
 const COMPRESSED = 1;
 
 /**
- * The one message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE when there is none, more than one, or
- * one cut short, and with CANCELLED when the caller goes away before it has come.
+ * The one message of a gRPC request. Rejects with MESSAGE_TOO_LARGE, with MALFORMED_MESSAGE when there is none, more
+ * than one, or one cut short, and with CANCELLED when the caller goes away before it has come.
  */
 export async function readEnvelope({ stream }: Http2ServerRequest): Promise<Uint8Array> {
   const bytes = await readAll(stream);

@@ -13,8 +13,8 @@ interface GrpcServiceError {
 export const DETAILS_TRAILER = "grpc-status-details-bin";
 
 /**
- * Read the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is no gRPC status
- * becomes an UNKNOWN error with its own text.
+ * Read the error of a grpc-js client, so that reasonOf() and describeError() understand it. Anything that is no gRPC
+ * status becomes an UNKNOWN error with its own text.
  */
 export function errorFromGrpc(error: unknown): ConnectError {
   if (!isServiceError(error)) return ConnectError.from(error);

@@ -30,9 +30,9 @@ export interface GrpcObserverOptions {
 
 /**
  * See each grpc-js call open and end: log it, measure it, and complete the errors that grpc-js makes by itself with the
- * code and reason of the contract. The call's own methods are replaced, rather than wrapped in a ServerInterceptingCall,
- * because that one would cost several closures for every message of a stream. The replacements are shared by all calls, for
- * the memory of ten thousand streams.
+ * code and reason of the contract. The call's own methods are replaced, rather than wrapped in a
+ * ServerInterceptingCall, because that one would cost several closures for every message of a stream. The replacements
+ * are shared by all calls, for the memory of ten thousand streams.
  */
 export function observeGrpcCalls(options: GrpcObserverOptions): ServerInterceptor {
   const observer = new CallObserver(options);
@@ -165,8 +165,7 @@ function methodsOf(call: ServerInterceptingCallInterface): ServerInterceptingCal
 
 // grpc-js takes these mistakes of a caller for errors of the server, or for methods that are not there.
 const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
-const MALFORMED =
-  /^(Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
+const MALFORMED = /^(Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
 
 /** The status with code and reason of the contract, where grpc-js made it by itself. */
 function completeStatus(status: Status): Status {

@@ -52,9 +52,7 @@ async function startAgents(source: TlsSource) {
 function openStream(port: number, by: ChannelCredentials) {
   const client = new GrpcClient(`localhost:${port}`, by, { "grpc.use_local_subchannel_pool": 1 });
   fixture.atEnd(() => client.close());
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(
-    HealthService.method.heartbeat,
-  );
+  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
   const decode = responseDeserialize as (bytes: Buffer) => HeartbeatResponse;
   return client.makeBidiStreamRequest<Encodable, HeartbeatResponse>(path, requestSerialize, decode);
 }

@@ -65,9 +65,7 @@ function clientOf({ port }: RunningServer): GrpcClient {
 }
 
 function open(client: GrpcClient): ClientDuplexStream<Encodable, HeartbeatResponse> {
-  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(
-    HealthService.method.heartbeat,
-  );
+  const { path, requestSerialize, responseDeserialize } = toGrpcMethod(HealthService.method.heartbeat);
   return client.makeBidiStreamRequest(
     path,
     requestSerialize,
@@ -168,9 +166,7 @@ describe("createGrpcServer()", () => {
       metadata: { limit: "10" },
       retryAfterMs: 1_234,
     });
-    const { client, server, lines } = await start((call) =>
-      call.emit("error", toGrpcStatus(refusal)),
-    );
+    const { client, server, lines } = await start((call) => call.emit("error", toGrpcStatus(refusal)));
     const expected = {
       code: 8,
       message: "too many hellos: try again",
@@ -204,9 +200,7 @@ describe("createGrpcServer()", () => {
     await once(bystander.resume(), "end");
     const text = await renderMetrics(metrics);
     for (const code of ["ok", "invalid_argument", "resource_exhausted"]) {
-      expect(text).toContain(
-        `rollcall_rpc_duration_seconds_count{method="${METHOD}",code="${code}"} 1`,
-      );
+      expect(text).toContain(`rollcall_rpc_duration_seconds_count{method="${METHOD}",code="${code}"} 1`);
     }
   });
 
@@ -254,9 +248,7 @@ describe("grpc.health.v1", () => {
     const service = HealthService.typeName;
     expect((await client.check({ service })).status).toBe(Serving.SERVING);
     expect((await failureOf(client.check({ service: "nobody" }))).code).toBe(5);
-    const watch = client
-      .watch(create(HealthCheckRequestSchema, { service }))
-      [Symbol.asyncIterator]();
+    const watch = client.watch(create(HealthCheckRequestSchema, { service }))[Symbol.asyncIterator]();
     expect((await watch.next()).value?.status).toBe(Serving.SERVING);
     serving.set(service, "NOT_SERVING");
     expect((await watch.next()).value?.status).toBe(Serving.NOT_SERVING);

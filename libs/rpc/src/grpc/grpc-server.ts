@@ -4,11 +4,7 @@ import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rol
 import { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
 import { methodName } from "../calls/method-name.ts";
-import {
-  type ConnectionTimes,
-  type GuardedServer,
-  MESSAGE_LIMIT_BYTES,
-} from "../connect/server-options.ts";
+import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import { STRANGERS_STREAMS } from "../connections/trust-connection.ts";
 import type { CallDoor } from "../limits/call-door.ts";
@@ -27,11 +23,20 @@ export interface GrpcServerOptions {
   readonly routes: readonly GrpcRoute[];
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its own. */
+  /**
+   * Whether the runtime writes two lines a stream. Default true; a service that knows more turns it off and writes its
+   * own.
+   */
   readonly logCalls?: boolean;
-  /** Where lines about callers are written, none of whom is known here; one for all servers of a process. Default: each to the log. */
+  /**
+   * Where lines about callers are written, none of whom is known here; one for all servers of a process. Default: each
+   * to the log.
+   */
   readonly strangers?: StrangerLog;
-  /** Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit. Not limited when absent. */
+  /**
+   * Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit.
+   * Not limited when absent.
+   */
   readonly calls?: CallDoor;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress;
@@ -42,7 +47,10 @@ export interface GrpcServerOptions {
   readonly tls?: TlsSource;
   /** What the port is called in the log and in metrics. Default "agents". */
   readonly name?: string;
-  /** Most connections at a time. At the limit strangers without a call give way to new ones, the longest idle first. Default 65,536. */
+  /**
+   * Most connections at a time. At the limit strangers without a call give way to new ones, the longest idle first.
+   * Default 65,536.
+   */
   readonly maxConnections?: number;
   /** Most connections of one address that have not shown who they are, see GrpcServer.known. Default 2,048. */
   readonly maxStrangersOfAddress?: number;
@@ -54,15 +62,15 @@ export interface GrpcServerOptions {
 /** A server of long streams. */
 export interface GrpcServer extends GuardedServer {
   /**
-   * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts as a stranger's no more, and
-   * is not ended to make room, as long as it has a call.
+   * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts
+   * as a stranger's no more, and is not ended to make room, as long as it has a call.
    */
   known(peer: string): void;
 }
 
 /**
- * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each with
- * its reason; what is left after the grace period is cut.
+ * Serve long streams on grpc-js, with reflection and grpc.health.v1. Before close() its user ends its own streams, each
+ * with its reason; what is left after the grace period is cut.
  */
 export async function createGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
   const { host, log, routes, calls, clientAddress, clock = systemClock } = options;
@@ -85,11 +93,9 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   }
   answerUnknownMethods(server);
   logTroubles(log);
-  const binding = await bindGrpc(server, { ...options, strangers, clock }).catch(
-    (error: unknown) => {
-      throw listeningError(error, host, options.port);
-    },
-  );
+  const binding = await bindGrpc(server, { ...options, strangers, clock }).catch((error: unknown) => {
+    throw listeningError(error, host, options.port);
+  });
   for (const name of names) serving.set(name, "SERVING");
   return {
     host,
@@ -105,7 +111,8 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
 
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
-  // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that beats.
+  // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one
+  // that beats.
   "grpc.keepalive_time_ms": 300_000,
   "grpc.keepalive_timeout_ms": 10_000,
   // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
@@ -115,8 +122,9 @@ const CHANNEL_OPTIONS: ServerOptions = {
 };
 
 /**
- * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it takes a
- * session that is closing already for one that has ended, and forceShutdown() forgets the sessions of a server without channelz.
+ * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it
+ * takes a session that is closing already for one that has ended, and forceShutdown() forgets the sessions of a server
+ * without channelz.
  */
 async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
   binding.drain(graceMs);

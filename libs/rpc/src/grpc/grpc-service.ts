@@ -31,10 +31,7 @@ export function toGrpcService(
   decoders: Readonly<Record<string, RequestDecoder>> = {},
 ): GrpcService {
   return Object.fromEntries(
-    service.methods.map((method) => [
-      method.name,
-      toGrpcMethod(method, decoders[method.localName]),
-    ]),
+    service.methods.map((method) => [method.name, toGrpcMethod(method, decoders[method.localName])]),
   );
 }
 

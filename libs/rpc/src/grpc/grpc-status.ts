@@ -7,8 +7,8 @@ import { mapError } from "@rollcall/errors";
 import { DETAILS_TRAILER } from "./grpc-error.ts";
 
 /**
- * What a grpc-js handler ends a failed call with: hand it to the callback of a unary call, or emit it as the "error" of a
- * stream. Whatever was thrown is mapped first; see mapError().
+ * What a grpc-js handler ends a failed call with: hand it to the callback of a unary call, or emit it as the "error" of
+ * a stream. Whatever was thrown is mapped first; see mapError().
  */
 export function toGrpcStatus(error: unknown): StatusObject {
   const mapped = mapError(error);

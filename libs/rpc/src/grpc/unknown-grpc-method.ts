@@ -16,8 +16,9 @@ const PATH = "/unknown";
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Answer calls of methods that a grpc-js server does not have with UNKNOWN_METHOD. By itself it answers without details, and lets no
- * interceptor see the call; it has no handler for all other methods, so its table of handlers is made to have one.
+ * Answer calls of methods that a grpc-js server does not have with UNKNOWN_METHOD. By itself it answers without
+ * details, and lets no interceptor see the call; it has no handler for all other methods, so its table of handlers is
+ * made to have one.
  */
 export function answerUnknownMethods(server: Server): void {
   const { handlers } = server as unknown as { readonly handlers: Map<string, unknown> };

@@ -1,4 +1,7 @@
-/** The result of some work, or the signal's reason when it aborts first. The work itself goes on until it sees the signal. */
+/**
+ * The result of some work, or the signal's reason when it aborts first. The work itself goes on until it sees the
+ * signal.
+ */
 export function beforeAbort<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const onAbort = () => reject(signal.reason);

@@ -19,8 +19,8 @@ export interface ServerEnding {
 const STREAM_GRACE_MS = 500;
 
 /**
- * Bound every call: a unary call by the deadline of its policy row, or the caller's own where that is sooner, whether or not
- * its handler heeds the signal; a stream by the end of the server.
+ * Bound every call: a unary call by the deadline of its policy row, or the caller's own where that is sooner, whether
+ * or not its handler heeds the signal; a stream by the end of the server.
  */
 export function boundDuration(policies: PolicyTable, ending: ServerEnding): Interceptor {
   return (next) => async (request) => {

@@ -8,11 +8,7 @@ type OnEnd = (error: unknown) => void;
  * Run a call and tell its end exactly once, with the error it ended with, or undefined. A stream ends with its last
  * message, with an error, or when its caller goes away, even before the first message was asked for.
  */
-export async function runToEnd(
-  next: Next,
-  request: Request,
-  onEnd: OnEnd,
-): Promise<UnaryResponse | StreamResponse> {
+export async function runToEnd(next: Next, request: Request, onEnd: OnEnd): Promise<UnaryResponse | StreamResponse> {
   let response: UnaryResponse | StreamResponse;
   try {
     response = await next(request);
@@ -33,7 +29,10 @@ export async function runToEnd(
   return { ...response, message: new UntilEnd(messages, request.signal, onEnd) };
 }
 
-/** Messages that pass on, until their end is told. A class, since a generator would cost each held stream more, and each message. */
+/**
+ * Messages that pass on, until their end is told. A class, since a generator would cost each held stream more, and each
+ * message.
+ */
 class UntilEnd<T> implements AsyncIterable<T>, AsyncIterator<T> {
   readonly signal: AbortSignal;
   readonly #inner: AsyncIterator<T>;

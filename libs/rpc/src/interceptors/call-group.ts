@@ -1,6 +1,7 @@
 /**
- * Calls that end together, when the server does. A signal that all of them listened to would warn of a leak at the eleventh,
- * and each that ends would search its place among all listeners; here, to come and to go costs the same however many there are.
+ * Calls that end together, when the server does. A signal that all of them listened to would warn of a leak at the
+ * eleventh, and each that ends would search its place among all listeners; here, to come and to go costs the same
+ * however many there are.
  */
 export class CallGroup {
   readonly #calls = new Set<AbortController>();

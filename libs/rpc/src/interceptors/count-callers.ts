@@ -3,7 +3,10 @@ import { actorOf } from "@rollcall/identity";
 import { callerKey } from "../calls/call-context.ts";
 import { onKnownKey, placeKey } from "../calls/call-values.ts";
 
-/** Count calls for their callers, once it is known who they are: see CallDoor. Their places were taken before anything was decoded. */
+/**
+ * Count calls for their callers, once it is known who they are: see CallDoor. Their places were taken before anything
+ * was decoded.
+ */
 export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
   const place = request.contextValues.get(placeKey);
@@ -15,8 +18,8 @@ export const countCallers: Interceptor = (next) => async (request) => {
 };
 
 /**
- * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: whoever waits does so within the
- * deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
+ * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: whoever waits does
+ * so within the deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
  */
 export const takeTurns: Interceptor = (next) => async (request) => {
   const place = request.contextValues.get(placeKey);

@@ -2,11 +2,7 @@
  * Pass messages on until they end, or until a while after the signal has aborted; then end with the signal's reason.
  * A handler that is parked, waiting for its caller, would otherwise keep its stream open for ever.
  */
-export function endAfterAbort<T>(
-  messages: AsyncIterable<T>,
-  signal: AbortSignal,
-  graceMs: number,
-): AsyncIterable<T> {
+export function endAfterAbort<T>(messages: AsyncIterable<T>, signal: AbortSignal, graceMs: number): AsyncIterable<T> {
   return { [Symbol.asyncIterator]: () => new EndAfterAbort(messages, signal, graceMs) };
 }
 

@@ -5,7 +5,10 @@ import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import type { StreamWatch } from "../limits/stream-watch.ts";
 
-/** End streams whose caller may not call any more: a token that was revoked or has expired opened them, and does not keep them open. */
+/**
+ * End streams whose caller may not call any more: a token that was revoked or has expired opened them, and does not
+ * keep them open.
+ */
 export function endWithCaller(policies: PolicyTable, watch: StreamWatch): Interceptor {
   return (next) => (request) => {
     const authorization = request.header.get("authorization");

@@ -4,12 +4,7 @@ import { peerKey } from "../calls/call-values.ts";
 import { needsRole } from "../calls/find-caller.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
-import {
-  type Attempt,
-  type FailedAttempts,
-  nodeAttempt,
-  tokenAttempt,
-} from "../limits/failed-attempts.ts";
+import { type Attempt, type FailedAttempts, nodeAttempt, tokenAttempt } from "../limits/failed-attempts.ts";
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 

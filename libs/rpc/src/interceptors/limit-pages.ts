@@ -9,7 +9,10 @@ import { Limiter } from "../calls/limiter.ts";
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
-/** How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is made. */
+/**
+ * How many answers with pages a process makes at a time. A page has 1 MiB, and takes a few times as much while it is
+ * made.
+ */
 export interface PageTurns {
   /** Default 4: more would be done no sooner, and each takes memory and a connection to the record. */
   readonly atATime: number;
@@ -23,8 +26,9 @@ const DEFAULT_LIMITS: PageTurns = { atATime: 4, waiting: 64, waitMs: 5_000 };
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Let methods that read pages take turns. Whatever keeps nodes safe, and whatever operators order, has no pages or changes something: it never
- * waits here. Of those who wait the next is of the caller with the fewest at work. Refuses with OVERLOADED.
+ * Let methods that read pages take turns. Whatever keeps nodes safe, and whatever operators order, has no pages or
+ * changes something: it never waits here. Of those who wait the next is of the caller with the fewest at work. Refuses
+ * with OVERLOADED.
  */
 export function limitPages(options: Partial<PageTurns> & { readonly clock: Clock }): Interceptor {
   const { clock, ...given } = options;

@@ -30,8 +30,7 @@ export function linkSignals(signals: readonly AbortSignal[], group: CallGroup): 
   if (aborted !== undefined) {
     controller.abort(aborted.source.reason);
   } else {
-    for (const { source, listener } of listeners)
-      source.addEventListener("abort", listener, { once: true });
+    for (const { source, listener } of listeners) source.addEventListener("abort", listener, { once: true });
     group.join(controller);
   }
   return { signal: controller.signal, abort: (reason) => controller.abort(reason), release };

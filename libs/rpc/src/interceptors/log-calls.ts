@@ -20,8 +20,8 @@ export interface LogCallsOptions {
 }
 
 /**
- * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Of callers who are not known
- * the lines are few: see StrangerLog.
+ * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Of
+ * callers who are not known the lines are few: see StrangerLog.
  */
 export function logCalls({ log, strangers, clock }: LogCallsOptions): Interceptor {
   return (next) => (request) => {
@@ -31,13 +31,7 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
     const method = methodName(request.method);
     const normal = QUIET.test(method) ? "debug" : "info";
     const peer = values.get(peerKey);
-    const write = (
-      level: Level,
-      what: string,
-      fields: object,
-      message: string,
-      isFault = false,
-    ) => {
+    const write = (level: Level, what: string, fields: object, message: string, isFault = false) => {
       const own = { method, request_id: values.get(requestIdKey), ...fields };
       // Nothing of these reaches a log that is read: they need no counting.
       if (values.get(callerKey).kind !== "anonymous" || level === "debug") {

@@ -23,7 +23,10 @@ function mapped<T>(messages: AsyncIterable<T>): AsyncIterable<T> {
   return { [Symbol.asyncIterator]: () => iterator };
 }
 
-/** Each call gets an error of its own: one error may end several calls, of a batch for example, and headers are added to it. */
+/**
+ * Each call gets an error of its own: one error may end several calls, of a batch for example, and headers are added to
+ * it.
+ */
 function ownError(error: unknown): ConnectError {
   const shared = mapError(error);
   const own = new ConnectError(shared.rawMessage, shared.code, undefined, undefined, shared.cause);

@@ -26,9 +26,7 @@ export function measureCalls(metrics: MetricsRegistry, clock: Clock): Intercepto
 }
 
 /** The histogram of all calls, as a function that adds one. */
-export function rpcDurations(
-  metrics: MetricsRegistry,
-): (method: string, code: string, durationMs: number) => void {
+export function rpcDurations(metrics: MetricsRegistry): (method: string, code: string, durationMs: number) => void {
   const durations = histogram(metrics, {
     name: "rollcall_rpc_duration_seconds",
     help: "How long calls took, by method and code; streams from their opening to their end.",

@@ -25,14 +25,10 @@ export type RecordRefusal = (refusal: RefusedCall) => void;
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /**
- * Tell of every mutation that was refused to somebody authenticated; of what is refused to strangers, count how often, since anybody can
- * have as much refused as they like.
+ * Tell of every mutation that was refused to somebody authenticated; of what is refused to strangers, count how often,
+ * since anybody can have as much refused as they like.
  */
-export function recordRefusals(
-  policies: PolicyTable,
-  metrics: MetricsRegistry,
-  record: RecordRefusal,
-): Interceptor {
+export function recordRefusals(policies: PolicyTable, metrics: MetricsRegistry, record: RecordRefusal): Interceptor {
   const strangers = strangersRefused(metrics);
   return (next) => async (request) => {
     try {

@@ -1,6 +1,6 @@
 /**
- * An answer is written in pieces of this size, each once the one before was taken: so that it shows whether its reader reads, however slow
- * the line. At 64 KiB in 30 s, which is the least, that is 2 KB a second.
+ * An answer is written in pieces of this size, each once the one before was taken: so that it shows whether its reader
+ * reads, however slow the line. At 64 KiB in 30 s, which is the least, that is 2 KB a second.
  */
 const PIECE_BYTES = 65_536;
 
@@ -8,9 +8,7 @@ const PIECE_BYTES = 65_536;
 export function piecesOf(bytes: Uint8Array): readonly Uint8Array[] {
   if (bytes.byteLength <= PIECE_BYTES) return [bytes];
   const count = Math.ceil(bytes.byteLength / PIECE_BYTES);
-  return Array.from({ length: count }, (_, index) =>
-    bytes.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES),
-  );
+  return Array.from({ length: count }, (_, index) => bytes.subarray(index * PIECE_BYTES, (index + 1) * PIECE_BYTES));
 }
 
 /** A body whose chunks are no larger than a piece. */

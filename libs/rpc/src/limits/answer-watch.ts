@@ -18,7 +18,9 @@ export interface AnswerWatchOptions {
   readonly metrics: MetricsRegistry;
   /** How long a peer may read nothing of what waits for it. Default 30 s. */
   readonly unreadMs?: number;
-  /** How long the request of a call with one answer may take to come, besides the deadline of its method. Default 60 s. */
+  /**
+   * How long the request of a call with one answer may take to come, besides the deadline of its method. Default 60 s.
+   */
   readonly requestMs?: number;
   /** How often calls are looked at. Default 5 s. */
   readonly everyMs?: number;
@@ -47,13 +49,16 @@ interface Watched extends WatchedCall {
 const DEFAULT_UNREAD_MS = 30_000;
 const DEFAULT_REQUEST_MS = 60_000;
 const DEFAULT_EVERY_MS = 5_000;
-/** A peer that reads answers a ping at once; one from which nothing comes for so long reads nothing of its whole connection. */
+/**
+ * A peer that reads answers a ping at once; one from which nothing comes for so long reads nothing of its whole
+ * connection.
+ */
 const PONG_MS = 10_000;
 
 /**
- * Gives up answers that nobody reads, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for a peer that takes
- * nothing of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes. Over HTTP/2 the call alone is ended, and
- * its connection only if the peer answers no ping either: others may share it.
+ * Gives up answers that nobody reads, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for
+ * a peer that takes nothing of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
+ * Over HTTP/2 the call alone is ended, and its connection only if the peer answers no ping either: others may share it.
  */
 export class AnswerWatch {
   readonly #options: AnswerWatchOptions;
@@ -149,11 +154,7 @@ export class AnswerWatch {
     const limitMs = String(this.#requestMs);
     const message = `the request did not come whole within ${limitMs} ms`;
     if (!("stream" in response)) response.once("finish", () => request.socket.destroy());
-    refuseCall(
-      request,
-      response,
-      refuse("DEADLINE_EXCEEDED", message, { metadata: { limit_ms: limitMs } }),
-    );
+    refuseCall(request, response, refuse("DEADLINE_EXCEEDED", message, { metadata: { limit_ms: limitMs } }));
   }
 
   #write({ method, values }: Watched, reason: string, message: string): void {
@@ -175,8 +176,8 @@ function endStream({ stream }: Http2ServerResponse): void {
 }
 
 /**
- * Count the writes of a response as they are begun and taken. Every way in which an answer is written passes here: the one beside Connect's
- * pipeline and that pipeline itself, which tells nobody how far it has come.
+ * Count the writes of a response as they are begun and taken. Every way in which an answer is written passes here: the
+ * one beside Connect's pipeline and that pipeline itself, which tells nobody how far it has come.
  */
 function countWrites(call: Watched): void {
   const response = call.response as {

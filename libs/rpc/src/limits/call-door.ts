@@ -22,16 +22,19 @@ export interface CallDoorOptions {
   readonly metrics: MetricsRegistry;
 }
 
-/** Headers at most that are remembered with whose they were; the one that was used longest ago is forgotten for a new one. */
+/**
+ * Headers at most that are remembered with whose they were; the one that was used longest ago is forgotten for a new
+ * one.
+ */
 const MOST_KNOWN = 10_000;
 
 /** A place is free again as soon as an answer has been read. */
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Lets each party have so many calls under way. A call is counted from its headers, before anything of it is decoded, until its answer was
- * read: for its caller where the token was good before, else for its address, and for the caller from when the token has been checked. One
- * for all servers of a process.
+ * Lets each party have so many calls under way. A call is counted from its headers, before anything of it is decoded,
+ * until its answer was read: for its caller where the token was good before, else for its address, and for the caller
+ * from when the token has been checked. One for all servers of a process.
  */
 export class CallDoor {
   readonly #counts: CallCounts;
@@ -49,7 +52,10 @@ export class CallDoor {
     this.#refused = ({ kind }) => refused.inc({ party: kind });
   }
 
-  /** Take a place for a call; its leave() must be called once the answer was read. Throws TOO_MANY_CALLS or TOO_MANY_STREAMS. */
+  /**
+   * Take a place for a call; its leave() must be called once the answer was read. Throws TOO_MANY_CALLS or
+   * TOO_MANY_STREAMS.
+   */
   enter(call: ArrivingCall): CallPlace {
     const { isStream, authorization } = call;
     const credential =
@@ -117,8 +123,8 @@ export class CallPlace {
   }
 
   /**
-   * Wait until the call may work; answers how to end that. Rejects with the signal's reason when that aborts first, and with CANCELLED when the place
-   * was given back: the connection is gone.
+   * Wait until the call may work; answers how to end that. Rejects with the signal's reason when that aborts first, and
+   * with CANCELLED when the place was given back: the connection is gone.
    */
   async turn(signal: AbortSignal): Promise<() => void> {
     if (this.#party === null) throw refuse("CANCELLED", "the caller went away");
@@ -149,17 +155,12 @@ function tooMany(party: CallParty, isStream: boolean, most: number): Error {
   const metadata = { actor: party.name, limit };
   const as = `which is as many as one caller may`;
   return isStream
-    ? refuse(
-        "TOO_MANY_STREAMS",
-        `${party.name} holds ${limit} streams already, ${as}; end one first`,
-        {
-          ...details,
-          metadata,
-        },
-      )
-    : refuse(
-        "TOO_MANY_CALLS",
-        `${party.name} has ${limit} calls under way already, ${as}; read their answers first`,
-        { ...details, metadata },
-      );
+    ? refuse("TOO_MANY_STREAMS", `${party.name} holds ${limit} streams already, ${as}; end one first`, {
+        ...details,
+        metadata,
+      })
+    : refuse("TOO_MANY_CALLS", `${party.name} has ${limit} calls under way already, ${as}; read their answers first`, {
+        ...details,
+        metadata,
+      });
 }

@@ -69,9 +69,7 @@ describe("calls under way", () => {
     expect(await refused.text()).toContain("TOO_MANY_CALLS");
     release();
     await first;
-    expect(await renderMetrics(fixture.metrics)).toContain(
-      'rollcall_calls_refused_total{party="caller"} 1',
-    );
+    expect(await renderMetrics(fixture.metrics)).toContain('rollcall_calls_refused_total{party="caller"} 1');
   });
 
   it("should count until the answer was read, not until the handler has returned", async () => {
@@ -124,9 +122,7 @@ describe("calls under way", () => {
     });
     const good = fixture.registry("grpc", "good").getNode({ node: "a" });
     await until("a known caller's call works", () => started.length === 1);
-    const tries = ["x", "y"].map((token) =>
-      failureOf(fixture.registry("grpc", token).getNode({ node: "b" })),
-    );
+    const tries = ["x", "y"].map((token) => failureOf(fixture.registry("grpc", token).getNode({ node: "b" })));
     await until("strangers' tokens are looked for", () => waiting.length === 2);
     const refused = await failureOf(fixture.registry("grpc", "z").getNode({ node: "c" }));
     expect(describeError(refused)).toMatchObject({

@@ -66,8 +66,7 @@ async function start(options: Partial<GrpcServerOptions>) {
     lines,
     open,
     calls: () => calls,
-    ended: (reason: string) =>
-      measured("rollcall_connections_ended_total", `port="agents",reason="${reason}"`),
+    ended: (reason: string) => measured("rollcall_connections_ended_total", `port="agents",reason="${reason}"`),
     connections: (kind: string) => measured("rollcall_connections", `port="agents",kind="${kind}"`),
   };
 }
@@ -110,9 +109,7 @@ describe("a crowded agents' port", () => {
     // Those that wait for their turn do not have to go for others, which are refused.
     expect((await ended("shed")) + (await ended("refused_address"))).toBeGreaterThanOrEqual(55);
     await until("it is told", () => saidOf(lines, "shed").length === 1);
-    expect(saidOf(lines, "shed")).toMatchObject([
-      { level: "warn", port: "agents", from: ["127.0.0.1"] },
-    ]);
+    expect(saidOf(lines, "shed")).toMatchObject([{ level: "warn", port: "agents", from: ["127.0.0.1"] }]);
   });
 
   it("should refuse one more stranger of an address where all have a call, and let those of others in", async () => {

@@ -2,7 +2,10 @@ import { createHash } from "node:crypto";
 import { type ErrorReasonName, reasonOf, refuse } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 
-/** What limits failed attempts by where they come from. The domain's FailureLimiter is one; times are monotonic milliseconds. */
+/**
+ * What limits failed attempts by where they come from. The domain's FailureLimiter is one; times are monotonic
+ * milliseconds.
+ */
 export interface FailureLimits {
   msUntilAllowed(peer: string, credential: string, nowMs: number): number;
   failed(peer: string, credential: string, nowMs: number): void;
@@ -44,7 +47,10 @@ export function tokenAttempt(peer: string, authorization: string): Attempt {
   return { kind: "token", peer, credential };
 }
 
-/** A node's attempt. It is known as it is seen from its host: a stranger elsewhere who claims its id is not taken for it. */
+/**
+ * A node's attempt. It is known as it is seen from its host: a stranger elsewhere who claims its id is not taken for
+ * it.
+ */
 export function nodeAttempt(peer: string, nodeId: string): Attempt {
   return { kind: "node", peer, credential: `${peer.replace(/:\d+$/, "")} ${nodeId}` };
 }
@@ -55,10 +61,7 @@ export class FailedAttempts {
   readonly #clock: Pick<Clock, "nowMs">;
 
   /** @param limits of each kind: hundreds of nodes may share one address, and few people do. */
-  constructor(
-    limits: Readonly<Record<Attempt["kind"], FailureLimits>>,
-    clock: Pick<Clock, "nowMs">,
-  ) {
+  constructor(limits: Readonly<Record<Attempt["kind"], FailureLimits>>, clock: Pick<Clock, "nowMs">) {
     this.#limits = limits;
     this.#clock = clock;
   }

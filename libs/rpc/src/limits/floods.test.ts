@@ -136,10 +136,7 @@ function http2Headers(): Buffer {
 function emptyFrames(round: number): Buffer {
   const frames = Array.from({ length: 500 }, () => frame("DATA", { stream: 1 }));
   if (round > 0) return Buffer.concat(frames);
-  return Buffer.concat([
-    frame("HEADERS", { flags: 4, stream: 1, payload: POST_HEADERS }),
-    ...frames,
-  ]);
+  return Buffer.concat([frame("HEADERS", { flags: 4, stream: 1, payload: POST_HEADERS }), ...frames]);
 }
 
 function many(one: Buffer): () => Buffer {
@@ -152,7 +149,8 @@ describe.each([
   ["the agents' port", openAgents],
 ] as const)("a flood on %s", (name, open) => {
   it.each([
-    // With many in one packet nghttp2 has a limit of its own, and which of the two is met first depends on how they arrive.
+    // With many in one packet nghttp2 has a limit of its own, and which of the two is met first depends on how they
+    // arrive.
     ["pings", many(PING), null],
     ["settings", many(SETTINGS), null],
     ["calls that are reset at once", resets, "flood"],

@@ -23,7 +23,9 @@ export interface HostGuardOptions {
   readonly metrics: MetricsRegistry;
 }
 
-/** Refuses what a page of somebody else has a browser send to this server, under a name that was made to resolve to it. */
+/**
+ * Refuses what a page of somebody else has a browser send to this server, under a name that was made to resolve to it.
+ */
 export class HostGuard {
   readonly #options: HostGuardOptions;
 

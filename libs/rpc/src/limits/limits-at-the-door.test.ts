@@ -37,8 +37,7 @@ describe("failed attempts of nodes", () => {
       return create(RegisterNodeResponseSchema);
     };
     fixture = await RpcFixture.start({ registry: { registerNode }, failures });
-    const register = () =>
-      fixture.registry("grpc").registerNode({ nodeId: "n1", proof: PROOF, info: {} });
+    const register = () => fixture.registry("grpc").registerNode({ nodeId: "n1", proof: PROOF, info: {} });
     const request = async () => describeError(await failureOf(register())).reason;
     expect(await request()).toBe("PROOF_INVALID");
     expect(node.heard).toEqual(["failed 127.0.0.1 127.0.0.1 n1"]);

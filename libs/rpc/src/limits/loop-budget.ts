@@ -2,9 +2,9 @@ const MOST_MS = 5;
 const MOST_PIECES = 8;
 
 /**
- * Bounds the work that callers cause in one turn of the event loop: what goes beyond it waits for the next turn, a row for each source, of which
- * one piece each is done in turn. In between, whatever else is ready goes on: the Beats of agents, leases, probes. What waits is bounded by who may
- * bring it.
+ * Bounds the work that callers cause in one turn of the event loop: what goes beyond it waits for the next turn, a row
+ * for each source, of which one piece each is done in turn. In between, whatever else is ready goes on: the Beats of
+ * agents, leases, probes. What waits is bounded by who may bring it.
  */
 export class LoopBudget {
   readonly #mostMs: number;
@@ -16,9 +16,7 @@ export class LoopBudget {
   #leftPieces: number;
   #isScheduled = false;
 
-  constructor(
-    options: { readonly mostMs?: number; readonly mostPieces?: number; nowMs?(): number } = {},
-  ) {
+  constructor(options: { readonly mostMs?: number; readonly mostPieces?: number; nowMs?(): number } = {}) {
     this.#mostMs = options.mostMs ?? MOST_MS;
     this.#mostPieces = options.mostPieces ?? MOST_PIECES;
     this.#nowMs = options.nowMs ?? (() => performance.now());

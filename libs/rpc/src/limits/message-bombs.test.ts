@@ -69,24 +69,12 @@ function textOf({ headers, body }: Answer): string {
 describe("a message of half a million parts", () => {
   it.each([
     ["gRPC", { "content-type": "application/grpc" }, envelope(BOMB)],
-    [
-      "gRPC, packed",
-      { "content-type": "application/grpc", "grpc-encoding": "gzip" },
-      envelope(gzipSync(BOMB), 1),
-    ],
+    ["gRPC, packed", { "content-type": "application/grpc", "grpc-encoding": "gzip" }, envelope(gzipSync(BOMB), 1)],
     ["gRPC-Web", { "content-type": "application/grpc-web+proto" }, envelope(BOMB)],
     ["Connect", { "content-type": "application/proto" }, BOMB],
-    [
-      "Connect, packed",
-      { "content-type": "application/proto", "content-encoding": "gzip" },
-      gzipSync(BOMB),
-    ],
+    ["Connect, packed", { "content-type": "application/proto", "content-encoding": "gzip" }, gzipSync(BOMB)],
     ["JSON", { "content-type": "application/json" }, JSON_BOMB],
-    [
-      "JSON, packed",
-      { "content-type": "application/json", "content-encoding": "gzip" },
-      gzipSync(JSON_BOMB),
-    ],
+    ["JSON, packed", { "content-type": "application/json", "content-encoding": "gzip" }, gzipSync(JSON_BOMB)],
   ] as const)("should be refused before it is decoded: %s", async (_, headers, body) => {
     let calls = 0;
     const registerNode = () => {
@@ -104,8 +92,7 @@ describe("a message of half a million parts", () => {
     const answer = await post(fixture.server.port, METHOD, headers, body);
     const text = textOf(answer);
     // Connect and gRPC-Web write details in base64, but not the text.
-    const isNamed =
-      text.includes("MESSAGE_TOO_LARGE") || /more(%20| )fields(%20| )than(%20| )any/.test(text);
+    const isNamed = text.includes("MESSAGE_TOO_LARGE") || /more(%20| )fields(%20| )than(%20| )any/.test(text);
     expect([isNamed ? "named" : text, calls]).toEqual(["named", 0]);
     const small = await post(
       fixture.server.port,
@@ -123,12 +110,7 @@ describe("a message of half a million parts", () => {
     const reflection = "grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
     const unknown = Buffer.alloc(1_000_000, Buffer.from([0xf8, 0x7f, 0]));
     const { port } = fixture.server;
-    const answer = await post(
-      port,
-      reflection,
-      { "content-type": "application/grpc" },
-      envelope(unknown),
-    );
+    const answer = await post(port, reflection, { "content-type": "application/grpc" }, envelope(unknown));
     expect(textOf(answer)).toContain("MESSAGE_TOO_LARGE");
   });
 });
@@ -166,12 +148,7 @@ describe("a compressed message on the agents' port", () => {
     const details = Buffer.from(String(refused.headers["grpc-status-details-bin"]), "base64");
     expect(fromBinary(StatusSchema, details).code).toBe(12);
     expect(calls).toBe(0);
-    const plain = await post(
-      server.port,
-      method,
-      { ...headers, "grpc-encoding": "identity" },
-      Buffer.alloc(0),
-    );
+    const plain = await post(server.port, method, { ...headers, "grpc-encoding": "identity" }, Buffer.alloc(0));
     expect([plain.headers["grpc-status"], calls]).toEqual(["0", 1]);
   });
 });

@@ -7,23 +7,29 @@ import { finishRequest } from "../connect/finish-request.ts";
 import type { HttpHandler } from "../connect/server-options.ts";
 
 /**
- * What a client still sends on its own account, such as its settings, must find somebody who reads it: a socket that was closed answers it
- * with a reset, which takes the refusal along that the client has not read yet.
+ * What a client still sends on its own account, such as its settings, must find somebody who reads it: a socket that
+ * was closed answers it with a reset, which takes the refusal along that the client has not read yet.
  */
 const LINGER_MS = 500;
 
-/** How long the rest of a request of HTTP/2 is waited for: a stream of frames never ends, and one that is answered early does no harm. */
+/**
+ * How long the rest of a request of HTTP/2 is waited for: a stream of frames never ends, and one that is answered early
+ * does no harm.
+ */
 const REQUEST_MS = 250;
 
-/** Over HTTP/1.1 the answer ends the connection, and a program that has only just started may take its time to send the body. */
+/**
+ * Over HTTP/1.1 the answer ends the connection, and a program that has only just started may take its time to send the
+ * body.
+ */
 const REQUEST_HTTP1_MS = 2_000;
 
 /** A client that was told has no more to say here. */
 const LAST_WORDS_MS = 5_000;
 
 /**
- * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads what to do instead of
- * "connection reset". Nothing else is reached from here. Whoever makes no call is cut after 5 s.
+ * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads
+ * what to do instead of "connection reset". Nothing else is reached from here. Whoever makes no call is cut after 5 s.
  */
 export class RefusalServer {
   readonly #http1: http.Server;
@@ -62,12 +68,11 @@ export class RefusalServer {
   }
 }
 
-/** A client that is answered while it still writes may take its broken write for the answer. One that never ends is answered all the same. */
-function afterRequest(
-  request: Parameters<HttpHandler>[0],
-  limitMs: number,
-  answer: () => void,
-): void {
+/**
+ * A client that is answered while it still writes may take its broken write for the answer. One that never ends is
+ * answered all the same.
+ */
+function afterRequest(request: Parameters<HttpHandler>[0], limitMs: number, answer: () => void): void {
   const settle = () => {
     forget();
     answer();

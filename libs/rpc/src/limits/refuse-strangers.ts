@@ -7,8 +7,9 @@ import type { RpcServerOptions } from "../connect/server-options.ts";
 import { strangersRefused } from "../interceptors/record-refusals.ts";
 
 /**
- * Judge a call by its method and its authorization header, before anything else of it is read: the error of one that is for replicas of the
- * cluster alone and comes from somebody else, null for any other. Throws at once where nothing can tell a replica.
+ * Judge a call by its method and its authorization header, before anything else of it is read: the error of one that is
+ * for replicas of the cluster alone and comes from somebody else, null for any other. Throws at once where nothing can
+ * tell a replica.
  */
 export function refuseStrangers(
   policies: PolicyTable,

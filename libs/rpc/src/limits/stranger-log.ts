@@ -1,12 +1,9 @@
-import {
-  type Clock,
-  counter,
-  type Logger,
-  type MetricsRegistry,
-  systemClock,
-} from "@rollcall/process";
+import { type Clock, counter, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 
-/** What decides which lines about strangers are written. The domain's NoiseTable is one; times are monotonic milliseconds. */
+/**
+ * What decides which lines about strangers are written. The domain's NoiseTable is one; times are monotonic
+ * milliseconds.
+ */
 export interface NoiseCounts {
   note(peer: string, what: string, nowMs: number): boolean;
   summaryDueMs(): number | null;
@@ -16,7 +13,10 @@ export interface NoiseCounts {
   }[];
 }
 
-/** What counts how much is spent on strangers for nothing, by address. The domain's StrangerBudget is one; costs are in tenths of a millisecond, times monotonic milliseconds. */
+/**
+ * What counts how much is spent on strangers for nothing, by address. The domain's StrangerBudget is one; costs are in
+ * tenths of a millisecond, times monotonic milliseconds.
+ */
 export interface StrangerAccounts {
   groupOf(peer: string): string;
   isSpared(peer: string): boolean;
@@ -51,9 +51,9 @@ export interface StrangerLine {
 const FAULT_COST = 10;
 
 /**
- * The log of what anybody can cause: refused and failed calls of callers who are not known, broken requests, failed handshakes. The first
- * lines of each address about each thing are written, then a count once a minute, so that nobody can fill a disk by being refused. What
- * concerns known callers does not come here.
+ * The log of what anybody can cause: refused and failed calls of callers who are not known, broken requests, failed
+ * handshakes. The first lines of each address about each thing are written, then a count once a minute, so that nobody
+ * can fill a disk by being refused. What concerns known callers does not come here.
  */
 export class StrangerLog {
   readonly #log: Logger;

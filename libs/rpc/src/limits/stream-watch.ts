@@ -34,8 +34,9 @@ const FINAL: ReadonlySet<ErrorReasonName | undefined> = new Set<ErrorReasonName>
 ]);
 
 /**
- * Looks after the streams of a server: each caller is authenticated again about once a second, once however many streams it has, and the
- * streams of one who may not call any more are ended. While that cannot be known (the store is away), streams go on until the token's own end.
+ * Looks after the streams of a server: each caller is authenticated again about once a second, once however many
+ * streams it has, and the streams of one who may not call any more are ended. While that cannot be known (the store is
+ * away), streams go on until the token's own end.
  */
 export class StreamWatch {
   readonly #options: StreamWatchOptions;
@@ -86,8 +87,7 @@ export class StreamWatch {
       const { expiresAtMs } = first.caller;
       const isOver = expiresAtMs !== undefined && expiresAtMs <= clock.wallMs();
       if (FINAL.has(reasonOf(error))) end(streams, error);
-      else if (isOver)
-        end(streams, refuse("TOKEN_EXPIRED", "the token of this stream has expired"));
+      else if (isOver) end(streams, refuse("TOKEN_EXPIRED", "the token of this stream has expired"));
     }
   }
 }

@@ -8,7 +8,10 @@ export class Turns {
     return this.#working.size;
   }
 
-  /** Wait for a turn; answers how to end it, which must be called once. Rejects with the signal's reason when that aborts first. */
+  /**
+   * Wait for a turn; answers how to end it, which must be called once. Rejects with the signal's reason when that
+   * aborts first.
+   */
   async take(party: string, most: number, signal: AbortSignal): Promise<() => void> {
     signal.throwIfAborted();
     const working = this.#working.get(party) ?? 0;

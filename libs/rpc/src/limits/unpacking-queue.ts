@@ -27,8 +27,7 @@ export class UnpackingQueue {
 
   #turn(): Promise<void> {
     if (this.#waiting.size >= this.#mostWaiting) {
-      const message =
-        "too many compressed requests at a time; send them uncompressed, or try again";
+      const message = "too many compressed requests at a time; send them uncompressed, or try again";
       throw refuse("OVERLOADED", message, { retryAfterMs: RETRY_AFTER_MS });
     }
     return new Promise((resolve) => this.#waiting.add(resolve));

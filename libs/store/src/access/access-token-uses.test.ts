@@ -15,10 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function usesOf(
-  clock: ManualClock,
-  store: Pick<TestDatabase["store"], "lane" | "db"> = database.store,
-) {
+function usesOf(clock: ManualClock, store: Pick<TestDatabase["store"], "lane" | "db"> = database.store) {
   return new AccessTokenUses({ store, clock, log: silentLogger });
 }
 

@@ -16,8 +16,8 @@ const MOST_TOKENS = 10_000;
 const DEFAULT_EVERY_MS = 60_000;
 
 /**
- * When access tokens were last used. A use costs one entry in memory; all of them are written in one statement about once a minute.
- * Best effort: a process that is killed takes its last minute with it.
+ * When access tokens were last used. A use costs one entry in memory; all of them are written in one statement about
+ * once a minute. Best effort: a process that is killed takes its last minute with it.
  */
 export class AccessTokenUses implements Task {
   readonly name = "note-token-uses";

@@ -53,8 +53,8 @@ export interface ListAccessTokensOptions {
 }
 
 /**
- * Keep a token unless one with its hash is kept already; the one that is kept, whatever became of it. Any number of processes
- * may do so at once.
+ * Keep a token unless one with its hash is kept already; the one that is kept, whatever became of it. Any number of
+ * processes may do so at once.
  *
  * @throws when the id belongs to another token.
  */
@@ -93,8 +93,8 @@ export async function findAccessTokens(
   const byHash = new Map(rows.map((row) => [row.hash.toString("base64"), row]));
   return wanted.map((hash) => {
     const row = byHash.get(hash.toString("base64"));
-    // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes tells nothing of
-    // its secret by that, and what decides is compared here.
+    // The index has compared them already, in a time that depends on how much of the hash is alike; a hash of 32 bytes
+    // tells nothing of its secret by that, and what decides is compared here.
     return row === undefined || !timingSafeEqual(row.hash, hash) ? null : toAccessToken(row);
   });
 }
@@ -154,11 +154,11 @@ export async function revokeAccessToken(
     .execute();
 }
 
-/** Note when tokens were last used, given by how long ago that was, in milliseconds. A later use that is known already stays. */
-export async function noteAccessTokenUses(
-  db: Db,
-  uses: ReadonlyMap<string, number>,
-): Promise<void> {
+/**
+ * Note when tokens were last used, given by how long ago that was, in milliseconds. A later use that is known already
+ * stays.
+ */
+export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, number>): Promise<void> {
   if (uses.size === 0) return;
   await sql`
     update access_tokens as token
@@ -172,8 +172,8 @@ export async function noteAccessTokenUses(
 }
 
 /**
- * Forget tokens that expired or were revoked longer ago than `olderThanMs`; how many went. Those that the configuration or the
- * first start brought stay: whoever starts with the same file again would bring them back to life.
+ * Forget tokens that expired or were revoked longer ago than `olderThanMs`; how many went. Those that the configuration
+ * or the first start brought stay: whoever starts with the same file again would bring them back to life.
  */
 export async function pruneAccessTokens(db: Db, olderThanMs: number): Promise<number> {
   const since = sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`;
@@ -235,9 +235,6 @@ function toAccessToken(row: TokenRow): AccessToken {
     expiresAtMs: row.expires_at?.getTime() ?? null,
     isExpired: row.is_expired,
     lastUsedAtMs: row.last_used_at?.getTime() ?? null,
-    revocation:
-      row.revoked_at === null
-        ? null
-        : { atMs: row.revoked_at.getTime(), actor: row.revoked_by ?? "" },
+    revocation: row.revoked_at === null ? null : { atMs: row.revoked_at.getTime(), actor: row.revoked_by ?? "" },
   };
 }

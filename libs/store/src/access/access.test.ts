@@ -45,11 +45,7 @@ describe("ensureAccessToken()", () => {
   it("should never bring back a token that was revoked", async () => {
     const token = { id: "r", name: "revoked", role: "viewer", hash: hashOf("r") };
     await ensureAccessToken(store.db, token);
-    await store.db
-      .updateTable("access_tokens")
-      .set({ revoked_at: new Date() })
-      .where("id", "=", "r")
-      .execute();
+    await store.db.updateTable("access_tokens").set({ revoked_at: new Date() }).where("id", "=", "r").execute();
     expect((await findAccessToken(store.db, hashOf("r")))?.revocation).not.toBeNull();
     expect(await hasAccessToken(store.db, "viewer")).toBe(false);
     expect((await ensureAccessToken(store.db, token)).revocation).not.toBeNull();
@@ -159,8 +155,6 @@ describe("saveKey()", () => {
 
   it("should refuse another key for a node that has one", async () => {
     const other = { nodeId: "owner", publicKey, fingerprint: "SHA256:z" };
-    await expect(store.transaction((tx) => saveKey(tx, other))).rejects.toThrow(
-      "node_identities_pkey",
-    );
+    await expect(store.transaction((tx) => saveKey(tx, other))).rejects.toThrow("node_identities_pkey");
   });
 });

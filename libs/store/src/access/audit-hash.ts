@@ -18,8 +18,8 @@ export interface HashedAuditRow {
 export const FIRST_AUDIT_HASH = "0".repeat(64);
 
 /**
- * The hash of a row that follows another one, in lower-case hexadecimal. The encoding is the one that audit_hash() of migration 0008
- * makes in Postgres: each field as BYTES:TEXT, so that no two rows are encoded alike.
+ * The hash of a row that follows another one, in lower-case hexadecimal. The encoding is the one that audit_hash() of
+ * migration 0008 makes in Postgres: each field as BYTES:TEXT, so that no two rows are encoded alike.
  */
 export function auditHash(previousHash: string, row: HashedAuditRow): string {
   const fields = [

@@ -66,18 +66,13 @@ export async function readAuditPiece(db: Db, after: bigint, limit: number): Prom
     ) as entry on true
     order by entry.sequence`.execute(db);
   const [first] = rows;
-  const head =
-    first?.head_sequence == null ? null : { sequence: first.head_sequence, hash: first.head_hash };
+  const head = first?.head_sequence == null ? null : { sequence: first.head_sequence, hash: first.head_hash };
   return { entries: rows.filter(({ sequence }) => sequence !== null).map(toEntry), head };
 }
 
 /** The hash of one row; null when there is none. */
 export async function auditHashAt(db: Db, sequence: bigint): Promise<string | null> {
-  const row = await db
-    .selectFrom("audit_log")
-    .select("hash")
-    .where("sequence", "=", sequence)
-    .executeTakeFirst();
+  const row = await db.selectFrom("audit_log").select("hash").where("sequence", "=", sequence).executeTakeFirst();
   return row === undefined ? null : row.hash.toString("hex");
 }
 
@@ -139,7 +134,5 @@ function conditionsOf(options: ListAuditOptions): readonly RawBuilder<SqlBool>[]
 }
 
 function methodIs(method: string): RawBuilder<SqlBool> {
-  return method.includes("/")
-    ? sql<SqlBool>`method = ${method}`
-    : sql<SqlBool>`split_part(method, '/', 2) = ${method}`;
+  return method.includes("/") ? sql<SqlBool>`method = ${method}` : sql<SqlBool>`split_part(method, '/', 2) = ${method}`;
 }

@@ -1,7 +1,9 @@
 /** What an outcome is called when nothing was refused. */
 export const AUDIT_OK = "OK";
 
-/** One thing that somebody authenticated did, or was refused. Texts of any content and length: what is kept is bounded. */
+/**
+ * One thing that somebody authenticated did, or was refused. Texts of any content and length: what is kept is bounded.
+ */
 export interface NewAuditEntry {
   /** Who: "token:<id>", "user:<subject>" or "node:<id>". */
   readonly actor: string;
@@ -31,8 +33,8 @@ const LIMITS: Readonly<Record<keyof NewAuditEntry, number>> = {
 };
 
 /**
- * An entry as the record can keep it: what a caller sends must never be what makes the change fail that is to be recorded.
- * U+0000 and halves of surrogate pairs become U+FFFD, and what is too long is cut.
+ * An entry as the record can keep it: what a caller sends must never be what makes the change fail that is to be
+ * recorded. U+0000 and halves of surrogate pairs become U+FFFD, and what is too long is cut.
  */
 export function cleanAuditEntry(entry: NewAuditEntry): NewAuditEntry {
   const clean = (field: keyof NewAuditEntry) => cleanText(entry[field], LIMITS[field]);

@@ -71,9 +71,7 @@ describe("createAuthenticator()", () => {
     const all = [...strangers, ...tokens];
     const callers = await Promise.all(all.map((token) => authenticate(token)));
     expect(callers.slice(0, strangers.length)).toEqual(strangers.map(() => null));
-    expect(callers.slice(strangers.length)).toMatchObject(
-      ["one", "two", "three"].map((id) => ({ id: `many-${id}` })),
-    );
+    expect(callers.slice(strangers.length)).toMatchObject(["one", "two", "three"].map((id) => ({ id: `many-${id}` })));
     expect(state.questions).toBe(2);
   });
 
@@ -106,9 +104,7 @@ describe("createAuthenticator()", () => {
     const caller = await authenticate("brief");
     expect(caller).toMatchObject({ id: "brief", expiresAtMs: expect.any(Number) });
     // Whole seconds ago: what is read has milliseconds, and this very one may be rounded to the next.
-    await sql`update access_tokens set expires_at = now() - interval '1 minute' where id = 'brief'`.execute(
-      store.db,
-    );
+    await sql`update access_tokens set expires_at = now() - interval '1 minute' where id = 'brief'`.execute(store.db);
     state.nowMs = 1_000;
     expect(await refusalOf(authenticate("brief"))).toMatchObject({
       reason: "TOKEN_EXPIRED",

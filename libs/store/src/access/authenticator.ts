@@ -42,11 +42,11 @@ export function accessTokenHash(token: string): Buffer {
 
 /**
  * Find callers by the access tokens of the record. A token is looked up by its hash, so no comparison of secrets takes
- * a time that tells anything of them. It rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only the holder of the right text can
- * learn, and while the store is away; the latter answer is never remembered.
+ * a time that tells anything of them. It rejects with TOKEN_EXPIRED or TOKEN_REVOKED, which only the holder of the
+ * right text can learn, and while the store is away; the latter answer is never remembered.
  *
- * Tokens that are not remembered are asked for together, in one question at a time: however many strangers try tokens, that takes one
- * connection. Beyond what may wait it rejects with OVERLOADED.
+ * Tokens that are not remembered are asked for together, in one question at a time: however many strangers try tokens,
+ * that takes one connection. Beyond what may wait it rejects with OVERLOADED.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { store, clock, cacheMs = 1_000, cacheLimit = 1_000, onUse } = options;

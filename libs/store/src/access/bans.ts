@@ -26,8 +26,8 @@ export interface BannableNames {
 }
 
 /**
- * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `beginAdmission()` before, or a ban of a
- * node that is only about to be could be overlooked.
+ * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `beginAdmission()` before, or
+ * a ban of a node that is only about to be could be overlooked.
  */
 export async function findBans(db: Db, names: BannableNames): Promise<readonly Ban[]> {
   const isOnId =
@@ -42,7 +42,10 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
   return rows.map(toBan);
 }
 
-/** Wait for all who admit nodes, and let nobody else place one until this transaction ends. Comes before any row is locked. */
+/**
+ * Wait for all who admit nodes, and let nobody else place one until this transaction ends. Comes before any row is
+ * locked.
+ */
 export async function lockBans(tx: Tx): Promise<void> {
   await sql`select pg_advisory_xact_lock(${BANS_LOCK})`.execute(tx);
 }

@@ -7,10 +7,7 @@ export async function useChallenge(tx: Tx, nonce: Uint8Array): Promise<boolean> 
 }
 
 /** Use up several nonces; those that were not used before, each once. */
-export async function useChallenges(
-  tx: Tx,
-  nonces: readonly Uint8Array[],
-): Promise<readonly Uint8Array[]> {
+export async function useChallenges(tx: Tx, nonces: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
   // In one order, so that two transactions with the same nonces wait for each other and never in a circle.
   const inOrder = nonces.map((nonce) => Buffer.from(nonce)).sort(Buffer.compare);
   const rows = await tx

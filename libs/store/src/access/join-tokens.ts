@@ -42,14 +42,7 @@ export interface JoinTokenRevocation {
 export interface NewJoinToken
   extends Pick<
     JoinToken,
-    | "id"
-    | "description"
-    | "maxUses"
-    | "nodeNamePattern"
-    | "labels"
-    | "preauthorized"
-    | "ephemeral"
-    | "createdBy"
+    "id" | "description" | "maxUses" | "nodeNamePattern" | "labels" | "preauthorized" | "ephemeral" | "createdBy"
   > {
   /** SHA-256 of the whole text, 32 bytes. */
   readonly hash: Uint8Array;
@@ -57,7 +50,10 @@ export interface NewJoinToken
   readonly ttlMs: number | null;
 }
 
-/** A token whose row is locked, with what proves that somebody holds its text. Uses of an unlimited one are not counted: 0. */
+/**
+ * A token whose row is locked, with what proves that somebody holds its text. Uses of an unlimited one are not counted:
+ * 0.
+ */
 export interface LockedJoinToken extends JoinToken {
   readonly hash: Uint8Array;
 }
@@ -89,8 +85,7 @@ export async function insertJoinToken(tx: Tx, token: NewJoinToken): Promise<Join
       hash: Buffer.from(token.hash),
       description: token.description,
       max_uses: token.maxUses,
-      expires_at:
-        ttlMs === null ? null : sql<Date>`now() + ${ttlMs}::bigint * interval '1 millisecond'`,
+      expires_at: ttlMs === null ? null : sql<Date>`now() + ${ttlMs}::bigint * interval '1 millisecond'`,
       node_name_pattern: token.nodeNamePattern,
       labels: JSON.stringify(token.labels),
       preauthorized: token.preauthorized,
@@ -117,10 +112,7 @@ export interface JoinTokenPage {
 }
 
 /** Tokens, the newest first. */
-export async function listJoinTokens(
-  db: Db,
-  { limit, before }: JoinTokenPage,
-): Promise<readonly JoinToken[]> {
+export async function listJoinTokens(db: Db, { limit, before }: JoinTokenPage): Promise<readonly JoinToken[]> {
   let query = selectTokens(db).orderBy("t.number", "desc").limit(limit);
   if (before !== null) query = query.where("t.number", "<", before);
   return (await query.execute()).map(toJoinToken);
@@ -139,14 +131,12 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
 }
 
 /**
- * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that nobody counts at
- * the same time; the others only against revocation, so that any number of registries admit by them at once. Comes before nodes
- * are locked. Limited ones are locked first, each kind in order of id: two transactions never wait for each other in a circle.
+ * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that nobody
+ * counts at the same time; the others only against revocation, so that any number of registries admit by them at once.
+ * Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never wait
+ * for each other in a circle.
  */
-export async function lockJoinTokens(
-  tx: Tx,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, LockedJoinToken>> {
+export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, LockedJoinToken>> {
   if (ids.length === 0) return new Map();
   const { rows: locked } = await sql<{ id: string }>`
     with limited as materialized (
@@ -183,11 +173,7 @@ export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): 
 }
 
 /** The last machines that a token let in, the newest first. */
-export async function lastUsesOf(
-  db: Db,
-  tokenId: string,
-  limit: number,
-): Promise<readonly PastUse[]> {
+export async function lastUsesOf(db: Db, tokenId: string, limit: number): Promise<readonly PastUse[]> {
   const rows = await db
     .selectFrom("join_token_uses")
     .select(["node_id", "fingerprint", "at"])
@@ -203,11 +189,7 @@ export async function lastUsesOf(
 }
 
 /** Revoke a locked token. */
-export async function saveRevocation(
-  tx: Tx,
-  id: string,
-  by: Omit<JoinTokenRevocation, "atMs">,
-): Promise<void> {
+export async function saveRevocation(tx: Tx, id: string, by: Omit<JoinTokenRevocation, "atMs">): Promise<void> {
   await tx
     .updateTable("join_tokens")
     .set({ revoked_at: sql<Date>`now()`, revoked_by: by.actor, revoke_reason: by.reason })
@@ -273,8 +255,6 @@ function toJoinToken(row: TokenRow): JoinToken {
     createdAtMs: row.created_at.getTime(),
     createdBy: row.created_by,
     revocation:
-      revoked_at === null
-        ? null
-        : { atMs: revoked_at.getTime(), actor: revoked_by ?? "", reason: revoke_reason ?? "" },
+      revoked_at === null ? null : { atMs: revoked_at.getTime(), actor: revoked_by ?? "", reason: revoke_reason ?? "" },
   };
 }

@@ -43,9 +43,7 @@ describe("createRefusalRecorder()", () => {
     await recorder.close();
     expect(await recordedOf("token:2")).toEqual(["a", "b"]);
     expect(await recordedOf("token:3")).toEqual(["e"]);
-    expect(await renderMetrics(metrics)).toContain(
-      'rollcall_audit_refusals_left_out_total{cause="caller"} 2',
-    );
+    expect(await renderMetrics(metrics)).toContain('rollcall_audit_refusals_left_out_total{cause="caller"} 2');
   });
 
   it("should harm nobody when the record is away or the queue is full", async () => {
@@ -55,8 +53,7 @@ describe("createRefusalRecorder()", () => {
     for (let call = 0; call < 2_500; call += 1) recorder.record(refusal("token:4", "x"));
     await recorder.close();
     const text = await renderMetrics(metrics);
-    const left = (cause: string) =>
-      Number(new RegExp(`left_out_total{cause="${cause}"} (\\d+)`).exec(text)?.[1] ?? 0);
+    const left = (cause: string) => Number(new RegExp(`left_out_total{cause="${cause}"} (\\d+)`).exec(text)?.[1] ?? 0);
     expect(left("queue")).toBeGreaterThan(0);
     expect(left("record") + left("queue")).toBe(2_500);
   });

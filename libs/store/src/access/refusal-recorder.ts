@@ -29,8 +29,8 @@ const MAX_WAIT_MS = 100;
 const MAX_QUEUED = 2_000;
 
 /**
- * Create the recorder of one process. What it does not write (a caller who is refused too often, a full queue, a record that
- * is away) is counted; its line in the log stands.
+ * Create the recorder of one process. What it does not write (a caller who is refused too often, a full queue, a record
+ * that is away) is counted; its line in the log stands.
  */
 export function createRefusalRecorder(options: RefusalRecorderOptions): RefusalRecorder {
   const { store, clock, log, metrics } = options;
@@ -57,8 +57,7 @@ export function createRefusalRecorder(options: RefusalRecorderOptions): RefusalR
         const isFull = reasonOf(err) === "OVERLOADED";
         left.inc({ cause: isFull ? "queue" : "record" });
         // Of a queue that is full there would be a line for each that does not fit.
-        if (!isFull)
-          log.warn({ err, actor: refusal.actor }, "refusal not written to the audit log");
+        if (!isFull) log.warn({ err, actor: refusal.actor }, "refusal not written to the audit log");
       });
     },
     close: () => batcher.close(),

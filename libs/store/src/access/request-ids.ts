@@ -11,9 +11,9 @@ export interface RequestKey {
 }
 
 /**
- * The answer that this request got the first time, or null: then it is claimed, and the caller proceeds and saves its answer
- * in the same transaction. A concurrent request of the same key waits here until the first one's transaction ends. A request
- * that is refused rolls its claim back with everything else, so that it can be tried again.
+ * The answer that this request got the first time, or null: then it is claimed, and the caller proceeds and saves its
+ * answer in the same transaction. A concurrent request of the same key waits here until the first one's transaction
+ * ends. A request that is refused rolls its claim back with everything else, so that it can be tried again.
  */
 export async function firstAnswer(tx: Tx, key: RequestKey): Promise<Uint8Array | null> {
   const claimed = await tx

@@ -67,15 +67,7 @@ describe("the audit chain", () => {
   });
 
   it("should hash here as it does in the database, whatever the texts are", async () => {
-    const texts = [
-      "",
-      "ü€😀",
-      "1:a,",
-      "a\u0000b",
-      "lone \ud800 half",
-      "x".repeat(5_000),
-      "\\'\n\t",
-    ];
+    const texts = ["", "ü€😀", "1:a,", "a\u0000b", "lone \ud800 half", "x".repeat(5_000), "\\'\n\t"];
     const audit = texts.map((text) => entry(text, { reason: text, actor: text, requestId: text }));
     await store.change(async () => ({ result: null, events: [], audit }));
     expect(await problem()).toBe("none");
@@ -202,9 +194,7 @@ describe("verifyAudit()", () => {
         seal(sequence),
       );
     }
-    await meddle(
-      sql`update audit_head as head set hash = last.hash from audit_log as last where last.sequence = 4`,
-    );
+    await meddle(sql`update audit_head as head set hash = last.hash from audit_log as last where last.sequence = 4`);
     expect(await problem()).toBe("none");
     expect(await problem(noted)).toBe("EXPECTED_HEAD_DIFFERS 4");
   });

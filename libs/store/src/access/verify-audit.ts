@@ -1,12 +1,6 @@
 import type { Db } from "../database/store.ts";
 import { auditHash, FIRST_AUDIT_HASH } from "./audit-hash.ts";
-import {
-  type AuditEntry,
-  type AuditHead,
-  type AuditPiece,
-  auditHashAt,
-  readAuditPiece,
-} from "./audit-log.ts";
+import { type AuditEntry, type AuditHead, type AuditPiece, auditHashAt, readAuditPiece } from "./audit-log.ts";
 
 /** A way in which the chain can be broken. */
 export type AuditProblemKind =
@@ -49,7 +43,10 @@ export interface VerifyAuditOptions {
   readonly expected?: AuditHead;
 }
 
-/** Check a piece of the chain, and against a head that was noted down. The hashes are computed here, not by the database that is checked. */
+/**
+ * Check a piece of the chain, and against a head that was noted down. The hashes are computed here, not by the database
+ * that is checked.
+ */
 export async function verifyAudit(db: Db, options: VerifyAuditOptions): Promise<AuditVerdict> {
   const { after, limit, expected } = options;
   let verdict: AuditVerdict = { ...NOTHING_CHECKED, through: after };
@@ -69,11 +66,7 @@ const ROWS_OF_ONE_READ = 1_000;
 const NOTHING_CHECKED = { checked: 0, complete: false, head: null, problem: null };
 
 /** Judge rows that were read after a point of the log; fewer than `limit` of them are its end. */
-function judgeAuditPiece(
-  { entries, head }: AuditPiece,
-  after: AuditHead,
-  limit: number,
-): AuditVerdict {
+function judgeAuditPiece({ entries, head }: AuditPiece, after: AuditHead, limit: number): AuditVerdict {
   let through = after;
   for (const [checked, entry] of entries.entries()) {
     const problem = judgeEntry(entry, through);
@@ -89,8 +82,7 @@ function judgeEntry(entry: AuditEntry, before: AuditHead): AuditProblem | null {
   const { sequence } = entry;
   const next = before.sequence + 1n;
   if (sequence !== next) {
-    const missing =
-      sequence - 1n === next ? `entry ${next} is` : `entries ${next} to ${sequence - 1n} are`;
+    const missing = sequence - 1n === next ? `entry ${next} is` : `entries ${next} to ${sequence - 1n} are`;
     return { sequence, kind: "ENTRIES_MISSING", message: `${missing} missing` };
   }
   // Whether the row was changed is asked first: a changed one breaks the link that comes after it as well.

@@ -20,7 +20,10 @@ export interface CommittedChange<T> {
   readonly revision: bigint;
 }
 
-/** Run one READ COMMITTED transaction whose events and audit rows are appended and committed in a single message to the server. */
+/**
+ * Run one READ COMMITTED transaction whose events and audit rows are appended and committed in a single message to the
+ * server.
+ */
 export async function commitChange<T>(
   db: Kysely<Database>,
   fn: (connection: Kysely<Database>) => Promise<Change<T>>,

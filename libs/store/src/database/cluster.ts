@@ -38,10 +38,7 @@ export async function identifyCluster(db: Kysely<Database>): Promise<ClusterIden
 }
 
 function readIdentity(db: Kysely<Database>) {
-  return db
-    .selectFrom("cluster")
-    .select(["cluster_id", "secret", "log_id", "log_origin"])
-    .executeTakeFirst();
+  return db.selectFrom("cluster").select(["cluster_id", "secret", "log_id", "log_origin"]).executeTakeFirst();
 }
 
 /** Server, timeline and database: what a restore, a promotion and a clone change. */

@@ -24,15 +24,13 @@ describe("migrate()", () => {
     try {
       const url = new URL(database.url);
       url.pathname = `/${name}`;
-      await expect(
-        openStore({ url: url.href, log: silentLogger, applicationName: "early" }),
-      ).rejects.toThrow('relation "cluster" does not exist');
+      await expect(openStore({ url: url.href, log: silentLogger, applicationName: "early" })).rejects.toThrow(
+        'relation "cluster" does not exist',
+      );
       await Promise.all(Array.from({ length: 6 }, () => migrate(url.href, silentLogger)));
       await migrate(url.href, silentLogger);
       const stores = await Promise.all(
-        Array.from({ length: 4 }, () =>
-          openStore({ url: url.href, log: silentLogger, applicationName: "test" }),
-        ),
+        Array.from({ length: 4 }, () => openStore({ url: url.href, log: silentLogger, applicationName: "test" })),
       );
       expect(new Set(stores.map((store) => store.clusterId())).size).toBe(1);
       expect(new Set(stores.map((store) => store.clusterSecret().toString("hex"))).size).toBe(1);
@@ -46,9 +44,7 @@ describe("migrate()", () => {
   it("should leave alone what a newer release has migrated further", async () => {
     const { db } = database.store;
     await sql`
-      insert into kysely_migration (name, timestamp) values ('9999-future', now()::text)`.execute(
-      db,
-    );
+      insert into kysely_migration (name, timestamp) values ('9999-future', now()::text)`.execute(db);
     await migrate(database.url, silentLogger);
     await sql`delete from kysely_migration where name = '9999-future'`.execute(db);
   });

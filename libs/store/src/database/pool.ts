@@ -1,18 +1,12 @@
 import { createHash } from "node:crypto";
 import { refuse } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
-import {
-  type PostgresCursor,
-  type PostgresPool,
-  type PostgresPoolClient,
-  type PostgresQueryResult,
-  sql,
-} from "kysely";
+import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
 
 /**
- * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever callers do. `calls` is
- * for everything that a caller can cause.
+ * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever
+ * callers do. `calls` is for everything that a caller can cause.
  */
 export type Lane = "reserved" | "calls";
 
@@ -72,15 +66,14 @@ const PREPARED_MARK = "/* prepared */";
 const preparedNames = new Map<string, string>();
 
 /**
- * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is always the same, and
- * names its columns: while the record is migrated, `*` would come to mean others than were planned, and fail.
+ * Begins a statement whose plan every connection keeps, because making it takes longer than the work. Its text is
+ * always the same, and names its columns: while the record is migrated, `*` would come to mean others than were
+ * planned, and fail.
  */
 export const PREPARED = sql.raw(PREPARED_MARK);
 
 /** Settings of every connection, in a pool or alone. */
-export function connectionConfig(
-  options: Pick<PoolOptions, "url" | "applicationName">,
-): pg.ClientConfig {
+export function connectionConfig(options: Pick<PoolOptions, "url" | "applicationName">): pg.ClientConfig {
   return {
     connectionString: options.url,
     application_name: options.applicationName,
@@ -91,8 +84,9 @@ export function connectionConfig(
 }
 
 /**
- * A pool for Kysely that outlives restarts of the server. Its queue is bounded in length and in time: who gets no connection is refused
- * as OVERLOADED in the lane of calls, and as if the server were away in the reserved one, whose loops know how to wait for that.
+ * A pool for Kysely that outlives restarts of the server. Its queue is bounded in length and in time: who gets no
+ * connection is refused as OVERLOADED in the lane of calls, and as if the server were away in the reserved one, whose
+ * loops know how to wait for that.
  */
 export function createPool(options: PoolOptions): BoundedPool {
   const { lane, size, log } = options;
@@ -100,8 +94,8 @@ export function createPool(options: PoolOptions): BoundedPool {
   const mostWaiting = size * MOST_WAITING_PER_CONNECTION;
   const turnedAway = { full: 0, late: 0 };
   let inUse = 0;
-  // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's for
-  // one that is in a transaction at that moment. Whoever uses the connection gets the error as well.
+  // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's
+  // for one that is in a transaction at that moment. Whoever uses the connection gets the error as well.
   pool.on("error", (err) => log.debug({ err }, "database connection lost"));
   pool.on("connect", (client) => {
     client.on("error", (err) => log.debug({ err }, "database connection lost in use"));

@@ -9,13 +9,11 @@ export interface RecordCheckResult {
 }
 
 /**
- * Create the check of readiness that says whether the record can be reached. It asks over a reserved connection, so that a process whose callers
- * wait for connections is not taken for one without a record; and once at a time, however many probes ask.
+ * Create the check of readiness that says whether the record can be reached. It asks over a reserved connection, so
+ * that a process whose callers wait for connections is not taken for one without a record; and once at a time, however
+ * many probes ask.
  */
-export function createRecordCheck(
-  store: ReservedStore,
-  log: Logger,
-): () => Promise<RecordCheckResult> {
+export function createRecordCheck(store: ReservedStore, log: Logger): () => Promise<RecordCheckResult> {
   let asking: Promise<RecordCheckResult> | null = null;
   const ask = async (): Promise<RecordCheckResult> => {
     try {

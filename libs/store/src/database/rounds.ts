@@ -1,11 +1,8 @@
 /**
- * Split a batch into rounds in which each key occurs once, keeping the order of each key's items: one statement cannot write
- * one row twice.
+ * Split a batch into rounds in which each key occurs once, keeping the order of each key's items: one statement cannot
+ * write one row twice.
  */
-export function inRounds<T>(
-  items: readonly T[],
-  keyOf: (item: T) => string,
-): readonly (readonly T[])[] {
+export function inRounds<T>(items: readonly T[], keyOf: (item: T) => string): readonly (readonly T[])[] {
   const rounds: T[][] = [];
   const turns = new Map<string, number>();
   for (const item of items) {

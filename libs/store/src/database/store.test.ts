@@ -77,9 +77,7 @@ describe("openStore()", () => {
       applicationName: "impatient",
       statementTimeoutMs: 50,
     });
-    await expect(sql`select pg_sleep(60)`.execute(impatient.db)).rejects.toThrow(
-      "statement timeout",
-    );
+    await expect(sql`select pg_sleep(60)`.execute(impatient.db)).rejects.toThrow("statement timeout");
     await impatient.close();
   });
 
@@ -131,9 +129,7 @@ describe("change()", () => {
     const { events } = await readEvents(store.db, { after: before, limit: 10 });
     expect(events.map((event) => event.revision)).toEqual([revision - 1n, revision]);
     expect(events[0]).toMatchObject(EVENT);
-    const { rows } = await sql`select from used_challenges where nonce = 'changed'`.execute(
-      store.db,
-    );
+    const { rows } = await sql`select from used_challenges where nonce = 'changed'`.execute(store.db);
     expect(rows).toHaveLength(1);
   });
 

@@ -30,8 +30,9 @@ export interface StoreOptions {
 }
 
 /**
- * The record by the connections of one lane. A function that works in either takes a LaneStore; what may wait for connections behind callers takes
- * a CallStore, and what may not takes a ReservedStore: neither can be given in place of the other.
+ * The record by the connections of one lane. A function that works in either takes a LaneStore; what may wait for
+ * connections behind callers takes a CallStore, and what may not takes a ReservedStore: neither can be given in place
+ * of the other.
  */
 export interface LaneStore<L extends Lane = Lane> {
   readonly lane: L;
@@ -39,13 +40,13 @@ export interface LaneStore<L extends Lane = Lane> {
   readonly url: string;
   readonly applicationName: string;
   /**
-   * Run `fn` in one READ COMMITTED transaction; it is rolled back when `fn` throws, and that error is thrown here. An error
-   * of the connection during the commit leaves open whether it took effect.
+   * Run `fn` in one READ COMMITTED transaction; it is rolled back when `fn` throws, and that error is thrown here. An
+   * error of the connection during the commit leaves open whether it took effect.
    */
   transaction<T>(fn: (tx: Tx) => Promise<T>): Promise<T>;
   /**
-   * Like `transaction`, for changes that are events too: those that `fn` answers are appended and committed in one round trip,
-   * so that the feed lock is held no longer than it must be. `fn` itself appends none.
+   * Like `transaction`, for changes that are events too: those that `fn` answers are appended and committed in one
+   * round trip, so that the feed lock is held no longer than it must be. `fn` itself appends none.
    */
   change<T>(fn: (tx: Tx) => Promise<Change<T>>): Promise<CommittedChange<T>>;
   clusterId(): string;
@@ -61,8 +62,9 @@ export interface LaneStore<L extends Lane = Lane> {
 export type CallStore = LaneStore<"calls">;
 
 /**
- * The record for what keeps nodes safe: leases, sessions, transitions, the brake, the feed, upkeep. Its connections are used by a fixed number of
- * loops, and by batches of which one runs at a time; never by a call, or callers could take them all.
+ * The record for what keeps nodes safe: leases, sessions, transitions, the brake, the feed, upkeep. Its connections are
+ * used by a fixed number of loops, and by batches of which one runs at a time; never by a call, or callers could take
+ * them all.
  */
 export type ReservedStore = LaneStore<"reserved">;
 
@@ -110,7 +112,9 @@ export interface OwnConnections {
   close(): Promise<void>;
 }
 
-/** Open connections that are shared with nobody, for what must go on even when every reserved one waits for something. */
+/**
+ * Open connections that are shared with nobody, for what must go on even when every reserved one waits for something.
+ */
 export function openOwnConnections(
   options: Pick<StoreOptions, "url" | "applicationName" | "log" | "statementTimeoutMs">,
   size: number,
@@ -135,7 +139,9 @@ function openLane<L extends Lane>(lane: L, options: StoreOptions, size: number):
   return { lane, pool, db: new Kysely<Database>({ dialect: new PostgresDialect({ pool }) }) };
 }
 
-/** What both lanes know is one: otherwise what one of them learns of a new history of the log the other would not know. */
+/**
+ * What both lanes know is one: otherwise what one of them learns of a new history of the log the other would not know.
+ */
 interface Known {
   identity: ClusterIdentity;
 }

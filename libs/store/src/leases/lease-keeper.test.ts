@@ -1,13 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import {
-  addNode,
-  createGate,
-  createTestDatabase,
-  eventually,
-  ManualClock,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { addNode, createGate, createTestDatabase, eventually, ManualClock, type TestDatabase } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { currentRevision, readEvents } from "../log/events.ts";
 import { joinAsOrchestrator } from "../nodes/control-plane-nodes.ts";
@@ -195,8 +188,6 @@ describe("createLeaseKeeper()", () => {
       actor: "replica:p1",
     });
     const { events } = await readEvents(store.db, { after: before, limit: 10 });
-    expect(events.map(({ subject, type }) => [subject, type])).toEqual([
-      ["control", "node.connection.changed"],
-    ]);
+    expect(events.map(({ subject, type }) => [subject, type])).toEqual([["control", "node.connection.changed"]]);
   });
 });

@@ -2,14 +2,7 @@ import { LeaseObserver } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { type OwnConnections, openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
-import {
-  type Lease,
-  type LeaseClaim,
-  type LeaseReport,
-  listLeases,
-  renewLease,
-  takeLease,
-} from "./leases.ts";
+import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
 
 /** What a lease keeper needs, and whom it tells. Callbacks must neither throw nor block. */
 export interface LeaseKeeperOptions {
@@ -21,15 +14,15 @@ export interface LeaseKeeperOptions {
   /** From one renewal to the next; 2000. */
   readonly renewEveryMs?: number;
   /**
-   * Without a renewal for so long the holder doubts itself, and others take it for gone; 10000. It must exceed `renewEveryMs`
-   * several times, or one slow answer looks like a failure.
+   * Without a renewal for so long the holder doubts itself, and others take it for gone; 10000. It must exceed
+   * `renewEveryMs` several times, or one slow answer looks like a failure.
    */
   readonly expiryMs?: number;
   /** Asked at each renewal for what is told with it. */
   readonly report?: () => LeaseReport;
   /**
-   * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and addresses:
-   * whoever shows them shows them again.
+   * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and
+   * addresses: whoever shows them shows them again.
    */
   readonly onHeld?: (held: { readonly first: boolean }) => void;
   /** The lease may have run out since that monotonic time: stop judging until it is held again. */
@@ -96,11 +89,7 @@ class Keeper implements LeaseKeeper {
     );
   }
 
-  async #renewUntil(
-    signal: AbortSignal,
-    own: OwnConnections,
-    succeeded: () => void,
-  ): Promise<void> {
+  async #renewUntil(signal: AbortSignal, own: OwnConnections, succeeded: () => void): Promise<void> {
     const { clock, log } = this.#options;
     while (!signal.aborted) {
       const startMs = clock.nowMs();

@@ -86,10 +86,7 @@ export async function readLease(db: Db, name: string): Promise<Lease | null> {
 }
 
 /** End another's lease, provided that its counter is still the one observed. Whether it ended. */
-export async function expireLease(
-  db: Db,
-  observed: Pick<Lease, "name" | "instance" | "counter">,
-): Promise<boolean> {
+export async function expireLease(db: Db, observed: Pick<Lease, "name" | "instance" | "counter">): Promise<boolean> {
   const { numDeletedRows } = await db
     .deleteFrom("leases")
     .where("name", "=", observed.name)

@@ -106,8 +106,7 @@ describe("leasedTask()", () => {
       ...systemClock,
       wallMs: () => Date.now() - 3_600_000,
       // Renewals come too late from some moment on; the doubt has another sleep.
-      sleep: (ms, signal) =>
-        systemClock.sleep(ms === 20 && paused.signal.aborted ? 600_000 : ms, signal),
+      sleep: (ms, signal) => systemClock.sleep(ms === 20 && paused.signal.aborted ? 600_000 : ms, signal),
     };
     const task = start("i1", { clock });
     await eventually(() => expect(task.begun()).toBe(1));

@@ -1,14 +1,7 @@
 import { LeaseObserver } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
-import {
-  expireLease,
-  type LeaseClaim,
-  readLease,
-  releaseLease,
-  renewLease,
-  takeLease,
-} from "./leases.ts";
+import { expireLease, type LeaseClaim, readLease, releaseLease, renewLease, takeLease } from "./leases.ts";
 
 /** What a task that one process alone runs is made of. */
 export interface LeasedTaskOptions {
@@ -17,16 +10,22 @@ export interface LeasedTaskOptions {
   readonly log: Logger;
   /** The lease, whose name is the task's too. Its instance is that of the process. */
   readonly claim: LeaseClaim;
-  /** Wait until this process is able to do the work: it does not contend for the lease before. Absent means that it always is. */
+  /**
+   * Wait until this process is able to do the work: it does not contend for the lease before. Absent means that it
+   * always is.
+   */
   readonly able?: (signal: AbortSignal) => Promise<void>;
   /**
-   * The work, done while the lease is held. The signal aborts as well when the lease is lost or in doubt; what it still writes
-   * then must be fenced. When it throws, the lease is given back, and another process may have better luck.
+   * The work, done while the lease is held. The signal aborts as well when the lease is lost or in doubt; what it still
+   * writes then must be fenced. When it throws, the lease is given back, and another process may have better luck.
    */
   readonly work: (signal: AbortSignal, succeeded: () => void) => Promise<void>;
   /** From one renewal, or one look at another's lease, to the next; 2000. */
   readonly renewEveryMs?: number;
-  /** Without a renewal for so long the holder gives up, and others take the lease; 10000. It must exceed `renewEveryMs` several times. */
+  /**
+   * Without a renewal for so long the holder gives up, and others take the lease; 10000. It must exceed `renewEveryMs`
+   * several times.
+   */
   readonly expiryMs?: number;
 }
 
@@ -112,11 +111,7 @@ class Leased implements LeasedTask {
     return (await takeLease(store.db, claim)) !== null;
   }
 
-  async #hold(
-    heldSinceMs: number,
-    signal: AbortSignal,
-    succeeded: () => void,
-  ): Promise<"done" | "lost"> {
+  async #hold(heldSinceMs: number, signal: AbortSignal, succeeded: () => void): Promise<"done" | "lost"> {
     const { store, claim, log, work } = this.#options;
     const lost = new AbortController();
     const ending = new AbortController();
@@ -140,11 +135,7 @@ class Leased implements LeasedTask {
     }
   }
 
-  async #renewUntil(
-    ending: AbortSignal,
-    firstHeldMs: number,
-    lost: AbortController,
-  ): Promise<void> {
+  async #renewUntil(ending: AbortSignal, firstHeldMs: number, lost: AbortController): Promise<void> {
     const { clock, log, claim } = this.#options;
     const held = { sinceMs: firstHeldMs };
     const lose = (why: string) => {
@@ -171,11 +162,7 @@ class Leased implements LeasedTask {
   }
 
   /** Doubt has to come in time even while a renewal waits for its answer. */
-  async #doubtUntil(
-    over: AbortSignal,
-    held: { readonly sinceMs: number },
-    onDoubt: () => void,
-  ): Promise<void> {
+  async #doubtUntil(over: AbortSignal, held: { readonly sinceMs: number }, onDoubt: () => void): Promise<void> {
     const { clock } = this.#options;
     while (!over.aborted) {
       const restMs = held.sinceMs + this.#expiryMs - clock.nowMs();
@@ -187,7 +174,6 @@ class Leased implements LeasedTask {
   #noteFailure(err: unknown): void {
     this.#failures += 1;
     const { log, claim } = this.#options;
-    if (this.#failures === 1)
-      log.warn({ err, lease: claim.name }, "lease of a task cannot be told");
+    if (this.#failures === 1) log.warn({ err, lease: claim.name }, "lease of a task cannot be told");
   }
 }

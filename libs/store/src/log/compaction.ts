@@ -12,9 +12,9 @@ export interface CompactOptions {
 const DEFAULT_BATCH_SIZE = 5_000;
 
 /**
- * Forget the events at the beginning of the log that are older than `olderThanMs`, in bounded batches; how many went. It
- * ends before the first event that is not, whatever the times of later ones, and always keeps the newest event, which tells
- * where the log is. Any number of processes may do so at once.
+ * Forget the events at the beginning of the log that are older than `olderThanMs`, in bounded batches; how many went.
+ * It ends before the first event that is not, whatever the times of later ones, and always keeps the newest event,
+ * which tells where the log is. Any number of processes may do so at once.
  */
 export async function compactEvents(
   store: LaneStore,

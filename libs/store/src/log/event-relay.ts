@@ -31,8 +31,8 @@ export interface RelayRewind {
 export const RELAY_LEASE = "relay-events";
 
 /**
- * Begin to relay: the cursor, under a generation of its own, so that nothing that an earlier holder still saves takes effect.
- * Null when the lease is not held any more.
+ * Begin to relay: the cursor, under a generation of its own, so that nothing that an earlier holder still saves takes
+ * effect. Null when the lease is not held any more.
  */
 export async function openRelay(
   db: Db,
@@ -49,8 +49,9 @@ export async function openRelay(
 }
 
 /**
- * Note that everything up to `revision` of a log was acknowledged, or that less was than had been thought. False, and nothing
- * changes, when the generation is over, or the database holds another history of the log, whose revisions are other events.
+ * Note that everything up to `revision` of a log was acknowledged, or that less was than had been thought. False, and
+ * nothing changes, when the generation is over, or the database holds another history of the log, whose revisions are
+ * other events.
  */
 export function saveRelay(
   { db }: Pick<Store, "db">,
@@ -69,7 +70,10 @@ export function saveRelay(
   });
 }
 
-/** Have everything above `revision` relayed again; a cursor that is not that far stays where it is. The holder learns it by the generation. */
+/**
+ * Have everything above `revision` relayed again; a cursor that is not that far stays where it is. The holder learns it
+ * by the generation.
+ */
 export async function rewindRelay(db: Db, revision: bigint): Promise<RelayRewind> {
   const { rows } = await sql<RelayRewind>`
     with old as (select revision from event_relay for update)

@@ -30,9 +30,7 @@ describe("appendEvents()", () => {
   it("should give events of one call consecutive revisions in their order", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
-    const last = await store.transaction((tx) =>
-      appendEvents(tx, [eventOf("a"), eventOf("b"), eventOf("c")]),
-    );
+    const last = await store.transaction((tx) => appendEvents(tx, [eventOf("a"), eventOf("b"), eventOf("c")]));
     const { events, through } = await readEvents(store.db, { after, limit: 10 });
     expect(events.map(({ subject }) => subject)).toEqual(["a", "b", "c"]);
     expect(events.map(({ revision }) => revision)).toEqual([last - 2n, last - 1n, last]);
@@ -68,10 +66,9 @@ describe("appendEvents()", () => {
     const { store } = database;
     const last = await store.transaction(async (tx) => {
       const revision = await appendEvents(tx, []);
-      const { rows } =
-        await sql`select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`.execute(
-          tx,
-        );
+      const { rows } = await sql`select from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()`.execute(
+        tx,
+      );
       expect(rows).toHaveLength(0);
       return revision;
     });

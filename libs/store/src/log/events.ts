@@ -73,7 +73,10 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
   return { events, through: events.length < limit && head > last ? head : last };
 }
 
-/** The newest events about a subject, the newest first: at most `limit` of these types, at this wall time or later, before a revision. */
+/**
+ * The newest events about a subject, the newest first: at most `limit` of these types, at this wall time or later,
+ * before a revision.
+ */
 export async function readLatestEvents(
   db: Db,
   options: Pick<ReadEventsOptions, "limit" | "fromMs"> & {
@@ -100,9 +103,7 @@ export async function currentRevision(db: Db): Promise<bigint> {
   return rows[0]?.revision ?? 0n;
 }
 
-function conditionsOf(
-  options: Omit<ReadEventsOptions, "after" | "limit">,
-): readonly RawBuilder<SqlBool>[] {
+function conditionsOf(options: Omit<ReadEventsOptions, "after" | "limit">): readonly RawBuilder<SqlBool>[] {
   const { types, excludeTypes, subject, actor, fromMs, untilMs } = options;
   return [
     sql<SqlBool>`true`,

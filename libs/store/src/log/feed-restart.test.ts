@@ -54,9 +54,7 @@ describe("EventFeed over restarts of Postgres", () => {
     });
     await Promise.all(feeds.map(({ feed }) => feed.start(0n)));
     const ending = new AbortController();
-    const writers = Promise.all(
-      ["a", "b", "c", "d"].map((prefix) => writeUntil(writer, prefix, ending.signal)),
-    );
+    const writers = Promise.all(["a", "b", "c", "d"].map((prefix) => writeUntil(writer, prefix, ending.signal)));
     const progress = async () => {
       const from = feeds.map(({ seen }) => seen.length);
       await eventually(() => {

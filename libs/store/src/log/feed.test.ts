@@ -30,10 +30,7 @@ function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): N
 }
 
 /** A feed that notes what it delivers. */
-async function follow(
-  store: Store,
-  options: { types?: NewEvent["type"][]; batchSize?: number } = {},
-) {
+async function follow(store: Store, options: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
   const after = await currentRevision(store.db);
   const feed = new EventFeed({ store: store.reserved, log: silentLogger, ...options });
   const seen: StoredEvent[] = [];
@@ -63,8 +60,9 @@ interface Storm {
 }
 
 /**
- * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look around
- * after they have appended, while everybody else waits; some are rolled back at either point. Answers the batches that committed.
+ * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look
+ * around after they have appended, while everybody else waits; some are rolled back at either point. Answers the
+ * batches that committed.
  */
 async function runStorm(storm: Storm): Promise<readonly string[][]> {
   const random = seededRandom(storm.seed);
@@ -76,9 +74,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
     const subjects = Array.from({ length: size }, (_, item) => `t${number}.${item}`);
     const target = done + 3;
     await store.transaction(async (tx) => {
-      await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(
-        tx,
-      );
+      await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(tx);
       if (kind < 0.2) {
         // Slow before: later transactions overtake it. The last ones have nobody left to wait for.
         await eventually(() => expect(done >= target || next >= storm.transactions).toBe(true));
@@ -115,11 +111,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
   return batches;
 }
 
-function expectExactly(
-  seen: readonly StoredEvent[],
-  log: readonly StoredEvent[],
-  batches: readonly string[][],
-): void {
+function expectExactly(seen: readonly StoredEvent[], log: readonly StoredEvent[], batches: readonly string[][]): void {
   expect(revisionsOf(seen)).toEqual(revisionsOf(log));
   expect(seen.map(({ id }) => id)).toEqual(log.map(({ id }) => id));
   expect(log.map(({ subject }) => subject).toSorted()).toEqual(batches.flat().toSorted());
@@ -165,9 +157,7 @@ describe("EventFeed", () => {
     expect(feeds[3]?.seen).toEqual([]);
     for (const subjects of batches) {
       const first = log.findIndex(({ subject }) => subject === subjects[0]);
-      expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(
-        subjects,
-      );
+      expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(subjects);
     }
     await Promise.all(feeds.map(({ feed }) => feed.close()));
   });
@@ -182,12 +172,11 @@ describe("EventFeed", () => {
       await eventually(async () => {
         const { rows } = await sql`
           select from pg_stat_activity
-          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(
-          store.db,
-        );
+          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(store.db);
         expect(rows).toHaveLength(1);
       });
-      // The first may be found by the look that follows the beginning to listen; after that there is none without being woken.
+      // The first may be found by the look that follows the beginning to listen; after that there is none without being
+      // woken.
       await store.transaction((tx) => appendEvents(tx, [eventOf("first")]));
       await eventually(() => expect(seen).toEqual(["first"]));
       await store.transaction((tx) => appendEvents(tx, [eventOf("second")]));

@@ -34,8 +34,8 @@ const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
- * The log as it grows, for everybody in this process: over one connection that is woken by notifications, and by polling
- * when those fail. It goes on from where it was whenever the server comes back.
+ * The log as it grows, for everybody in this process: over one connection that is woken by notifications, and by
+ * polling when those fail. It goes on from where it was whenever the server comes back.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
@@ -73,7 +73,10 @@ export class EventFeed {
     };
   }
 
-  /** Begin after a revision; resolves when the log has been read to its end once, rejects when the feed is closed before. */
+  /**
+   * Begin after a revision; resolves when the log has been read to its end once, rejects when the feed is closed
+   * before.
+   */
   async start(afterRevision: bigint): Promise<void> {
     if (this.#loops !== null) throw new Error("the feed was started before");
     this.#position = afterRevision;
@@ -96,7 +99,10 @@ export class EventFeed {
     await firstEnd.promise;
   }
 
-  /** Resolves once everything up to `revision` has been delivered; rejects when the feed is closed first or `signal` aborts. */
+  /**
+   * Resolves once everything up to `revision` has been delivered; rejects when the feed is closed first or `signal`
+   * aborts.
+   */
   async caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
     this.#ending.signal.throwIfAborted();

@@ -17,11 +17,7 @@ const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
 
 /** Listen on a channel over a connection of its own, opened again whenever it is lost, until the signal aborts. */
-export async function listenUntil(
-  channel: string,
-  options: NotificationOptions,
-  signal: AbortSignal,
-): Promise<void> {
+export async function listenUntil(channel: string, options: NotificationOptions, signal: AbortSignal): Promise<void> {
   const { clock, log, onWake } = options;
   let attempt = 0;
   while (!signal.aborted) {

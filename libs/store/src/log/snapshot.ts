@@ -57,7 +57,10 @@ export function isNodeChange(type: string): boolean {
   return type.startsWith("node.") && type !== SESSION_MOVED;
 }
 
-/** The nodes that were changed by events above a revision, by id, each with the last revision of one; nodes that are gone included. */
+/**
+ * The nodes that were changed by events above a revision, by id, each with the last revision of one; nodes that are
+ * gone included.
+ */
 export async function changedNodeIds(
   db: Db,
   after: bigint,

@@ -4,8 +4,9 @@ import { BANS_LOCK } from "../access/bans.ts";
 import type { Tx } from "../database/store.ts";
 
 /**
- * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and nobody else admits a node under an id of the same letters,
- * in whatever case. Comes before any row is locked, because whoever places a ban locks rows after it; look at the record afterwards.
+ * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and nobody else admits a node
+ * under an id of the same letters, in whatever case. Comes before any row is locked, because whoever places a ban locks
+ * rows after it; look at the record afterwards.
  */
 export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
   // Names in one order, so that two who want the same ones wait for each other and never in a circle.
@@ -19,5 +20,8 @@ export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<vo
     ) as names`.execute(tx);
 }
 
-/** Names the locks of ids, each of which has its hash besides; any number will do that no other pair of numbers begins with. */
+/**
+ * Names the locks of ids, each of which has its hash besides; any number will do that no other pair of numbers begins
+ * with.
+ */
 const NAMES_LOCK = 5_226_012;

@@ -16,13 +16,13 @@ export interface GoneNodes {
 }
 
 /**
- * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are what keeps
- * them out. Whoever removes one looks again under the lock of its row, because it may be back: see removeGoneNodes().
+ * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are
+ * what keeps them out. Whoever removes one looks again under the lock of its row, because it may be back: see
+ * removeGoneNodes().
  */
 export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly string[]> {
   const { ephemeralForMs, othersForMs, after, limit } = gone;
-  const isGoneFor = (ms: number) =>
-    sql<SqlBool>`s.connection_since <= now() - ${ms} * interval '1 millisecond'`;
+  const isGoneFor = (ms: number) => sql<SqlBool>`s.connection_since <= now() - ${ms} * interval '1 millisecond'`;
   let query = db
     .selectFrom("nodes as n")
     .innerJoin("node_sessions as s", "s.node_id", "n.id")
@@ -34,9 +34,7 @@ export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly s
   query =
     othersForMs === null
       ? query.where("n.ephemeral", "=", true).where(isGoneFor(ephemeralForMs))
-      : query.where(
-          sql<SqlBool>`((n.ephemeral and ${isGoneFor(ephemeralForMs)}) or ${isGoneFor(othersForMs)})`,
-        );
+      : query.where(sql<SqlBool>`((n.ephemeral and ${isGoneFor(ephemeralForMs)}) or ${isGoneFor(othersForMs)})`);
   const rows = await query.orderBy("n.id").limit(limit).execute();
   return rows.map(({ id }) => id);
 }
@@ -51,8 +49,8 @@ export async function isHealthServed(db: Db): Promise<boolean> {
 }
 
 /**
- * Remove those of some nodes that are gone for good, each with a tombstone and an event; their ids. What is decided on cannot
- * change meanwhile: the rows of each node and of its session are locked.
+ * Remove those of some nodes that are gone for good, each with a tombstone and an event; their ids. What is decided on
+ * cannot change meanwhile: the rows of each node and of its session are locked.
  *
  * @param decide why a node goes, or null when it stays; the time is the database's, in milliseconds since 1970.
  */
@@ -73,9 +71,7 @@ export async function removeGoneNodes(
       const removal = { actor: "system", ...why };
       await removeNode(tx, node, removal);
       const { membership: before, id: subject } = node;
-      events.push(
-        membershipEvent({ type: "node.deleted", subject, before, after: null, ...removal }),
-      );
+      events.push(membershipEvent({ type: "node.deleted", subject, before, after: null, ...removal }));
     }
     return { result: events.map(({ subject }) => subject), events };
   });

@@ -90,9 +90,7 @@ describe("joinAsOrchestrator()", () => {
 
   it("should register a node once when several processes take one id at once", async () => {
     const before = await currentRevision(store.db);
-    await Promise.all(
-      ["a", "b", "c"].map((instance) => joinAsOrchestrator(store, nodeOf("same", instance))),
-    );
+    await Promise.all(["a", "b", "c"].map((instance) => joinAsOrchestrator(store, nodeOf("same", instance))));
     expect(await eventsSince(before)).toEqual([
       "same node.registered CONTROL_PLANE",
       "same node.connection.changed STREAM_OPENED",

@@ -37,10 +37,7 @@ export interface LostOrchestrator {
 }
 
 /** Show this process as an approved, connected ORCHESTRATOR node. False when the id belongs to a compute node. */
-export async function joinAsOrchestrator(
-  store: LaneStore,
-  node: OrchestratorNode,
-): Promise<boolean> {
+export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNode): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     const events: NewEvent[] = [];
     await beginAdmission(tx, [node.nodeId]);
@@ -83,33 +80,25 @@ export async function joinAsOrchestrator(
   return result;
 }
 
-/** Show the orchestrators of this instance as DISCONNECTED; the events of those that were not, for the caller to append. */
-export async function orchestratorLost(
-  tx: Tx,
-  lost: LostOrchestrator,
-): Promise<readonly NewEvent[]> {
+/**
+ * Show the orchestrators of this instance as DISCONNECTED; the events of those that were not, for the caller to append.
+ */
+export async function orchestratorLost(tx: Tx, lost: LostOrchestrator): Promise<readonly NewEvent[]> {
   const events: NewEvent[] = [];
   for (const node of await lockOrchestrators(tx, lost.instance)) {
     const after = connectionAfter(lost.signal, { actor: lost.actor, atMs: node.updatedAtMs });
     if (node.connection.state === after.state) continue;
-    await tx
-      .updateTable("node_sessions")
-      .set(connectionColumns(after))
-      .where("node_id", "=", node.id)
-      .execute();
+    await tx.updateTable("node_sessions").set(connectionColumns(after)).where("node_id", "=", node.id).execute();
     events.push(connectionEvent({ subject: node.id, before: node.connection, after }));
   }
   return events;
 }
 
 /**
- * Remove orchestrators that have been DISCONNECTED for `olderThanMs` and whose process holds no lease, each with a tombstone;
- * the ids that went.
+ * Remove orchestrators that have been DISCONNECTED for `olderThanMs` and whose process holds no lease, each with a
+ * tombstone; the ids that went.
  */
-export async function expireOrchestrators(
-  store: LaneStore,
-  olderThanMs: number,
-): Promise<readonly string[]> {
+export async function expireOrchestrators(store: LaneStore, olderThanMs: number): Promise<readonly string[]> {
   const { result } = await store.change(async (tx) => {
     const { rows } = await sql<{ node_id: string }>`
       select node_id
@@ -164,9 +153,7 @@ async function register(tx: Tx, node: OrchestratorNode): Promise<readonly NewEve
   const membership = decision.next;
   if (!(await insertNode(tx, { id: node.nodeId, type: "ORCHESTRATOR", membership }))) return [];
   const subject = node.nodeId;
-  return [
-    membershipEvent({ type: "node.registered", subject, before: null, after: membership, ...by }),
-  ];
+  return [membershipEvent({ type: "node.registered", subject, before: null, after: membership, ...by })];
 }
 
 async function lockOrchestrators(tx: Tx, instance: string): Promise<readonly NodeRecord[]> {

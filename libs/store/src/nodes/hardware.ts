@@ -16,9 +16,7 @@ const HARDWARE_KEYS = ["cpu", "memoryBytes", "diskBytes", "gpus"] as const;
 export function hardwareIn(info: { readonly [key: string]: Json }): {
   readonly [key: string]: Json;
 } {
-  return Object.fromEntries(
-    HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]]])),
-  );
+  return Object.fromEntries(HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]]])));
 }
 
 /** The same in SQL, of the row's own information; null where there is none. */

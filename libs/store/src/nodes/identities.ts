@@ -24,30 +24,18 @@ export interface NodeKeys extends NodeKey {
 }
 
 /** The keys of those nodes that have one, by node id. */
-export async function keyOf(
-  db: Db,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, NodeKeys>> {
+export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeKeys>> {
   if (ids.length === 0) return new Map();
   const rows = await db
     .selectFrom("node_identities")
-    .select([
-      "node_id",
-      "public_key",
-      "fingerprint",
-      "next_public_key",
-      "next_fingerprint",
-      "rotation_requested_at",
-    ])
+    .select(["node_id", "public_key", "fingerprint", "next_public_key", "next_fingerprint", "rotation_requested_at"])
     .where("node_id", "in", ids)
     .execute();
   return new Map(
     rows.map(({ node_id: nodeId, public_key: publicKey, fingerprint, ...row }) => {
       const { next_public_key: nextKey, next_fingerprint: nextFingerprint } = row;
       const next =
-        nextKey === null || nextFingerprint === null
-          ? null
-          : { publicKey: nextKey, fingerprint: nextFingerprint };
+        nextKey === null || nextFingerprint === null ? null : { publicKey: nextKey, fingerprint: nextFingerprint };
       const isRotationRequired = row.rotation_requested_at !== null;
       return [nodeId, { nodeId, publicKey, fingerprint, next, isRotationRequired }];
     }),
@@ -55,8 +43,9 @@ export async function keyOf(
 }
 
 /**
- * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that could not register
- * today does not count: anybody can sign for a key of small order, so its node has to be deleted and join again with another one.
+ * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that
+ * could not register today does not count: anybody can sign for a key of small order, so its node has to be deleted and
+ * join again with another one.
  */
 export function keysInForce(keys: NodeKeys): readonly PublicKey[] {
   const recorded = keys.next === null ? [keys] : [keys, keys.next];
@@ -64,10 +53,7 @@ export function keysInForce(keys: NodeKeys): readonly PublicKey[] {
 }
 
 /** The nodes that have these keys or have offered them as their next ones, by fingerprint. */
-export async function ownersOfKeys(
-  db: Db,
-  fingerprints: readonly string[],
-): Promise<ReadonlyMap<string, string>> {
+export async function ownersOfKeys(db: Db, fingerprints: readonly string[]): Promise<ReadonlyMap<string, string>> {
   if (fingerprints.length === 0) return new Map();
   const { rows } = await sql<{ node_id: string; fingerprint: string }>`
     select node_id, fingerprint from node_identities
@@ -100,8 +86,8 @@ export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
 }
 
 /**
- * Keep the key that a node offers, in place of any that it offered before. Whoever calls it has made sure, under `lockBans()`, that
- * the key is nobody else's: registrations are held off by the same lock.
+ * Keep the key that a node offers, in place of any that it offered before. Whoever calls it has made sure, under
+ * `lockBans()`, that the key is nobody else's: registrations are held off by the same lock.
  */
 export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
   await tx
@@ -112,7 +98,10 @@ export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
   await tx.updateTable("nodes").set(TOUCHED).where("id", "=", next.nodeId).execute();
 }
 
-/** Make a node's next key its key, as its first use does; an operator's wish for another key is fulfilled by it. False when it is not its next key. */
+/**
+ * Make a node's next key its key, as its first use does; an operator's wish for another key is fulfilled by it. False
+ * when it is not its next key.
+ */
 export async function promoteKey(tx: Tx, nodeId: string, fingerprint: string): Promise<boolean> {
   const promoted = await tx
     .updateTable("node_identities")

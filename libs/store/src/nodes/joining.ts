@@ -22,9 +22,7 @@ export async function joinedWithoutToken(
   limit: number,
 ): Promise<{ readonly count: number; readonly ids: readonly string[] }> {
   const marked = db.selectFrom("nodes").where("joined_without_token", "=", true);
-  const counted = await marked
-    .select(({ fn }) => fn.countAll<bigint>().as("count"))
-    .executeTakeFirst();
+  const counted = await marked.select(({ fn }) => fn.countAll<bigint>().as("count")).executeTakeFirst();
   const rows = await marked.select("id").orderBy("id").limit(limit).execute();
   return { count: Number(counted?.count ?? 0n), ids: rows.map(({ id }) => id) };
 }

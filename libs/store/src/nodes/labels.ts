@@ -2,12 +2,7 @@ import { effectiveLabels, type Label, type LabelTier } from "@rollcall/domain";
 import type { Db, Tx } from "../database/store.ts";
 
 /** Replace the labels of one tier of a node whose row the transaction has locked, and mark anew which labels count. */
-export async function replaceLabels(
-  tx: Tx,
-  nodeId: string,
-  tier: LabelTier,
-  labels: readonly Label[],
-): Promise<void> {
+export async function replaceLabels(tx: Tx, nodeId: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
   const before = await tx
     .selectFrom("node_labels")
     .select(["tier", "key", "value"])
@@ -41,10 +36,7 @@ function isSame(before: readonly Label[], after: readonly Label[]): boolean {
 }
 
 /** The labels in effect of each of these nodes, by node id; nodes without labels are left out. */
-export async function labelsOf(
-  db: Db,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, readonly Label[]>> {
+export async function labelsOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, readonly Label[]>> {
   if (ids.length === 0) return new Map();
   const rows = await db
     .selectFrom("node_labels")

@@ -11,15 +11,16 @@ let store: Store;
 const NODES = 20_000;
 const PAGE = 50;
 /**
- * A node of a page is read from three tables and its labels; of a label that one node in ten has, the nine others may be
- * passed over. Reading any of the tables whole, or from its start, takes five times as much.
+ * A node of a page is read from three tables and its labels; of a label that one node in ten has, the nine others may
+ * be passed over. Reading any of the tables whole, or from its start, takes five times as much.
  */
 const MOST_ROWS = PAGE * 40;
 
 beforeAll(async () => {
   database = await createTestDatabase();
   store = database.store;
-  // One node in a thousand is PENDING, another one UNHEALTHY, a third one DISCONNECTED; zones are tenths, racks hold twenty.
+  // One node in a thousand is PENDING, another one UNHEALTHY, a third one DISCONNECTED; zones are tenths, racks hold
+  // twenty.
   await sql`
     insert into nodes (id, type, membership, membership_reason, membership_message, membership_actor)
     select
@@ -39,9 +40,7 @@ beforeAll(async () => {
     insert into node_labels (node_id, tier, key, value, effective)
     select id, 'agent', 'zone', right(id, 1), true from nodes
     union all
-    select id, 'agent', 'rack', (right(id, 6)::integer / 20)::text, true from nodes`.execute(
-    store.db,
-  );
+    select id, 'agent', 'rack', (right(id, 6)::integer / 20)::text, true from nodes`.execute(store.db);
   await sql`analyze`.execute(store.db);
 });
 
@@ -84,19 +83,16 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
 ];
 
 describe("readListing() over many nodes", () => {
-  it.each(FILTERS)(
-    "should read no more rows than its page needs when filtered by %s",
-    async (_, filter) => {
-      for (const descending of [false, true]) {
-        const orderBy = { column: "id", descending } as const;
-        const first = await rowsRead({ filter, orderBy, after: null });
-        expect(first.page.nodes.length).toBeGreaterThan(0);
-        expect(first.read).toBeLessThan(MOST_ROWS);
-        const middle = await rowsRead({ filter, orderBy, after: { id: "node-010000" } });
-        expect(middle.read).toBeLessThan(MOST_ROWS);
-      }
-    },
-  );
+  it.each(FILTERS)("should read no more rows than its page needs when filtered by %s", async (_, filter) => {
+    for (const descending of [false, true]) {
+      const orderBy = { column: "id", descending } as const;
+      const first = await rowsRead({ filter, orderBy, after: null });
+      expect(first.page.nodes.length).toBeGreaterThan(0);
+      expect(first.read).toBeLessThan(MOST_ROWS);
+      const middle = await rowsRead({ filter, orderBy, after: { id: "node-010000" } });
+      expect(middle.read).toBeLessThan(MOST_ROWS);
+    }
+  });
 
   it.each(["approval", "status", "cores", "memory", "created"] as const)(
     "should read no more rows than its page needs when sorted by %s",

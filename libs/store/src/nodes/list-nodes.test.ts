@@ -1,11 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  effectiveLabels,
-  hasStatus,
-  matches,
-  parseSelector,
-  type Selector,
-} from "@rollcall/domain";
+import { effectiveLabels, hasStatus, matches, parseSelector, type Selector } from "@rollcall/domain";
 import { addNode, createTestDatabase, seededRandom, type TestDatabase } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { listPage, type NodePage } from "../../test/list-page.ts";
@@ -53,12 +47,8 @@ beforeAll(async () => {
     }
     if (!orchestrator && random() < 0.2) await store.transaction((tx) => saveMark(tx, id, by));
     if (random() < 0.2) {
-      await sql`update node_labels set effective = false where node_id = ${id} and key = 'zone'`.execute(
-        store.db,
-      );
-      await sql`insert into node_labels values (${id}, 'operator', 'zone', 'op', true)`.execute(
-        store.db,
-      );
+      await sql`update node_labels set effective = false where node_id = ${id} and key = 'zone'`.execute(store.db);
+      await sql`insert into node_labels values (${id}, 'operator', 'zone', 'op', true)`.execute(store.db);
     }
   }
   const ids = await store.db.selectFrom("nodes").select("id").execute();
@@ -105,14 +95,10 @@ function expected(filter: NodeFilter, orderBy: ListNodesOptions["orderBy"]): rea
     matches(selector, new Map(effectiveLabels(node.labels).map(({ key, value }) => [key, value])));
   const sign = orderBy.descending ? -1 : 1;
   const sortValueOf = SORT_VALUES[orderBy.column];
-  const compare = (left: string | number, right: string | number) =>
-    left === right ? 0 : left < right ? -1 : 1;
+  const compare = (left: string | number, right: string | number) => (left === right ? 0 : left < right ? -1 : 1);
   return all
     .filter(isWanted)
-    .toSorted(
-      (left, right) =>
-        sign * (compare(sortValueOf(left), sortValueOf(right)) || compare(left.id, right.id)),
-    )
+    .toSorted((left, right) => sign * (compare(sortValueOf(left), sortValueOf(right)) || compare(left.id, right.id)))
     .map(({ id }) => id);
 }
 

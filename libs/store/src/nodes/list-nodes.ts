@@ -63,13 +63,10 @@ export interface ListedNode {
 }
 
 /**
- * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all. Nodes that come, go or
- * change in between are seen or not, but never twice while they keep their place.
+ * Read the nodes of a listing in pieces, each of which takes a bounded amount of memory, `limit` nodes at most in all.
+ * Nodes that come, go or change in between are seen or not, but never twice while they keep their place.
  */
-export async function* readListing(
-  db: Db,
-  options: ListNodesOptions,
-): AsyncGenerator<readonly ListedNode[]> {
+export async function* readListing(db: Db, options: ListNodesOptions): AsyncGenerator<readonly ListedNode[]> {
   let { after, limit: left } = options;
   while (left > 0) {
     const wanted = Math.min(left, PLACES_OF_ONE_READ);
@@ -92,11 +89,7 @@ export async function listNodeIds(db: Db, options: ListNodesOptions): Promise<re
 }
 
 /** Find which nodes a listing shows, with their places in it. */
-async function findPlaces(
-  db: Db,
-  options: ListNodesOptions,
-  limit: number,
-): Promise<readonly NodeCursor[]> {
+async function findPlaces(db: Db, options: ListNodesOptions, limit: number): Promise<readonly NodeCursor[]> {
   const { filter, orderBy, after } = options;
   const conditions = (filter.selector ?? []).map(toCondition);
   const direction = orderBy.descending ? sql`desc` : sql`asc`;
@@ -116,16 +109,11 @@ async function findPlaces(
       ${order.id} ${direction}
     limit ${limit}`;
   const { rows } = await page.execute(db);
-  return rows.map(({ id, sort }) =>
-    orderBy.column === "id" ? { id } : { id, value: toCursorValue(sort) },
-  );
+  return rows.map(({ id, sort }) => (orderBy.column === "id" ? { id } : { id, value: toCursorValue(sort) }));
 }
 
 /** One that was removed since its place was found is left out. */
-async function* readPlaces(
-  db: Db,
-  places: readonly NodeCursor[],
-): AsyncGenerator<readonly ListedNode[]> {
+async function* readPlaces(db: Db, places: readonly NodeCursor[]): AsyncGenerator<readonly ListedNode[]> {
   const cursors = new Map(places.map((cursor) => [cursor.id, cursor]));
   for await (const nodes of readNodes(db, [...cursors.keys()])) {
     yield nodes.flatMap((node) => {
@@ -182,10 +170,7 @@ function statusCondition(statuses: NodeFilter["statuses"]): RawBuilder<SqlBool>[
   return [sql<SqlBool>`(${sql.join(either, sql` or `)})`];
 }
 
-function isOneOf(
-  column: RawBuilder<unknown>,
-  values: readonly string[] | undefined,
-): RawBuilder<SqlBool>[] {
+function isOneOf(column: RawBuilder<unknown>, values: readonly string[] | undefined): RawBuilder<SqlBool>[] {
   if (values === undefined) return [];
   const [only] = values;
   // Equality keeps the order of an index on (column, id); a list of values does not.
@@ -210,9 +195,7 @@ function labelConditions(condition: LabelCondition, index: number): RawBuilder<S
   const isMet = sql<SqlBool>`${label}.effective and ${label}.key = ${key}
     and ${value === null ? sql`true` : value(sql`${label}.value`)}`;
   if (kind === "present") return [isMet];
-  return [
-    sql<SqlBool>`not exists (select from node_labels as l where l.node_id = n.id and ${isMet})`,
-  ];
+  return [sql<SqlBool>`not exists (select from node_labels as l where l.node_id = n.id and ${isMet})`];
 }
 
 function startAfter(
@@ -222,14 +205,12 @@ function startAfter(
 ): RawBuilder<SqlBool>[] {
   const beyond = orderBy.descending ? sql`<` : sql`>`;
   if (orderBy.column === "id") {
-    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other, and
-    // would read the others from their start.
+    // Said of every table: equal ids are known to be equal, but Postgres carries no inequality from one to the other,
+    // and would read the others from their start.
     const labels = conditions.flatMap(({ kind }, index) =>
       kind === "present" ? [sql`${sql.ref(aliasOf(index))}.node_id`] : [],
     );
-    return [sql`n.id`, sql`s.node_id`, ...labels].map(
-      (id) => sql<SqlBool>`${id} ${beyond} ${after.id}`,
-    );
+    return [sql`n.id`, sql`s.node_id`, ...labels].map((id) => sql<SqlBool>`${id} ${beyond} ${after.id}`);
   }
   const { column, id, type } = ORDERS[orderBy.column];
   const value = orderBy.column === "created" ? new Date(Number(after.value)) : after.value;

@@ -5,14 +5,10 @@ import { type AllowedReaction, allowMarked, clearMarked } from "../sessions/reac
 import { TOUCHED } from "./nodes.ts";
 
 /**
- * Set or clear the operator's mark. Since when it stands is the database's. Answers the reaction that a mark allows, unless it was
- * allowed before.
+ * Set or clear the operator's mark. Since when it stands is the database's. Answers the reaction that a mark allows,
+ * unless it was allowed before.
  */
-export async function saveMark(
-  tx: Tx,
-  id: string,
-  mark: Mark | null,
-): Promise<AllowedReaction | null> {
+export async function saveMark(tx: Tx, id: string, mark: Mark | null): Promise<AllowedReaction | null> {
   await tx
     .updateTable("nodes")
     .set({

@@ -17,9 +17,7 @@ function newNode(nodeId: string, fingerprint = `SHA256:${nodeId}`): NewComputeNo
       info: { hostname: nodeId },
       digest: `digest of ${nodeId}`,
       summary: { cores: 2, memoryBytes: 2 ** 53 - 1, diskBytes: 5, gpus: 1 },
-      agentLabels: Object.fromEntries(
-        Array.from({ length: 64 }, (_, index) => [`key-${index}`, nodeId]),
-      ),
+      agentLabels: Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`key-${index}`, nodeId])),
     },
     joining: { tokenId: null, ephemeral: false, withoutToken: false },
     tokenLabels: {},
@@ -65,11 +63,7 @@ describe("insertComputeNodes()", () => {
   it("should go on with the epochs of a node that had the id before", async () => {
     const { store } = database;
     await insert(newNode("again"));
-    await store.db
-      .updateTable("node_sessions")
-      .set({ epoch: 7 })
-      .where("node_id", "=", "again")
-      .execute();
+    await store.db.updateTable("node_sessions").set({ epoch: 7 }).where("node_id", "=", "again").execute();
     await store.transaction(async (tx) => {
       const [node] = await lockNodes(tx, ["again", "never", "again"]);
       if (node === undefined) throw new Error("the node is not there");

@@ -21,18 +21,16 @@ export interface NewComputeNode {
 export class RecordMovedError extends Error {}
 
 /**
- * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one; one statement,
- * because a machine room that comes up registers faster the fewer times a batch goes to the server. Throws RecordMovedError when an
- * id or a key is taken; nothing of the transaction may be kept then.
+ * Add many compute nodes, each with its session, key and labels, as insertNode(), saveKey() and saveInfo() do for one;
+ * one statement, because a machine room that comes up registers faster the fewer times a batch goes to the server.
+ * Throws RecordMovedError when an id or a key is taken; nothing of the transaction may be kept then.
  */
 export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[]): Promise<void> {
   if (nodes.length === 0) return;
-  // The rows of each table are named in one order, so that two transactions that write the same ones at a time wait for each
-  // other and never in a circle.
+  // The rows of each table are named in one order, so that two transactions that write the same ones at a time wait for
+  // each other and never in a circle.
   const byId = nodes.toSorted((left, right) => compare(idOf(left), idOf(right)));
-  const byKey = nodes.toSorted((left, right) =>
-    compare(left.key.fingerprint, right.key.fingerprint),
-  );
+  const byKey = nodes.toSorted((left, right) => compare(left.key.fingerprint, right.key.fingerprint));
   const labels = byId.flatMap(labelRows);
   const { ids, keys } = await tx
     .with("new_nodes", (db) =>
@@ -80,8 +78,7 @@ function nodeRow({ key, report, membership, joining }: NewComputeNode) {
     memory_bytes: BigInt(report.summary.memoryBytes),
     disk_bytes: BigInt(report.summary.diskBytes),
     gpus: report.summary.gpus,
-    approved_hardware:
-      membership.state === "APPROVED" ? JSON.stringify(hardwareIn(report.info)) : null,
+    approved_hardware: membership.state === "APPROVED" ? JSON.stringify(hardwareIn(report.info)) : null,
     join_token_id: joining.tokenId,
     ephemeral: joining.ephemeral,
     joined_without_token: joining.withoutToken,

@@ -50,8 +50,8 @@ export interface NodeRecord {
   readonly membership: Membership;
   readonly connection: Connection;
   /**
-   * What counts: the operator's mark if there is one, else what was detected, or that the node flaps; with the reason that two machines are
-   * this node while they are, or what is wrong with its hardware.
+   * What counts: the operator's mark if there is one, else what was detected, or that the node flaps; with the reason
+   * that two machines are this node while they are, or what is wrong with its hardware.
    */
   readonly health: Health;
   /** Without the mark, and whether it flaps or not. */
@@ -202,11 +202,7 @@ export function toNodeRecord(row: NodeRow): NodeRecord {
 export function toMembership(
   row: Pick<
     NodeRow,
-    | "membership"
-    | "membership_since"
-    | "membership_reason"
-    | "membership_message"
-    | "membership_actor"
+    "membership" | "membership_since" | "membership_reason" | "membership_message" | "membership_actor"
   >,
 ): Membership {
   return {
@@ -222,11 +218,7 @@ export function toMembership(
 export function toConnection(
   row: Pick<
     NodeRow,
-    | "connection"
-    | "connection_since"
-    | "connection_reason"
-    | "connection_message"
-    | "connection_actor"
+    "connection" | "connection_since" | "connection_reason" | "connection_message" | "connection_actor"
   >,
 ): Connection {
   return {
@@ -239,9 +231,7 @@ export function toConnection(
 }
 
 /** What was detected of a node, whether it flaps or not. */
-export function toDetectedHealth(
-  row: Parameters<typeof toHealth>[0] & Pick<NodeRow, "detected">,
-): Health {
+export function toDetectedHealth(row: Parameters<typeof toHealth>[0] & Pick<NodeRow, "detected">): Health {
   return row.detected ?? toHealth(row);
 }
 
@@ -255,10 +245,7 @@ export function toHistory(row: Pick<NodeRow, "health_changes" | "flapping_since"
 
 /** The columns of a health as one value: as it was detected, or that the node flaps. */
 export function toHealth(
-  row: Pick<
-    NodeRow,
-    "health" | "health_since" | "health_reason" | "health_message" | "health_actor"
-  >,
+  row: Pick<NodeRow, "health" | "health_since" | "health_reason" | "health_message" | "health_actor">,
 ): Health {
   return {
     state: row.health,

@@ -2,7 +2,10 @@ import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import type { NodeRow } from "./node-record.ts";
 
-/** Read whole nodes: the query to which callers add which ones. Tables are `n` (nodes), `s` (sessions) and `i` (identities). */
+/**
+ * Read whole nodes: the query to which callers add which ones. Tables are `n` (nodes), `s` (sessions) and `i`
+ * (identities).
+ */
 export function selectNodes(db: Db) {
   return db
     .selectFrom("nodes as n")

@@ -51,8 +51,8 @@ interface TruthPlan {
 }
 
 /**
- * The nodes of a replica that flap, have rebooted of late, have something wrong with their hardware, or are held for one of these; in
- * order of id, at most `limit` after `after`. Costs two looks at small indexes while there are none.
+ * The nodes of a replica that flap, have rebooted of late, have something wrong with their hardware, or are held for
+ * one of these; in order of id, at most `limit` after `after`. Costs two looks at small indexes while there are none.
  */
 export async function troubledNodes(
   db: Db,
@@ -79,10 +79,7 @@ export async function troubledNodes(
 }
 
 /** What is recorded of the GPUs of these nodes. */
-export async function recordedTroubles(
-  db: Db,
-  ids: readonly string[],
-): Promise<readonly TroubledNode[]> {
+export async function recordedTroubles(db: Db, ids: readonly string[]): Promise<readonly TroubledNode[]> {
   if (ids.length === 0) return [];
   const rows = await db
     .selectFrom("node_sessions")
@@ -93,9 +90,10 @@ export async function recordedTroubles(
 }
 
 /**
- * Bring the record up to what follows from it and from what the owner knows: a flapping that is over, troubles with GPUs, and the holds of FLAPPING and HARDWARE; those
- * of others stay as they are. Each effective change has its event. Nodes that do not belong to (replica, epoch) any more are left alone.
- * Nothing is locked while there is nothing to change. Answers the ids of the nodes that changed.
+ * Bring the record up to what follows from it and from what the owner knows: a flapping that is over, troubles with
+ * GPUs, and the holds of FLAPPING and HARDWARE; those of others stay as they are. Each effective change has its event.
+ * Nodes that do not belong to (replica, epoch) any more are left alone. Nothing is locked while there is nothing to
+ * change. Answers the ids of the nodes that changed.
  */
 export async function settleTruth(
   store: LaneStore,
@@ -103,8 +101,7 @@ export async function settleTruth(
   views: readonly OwnersView[],
 ): Promise<readonly string[]> {
   const byNode = new Map(views.map((view) => [view.nodeId, view]));
-  const plan = (node: NodeRecord, nowMs: number) =>
-    planTruth(node, byNode.get(node.id), { replicaId, nowMs });
+  const plan = (node: NodeRecord, nowMs: number) => planTruth(node, byNode.get(node.id), { replicaId, nowMs });
   const nowMs = await readNow(store.db);
   const looked = await getNodes(store.db, [...byNode.keys()]);
   const due = looked.filter((node) => plan(node, nowMs) !== null).map(({ id }) => id);
@@ -142,16 +139,14 @@ function planTruth(
   const actor = `replica:${replicaId}`;
   const flapping = planFlapping(node, view, { actor, nowMs });
   const gpuTroubles = planGpus(node, view);
-  const rebootOver =
-    node.rebootedAtMs !== null && isRebootOver(node.rebootedAtMs, nowMs, view.policy);
+  const rebootOver = node.rebootedAtMs !== null && isRebootOver(node.rebootedAtMs, nowMs, view.policy);
   const causes = {
     history: flapping.history,
     troubles: [...node.missingHardware, ...(gpuTroubles ?? node.gpuTroubles)],
     rebootedAtMs: rebootOver ? null : node.rebootedAtMs,
   };
   const holds = holdsFor(node.holds, causes, view.policy, { actor, atMs: nowMs });
-  const hasChanged =
-    flapping.session !== null || gpuTroubles !== null || rebootOver || holds !== node.holds;
+  const hasChanged = flapping.session !== null || gpuTroubles !== null || rebootOver || holds !== node.holds;
   if (!hasChanged) return null;
   const hardware = hardwareEvent({
     ...{ subject: node.id, actor },
@@ -204,7 +199,10 @@ function planFlapping(
   };
 }
 
-/** Null when the record has it already. A GPU that the node does not list any more is not gone from its samples: it is missing, or was never approved. */
+/**
+ * Null when the record has it already. A GPU that the node does not list any more is not gone from its samples: it is
+ * missing, or was never approved.
+ */
 function planGpus(node: NodeRecord, view: OwnersView): readonly Trouble[] | null {
   if (view.gpuTroubles === null) return null;
   const listed = new Set(hardwareOf(node.info ?? undefined)?.gpus.map(({ index }) => index));

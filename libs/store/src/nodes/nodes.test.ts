@@ -3,15 +3,7 @@ import { nodeInfoEvents } from "@rollcall/domain";
 import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { saveMark } from "./marks.ts";
-import {
-  findNodeIds,
-  getNode,
-  insertNode,
-  lockNode,
-  saveHolds,
-  saveInfo,
-  saveMembership,
-} from "./nodes.ts";
+import { findNodeIds, getNode, insertNode, lockNode, saveHolds, saveInfo, saveMembership } from "./nodes.ts";
 
 let database: TestDatabase;
 let store: Store;
@@ -80,9 +72,7 @@ describe("insertNode()", () => {
 
   it("should refuse what is no node id, whoever lets it through", async () => {
     const node = { id: "-x", type: "COMPUTE", membership: PENDING } as const;
-    await expect(store.transaction((tx) => insertNode(tx, node))).rejects.toThrow(
-      "nodes_id_syntax",
-    );
+    await expect(store.transaction((tx) => insertNode(tx, node))).rejects.toThrow("nodes_id_syntax");
   });
 });
 
@@ -97,12 +87,9 @@ describe("findNodeIds()", () => {
     expect(await findNodeIds(store.db, "web-4")).toEqual([]);
   });
 
-  it.each(["", "%", "web%", "we_b'", "x".repeat(64), "é"])(
-    "should find nothing for %j",
-    async (ref) => {
-      expect(await findNodeIds(store.db, ref)).toEqual([]);
-    },
-  );
+  it.each(["", "%", "web%", "we_b'", "x".repeat(64), "é"])("should find nothing for %j", async (ref) => {
+    expect(await findNodeIds(store.db, ref)).toEqual([]);
+  });
 });
 
 describe("lockNode()", () => {
@@ -148,14 +135,10 @@ describe("saveMembership(), saveHolds() and saveMark()", () => {
   it("should write decisions and change the etag with each", async () => {
     const before = await addNode(store, "decided", { membership: "PENDING" });
     const by = { message: "why", actor: "token:t", reason: "OPERATOR_REJECTED" };
-    await store.transaction((tx) =>
-      saveMembership(tx, "decided", { state: "REJECTED", sinceMs: 1, ...by }),
-    );
+    await store.transaction((tx) => saveMembership(tx, "decided", { state: "REJECTED", sinceMs: 1, ...by }));
     const hold = { kind: "OPERATOR", sinceMs: 5, message: "disk", actor: "token:t" } as const;
     await store.transaction((tx) => saveHolds(tx, "decided", [hold]));
-    await store.transaction((tx) =>
-      saveMark(tx, "decided", { sinceMs: 1, message: "burnt", actor: "token:t" }),
-    );
+    await store.transaction((tx) => saveMark(tx, "decided", { sinceMs: 1, message: "burnt", actor: "token:t" }));
     const after = await getNode(store.db, "decided");
     expect(after?.membership).toEqual({ state: "REJECTED", ...by, sinceMs: expect.any(Number) });
     expect(after?.membership.sinceMs).toBeGreaterThanOrEqual(before.createdAtMs);

@@ -1,11 +1,4 @@
-import {
-  caselessId,
-  type Hold,
-  type Label,
-  type LabelTier,
-  type Membership,
-  type NodeType,
-} from "@rollcall/domain";
+import { caselessId, type Hold, type Label, type LabelTier, type Membership, type NodeType } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import { dropReaction } from "../sessions/reactions.ts";
@@ -55,10 +48,7 @@ export async function getNode(db: Db, id: string): Promise<NodeRecord | null> {
 /** Nodes by id, in order of id; those that are not there are left out. */
 export async function getNodes(db: Db, ids: readonly string[]): Promise<readonly NodeRecord[]> {
   if (ids.length === 0) return [];
-  const rows = await selectNodes(db)
-    .where(sql<SqlBool>`n.id = any(${ids}::text[])`)
-    .orderBy("n.id")
-    .execute();
+  const rows = await selectNodes(db).where(sql<SqlBool>`n.id = any(${ids}::text[])`).orderBy("n.id").execute();
   return rows.map(toNodeRecord);
 }
 
@@ -80,12 +70,7 @@ export async function findNodeIds(db: Db, ref: string): Promise<readonly string[
 
 /** One node with its row locked until the transaction ends, or null. Lock several nodes in order of id. */
 export async function lockNode(tx: Tx, id: string): Promise<NodeRecord | null> {
-  const locked = await tx
-    .selectFrom("nodes")
-    .select("id")
-    .where("id", "=", id)
-    .forNoKeyUpdate()
-    .executeTakeFirst();
+  const locked = await tx.selectFrom("nodes").select("id").where("id", "=", id).forNoKeyUpdate().executeTakeFirst();
   // A second statement, because the first one's snapshot may be older than the lock it waited for.
   return locked === undefined ? null : getNode(tx, id);
 }
@@ -96,11 +81,9 @@ export async function lockNodes(tx: Tx, ids: readonly string[]): Promise<readonl
 }
 
 /** Like `lockNodes`, with those whose ids differ from these in case alone. */
-export async function lockAlikeNodes(
-  tx: Tx,
-  ids: readonly string[],
-): Promise<readonly NodeRecord[]> {
-  // Name by name through the index. Otherwise, before the table was analysed, all of it is read for each batch of a storm of new nodes.
+export async function lockAlikeNodes(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
+  // Name by name through the index. Otherwise, before the table was analysed, all of it is read for each batch of a
+  // storm of new nodes.
   return lockWhere(
     tx,
     sql<SqlBool>`id = any(array(
@@ -112,13 +95,7 @@ export async function lockAlikeNodes(
 }
 
 async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readonly NodeRecord[]> {
-  const locked = await tx
-    .selectFrom("nodes")
-    .select("id")
-    .where(condition)
-    .orderBy("id")
-    .forNoKeyUpdate()
-    .execute();
+  const locked = await tx.selectFrom("nodes").select("id").where(condition).orderBy("id").forNoKeyUpdate().execute();
   return getNodes(
     tx,
     locked.map(({ id }) => id),
@@ -126,13 +103,10 @@ async function lockWhere(tx: Tx, condition: RawBuilder<SqlBool>): Promise<readon
 }
 
 /**
- * Several nodes, in order of id, with their rows and those of their sessions locked: nor do connection and detected health change
- * until the transaction ends, and no session opens.
+ * Several nodes, in order of id, with their rows and those of their sessions locked: nor do connection and detected
+ * health change until the transaction ends, and no session opens.
  */
-export async function lockWithSessions(
-  tx: Tx,
-  ids: readonly string[],
-): Promise<readonly NodeRecord[]> {
+export async function lockWithSessions(tx: Tx, ids: readonly string[]): Promise<readonly NodeRecord[]> {
   // The rows of nodes come before those of their sessions, everywhere.
   await sql`
     select from nodes where id = any(${[...ids]}::text[]) order by id for no key update
@@ -144,8 +118,8 @@ export async function lockWithSessions(
 }
 
 /**
- * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). False when the id is taken.
- * Epochs start at 0, or go on from those of a node that had this id before, so that nothing of its sessions can be mistaken.
+ * Add a node and its session row (DISCONNECTED, UNKNOWN for reason NEVER_CONNECTED). False when the id is taken. Epochs
+ * start at 0, or go on from those of a node that had this id before, so that nothing of its sessions can be mistaken.
  */
 export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   const { id, type, membership } = node;
@@ -178,7 +152,10 @@ export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   return true;
 }
 
-/** Write a membership decision. Since when it holds is the database's. An approval is one of the hardware that the node has now. */
+/**
+ * Write a membership decision. Since when it holds is the database's. An approval is one of the hardware that the node
+ * has now.
+ */
 export async function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
   await tx
     .updateTable("nodes")
@@ -188,9 +165,7 @@ export async function saveMembership(tx: Tx, id: string, membership: Membership)
       membership_reason: membership.reason,
       membership_message: membership.message,
       membership_actor: membership.actor,
-      ...(membership.state === "APPROVED"
-        ? { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" }
-        : {}),
+      ...(membership.state === "APPROVED" ? { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" } : {}),
       ...TOUCHED,
     })
     .where("id", "=", id)
@@ -212,13 +187,16 @@ export async function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Pro
     .execute();
 }
 
-/** What became of a report: it is in the record now, the record says the same but for what moves by itself, or the next one will do. */
+/**
+ * What became of a report: it is in the record now, the record says the same but for what moves by itself, or the next
+ * one will do.
+ */
 export type SavedInfo = "saved" | "known" | "later";
 
 /**
- * Write what a node says about itself if it says something new. Memory and disk that move by little say nothing new, and those that move
- * by more do so at most every ten minutes, unless something of what was approved is lost. The caller compares labels, which it has locked,
- * to tell what changed.
+ * Write what a node says about itself if it says something new. Memory and disk that move by little say nothing new,
+ * and those that move by more do so at most every ten minutes, unless something of what was approved is lost. The
+ * caller compares labels, which it has locked, to tell what changed.
  */
 export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<SavedInfo> {
   const { info, digest, summary, agentLabels } = report;
@@ -237,9 +215,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
       ...TOUCHED,
     })
     .where("id", "=", id)
-    .where((where) =>
-      where.or([where("info_digest", "is", null), where("info_digest", "<>", digest)]),
-    )
+    .where((where) => where.or([where("info_digest", "is", null), where("info_digest", "<>", digest)]))
     .returning("id")
     .executeTakeFirst();
   if (changed === undefined) return "known";
@@ -248,12 +224,7 @@ export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<
 }
 
 /** Replace a node's labels of one tier, all of them. */
-export async function saveLabels(
-  tx: Tx,
-  id: string,
-  tier: LabelTier,
-  labels: readonly Label[],
-): Promise<void> {
+export async function saveLabels(tx: Tx, id: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
   await replaceLabels(tx, id, tier, labels);
   await tx.updateTable("nodes").set(TOUCHED).where("id", "=", id).execute();
 }

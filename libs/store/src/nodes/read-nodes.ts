@@ -5,17 +5,17 @@ import { selectNodes } from "./node-rows.ts";
 
 /** Nodes of one read: all of them are measured, however few fit. */
 const READ_NODES = 64;
-/** Most bytes of one read, as texts of JSON: a few hundred machines with eight GPUs. The first of a read may alone have more. */
+/**
+ * Most bytes of one read, as texts of JSON: a few hundred machines with eight GPUs. The first of a read may alone have
+ * more.
+ */
 const READ_BYTES = 1_048_576;
 
 /**
- * Read nodes in the order of their ids as given, in pieces of a bounded size, so that many large ones are never in memory at once. Those
- * that are not there are left out, and no piece is empty.
+ * Read nodes in the order of their ids as given, in pieces of a bounded size, so that many large ones are never in
+ * memory at once. Those that are not there are left out, and no piece is empty.
  */
-export async function* readNodes(
-  db: Db,
-  ids: readonly string[],
-): AsyncGenerator<readonly NodeRecord[]> {
+export async function* readNodes(db: Db, ids: readonly string[]): AsyncGenerator<readonly NodeRecord[]> {
   let from = 0;
   while (from < ids.length) {
     const some = ids.slice(from, from + READ_NODES);
@@ -27,7 +27,9 @@ export async function* readNodes(
   }
 }
 
-/** How many of these nodes, from the first on, have no more than so many bytes together: one at least, if there are any. */
+/**
+ * How many of these nodes, from the first on, have no more than so many bytes together: one at least, if there are any.
+ */
 export async function countThatFit(db: Db, ids: readonly string[], bytes: number): Promise<number> {
   const fitting = await sql<{ place: bigint }>`${idsThatFit(ids, bytes)}`.execute(db);
   return Math.max(0, ...fitting.rows.map(({ place }) => Number(place)));
@@ -56,7 +58,10 @@ function idsThatFit(ids: readonly string[], bytes: number) {
 
 /** What a row takes beside what is measured: its states, their reasons, and messages of ordinary length. */
 const ROW_BYTES = 1_024;
-/** From this size on, stored, a column is large whatever it says. To write it as text, only to measure it, would cost more than to read it alone. */
+/**
+ * From this size on, stored, a column is large whatever it says. To write it as text, only to measure it, would cost
+ * more than to read it alone.
+ */
 const LARGE_BYTES = 131_072;
 
 const SIZE = sql`(

@@ -22,9 +22,7 @@ const OPERATOR = { actor: "token:t", reason: "OPERATOR_DELETED" };
 async function hello(nodeId: string): Promise<number> {
   const identity = { bootId: "b", machineFingerprint: "f", address: "127.0.0.1:1" };
   const { result } = await store.change((tx) =>
-    openSessions(tx, [
-      { nodeId, replicaId: "r", ...identity, keyFingerprint: testFingerprint(nodeId) },
-    ]),
+    openSessions(tx, [{ nodeId, replicaId: "r", ...identity, keyFingerprint: testFingerprint(nodeId) }]),
   );
   const [opening] = result;
   return opening?.outcome === "OPENED" ? opening.epoch : -1;
@@ -39,11 +37,7 @@ describe("removeNode()", () => {
     });
     expect(await getNode(store.db, "removed")).toBeNull();
     for (const table of ["node_labels", "node_identities", "node_sessions"] as const) {
-      const rows = await store.db
-        .selectFrom(table)
-        .select("node_id")
-        .where("node_id", "=", "removed")
-        .execute();
+      const rows = await store.db.selectFrom(table).select("node_id").where("node_id", "=", "removed").execute();
       expect(rows).toEqual([]);
     }
     const tombstone = await getTombstone(store.db, "removed");

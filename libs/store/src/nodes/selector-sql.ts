@@ -3,7 +3,9 @@ import { type RawBuilder, type SqlBool, sql } from "kysely";
 
 /** A requirement as SQL over effective labels. */
 export type LabelCondition =
-  /** A condition on the one label with this key, which has to be there: joined, so that its index can lead the query. */
+  /**
+   * A condition on the one label with this key, which has to be there: joined, so that its index can lead the query.
+   */
   | { readonly kind: "present"; readonly key: string; readonly value: ConditionOn | null }
   /** No label with this key meets the condition. */
   | { readonly kind: "absent"; readonly key: string; readonly value: ConditionOn | null };

@@ -1,10 +1,4 @@
-import type {
-  ConnectionState,
-  HealthState,
-  MembershipState,
-  NodeType,
-  SchedulingState,
-} from "@rollcall/domain";
+import type { ConnectionState, HealthState, MembershipState, NodeType, SchedulingState } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 

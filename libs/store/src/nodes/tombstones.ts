@@ -39,10 +39,7 @@ export interface TombstonePage {
 }
 
 /** Tombstones, newest first, a page at a time. */
-export async function listTombstones(
-  db: Db,
-  { nodeId, limit, before }: TombstonePage,
-): Promise<readonly Tombstone[]> {
+export async function listTombstones(db: Db, { nodeId, limit, before }: TombstonePage): Promise<readonly Tombstone[]> {
   let query = db.selectFrom("node_tombstones").selectAll().orderBy("id", "desc").limit(limit);
   if (before !== null) query = query.where("id", "<", before);
   if (nodeId !== undefined) query = query.where("node_id", "=", nodeId);
@@ -76,8 +73,7 @@ export async function buryNode(
   node: NodeRecord,
   removal: { readonly actor: string; readonly reason: string; readonly message?: string },
 ): Promise<void> {
-  const { id, type, membership, connection, health, scheduling, mark, labels, keyFingerprint } =
-    node;
+  const { id, type, membership, connection, health, scheduling, mark, labels, keyFingerprint } = node;
   // Locked, so that no session opens between this and the removal: its epoch would be used twice.
   const session = await tx
     .selectFrom("node_sessions")

@@ -46,10 +46,7 @@ export async function readHealthPolicies(db: Db): Promise<HealthPolicySnapshot> 
 }
 
 /** One policy, or null. */
-export async function getHealthPolicy(
-  db: Db,
-  scope: PolicyScope,
-): Promise<HealthPolicyRecord | null> {
+export async function getHealthPolicy(db: Db, scope: PolicyScope): Promise<HealthPolicyRecord | null> {
   const row = await db
     .selectFrom("health_policies")
     .selectAll()
@@ -63,10 +60,7 @@ export async function getHealthPolicy(
  *
  * @param after the scope with which the page before ended; empty for all.
  */
-export async function* readHealthPolicyList(
-  db: Db,
-  after: string,
-): AsyncGenerator<readonly HealthPolicyRecord[]> {
+export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerator<readonly HealthPolicyRecord[]> {
   let from = after;
   for (;;) {
     const rows = await db
@@ -86,11 +80,12 @@ export async function* readHealthPolicyList(
 const POLICIES_OF_ONE_READ = 128;
 
 /**
- * Let nobody else change policies until the transaction ends: whether a policy contradicts others is decided with all of them in
- * view. Readers do not wait.
+ * Let nobody else change policies until the transaction ends: whether a policy contradicts others is decided with all
+ * of them in view. Readers do not wait.
  */
 export async function lockHealthPolicies(tx: Tx): Promise<void> {
-  // Not a lock of the table: removing a node deletes from it, and would wait for every node of the fleet to be looked at.
+  // Not a lock of the table: removing a node deletes from it, and would wait for every node of the fleet to be looked
+  // at.
   await sql`select pg_advisory_xact_lock(${HEALTH_POLICIES_LOCK}::bigint)`.execute(tx);
 }
 
@@ -130,11 +125,7 @@ export async function deleteHealthPolicy(tx: Tx, scope: PolicyScope): Promise<vo
 }
 
 /** Tell what health's configuration says, for those who do not have it; false when that was known. */
-export async function tellConfiguredPolicy(
-  db: Db,
-  instance: string,
-  configured: HealthPolicy,
-): Promise<boolean> {
+export async function tellConfiguredPolicy(db: Db, instance: string, configured: HealthPolicy): Promise<boolean> {
   const text = JSON.stringify(configured);
   const { numAffectedRows } = await sql`
     insert into configured_health_policy (configured, instance) values (${text}::jsonb, ${instance})
@@ -146,10 +137,7 @@ export async function tellConfiguredPolicy(
 
 /** What health's configuration says; the defaults as long as no replica has told. */
 export async function configuredPolicy(db: Db): Promise<HealthPolicy> {
-  const row = await db
-    .selectFrom("configured_health_policy")
-    .select("configured")
-    .executeTakeFirst();
+  const row = await db.selectFrom("configured_health_policy").select("configured").executeTakeFirst();
   // One written by another release may lack fields.
   return { ...DEFAULT_HEALTH_POLICY, ...(row?.configured as Partial<HealthPolicy> | undefined) };
 }

@@ -14,10 +14,7 @@ export interface LabelsOfNode {
 export const NO_LABELS: LabelsOfNode = { effective: [], trusted: new Map() };
 
 /** The labels of each of these nodes, by node id; nodes without labels are left out. */
-export async function labelSetsOf(
-  db: Db,
-  ids: readonly string[],
-): Promise<ReadonlyMap<string, LabelsOfNode>> {
+export async function labelSetsOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, LabelsOfNode>> {
   if (ids.length === 0) return new Map();
   // One parameter: a query with hundreds takes longer to write than to answer.
   const { rows } = await sql<Label & { node_id: string; effective: boolean }>`
@@ -38,13 +35,10 @@ export async function labelSetsOf(
 }
 
 /**
- * Every compute node as policies see it, in order of id, a batch at a time: a fleet of any size takes the memory of one batch.
- * Nodes that come or go in between are seen or not.
+ * Every compute node as policies see it, in order of id, a batch at a time: a fleet of any size takes the memory of one
+ * batch. Nodes that come or go in between are seen or not.
  */
-export async function* policySubjects(
-  db: Db,
-  batchSize = 5_000,
-): AsyncGenerator<readonly PolicySubject[]> {
+export async function* policySubjects(db: Db, batchSize = 5_000): AsyncGenerator<readonly PolicySubject[]> {
   let after = "";
   for (;;) {
     const { rows } = await sql<{ id: string; labels: readonly Label[] | null }>`

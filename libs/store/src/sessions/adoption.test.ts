@@ -111,11 +111,7 @@ describe("adoptOrphans()", () => {
     await connect("old", "a", "b", "c");
     await addNode(store, "never");
     await addNode(store, "control", { type: "ORCHESTRATOR" });
-    await store.db
-      .updateTable("node_sessions")
-      .set({ replica_id: "gone" })
-      .where("node_id", "=", "control")
-      .execute();
+    await store.db.updateTable("node_sessions").set({ replica_id: "gone" }).where("node_id", "=", "control").execute();
     await take("new");
     const rounds = [];
     for (let round = 0; round < 3; round += 1) {

@@ -11,9 +11,9 @@ export interface AdoptedNode extends HeldNode {
 }
 
 /**
- * Take over nodes whose replica holds no lease any more: next epoch, DISCONNECTED for reason REPLICA_LOST, and an event for
- * each that was connected. Takes at most `limit`; none unless `replicaId` itself holds a lease. Concurrent
- * adopters share the nodes among them. Call it again while it answers as many as the limit.
+ * Take over nodes whose replica holds no lease any more: next epoch, DISCONNECTED for reason REPLICA_LOST, and an event
+ * for each that was connected. Takes at most `limit`; none unless `replicaId` itself holds a lease. Concurrent adopters
+ * share the nodes among them. Call it again while it answers as many as the limit.
  */
 export async function adoptOrphans(
   store: LaneStore,

@@ -2,7 +2,9 @@ import type { BrakeMode } from "@rollcall/domain";
 import type { Generated } from "kysely";
 import type { Timestamp } from "../database/schema.ts";
 
-/** Brakes that are, or were of late, not NORMAL. Written by the health process that decides, but for what operators say. */
+/**
+ * Brakes that are, or were of late, not NORMAL. Written by the health process that decides, but for what operators say.
+ */
 export interface BrakesTable {
   readonly group_name: string;
   readonly mode: Generated<BrakeMode>;

@@ -155,14 +155,12 @@ export async function saveOrder(
 }
 
 /**
- * Hold on to the lease of the brake until the transaction ends: false when it is another's by now, and then nothing may be written.
- * Renewing goes on meanwhile; ending the lease waits.
+ * Hold on to the lease of the brake until the transaction ends: false when it is another's by now, and then nothing may
+ * be written. Renewing goes on meanwhile; ending the lease waits.
  */
 export async function holdBrakeLease(tx: Tx, instance: string): Promise<boolean> {
   const { rows } = await sql`
-    select from leases where name = ${BRAKE_LEASE} and instance = ${instance} for key share`.execute(
-    tx,
-  );
+    select from leases where name = ${BRAKE_LEASE} and instance = ${instance} for key share`.execute(tx);
   return rows.length > 0;
 }
 

@@ -19,8 +19,9 @@ export interface LiveReplica extends HealthReplica {
 }
 
 /**
- * Say where a replica can be reached, in place of what it said before. Another replica that the record has at the same internal address
- * ran there before, and cannot be asked any more, though its lease may not have run out yet: the instances of those.
+ * Say where a replica can be reached, in place of what it said before. Another replica that the record has at the same
+ * internal address ran there before, and cannot be asked any more, though its lease may not have run out yet: the
+ * instances of those.
  */
 export async function advertise(db: Db, replica: HealthReplica): Promise<readonly string[]> {
   const endpoints = {

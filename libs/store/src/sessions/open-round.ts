@@ -18,7 +18,10 @@ type OpenedRow = HeldRow & {
   readonly machine_fingerprint: string | null;
 };
 
-/** What a hello found and did. Columns of a node that is not there are null, and so is the epoch of a session that was not opened. */
+/**
+ * What a hello found and did. Columns of a node that is not there are null, and so is the epoch of a session that was
+ * not opened.
+ */
 export type OpeningRow = (
   | OpenedRow
   | (MembershipColumns & { readonly epoch: null; readonly key_accepted: boolean })
@@ -31,9 +34,10 @@ export type OpeningRow = (
 };
 
 /**
- * Open a session for each of these hellos, no two of one node. One statement and hence one snapshot: the membership it reads is that of the revision it reads, whatever commits while it
- * waits for row locks. Sessions, then keys are locked in order of id, and what they were is read under the lock: whoever was
- * faster has made its key the only one, and a Hello with the one before opens nothing.
+ * Open a session for each of these hellos, no two of one node. One statement and hence one snapshot: the membership it
+ * reads is that of the revision it reads, whatever commits while it waits for row locks. Sessions, then keys are locked
+ * in order of id, and what they were is read under the lock: whoever was faster has made its key the only one, and a
+ * Hello with the one before opens nothing.
  */
 export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {
   const { rows } = await sql<OpeningRow>`${PREPARED}

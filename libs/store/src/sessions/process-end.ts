@@ -5,14 +5,10 @@ import { orchestratorLost } from "../nodes/control-plane-nodes.ts";
 import { withdraw } from "./health-replicas.ts";
 
 /**
- * End the lease of a process that is gone, provided that its counter is still the one observed, and in the same transaction
- * all that the process was: its other leases, its addresses, the connection of its node. Whether it ended.
+ * End the lease of a process that is gone, provided that its counter is still the one observed, and in the same
+ * transaction all that the process was: its other leases, its addresses, the connection of its node. Whether it ended.
  */
-export async function endLostProcess(
-  store: LaneStore,
-  lease: Lease,
-  actor: string,
-): Promise<boolean> {
+export async function endLostProcess(store: LaneStore, lease: Lease, actor: string): Promise<boolean> {
   const { result } = await store.change(async (tx) => {
     if (!(await expireLease(tx, lease))) return { result: false, events: [] };
     // A lease that only says who leads says nothing about the process that held it.
@@ -31,14 +27,10 @@ export async function endOwnProcess(store: LaneStore, instance: string): Promise
 }
 
 /**
- * End all that a process was which is known to be gone, not by its silence: whoever started it has seen its exit. Its instance is
- * nobody else's, so a process that took its place is not touched.
+ * End all that a process was which is known to be gone, not by its silence: whoever started it has seen its exit. Its
+ * instance is nobody else's, so a process that took its place is not touched.
  */
-export async function endCrashedProcess(
-  store: LaneStore,
-  instance: string,
-  actor: string,
-): Promise<void> {
+export async function endCrashedProcess(store: LaneStore, instance: string, actor: string): Promise<void> {
   await store.change(async (tx) => {
     const events = await clear(tx, instance, "lease-expired", actor);
     return { result: null, events };

@@ -114,8 +114,7 @@ describe("reactions", () => {
 
   it("should be allowed by a mark, and not again for what happens under it", async () => {
     await healthy("marked");
-    const mark = (value: typeof MARK | null) =>
-      store.transaction((tx) => saveMark(tx, "marked", value));
+    const mark = (value: typeof MARK | null) => store.transaction((tx) => saveMark(tx, "marked", value));
     expect(await mark(MARK)).toMatchObject({ nodeId: "marked", group: "" });
     await turn("marked", SILENT);
     await turn("marked", BEAT);
@@ -156,10 +155,7 @@ describe("reactions", () => {
     for (let round = 0; round < 20; round++) {
       const id = `race-${round}`;
       await healthy(id);
-      await Promise.all([
-        turn(id, SILENT),
-        store.transaction((tx) => saveMembership(tx, id, membership)),
-      ]);
+      await Promise.all([turn(id, SILENT), store.transaction((tx) => saveMembership(tx, id, membership))]);
       expect(await release()).toEqual([]);
       expect(await reactionOf(id)).toEqual(NONE);
     }

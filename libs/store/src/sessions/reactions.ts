@@ -20,17 +20,12 @@ export interface AllowedReaction {
 }
 
 /**
- * Write what becomes of reactions, and answer those that were allowed at once. Only approved nodes have any: it is read here anew,
- * under the lock of the session's row.
+ * Write what becomes of reactions, and answer those that were allowed at once. Only approved nodes have any: it is read
+ * here anew, under the lock of the session's row.
  */
-export async function saveReactions(
-  tx: Tx,
-  items: readonly ReactionItem[],
-): Promise<readonly AllowedReaction[]> {
+export async function saveReactions(tx: Tx, items: readonly ReactionItem[]): Promise<readonly AllowedReaction[]> {
   if (items.length === 0) return [];
-  const { rows } = await sql<
-    AllowedRow & { reaction: string | null; loss: bigint | null }
-  >`${PREPARED}
+  const { rows } = await sql<AllowedRow & { reaction: string | null; loss: bigint | null }>`${PREPARED}
     update node_sessions as s
     set
       reaction = case item.step
@@ -78,8 +73,8 @@ export async function clearMarked(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /**
- * A node may not belong any more: what is decided about it says all there is to react to. It does not wait for a loss that is being
- * written at the same time: `allowReactions()` drops what that leaves behind.
+ * A node may not belong any more: what is decided about it says all there is to react to. It does not wait for a loss
+ * that is being written at the same time: `allowReactions()` drops what that leaves behind.
  */
 export async function dropReaction(tx: Tx, nodeId: string): Promise<void> {
   await sql`
@@ -89,9 +84,9 @@ export async function dropReaction(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /**
- * Allow reactions that are still pending, the oldest first, of each group at most so many and only losses up to `upTo`. A node that
- * came back, or was lost again, in between is left alone; so is one whose row somebody else is writing just now. What is pending of a
- * node that is not approved any more is dropped.
+ * Allow reactions that are still pending, the oldest first, of each group at most so many and only losses up to `upTo`.
+ * A node that came back, or was lost again, in between is left alone; so is one whose row somebody else is writing just
+ * now. What is pending of a node that is not approved any more is dropped.
  */
 export async function allowReactions(
   tx: Tx,

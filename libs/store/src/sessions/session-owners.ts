@@ -6,24 +6,21 @@ export interface SessionOwner {
   readonly nodeId: string;
   /** The instance of the replica, which may be gone by now. */
   readonly replicaId: string;
-  /** Whether the record says more of the node's health than its replica: an operator's mark, that it flaps, or that its machine is in doubt. */
+  /**
+   * Whether the record says more of the node's health than its replica: an operator's mark, that it flaps, or that its
+   * machine is in doubt.
+   */
   readonly marked: boolean;
 }
 
 /** Who holds these compute nodes, in order of id. Nodes that nobody holds are left out. */
 export async function ownersOf(db: Db, ids: readonly string[]): Promise<readonly SessionOwner[]> {
   if (ids.length === 0) return [];
-  return toOwners(
-    await heldSessions(db).where(sql<SqlBool>`node_id = any(${ids}::text[])`).execute(),
-  );
+  return toOwners(await heldSessions(db).where(sql<SqlBool>`node_id = any(${ids}::text[])`).execute());
 }
 
 /** Who holds the compute nodes after this id, in order of id, `limit` of them at most. */
-export async function ownersAfter(
-  db: Db,
-  afterId: string,
-  limit: number,
-): Promise<readonly SessionOwner[]> {
+export async function ownersAfter(db: Db, afterId: string, limit: number): Promise<readonly SessionOwner[]> {
   return toOwners(await heldSessions(db).where("node_id", ">", afterId).limit(limit).execute());
 }
 

@@ -119,15 +119,9 @@ describe("openSessions()", () => {
     await addNode(store, "waiting", { membership: "PENDING" });
     await addNode(store, "control", { type: "ORCHESTRATOR" });
     const before = await currentRevision(store.db);
-    const openings = await open(
-      ...["good", "nobody", "bad", "good", "waiting", "control"].map((id) => helloOf(id)),
-    );
+    const openings = await open(...["good", "nobody", "bad", "good", "waiting", "control"].map((id) => helloOf(id)));
     expect(
-      openings.map((opening) => [
-        opening.nodeId,
-        opening.outcome,
-        opening.outcome === "OPENED" ? opening.epoch : null,
-      ]),
+      openings.map((opening) => [opening.nodeId, opening.outcome, opening.outcome === "OPENED" ? opening.epoch : null]),
     ).toEqual([
       ["good", "OPENED", 1],
       ["nobody", "UNKNOWN_NODE", null],
@@ -169,9 +163,7 @@ describe("openSessions()", () => {
     for (const id of ids) {
       const epochs = batches
         .flat()
-        .flatMap((opening) =>
-          opening.outcome === "OPENED" && opening.nodeId === id ? [opening.epoch] : [],
-        );
+        .flatMap((opening) => (opening.outcome === "OPENED" && opening.nodeId === id ? [opening.epoch] : []));
       expect(epochs.toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
     }
     // Each is connected once, and moves nine times.
@@ -205,9 +197,7 @@ describe("openSessions()", () => {
       await saveMembership(tx, "raced", { state: "REJECTED", ...by });
       const fields = { actor: "token:t", reason: by.reason, message: "no", before: null };
       expect(node?.membership.state).toBe("PENDING");
-      return appendEvents(tx, [
-        { type: "node.rejected", subject: "raced", ...fields, after: null },
-      ]);
+      return appendEvents(tx, [{ type: "node.rejected", subject: "raced", ...fields, after: null }]);
     });
     mayGo.open();
     await blocker;

@@ -79,10 +79,10 @@ export interface HeldNode {
 }
 
 /**
- * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were not, or that
- * another replica held: it learns from it that its session is fenced.
- * A next key that is used for the first time becomes the node's key, and machines that alternate are noticed, each with its event.
- * One answer for each hello, in their order; two of one node get two epochs.
+ * Open a session for each hello: the next epoch, CONNECTED, and an event, for the caller to append, for those that were
+ * not, or that another replica held: it learns from it that its session is fenced. A next key that is used for the
+ * first time becomes the node's key, and machines that alternate are noticed, each with its event. One answer for each
+ * hello, in their order; two of one node get two epochs.
  */
 export async function openSessions(
   tx: Tx,
@@ -123,13 +123,7 @@ export async function heldBy(db: Db, replicaId: string): Promise<readonly HeldNo
     .selectFrom("node_sessions as s")
     .innerJoin("nodes as n", "n.id", "s.node_id")
     .selectAll("s")
-    .select([
-      "n.membership",
-      "n.membership_since",
-      "n.membership_reason",
-      "n.membership_message",
-      "n.membership_actor",
-    ])
+    .select(["n.membership", "n.membership_since", "n.membership_reason", "n.membership_message", "n.membership_actor"])
     .where("s.replica_id", "=", replicaId)
     .where("s.node_type", "=", "COMPUTE")
     .orderBy("s.node_id")
@@ -165,10 +159,7 @@ function eventsOf(row: OpeningRow, { replicaId }: SessionHello): readonly NewEve
 }
 
 /** The event of two machines that alternate, unless it was told already of these two. */
-function duplicateIn(
-  row: OpeningRow | undefined,
-  { replicaId }: SessionHello,
-): readonly NewEvent[] {
+function duplicateIn(row: OpeningRow | undefined, { replicaId }: SessionHello): readonly NewEvent[] {
   if (row === undefined || row.epoch === null) return [];
   const actor = `replica:${replicaId}`;
   if (row.duplicated_since !== null) {
@@ -194,11 +185,7 @@ function rebootIn(row: OpeningRow | undefined, hello: SessionHello): readonly Ne
 
 async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  await tx
-    .updateTable("node_sessions")
-    .set({ rebooted_at: sql<Date>`now()` })
-    .where("node_id", "in", ids)
-    .execute();
+  await tx.updateTable("node_sessions").set({ rebooted_at: sql<Date>`now()` }).where("node_id", "in", ids).execute();
 }
 
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -241,8 +228,7 @@ function toOpening(row: OpeningRow): SessionOpening {
   if (row.membership === "REJECTED") {
     return { outcome: "REJECTED", nodeId, membership: toMembership(row), revision };
   }
-  if (row.membership !== null && !row.key_accepted)
-    return { outcome: "KEY_RETIRED", nodeId, revision };
+  if (row.membership !== null && !row.key_accepted) return { outcome: "KEY_RETIRED", nodeId, revision };
   // Not there, or removed while its session's lock was waited for.
   return { outcome: "UNKNOWN_NODE", nodeId, revision };
 }

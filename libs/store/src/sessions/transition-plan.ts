@@ -34,7 +34,10 @@ export interface SessionAfter {
   readonly flappingSinceMs: number | null;
 }
 
-/** Decide what an observed transition makes of a session, and what there is to tell of it. Null for a session that stays as it is. */
+/**
+ * Decide what an observed transition makes of a session, and what there is to tell of it. Null for a session that stays
+ * as it is.
+ */
 export function planTransition(
   row: SessionBefore,
   item: Transition,
@@ -45,10 +48,7 @@ export function planTransition(
   const detectedBefore = toDetectedHealth(row);
   const detected = changed(detectedBefore, item.health, nowMs);
   const historyBefore = toHistory(row);
-  const history =
-    detected.state === detectedBefore.state
-      ? historyBefore
-      : afterHealthChange(historyBefore, nowMs);
+  const history = detected.state === detectedBefore.state ? historyBefore : afterHealthChange(historyBefore, nowMs);
   const { flappingHoldMs = DEFAULT_HEALTH_POLICY.flappingHoldMs } = item;
   const healthBefore = toHealth(row);
   const health = since(healthBefore, flappingHealth(detected, history, flappingHoldMs));
@@ -71,21 +71,14 @@ export function planTransition(
 }
 
 /**
- * What is shown of a node changes with an event alone, or watches and lists would differ: a state that is not left keeps its reason.
- * Under a mark what was detected is not shown.
+ * What is shown of a node changes with an event alone, or watches and lists would differ: a state that is not left
+ * keeps its reason. Under a mark what was detected is not shown.
  */
-function stillShown(
-  row: SessionBefore,
-  health: Health,
-): Pick<SessionAfter, "connection" | "health"> {
+function stillShown(row: SessionBefore, health: Health): Pick<SessionAfter, "connection" | "health"> {
   return { connection: toConnection(row), health: row.marked ? health : toHealth(row) };
 }
 
-function eventsOf(
-  row: SessionBefore,
-  item: Transition,
-  after: Omit<SessionAfter, "detected">,
-): readonly NewEvent[] {
+function eventsOf(row: SessionBefore, item: Transition, after: Omit<SessionAfter, "detected">): readonly NewEvent[] {
   const subject = row.node_id;
   const { connection, health } = after;
   const events: NewEvent[] = [];
@@ -107,11 +100,7 @@ function eventsOf(
 }
 
 /** A state that is entered anew holds from now on; one that stays keeps its time. */
-function changed<S extends string>(
-  before: Stated<S>,
-  change: StateChange<S> | undefined,
-  nowMs: number,
-): Stated<S> {
+function changed<S extends string>(before: Stated<S>, change: StateChange<S> | undefined, nowMs: number): Stated<S> {
   if (change === undefined) return before;
   const { state, reason, message, actor } = change;
   const sinceMs = state === before.state ? before.sinceMs : nowMs;
@@ -123,7 +112,5 @@ function since(before: Health, after: Health): Health {
 }
 
 function isSameState(left: Stated<string>, right: Stated<string>): boolean {
-  return (
-    left.state === right.state && left.reason === right.reason && left.message === right.message
-  );
+  return left.state === right.state && left.reason === right.reason && left.message === right.message;
 }

@@ -111,12 +111,8 @@ describe("writeTransitions()", () => {
     const mark = { sinceMs: 0, message: "", actor: "token:t" };
     await store.transaction((tx) => saveMark(tx, "marked", mark));
     const before = await currentRevision(store.db);
-    await writeTransitions(store, REPLICA, [
-      { nodeId: "marked", epoch: 1, health: BEAT, connection: BROKEN },
-    ]);
-    expect(await eventsSince(before)).toEqual([
-      '["marked",{"connection":"CONNECTED"},{"connection":"DISCONNECTED"}]',
-    ]);
+    await writeTransitions(store, REPLICA, [{ nodeId: "marked", epoch: 1, health: BEAT, connection: BROKEN }]);
+    expect(await eventsSince(before)).toEqual(['["marked",{"connection":"CONNECTED"},{"connection":"DISCONNECTED"}]']);
     const under = await getNode(store.db, "marked");
     expect([under?.health.state, under?.detectedHealth.state]).toEqual(["UNHEALTHY", "HEALTHY"]);
     await store.transaction((tx) => saveMark(tx, "marked", null));
@@ -145,9 +141,7 @@ describe("writeTransitions()", () => {
       const [held] = await Promise.all([
         writeTransitions(store, REPLICA, [{ nodeId: id, epoch: 1, connection: BROKEN }]),
         store.change((tx) =>
-          openSessions(tx, [
-            { nodeId: id, replicaId: "replica-2", ...machine, keyFingerprint: testFingerprint(id) },
-          ]),
+          openSessions(tx, [{ nodeId: id, replicaId: "replica-2", ...machine, keyFingerprint: testFingerprint(id) }]),
         ),
       ]);
       const node = await getNode(store.db, id);

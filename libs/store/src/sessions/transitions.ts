@@ -41,9 +41,9 @@ export interface Transition {
 
 /**
  * Write what was observed, in one transaction: rows that still belong to (replica, epoch) change, all others do not.
- * One event for each change that counts: a health change under an operator's mark, or to the same state, has none, nor has one of a
- * node that is held for flapping.
- * Answers the ids of the nodes that still belonged to the replica; forget the others.
+ * One event for each change that counts: a health change under an operator's mark, or to the same state, has none, nor
+ * has one of a node that is held for flapping. Answers the ids of the nodes that still belonged to the replica; forget
+ * the others.
  */
 export async function writeTransitions(
   store: LaneStore,
@@ -65,8 +65,8 @@ export async function writeTransitions(
 }
 
 /**
- * Lock the rows that still belong to the replica, in order of id, and write those that really change. Conditions are checked
- * again on the row as it is once it is locked, so whoever takes the next epoch first wins.
+ * Lock the rows that still belong to the replica, in order of id, and write those that really change. Conditions are
+ * checked again on the row as it is once it is locked, so whoever takes the next epoch first wins.
  */
 async function writeRound(
   tx: Tx,
@@ -110,11 +110,7 @@ async function saveSteps(
   });
 }
 
-async function lockRound(
-  tx: Tx,
-  replicaId: string,
-  items: readonly Transition[],
-): Promise<readonly SessionBefore[]> {
+async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]): Promise<readonly SessionBefore[]> {
   const keys = items.map(({ nodeId, epoch }) => ({ nodeId, epoch }));
   const { rows } = await sql<SessionBefore>`${PREPARED}
     with item as (select * from ${rowsFrom(keys, sql`"nodeId" text, epoch integer`)} as i),
@@ -142,10 +138,7 @@ const STATE_COLUMNS = sql`
   detected jsonb, health_changes jsonb, flapping_since timestamptz`;
 
 /** Write what sessions become, by node id. Their rows are locked. */
-export async function saveSessionStates(
-  tx: Tx,
-  states: ReadonlyMap<string, SessionAfter>,
-): Promise<void> {
+export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionAfter>): Promise<void> {
   if (states.size === 0) return;
   const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));
   await sql`${PREPARED}

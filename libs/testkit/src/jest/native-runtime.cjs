@@ -1,6 +1,7 @@
-// Runs test files in Node itself and not, as jest-runtime does, each in a vm context with modules of its own. What the files of a
-// worker have in common is loaded once, which is most of what a file of ours costs otherwise. Tests of one worker share the global
-// object and the modules, so neither may be changed by a test. There are no module mocks, and no coverage.
+// Runs test files in Node itself and not, as jest-runtime does, each in a vm context with modules of its own. What the
+// files of a worker have in common is loaded once, which is most of what a file of ours costs otherwise. Tests of one
+// worker share the global object and the modules, so neither may be changed by a test. There are no module mocks, and
+// no coverage.
 const asyncHooks = require("node:async_hooks");
 const { register } = require("node:module");
 const { join } = require("node:path");
@@ -9,13 +10,11 @@ const { pathToFileURL } = require("node:url");
 const urlOf = (name) => pathToFileURL(join(__dirname, name)).href;
 
 register(urlOf("test-hooks.js"));
-const globals = import(urlOf("../source/source-loader.js")).then(
-  () => import(urlOf("test-globals.js")),
-);
+const globals = import(urlOf("../source/source-loader.js")).then(() => import(urlOf("test-globals.js")));
 
 /**
- * In place of the AsyncLocalStorage by which jest-circus knows the test of an error that nothing awaits: Node would follow every promise of
- * the worker for it. Such an error fails its test file instead.
+ * In place of the AsyncLocalStorage by which jest-circus knows the test of an error that nothing awaits: Node would
+ * follow every promise of the worker for it. Such an error fails its test file instead.
  */
 const noContext = { run: (_context, callback) => callback(), getStore: () => undefined };
 

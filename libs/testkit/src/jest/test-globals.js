@@ -1,5 +1,5 @@
-// What test files import from @jest/globals. The bindings are live: each test file has a runner of its own, and files that many
-// tests import are loaded once.
+// What test files import from @jest/globals. The bindings are live: each test file has a runner of its own, and files
+// that many tests import are loaded once.
 import { ModernFakeTimers } from "@jest/fake-timers";
 
 const TEST_TIMEOUT = Symbol.for("TEST_TIMEOUT_SYMBOL");

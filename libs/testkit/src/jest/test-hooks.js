@@ -1,5 +1,5 @@
-// Hooks of Node's module loader for test files, beside those of source-loader.js: packages of the workspace are read from their
-// sources, and @jest/globals is this folder's.
+// Hooks of Node's module loader for test files, beside those of source-loader.js: packages of the workspace are read
+// from their sources, and @jest/globals is this folder's.
 
 const GLOBALS = new URL("./test-globals.js", import.meta.url).href;
 

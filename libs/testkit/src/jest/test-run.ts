@@ -1,17 +1,11 @@
 import { mkdtemp, readdir, readFile, realpath, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import {
-  DRILL_DIR_PREFIX,
-  discardServer,
-  ownerFile,
-  SERVER_DIR_PREFIX,
-  SERVER_DIR_VARIABLE,
-} from "./test-server.ts";
+import { DRILL_DIR_PREFIX, discardServer, ownerFile, SERVER_DIR_PREFIX, SERVER_DIR_VARIABLE } from "./test-server.ts";
 
 /**
- * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database, so a
- * run without such tests pays nothing.
+ * Give the run a directory for its Postgres. The server itself is started by the first test that asks for a database,
+ * so a run without such tests pays nothing.
  */
 export async function beginRun(): Promise<void> {
   const parent = await realpath(tmpdir());

@@ -36,9 +36,7 @@ async function stopServer(dir: string, url: string): Promise<void> {
   client.on("error", () => {});
   try {
     await client.connect();
-    const { rows } = await client.query<{ dir: string }>(
-      "select current_setting('data_directory') as dir",
-    );
+    const { rows } = await client.query<{ dir: string }>("select current_setting('data_directory') as dir");
     // Another server may have the port by now: only the one that names this directory is ours to stop.
     if (rows[0]?.dir !== join(dir, "data")) return;
     const [pid] = (await readFile(join(dir, "data", "postmaster.pid"), "utf8")).split("\n");

@@ -37,7 +37,10 @@ export function explore(bounds: ModelBounds, mostStates: number): Exploration {
   return { states: seen.size, depth, violation: null };
 }
 
-/** Take steps at random, from the beginning: far deeper than all states could be explored. Null when every invariant held. */
+/**
+ * Take steps at random, from the beginning: far deeper than all states could be explored. Null when every invariant
+ * held.
+ */
 export function wander(
   bounds: ModelBounds,
   options: { readonly steps: number; readonly random: () => number },

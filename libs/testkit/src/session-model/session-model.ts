@@ -1,10 +1,4 @@
-import {
-  AWAITING_HELLO,
-  closeSession,
-  decideFrame,
-  NO_SEQUENCE,
-  openSession,
-} from "@rollcall/domain";
+import { AWAITING_HELLO, closeSession, decideFrame, NO_SEQUENCE, openSession } from "@rollcall/domain";
 import type { ModelCall, ModelState, ModelStream, ReplicaIndex } from "./model-state.ts";
 
 /** What to leave out of the protocol, to see that it is needed. */
@@ -122,8 +116,7 @@ function give(state: ModelState, index: number, { epochs, missing }: ModelBounds
   const { record, leases } = state;
   if (call === undefined || call.kind === "write" || state.owners.length >= epochs) return;
   if (call.kind === "adopt") {
-    const isOrphan =
-      record.owner !== null && record.owner !== call.replica && !leases[record.owner];
+    const isOrphan = record.owner !== null && record.owner !== call.replica && !leases[record.owner];
     if (!isOrphan || !leases[call.replica]) return;
   }
   if (call.kind === "open" || missing !== "epoch-of-adoption") record.epoch += 1;

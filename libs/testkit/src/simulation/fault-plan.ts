@@ -95,18 +95,14 @@ export class FaultPlan {
     network.cutAgents({ slot, fromAgent, toAgent }, this.#between(5 * SECOND_MS, 3 * MINUTE_MS));
   }
 
-  #disturbReplicas(
-    kind: "replica-crash" | "replica-stop" | "replica-restart" | "all-replicas-crash",
-  ): void {
+  #disturbReplicas(kind: "replica-crash" | "replica-stop" | "replica-restart" | "all-replicas-crash"): void {
     const simulation = this.#simulation;
     if (kind === "replica-stop") {
       simulation.stopReplica(this.#slot(), this.#between(SECOND_MS, 2 * MINUTE_MS));
       return;
     }
     const all = kind === "all-replicas-crash";
-    const slots = all
-      ? Array.from({ length: simulation.slots }, (_, slot) => slot)
-      : [this.#slot()];
+    const slots = all ? Array.from({ length: simulation.slots }, (_, slot) => slot) : [this.#slot()];
     for (const slot of slots) {
       if (kind === "replica-restart") simulation.closeReplica(slot);
       else simulation.crashReplica(slot);

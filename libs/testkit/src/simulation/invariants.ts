@@ -143,8 +143,7 @@ export class Invariants {
   /** An epoch has one owner, and none comes back. */
   onOwner(node: number, epoch: number, instance: string): void {
     const before = this.#epochs[node] ?? 0;
-    if (epoch <= before)
-      this.fail(`epoch ${epoch} of node ${node} has a second owner, ${instance}`);
+    if (epoch <= before) this.fail(`epoch ${epoch} of node ${node} has a second owner, ${instance}`);
     this.#epochs[node] = epoch;
     this.#owners[node] = instance;
   }

@@ -59,8 +59,7 @@ export class OtherReplicas {
     schedule.after(network.callDelayMs(), () => {
       this.#world.deliver(this.#replica, () => {
         const sinceMs = schedule.nowMs - askedAtMs;
-        for (const { node, silentMs } of contacts)
-          this.#replica.contacted(node, silentMs + sinceMs);
+        for (const { node, silentMs } of contacts) this.#replica.contacted(node, silentMs + sinceMs);
       });
     });
   }

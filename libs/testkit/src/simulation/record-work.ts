@@ -243,8 +243,7 @@ export class RecordWork {
 function unwrittenOf(node: SimulatedHeld): SimulatedTransition | null {
   const { health } = node.watch;
   const { isRecordUncertain: isUncertain } = node;
-  const connection =
-    isUncertain || node.connection !== node.writtenConnection ? node.connection : null;
+  const connection = isUncertain || node.connection !== node.writtenConnection ? node.connection : null;
   const written = isUncertain || health !== node.writtenHealth ? health : null;
   if (connection === null && written === null) return null;
   return { node: node.node, epoch: node.epoch, connection, health: written };

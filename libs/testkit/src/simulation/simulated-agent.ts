@@ -134,8 +134,7 @@ export class SimulatedAgent {
 
   #open(): void {
     const { slots } = this.#world;
-    this.#slot =
-      this.#slot < 0 ? Math.floor(this.#world.random() * slots) : (this.#slot + 1) % slots;
+    this.#slot = this.#slot < 0 ? Math.floor(this.#world.random() * slots) : (this.#slot + 1) % slots;
     const slot = this.#slot;
     const replica = this.#world.replicaAt(slot);
     if (replica === null) {

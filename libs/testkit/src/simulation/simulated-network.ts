@@ -36,8 +36,7 @@ export class SimulatedNetwork {
   sendFrame(agent: number, slot: number, deliver: () => void): void {
     if (this.isCut(agent, slot) || this.#random() < this.lostShare) return;
     this.#schedule.after(this.#delayMs(), deliver);
-    if (!this.isCalm && this.#random() < DUPLICATED_SHARE)
-      this.#schedule.after(this.#delayMs(), deliver);
+    if (!this.isCalm && this.#random() < DUPLICATED_SHARE) this.#schedule.after(this.#delayMs(), deliver);
   }
 
   /** Whether nothing passes between an agent and a replica. */
@@ -85,8 +84,6 @@ export class SimulatedNetwork {
 
   #delayMs(): number {
     const share = this.#random();
-    return share < SLOW_SHARE && !this.isCalm
-      ? this.#random() * LONGEST_DELAY_MS
-      : share * USUAL_DELAY_MS;
+    return share < SLOW_SHARE && !this.isCalm ? this.#random() * LONGEST_DELAY_MS : share * USUAL_DELAY_MS;
   }
 }

@@ -91,7 +91,10 @@ export class SimulatedRecord {
     return { epoch: session.epoch, previousReplica, health, revision };
   }
 
-  /** Write what was observed under the epochs that are still current. Answers the nodes that still belong to the replica. */
+  /**
+   * Write what was observed under the epochs that are still current. Answers the nodes that still belong to the
+   * replica.
+   */
   write(instance: string, items: readonly SimulatedTransition[]): ReadonlySet<number> {
     const held = new Set<number>();
     for (const item of items) {

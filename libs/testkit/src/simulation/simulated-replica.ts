@@ -13,8 +13,8 @@ const TURNED_AWAY_MS = 3_000;
 const AGENTS_A_SECOND = 500;
 
 /**
- * A health replica on the domain's own detector, observed time, lease observer and session decisions. What is around these is
- * the health service's: `Replica`, `Silence` and `HelloDesk`, written down once more without their sockets.
+ * A health replica on the domain's own detector, observed time, lease observer and session decisions. What is around
+ * these is the health service's: `Replica`, `Silence` and `HelloDesk`, written down once more without their sockets.
  */
 export class SimulatedReplica {
   readonly instance: string;
@@ -104,12 +104,11 @@ export class SimulatedReplica {
 
   // What the record brings.
 
-  /** The record has opened a session: make it the node's current one. Events that came meanwhile follow, then the Welcome. */
-  take(
-    stream: SimulatedStream,
-    opening: SimulatedOpening,
-    events: readonly SimulatedEvent[],
-  ): void {
+  /**
+   * The record has opened a session: make it the node's current one. Events that came meanwhile follow, then the
+   * Welcome.
+   */
+  take(stream: SimulatedStream, opening: SimulatedOpening, events: readonly SimulatedEvent[]): void {
     const { index } = stream.agent;
     const node = this.#current(index, opening) ?? this.#hold(index, opening.health);
     const old = node.stream;
@@ -254,8 +253,7 @@ export class SimulatedReplica {
 
   #hold(node: number, health: SimulatedHeld["writtenHealth"]): SimulatedHeld {
     const isUngraced = this.#world.broken === "adoption-grants-grace";
-    const lastReceivedMs =
-      this.time.observedMs - (isUngraced ? policyOf(node).unhealthyAfterMs : 0);
+    const lastReceivedMs = this.time.observedMs - (isUngraced ? policyOf(node).unhealthyAfterMs : 0);
     const state = {
       health,
       lastReceivedMs: Math.max(0, lastReceivedMs),

@@ -130,11 +130,7 @@ export class Simulation implements World {
     else stopped.waiting.push(run);
   }
 
-  callRecord<T>(
-    replica: SimulatedReplica,
-    carryOut: () => T,
-    done: (result: T | null) => void,
-  ): void {
+  callRecord<T>(replica: SimulatedReplica, carryOut: () => T, done: (result: T | null) => void): void {
     const answer = (afterMs: number, result: T | null): void => {
       this.schedule.after(afterMs, () => this.deliver(replica, () => done(result)));
     };

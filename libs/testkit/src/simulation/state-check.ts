@@ -54,8 +54,7 @@ export class StateCheck {
       if (isJudging) invariants.checkJudged(replica.time.observer, node, watch.health);
       if (stream === null || stream.state.kind !== "open") continue;
       if (record.sessions[node]?.epoch !== stream.state.epoch) continue;
-      if (epoch !== stream.state.epoch)
-        invariants.fail(`node ${node} has a stream of another epoch`);
+      if (epoch !== stream.state.epoch) invariants.fail(`node ${node} has a stream of another epoch`);
       live[node] = (live[node] ?? 0) + 1;
       if (live[node] === 2) invariants.fail(`node ${node} has two live sessions`);
     }
@@ -66,9 +65,7 @@ export class StateCheck {
     const { schedule, network, invariants } = this.#simulation;
     const owner = instance === null ? null : this.#simulation.replicaNamed(instance);
     const isReachable =
-      owner?.mayOpen === true &&
-      !this.#simulation.isStopped(owner) &&
-      network.reachesRecord(owner.slot);
+      owner?.mayOpen === true && !this.#simulation.isStopped(owner) && network.reachesRecord(owner.slot);
     const held = owner?.held.get(node);
     const agrees = held?.watch.health === health && held.connection === connection;
     if (!isReachable || agrees) {

@@ -28,9 +28,5 @@ export interface World {
   /** Let something reach a replica: at once, when it goes on if it is stopped, never if it is dead. */
   deliver(replica: SimulatedReplica, run: () => void): void;
   /** Let a replica call the record: null stands for an error, which says nothing about what the record did. */
-  callRecord<T>(
-    replica: SimulatedReplica,
-    carryOut: () => T,
-    done: (result: T | null) => void,
-  ): void;
+  callRecord<T>(replica: SimulatedReplica, carryOut: () => T, done: (result: T | null) => void): void;
 }

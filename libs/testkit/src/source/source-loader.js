@@ -1,5 +1,6 @@
-// Lets Node run the workspace from its sources: `node --conditions=source --import <this file> services/rollcall/src/main.ts`.
-// What was stripped of its types once is kept by its content, so that the second start costs little more than one of dist.
+// Lets Node run the workspace from its sources: `node --conditions=source --import <this file>
+// services/rollcall/src/main.ts`. What was stripped of its types once is kept by its content, so that the second start
+// costs little more than one of dist.
 import { createHash } from "node:crypto";
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { register } from "node:module";

@@ -31,9 +31,7 @@ export function accessTokenToProto(token: StoredToken): AccessToken {
     createTime: timestampFromMs(createdAtMs),
     ...(expiresAtMs === null ? {} : { expireTime: timestampFromMs(expiresAtMs) }),
     ...(lastUsedAtMs === null ? {} : { lastUseTime: timestampFromMs(lastUsedAtMs) }),
-    ...(revocation === null
-      ? {}
-      : { revokeTime: timestampFromMs(revocation.atMs), revoker: revocation.actor }),
+    ...(revocation === null ? {} : { revokeTime: timestampFromMs(revocation.atMs), revoker: revocation.actor }),
   });
 }
 

@@ -26,8 +26,8 @@ export function newSalt(): Uint8Array {
 }
 
 /**
- * The token of a request that may be repeated. Its secret follows from the caller's own token, which is kept nowhere, so that the
- * same caller gets the same text again, and the record, which has the salt, cannot tell it.
+ * The token of a request that may be repeated. Its secret follows from the caller's own token, which is kept nowhere,
+ * so that the same caller gets the same text again, and the record, which has the salt, cannot tell it.
  *
  * @param bearer the caller's own token, whole.
  */

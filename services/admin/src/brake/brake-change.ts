@@ -16,8 +16,8 @@ export interface BrakeCommand {
 const MOST_NAMED = 3;
 
 /**
- * Change one brake: lock it, and answer it as it is then, with the event of the change if there is one, and an audit row. Throws
- * BRAKE_GROUP_NOT_FOUND, or what `change` throws.
+ * Change one brake: lock it, and answer it as it is then, with the event of the change if there is one, and an audit
+ * row. Throws BRAKE_GROUP_NOT_FOUND, or what `change` throws.
  */
 export async function changeBrake(
   tx: Tx,

@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Brake,
-  BrakeSchema,
-  BrakeState as ProtoState,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { type Brake, BrakeSchema, BrakeState as ProtoState } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import {
   addBrakeSums,
   BRAKE_CLUSTER,
@@ -64,13 +60,8 @@ async function readMarks(db: Db): Promise<BrakeMarks> {
   };
 }
 
-function groupsOf(
-  { losses, rows }: BrakeReading,
-  totals: ReadonlyMap<string, GroupSum>,
-): readonly string[] {
-  const names = [...totals.keys(), ...losses, ...rows].map((it) =>
-    typeof it === "string" ? it : it.group,
-  );
+function groupsOf({ losses, rows }: BrakeReading, totals: ReadonlyMap<string, GroupSum>): readonly string[] {
+  const names = [...totals.keys(), ...losses, ...rows].map((it) => (typeof it === "string" ? it : it.group));
   const groups = new Set(names.filter((name) => name !== "" && name !== BRAKE_CLUSTER));
   return [BRAKE_CLUSTER, ...[...groups].sort()];
 }

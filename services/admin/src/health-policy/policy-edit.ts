@@ -1,7 +1,4 @@
-import type {
-  HealthPolicyScope,
-  SetHealthPolicyRequest,
-} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import type { HealthPolicyScope, SetHealthPolicyRequest } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import {
   formatSelector,
   type GroupPolicy,
@@ -25,10 +22,7 @@ export function nodeFinder(db: Db): FindNode {
 }
 
 /** For whom a policy is. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_IS_ORCHESTRATOR. */
-export async function parseScope(
-  message: HealthPolicyScope | undefined,
-  find: FindNode,
-): Promise<PolicyScope> {
+export async function parseScope(message: HealthPolicyScope | undefined, find: FindNode): Promise<PolicyScope> {
   const scope = message?.scope;
   switch (scope?.case) {
     case "default":
@@ -77,11 +71,7 @@ export function editPolicy(
 /** What a mask may name; null for no mask, which means everything. */
 type Paths = ReadonlySet<string> | null;
 
-const KNOWN_PATHS: ReadonlySet<string> = new Set([
-  "selector",
-  "priority",
-  ...POLICY_FIELD_NAMES.map(valuePath),
-]);
+const KNOWN_PATHS: ReadonlySet<string> = new Set(["selector", "priority", ...POLICY_FIELD_NAMES.map(valuePath)]);
 
 function valuePath(field: (typeof POLICY_FIELD_NAMES)[number]): string {
   return `values.${valueName(field)}`;
@@ -115,9 +105,7 @@ function editGroup(
   const keeps = (path: string) => current !== null && wanted !== null && !wanted.has(path);
   const priority = keeps("priority") && current !== null ? current.priority : request.priority;
   const selector =
-    keeps("selector") && current !== null
-      ? current.selector
-      : parseGroupSelector(name, request.selector);
+    keeps("selector") && current !== null ? current.selector : parseGroupSelector(name, request.selector);
   return { name, priority, selector, override };
 }
 

@@ -56,11 +56,7 @@ export async function planPolicyEdit(db: Db, edit: PolicyEdit): Promise<readonly
 }
 
 /** Refuse an etag that is not that of the policy as it is. Throws ETAG_MISMATCH. */
-export function checkPolicyEtag(
-  scope: PolicyScope,
-  current: HealthPolicyRecord | null,
-  etag: string,
-): void {
+export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRecord | null, etag: string): void {
   if (etag === "" || etag === current?.etag) return;
   const message = `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and decide anew`;
   const metadata = { scope: formatPolicyScope(scope), etag: current?.etag ?? "" };
@@ -102,9 +98,7 @@ function tooMany(what: string, limit: number): Error {
 }
 
 function contradictory(edit: PolicyEdit, found: readonly PolicyContradiction[]): Error {
-  const named = found
-    .slice(0, MOST_NAMED)
-    .map(({ combination, problems }) => `${combination}: ${problems.join("; ")}`);
+  const named = found.slice(0, MOST_NAMED).map(({ combination, problems }) => `${combination}: ${problems.join("; ")}`);
   const more = found.length > MOST_NAMED ? ` (and ${found.length - MOST_NAMED} more)` : "";
   const scope = scopeOfEdit(edit);
   const verb = edit.kind === "set" ? "set" : "deleted";

@@ -7,7 +7,9 @@ import { getJoinToken } from "../rpc/get-join-token.ts";
 import { listJoinTokens } from "../rpc/list-join-tokens.ts";
 import { revokeJoinToken } from "../rpc/revoke-join-token.ts";
 
-/** Who may call each method of join tokens. Whoever may approve nodes may make a token that approves them in advance. */
+/**
+ * Who may call each method of join tokens. Whoever may approve nodes may make a token that approves them in advance.
+ */
 export const JOIN_TOKEN_POLICIES: PolicyTable = definePolicies(JoinTokenService, {
   createJoinToken: { caller: "operator", deadlineMs: 10_000, idempotent: false },
   getJoinToken: { caller: "viewer", deadlineMs: 10_000, idempotent: true },

@@ -18,8 +18,8 @@ export type TextTrace = Pick<NewText, "id" | "salt"> & { readonly hash: Uint8Arr
 const SECRET_BYTES = 32;
 
 /**
- * Make the text of a new token. Its secret follows from random bytes and the caller's own token, which is kept nowhere: who repeats a
- * request is told the same text, and the record, which has the random bytes, cannot tell it.
+ * Make the text of a new token. Its secret follows from random bytes and the caller's own token, which is kept nowhere:
+ * who repeats a request is told the same text, and the record, which has the random bytes, cannot tell it.
  */
 export function newText(clusterId: string, bearer: string): NewText {
   const id = randomBytes(6).toString("hex");
@@ -33,11 +33,7 @@ export function textAgain(clusterId: string, bearer: string, trace: TextTrace): 
   return timingSafeEqual(joinTokenHash(text), trace.hash) ? text : "";
 }
 
-function textOf(
-  clusterId: string,
-  bearer: string,
-  { id, salt }: Pick<NewText, "id" | "salt">,
-): string {
+function textOf(clusterId: string, bearer: string, { id, salt }: Pick<NewText, "id" | "salt">): string {
   const secret = createHmac("sha256", bearer).update(`rollcall join token ${id}\n`).update(salt);
   return joinTokenText(clusterId, id, secret.digest("base64url"));
 }

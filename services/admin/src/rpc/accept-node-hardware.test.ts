@@ -24,8 +24,7 @@ async function report(id: string, cores: number): Promise<void> {
   );
 }
 
-const missing = async (id: string) =>
-  (await getNode(rig.store.db, id))?.missingHardware.map(({ message }) => message);
+const missing = async (id: string) => (await getNode(rig.store.db, id))?.missingHardware.map(({ message }) => message);
 
 describe("acceptNodeHardware()", () => {
   it("should compare with the hardware as it is from then on", async () => {

@@ -1,19 +1,14 @@
 import { isDeepStrictEqual } from "node:util";
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  AcceptNodeHardwareResponseSchema,
-  AdminService,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AcceptNodeHardwareResponseSchema, AdminService } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { hardwareAcceptedEvent, hardwareFacts, hardwareOf } from "@rollcall/domain";
 import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
 /** Take a node's hardware as it is now for what it should be. */
-export function acceptNodeHardware(
-  deps: AdminDeps,
-): MethodImpl<typeof AdminService.method.acceptNodeHardware> {
+export function acceptNodeHardware(deps: AdminDeps): MethodImpl<typeof AdminService.method.acceptNodeHardware> {
   const method = AdminService.method.acceptNodeHardware;
   return async (request, context) => {
     const answer = await changeNodes(deps, { method, request, context, decide });

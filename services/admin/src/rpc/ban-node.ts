@@ -55,17 +55,11 @@ const CODEC: AnswerCodec<BanNodeResponse> = {
   decode: (bytes) => fromBinary(BanNodeResponseSchema, bytes),
 };
 
-async function ban(
-  tx: Tx,
-  command: NodeCommand,
-  request: BanNodeRequest,
-): Promise<Change<BanNodeResponse>> {
+async function ban(tx: Tx, command: NodeCommand, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {
   const node = await lockTarget(tx, request);
   if (node === null) return banInAdvance(tx, command, request);
   const change = await changeLockedNode(tx, command, node);
-  const placed = request.validateOnly
-    ? undefined
-    : (await findBans(tx, await namesOf(tx, node))).at(-1);
+  const placed = request.validateOnly ? undefined : (await findBans(tx, await namesOf(tx, node))).at(-1);
   const result = create(BanNodeResponseSchema, {
     node: change.result,
     ...(placed === undefined ? {} : { ban: banToProto(placed) }),

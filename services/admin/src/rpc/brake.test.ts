@@ -42,11 +42,7 @@ async function brakeOf(group: string) {
 }
 
 const ordersOf = (group: string) =>
-  store.db
-    .selectFrom("brakes")
-    .select(["orders", "ordered_by"])
-    .where("group_name", "=", group)
-    .executeTakeFirst();
+  store.db.selectFrom("brakes").select(["orders", "ordered_by"]).where("group_name", "=", group).executeTakeFirst();
 
 describe("GetBrake", () => {
   it("should answer what all replicas count, the cluster first", async () => {
@@ -63,10 +59,7 @@ describe("GetBrake", () => {
 
 describe("GetBrake in a storm", () => {
   const setBrake = (group: string, mode: "NORMAL" | "PARTIAL" | "FULL", size: number) =>
-    store.db
-      .insertInto("brakes")
-      .values({ group_name: group, mode, size, window_loss: 0n })
-      .execute();
+    store.db.insertInto("brakes").values({ group_name: group, mode, size, window_loss: 0n }).execute();
 
   it("should tell the rate at which the planner releases, and what the cluster allows of it", async () => {
     await setBrake("zone=a", "PARTIAL", 5);

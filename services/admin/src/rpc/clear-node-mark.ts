@@ -1,18 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  AdminService,
-  ClearNodeMarkResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, ClearNodeMarkResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { healthEvent } from "@rollcall/domain";
 import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
 /** Clear the operator's mark; what was detected shows again. */
-export function clearNodeMark(
-  deps: AdminDeps,
-): MethodImpl<typeof AdminService.method.clearNodeMark> {
+export function clearNodeMark(deps: AdminDeps): MethodImpl<typeof AdminService.method.clearNodeMark> {
   const method = AdminService.method.clearNodeMark;
   return async (request, context) => {
     const verb = { method, request, context, decide, readsHealth: true };

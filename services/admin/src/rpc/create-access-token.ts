@@ -19,13 +19,7 @@ import {
   type Tx,
 } from "@rollcall/store";
 import { accessTokenToProto, parseRole, parseTtl } from "../access/convert.ts";
-import {
-  derivedTokenText,
-  newSalt,
-  newTokenId,
-  newTokenText,
-  type TokenText,
-} from "../access/token-text.ts";
+import { derivedTokenText, newSalt, newTokenId, newTokenText, type TokenText } from "../access/token-text.ts";
 import type { AdminDeps } from "../deps.ts";
 import { requestKey } from "../request-key.ts";
 
@@ -65,11 +59,7 @@ function withoutText({ accessToken }: CreateAccessTokenResponse, salt: Uint8Arra
 }
 
 /** The first answer again: with the text, as long as the caller comes with the token that it came with then. */
-async function repeated(
-  tx: Tx,
-  remembered: Uint8Array,
-  bearer: string,
-): Promise<CreateAccessTokenResponse> {
+async function repeated(tx: Tx, remembered: Uint8Array, bearer: string): Promise<CreateAccessTokenResponse> {
   const salt = remembered.subarray(0, SALT_BYTES);
   const token = fromBinary(AccessTokenSchema, remembered.subarray(SALT_BYTES));
   const again = derivedTokenText(token.id, bearer, salt);

@@ -56,11 +56,13 @@ const METHOD = `/${JoinTokenService.typeName}/${JoinTokenService.method.createJo
 const SALT_BYTES = 32;
 const HASH_BYTES = 32;
 
-/** What is remembered of the answer: the token, and what tells whether a text that is derived again is the same. Never the text. */
+/**
+ * What is remembered of the answer: the token, and what tells whether a text that is derived again is the same. Never
+ * the text.
+ */
 function codecFor(clusterId: string, bearer: string) {
   return {
-    encode: ({ token, salt, hash }: Made): Uint8Array =>
-      Buffer.concat([salt, hash, toBinary(JoinTokenSchema, token)]),
+    encode: ({ token, salt, hash }: Made): Uint8Array => Buffer.concat([salt, hash, toBinary(JoinTokenSchema, token)]),
     decode: (bytes: Uint8Array): Made => {
       const salt = bytes.subarray(0, SALT_BYTES);
       const hash = bytes.subarray(SALT_BYTES, SALT_BYTES + HASH_BYTES);

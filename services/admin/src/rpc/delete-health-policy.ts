@@ -33,16 +33,13 @@ export function deleteHealthPolicy({
     const { requestId } = request;
     const call = auditedCall(context, method);
     const key = requestKey(method, requestId, call.actor);
-    const { result } = await store.change((tx) =>
-      answerOnce(tx, key, CODEC, () => remove(tx, request, call)),
-    );
+    const { result } = await store.change((tx) => answerOnce(tx, key, CODEC, () => remove(tx, request, call)));
     return result;
   };
 }
 
 const CODEC = {
-  encode: (answer: DeleteHealthPolicyResponse) =>
-    toBinary(DeleteHealthPolicyResponseSchema, answer),
+  encode: (answer: DeleteHealthPolicyResponse) => toBinary(DeleteHealthPolicyResponseSchema, answer),
   decode: (bytes: Uint8Array) => fromBinary(DeleteHealthPolicyResponseSchema, bytes),
 };
 
@@ -65,8 +62,6 @@ async function remove(
       changedNodes: changes.length,
     }),
     events: [policyDeletedEvent(current.entry, { actor, message: request.reason })],
-    audit: [
-      { ...call, target: formatPolicyScope(scope), reason: request.reason, outcome: AUDIT_OK },
-    ],
+    audit: [{ ...call, target: formatPolicyScope(scope), reason: request.reason, outcome: AUDIT_OK }],
   };
 }

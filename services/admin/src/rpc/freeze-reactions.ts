@@ -22,9 +22,7 @@ export const BRAKE_CODEC = {
 };
 
 /** Hold back every reaction of a group, or of the cluster. */
-export function freezeReactions({
-  store,
-}: AdminDeps): MethodImpl<typeof BrakeService.method.freezeReactions> {
+export function freezeReactions({ store }: AdminDeps): MethodImpl<typeof BrakeService.method.freezeReactions> {
   const method = BrakeService.method.freezeReactions;
   return async ({ group, reason, requestId }, context) => {
     const call = auditedCall(context, method);

@@ -4,12 +4,7 @@ import {
   GetHealthPolicyResponseSchema,
   type HealthPolicyService,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
-import {
-  collectPolicies,
-  PolicyResolver,
-  type PolicyScope,
-  type ResolvedPolicy,
-} from "@rollcall/domain";
+import { collectPolicies, PolicyResolver, type PolicyScope, type ResolvedPolicy } from "@rollcall/domain";
 import {
   configuredPolicy,
   type Db,

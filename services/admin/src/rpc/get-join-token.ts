@@ -1,16 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  GetJoinTokenResponseSchema,
-  type JoinTokenService,
-} from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { GetJoinTokenResponseSchema, type JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { getJoinToken as getStored, lastUsesOf } from "@rollcall/store";
 import type { AdminDeps } from "../deps.ts";
-import {
-  joinTokenNotFound,
-  joinTokenToProto,
-  joinTokenUseToProto,
-} from "../join-tokens/convert.ts";
+import { joinTokenNotFound, joinTokenToProto, joinTokenUseToProto } from "../join-tokens/convert.ts";
 
 const MOST_USES = 100;
 

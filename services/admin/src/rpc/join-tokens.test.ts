@@ -29,9 +29,7 @@ const METHOD = "rollcall.admin.v1.JoinTokenService";
 describe("createJoinToken()", () => {
   it("should make a token of one use and 24 hours unless told otherwise", async () => {
     const { token, text } = await tokens().createJoinToken({ description: "rack 7" });
-    expect(text).toMatch(
-      new RegExp(`^rcj_${rig.store.clusterId().slice(0, 8)}_${token?.id}_.{43}$`),
-    );
+    expect(text).toMatch(new RegExp(`^rcj_${rig.store.clusterId().slice(0, 8)}_${token?.id}_.{43}$`));
     const lifeSeconds = (token?.expireTime?.seconds ?? 0n) - (token?.createTime?.seconds ?? 0n);
     expect(lifeSeconds).toBe(86_400n);
     expect(token).toMatchObject({
@@ -47,9 +45,7 @@ describe("createJoinToken()", () => {
     expect(await eventsOf(rig.store, token?.id ?? "")).toMatchObject([
       { type: "join.token.created", actor: rig.operator.actor, message: "rack 7" },
     ]);
-    expect(await auditOf(token?.id ?? "")).toEqual([
-      [rig.operator.actor, `${METHOD}/CreateJoinToken`, "rack 7", "OK"],
-    ]);
+    expect(await auditOf(token?.id ?? "")).toEqual([[rig.operator.actor, `${METHOD}/CreateJoinToken`, "rack 7", "OK"]]);
   });
 
   it("should make what is asked for", async () => {
@@ -80,9 +76,7 @@ describe("createJoinToken()", () => {
       const dump = JSON.stringify(rows, (_, value: unknown) => {
         if (typeof value === "bigint") return String(value);
         const bytes = value as { readonly type?: unknown; readonly data?: unknown } | null;
-        return bytes?.type === "Buffer"
-          ? Buffer.from(bytes.data as number[]).toString("latin1")
-          : value;
+        return bytes?.type === "Buffer" ? Buffer.from(bytes.data as number[]).toString("latin1") : value;
       });
       expect(dump).not.toContain(secret);
       expect(dump).not.toContain(Buffer.from(secret, "base64url").toString("latin1"));
@@ -173,9 +167,7 @@ describe("revokeJoinToken()", () => {
       { type: "join.token.created" },
       { type: "join.token.revoked", before: { state: "ACTIVE" }, after: { state: "REVOKED" } },
     ]);
-    expect((await auditOf(request.id)).filter(([, method]) => method?.endsWith("Revoke"))).toEqual(
-      [],
-    );
+    expect((await auditOf(request.id)).filter(([, method]) => method?.endsWith("Revoke"))).toEqual([]);
   });
 
   it("should let one of many revoke it", async () => {

@@ -28,10 +28,7 @@ afterAll(() => rig.close());
 function clientOf<S extends DescService>(service: S): Client<S> {
   const interceptors = [sendBearer(token)];
   const { baseUrl } = rig;
-  return createClient(
-    service,
-    createGrpcTransport({ baseUrl, readMaxBytes: MOST_BYTES, interceptors }),
-  );
+  return createClient(service, createGrpcTransport({ baseUrl, readMaxBytes: MOST_BYTES, interceptors }));
 }
 
 /** How many items a listing has, and in how many pages, all of which the client takes. */
@@ -110,9 +107,7 @@ describe("the largest entries that there may be", () => {
       const page = await admin.listBans({ pageSize: 1_000, pageToken });
       return { items: page.bans, next: page.nextPageToken };
     });
-    expect(items.map(({ nodeId }) => nodeId)).toEqual(
-      numbers.map((at) => `banned-${at}`).toReversed(),
-    );
+    expect(items.map(({ nodeId }) => nodeId)).toEqual(numbers.map((at) => `banned-${at}`).toReversed());
     expect(pages).toBeGreaterThan(2);
   });
 

@@ -1,10 +1,6 @@
 import { type Client, Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  type AccessService,
-  AccessTokenState,
-  Role,
-} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { type AccessService, AccessTokenState, Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { accessClient } from "../testing/access-client.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";

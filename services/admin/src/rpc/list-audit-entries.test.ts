@@ -16,10 +16,7 @@ beforeAll(async () => {
   for (const id of ["n1", "n2", "n3"]) await addNode(rig.store, id);
   await rig.admin.approveNode({ node: "n1", reason: "known machine" });
   await rig.admin.rejectNode({ node: "n2", reason: "not ours" });
-  await rig.admin.cordonNode(
-    { node: "n1", reason: "disk" },
-    { headers: { "x-request-id": "call-7" } },
-  );
+  await rig.admin.cordonNode({ node: "n1", reason: "disk" }, { headers: { "x-request-id": "call-7" } });
 });
 afterAll(() => rig.close());
 
@@ -93,8 +90,6 @@ describe("listAuditEntries()", () => {
     const operator = rig.clientOf(AuditService, rig.operator.text);
     expect((await refusalOf(operator.listAuditEntries({}))).reason).toBe("ROLE_TOO_LOW");
     expect((await refusalOf(operator.verifyAuditLog({}))).reason).toBe("ROLE_TOO_LOW");
-    expect((await refusalOf(rig.clientOf(AuditService).listAuditEntries({}))).reason).toBe(
-      "TOKEN_MISSING",
-    );
+    expect((await refusalOf(rig.clientOf(AuditService).listAuditEntries({}))).reason).toBe("TOKEN_MISSING");
   });
 });

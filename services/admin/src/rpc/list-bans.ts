@@ -1,9 +1,5 @@
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  type AdminService,
-  BanSchema,
-  ListBansResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type AdminService, BanSchema, ListBansResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { refuse } from "@rollcall/errors";
 import { type Ban, listBans as listRecords } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";

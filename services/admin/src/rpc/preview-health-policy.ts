@@ -14,12 +14,7 @@ import { readPage } from "@rollcall/wire";
 import type { AdminDeps } from "../deps.ts";
 import { changeToProto } from "../health-policy/convert.ts";
 import { editPolicy, nodeFinder, parseScope } from "../health-policy/policy-edit.ts";
-import {
-  checkPolicyEtag,
-  type PolicyEdit,
-  planPolicyEdit,
-  policyNotFound,
-} from "../health-policy/policy-plan.ts";
+import { checkPolicyEtag, type PolicyEdit, planPolicyEdit, policyNotFound } from "../health-policy/policy-plan.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 

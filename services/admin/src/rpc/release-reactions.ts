@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  BrakeService,
-  ReleaseReactionsResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { BrakeService, ReleaseReactionsResponseSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { BRAKE_CLUSTER, type BrakeRow, brakeEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
@@ -15,9 +12,7 @@ import { requestKey } from "../request-key.ts";
 import { BRAKE_CODEC } from "./freeze-reactions.ts";
 
 /** Let the brake of a group, or of the cluster, decide by itself again; or have everything go that is pending. */
-export function releaseReactions({
-  store,
-}: AdminDeps): MethodImpl<typeof BrakeService.method.releaseReactions> {
+export function releaseReactions({ store }: AdminDeps): MethodImpl<typeof BrakeService.method.releaseReactions> {
   const method = BrakeService.method.releaseReactions;
   return async ({ group, reason, requestId, now }, context) => {
     const call = auditedCall(context, method);

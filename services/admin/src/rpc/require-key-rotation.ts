@@ -1,18 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  AdminService,
-  RequireKeyRotationResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, RequireKeyRotationResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { keyRotationRequiredEvent } from "@rollcall/domain";
 import { changeNodes } from "../change-nodes.ts";
 import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, refused } from "../node-decision.ts";
 
 /** Have a node replace its key. */
-export function requireKeyRotation(
-  deps: AdminDeps,
-): MethodImpl<typeof AdminService.method.requireKeyRotation> {
+export function requireKeyRotation(deps: AdminDeps): MethodImpl<typeof AdminService.method.requireKeyRotation> {
   const method = AdminService.method.requireKeyRotation;
   return async (request, context) => {
     const answer = await changeNodes(deps, { method, request, context, decide });

@@ -1,10 +1,6 @@
 import { type Client, Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  type AccessService,
-  AccessTokenState,
-  Role,
-} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { type AccessService, AccessTokenState, Role } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { createTestDatabase, eventually, refusalOf } from "@rollcall/testkit";
 import { accessClient } from "../testing/access-client.ts";
 import { eventsOf } from "../testing/record.ts";
@@ -81,10 +77,7 @@ describe("revokeAccessToken()", () => {
       metadata: { token: "nobody" },
     });
     const { id } = await make();
-    const outcomes = await Promise.allSettled([
-      access.revokeAccessToken({ id }),
-      access.revokeAccessToken({ id }),
-    ]);
+    const outcomes = await Promise.allSettled([access.revokeAccessToken({ id }), access.revokeAccessToken({ id })]);
     expect(outcomes.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
     expect(await refusalOf(access.revokeAccessToken({ id }))).toMatchObject({
       code: Code.FailedPrecondition,

@@ -5,12 +5,7 @@ import {
   type RevokeAccessTokenResponse,
   RevokeAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
-import {
-  accessTokenRevoked,
-  type Revoker,
-  revocationRefusal,
-  strangersTokenRefusal,
-} from "@rollcall/domain";
+import { accessTokenRevoked, type Revoker, revocationRefusal, strangersTokenRefusal } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
 import {

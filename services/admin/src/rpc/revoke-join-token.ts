@@ -8,14 +8,7 @@ import {
 import { joinTokenEvent, joinTokenState } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
-import {
-  AUDIT_OK,
-  getJoinToken,
-  type JoinToken,
-  lockJoinToken,
-  saveRevocation,
-  type Tx,
-} from "@rollcall/store";
+import { AUDIT_OK, getJoinToken, type JoinToken, lockJoinToken, saveRevocation, type Tx } from "@rollcall/store";
 import { answerOnce } from "../answer-once.ts";
 import type { AdminDeps } from "../deps.ts";
 import { joinTokenNotFound, joinTokenToProto } from "../join-tokens/convert.ts";

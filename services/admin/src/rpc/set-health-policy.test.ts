@@ -112,24 +112,14 @@ describe("setHealthPolicy()", () => {
   it.each([
     ["an etag of before", { scope: byDefault, values, etag: "x" }, Code.Aborted, "ETAG_MISMATCH"],
     ["no values", { scope: byDefault }, Code.InvalidArgument, "INVALID_REQUEST"],
-    [
-      "a group without a selector",
-      { scope: group("g"), values },
-      Code.InvalidArgument,
-      "INVALID_REQUEST",
-    ],
+    ["a group without a selector", { scope: group("g"), values }, Code.InvalidArgument, "INVALID_REQUEST"],
     [
       "a selector that is none",
       { scope: group("g"), selector: "a in (", values },
       Code.InvalidArgument,
       "INVALID_SELECTOR",
     ],
-    [
-      "a selector of the default",
-      { scope: byDefault, selector: "a", values },
-      Code.InvalidArgument,
-      "INVALID_REQUEST",
-    ],
+    ["a selector of the default", { scope: byDefault, selector: "a", values }, Code.InvalidArgument, "INVALID_REQUEST"],
     [
       "an unknown path",
       { scope: byDefault, values, updateMask: { paths: ["etag"] } },
@@ -137,18 +127,8 @@ describe("setHealthPolicy()", () => {
       "INVALID_REQUEST",
     ],
     ["a node that is not there", { scope: node("zz"), values }, Code.NotFound, "NODE_NOT_FOUND"],
-    [
-      "an orchestrator",
-      { scope: node("control"), values },
-      Code.FailedPrecondition,
-      "NODE_IS_ORCHESTRATOR",
-    ],
-    [
-      "a name that is none",
-      { scope: group("a b"), selector: "a", values },
-      Code.InvalidArgument,
-      "INVALID_REQUEST",
-    ],
+    ["an orchestrator", { scope: node("control"), values }, Code.FailedPrecondition, "NODE_IS_ORCHESTRATOR"],
+    ["a name that is none", { scope: group("a b"), selector: "a", values }, Code.InvalidArgument, "INVALID_REQUEST"],
   ])("should refuse %s", async (_, request, code, reason) => {
     expect(await refusalOf(policies.setHealthPolicy(request))).toMatchObject({ code, reason });
   });

@@ -25,17 +25,13 @@ import { checkPolicyEtag, planPolicyEdit } from "../health-policy/policy-plan.ts
 import { requestKey } from "../request-key.ts";
 
 /** Make or change one health policy. */
-export function setHealthPolicy({
-  store,
-}: AdminDeps): MethodImpl<typeof HealthPolicyService.method.setHealthPolicy> {
+export function setHealthPolicy({ store }: AdminDeps): MethodImpl<typeof HealthPolicyService.method.setHealthPolicy> {
   const method = HealthPolicyService.method.setHealthPolicy;
   return async (request, context) => {
     const { requestId } = request;
     const call = auditedCall(context, method);
     const key = requestKey(method, requestId, call.actor);
-    const { result } = await store.change((tx) =>
-      answerOnce(tx, key, CODEC, () => set(tx, request, call)),
-    );
+    const { result } = await store.change((tx) => answerOnce(tx, key, CODEC, () => set(tx, request, call)));
     return result;
   };
 }

@@ -131,9 +131,10 @@ describe("setNodeLabels()", () => {
     await addNode(rig.store, "n4");
     const set = Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`k${index}`, "v"]));
     await rig.admin.setNodeLabels({ node: "n4", set });
-    expect(
-      await refusalOf(rig.admin.setNodeLabels({ node: "n4", set: { more: "v" } })),
-    ).toMatchObject({ reason: "INVALID_LABEL", metadata: { node: "n4" } });
+    expect(await refusalOf(rig.admin.setNodeLabels({ node: "n4", set: { more: "v" } }))).toMatchObject({
+      reason: "INVALID_LABEL",
+      metadata: { node: "n4" },
+    });
     const swapped = await rig.admin.setNodeLabels({
       node: "n4",
       set: { more: "v" },

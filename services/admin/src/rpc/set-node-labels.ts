@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  AdminService,
-  SetNodeLabelsResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, SetNodeLabelsResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   changeOperatorLabels,
   checkLabelChange,
@@ -20,9 +17,7 @@ import type { AdminDeps } from "../deps.ts";
 import { type DecideNode, type NodeDecision, refused } from "../node-decision.ts";
 
 /** Set and remove labels of the operator's tier. */
-export function setNodeLabels(
-  deps: AdminDeps,
-): MethodImpl<typeof AdminService.method.setNodeLabels> {
+export function setNodeLabels(deps: AdminDeps): MethodImpl<typeof AdminService.method.setNodeLabels> {
   const method = AdminService.method.setNodeLabels;
   return async (request, context) => {
     const violations = checkLabelChange(request);

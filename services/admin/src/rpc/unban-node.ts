@@ -62,11 +62,7 @@ interface Target {
   readonly bans: readonly Ban[];
 }
 
-async function unban(
-  tx: Tx,
-  command: NodeCommand,
-  request: UnbanNodeRequest,
-): Promise<Change<UnbanNodeResponse>> {
+async function unban(tx: Tx, command: NodeCommand, request: UnbanNodeRequest): Promise<Change<UnbanNodeResponse>> {
   const { node, bans } = await lockTarget(tx, request);
   const subject = request.fingerprint || request.node;
   // A ban without a node to show it, or on a key that its node took later, is lifted by itself.

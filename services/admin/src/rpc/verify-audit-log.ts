@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  type AuditService,
-  VerifyAuditLogResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { type AuditService, VerifyAuditLogResponseSchema } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { AUDIT_START, verifyAudit } from "@rollcall/store";
 import { auditHeadToProto, auditProblemToProto, parseAuditHead } from "../audit/convert.ts";
 import type { AdminDeps } from "../deps.ts";

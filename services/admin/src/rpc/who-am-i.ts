@@ -13,9 +13,7 @@ import { accessTokenToProto, knownCallerOf, roleToProto } from "../access/conver
 import type { AdminDeps } from "../deps.ts";
 
 /** Tell the caller who it is here. */
-export function whoAmI({
-  store,
-}: Pick<AdminDeps, "store">): MethodImpl<typeof AccessService.method.whoAmI> {
+export function whoAmI({ store }: Pick<AdminDeps, "store">): MethodImpl<typeof AccessService.method.whoAmI> {
   return async (_request, context) => {
     const caller = knownCallerOf(context);
     const { expiresAtMs } = caller;
@@ -29,10 +27,7 @@ export function whoAmI({
   };
 }
 
-async function credentialOf(
-  caller: KnownCaller,
-  store: AdminDeps["store"],
-): Promise<WhoAmIResponse["credential"]> {
+async function credentialOf(caller: KnownCaller, store: AdminDeps["store"]): Promise<WhoAmIResponse["credential"]> {
   if (caller.kind === "person") {
     const { issuer, subject } = caller;
     return { case: "person", value: create(PersonSchema, { issuer, subject }) };

@@ -4,10 +4,7 @@ import { AccessService } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { sendBearer } from "@rollcall/identity";
 
 /** A client of access on a rig's port; without a token unless one is given. */
-export function accessClient(
-  { baseUrl }: { readonly baseUrl: string },
-  token?: string,
-): Client<typeof AccessService> {
+export function accessClient({ baseUrl }: { readonly baseUrl: string }, token?: string): Client<typeof AccessService> {
   const interceptors = token === undefined ? [] : [sendBearer(token)];
   const transport = createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors });
   return createClient(AccessService, transport);

@@ -13,11 +13,7 @@ import {
 } from "@rollcall/store";
 
 /** Add a node as registration does, and move it on to a membership. */
-export async function addNode(
-  store: Store,
-  id: string,
-  state: MembershipState = "PENDING",
-): Promise<void> {
+export async function addNode(store: Store, id: string, state: MembershipState = "PENDING"): Promise<void> {
   const by = { actor: "system", message: "", atMs: 0 };
   const decision = decideMembership(null, id, { kind: "register", manualApproval: true }, by);
   if (!decision.ok || decision.next === null) throw new Error("a new node was refused");

@@ -1,10 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { ContainerLimits } from "../machine/container-limits.ts";
-import {
-  type PlantedMachine,
-  plantMachine,
-  type RecordedMachine,
-} from "../testing/machine-tree.ts";
+import { type PlantedMachine, plantMachine, type RecordedMachine } from "../testing/machine-tree.ts";
 import {
   LAPTOP_CPUINFO,
   POWER_CPUINFO,
@@ -36,9 +32,7 @@ describe("parseCpuInfo()", () => {
   });
 
   it("should name an unknown ARM part by its numbers", () => {
-    expect(parseCpuInfo("CPU implementer\t: 0x99\nCPU part\t: 0x123\n").model).toBe(
-      "ARM implementer 0x99 part 0x123",
-    );
+    expect(parseCpuInfo("CPU implementer\t: 0x99\nCPU part\t: 0x123\n").model).toBe("ARM implementer 0x99 part 0x123");
   });
 });
 

@@ -2,12 +2,7 @@ import { tmpdir } from "node:os";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMachine } from "../machine/machine.ts";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
-import {
-  GPU_SERVER,
-  LAPTOP,
-  RASPBERRY_PI,
-  VIRTUAL_MACHINE,
-} from "../testing/recordings/machines.ts";
+import { GPU_SERVER, LAPTOP, RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
 import { createFactsReader } from "./facts-reader.ts";
 import { readOtherPlatform } from "./other-platform.ts";
 

@@ -28,24 +28,19 @@ export function createFactsReader(machine: Machine, stateDirectory: string): Fac
   };
 }
 
-async function readLinux(
-  machine: Machine,
-  stateDirectory: string,
-  gpuReader: GpuReader,
-): Promise<MachineFacts> {
+async function readLinux(machine: Machine, stateDirectory: string, gpuReader: GpuReader): Promise<MachineFacts> {
   const limits = await readContainerLimits(machine);
-  const [operatingSystem, cpu, memoryBytes, disk, numaNodes, gpus, vm, vfioGpus, interfaces] =
-    await Promise.all([
-      readOperatingSystem(machine),
-      readCpu(machine, limits),
-      readMemoryBytes(machine, limits),
-      machine.fileSystemSize(stateDirectory),
-      readNumaNodes(machine),
-      gpuReader.read(),
-      readVm(machine),
-      readVfioGpus(machine),
-      readInterfaces(machine),
-    ]);
+  const [operatingSystem, cpu, memoryBytes, disk, numaNodes, gpus, vm, vfioGpus, interfaces] = await Promise.all([
+    readOperatingSystem(machine),
+    readCpu(machine, limits),
+    readMemoryBytes(machine, limits),
+    machine.fileSystemSize(stateDirectory),
+    readNumaNodes(machine),
+    gpuReader.read(),
+    readVm(machine),
+    readVfioGpus(machine),
+    readInterfaces(machine),
+  ]);
   return {
     hostname: machine.system.hostname(),
     operatingSystem,

@@ -23,9 +23,7 @@ describe("createGpuReader()", () => {
       [`/sys/bus/pci/devices/${address}/vendor`]: `${vendor}\n`,
       [`/sys/bus/pci/devices/${address}/class`]: `${pciClass}\n`,
     });
-    const nvidia = Array.from({ length: 8 }, (_, at) =>
-      card(`0000:${at + 10}:00.0`, "0x10de", "0x030200"),
-    );
+    const nvidia = Array.from({ length: 8 }, (_, at) => card(`0000:${at + 10}:00.0`, "0x10de", "0x030200"));
     planted = await plantMachine({
       programs: { "rocm-smi": MI250_FACTS, "nvidia-smi": H100_FACTS },
       files: Object.assign(

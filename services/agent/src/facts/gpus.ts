@@ -8,8 +8,8 @@ import { parseRocmFacts, ROCM_FACTS_ARGS, ROCM_PROGRAMS } from "./rocm.ts";
 /** Reads the GPUs through the vendors' tools. */
 export interface GpuReader {
   /**
-   * NVIDIA's GPUs, by the index that their tool gives them, then AMD's. In a machine with GPUs of both, AMD's follow on: their index is
-   * their tool's plus the number of NVIDIA's on the bus.
+   * NVIDIA's GPUs, by the index that their tool gives them, then AMD's. In a machine with GPUs of both, AMD's follow
+   * on: their index is their tool's plus the number of NVIDIA's on the bus.
    */
   read(): Promise<readonly GpuFacts[]>;
 }

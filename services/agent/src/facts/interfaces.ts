@@ -13,9 +13,7 @@ export async function readInterfaces(machine: Machine): Promise<readonly Interfa
   const addresses = machine.system
     .addresses()
     .filter(({ address, internal }) => !internal && !passing.has(address) && isLasting(address));
-  return Promise.all(
-    lastingNames(kinds, addresses).map((name) => readInterface(machine, name, addresses)),
-  );
+  return Promise.all(lastingNames(kinds, addresses).map((name) => readInterface(machine, name, addresses)));
 }
 
 /** The IPv6 addresses of /proc/net/if_inet6 that the kernel has marked as temporary, tentative or deprecated. */
@@ -70,9 +68,7 @@ function lastingNames(
   const chosen = [...kinds.keys()].filter(lasting);
   if (chosen.length > 0) return chosen;
   // Inside a container nothing is hardware: there, what has an address is what the machine is reached by.
-  return [...kinds.keys()].filter((name) =>
-    addresses.some(({ interfaceName }) => interfaceName === name),
-  );
+  return [...kinds.keys()].filter((name) => addresses.some(({ interfaceName }) => interfaceName === name));
 }
 
 async function readInterface(

@@ -1,9 +1,9 @@
 /**
  * What a machine is: everything about it that stays the same while nobody changes it.
  *
- * Free space, load, clock rates and temporary addresses are not here. They would make each report differ
- * from the one before, and a report that differs is written to the record. Memory and disk move by themselves on some machines (balloons,
- * thin pools): SteadyFacts holds them still.
+ * Free space, load, clock rates and temporary addresses are not here. They would make each report differ from the one
+ * before, and a report that differs is written to the record. Memory and disk move by themselves on some machines
+ * (balloons, thin pools): SteadyFacts holds them still.
  */
 export interface MachineFacts {
   readonly hostname: string;

@@ -3,18 +3,14 @@ import { parseMemInfo } from "./memory.ts";
 
 describe("parseMemInfo()", () => {
   it("should read total and available memory in bytes", () => {
-    expect(
-      parseMemInfo("MemTotal: 16 kB\nMemFree: 1 kB\nMemAvailable: 8 kB\nCached: 2 kB\n"),
-    ).toEqual({
+    expect(parseMemInfo("MemTotal: 16 kB\nMemFree: 1 kB\nMemAvailable: 8 kB\nCached: 2 kB\n")).toEqual({
       totalBytes: 16_384,
       availableBytes: 8_192,
     });
   });
 
   it("should estimate what is available on kernels that do not tell", () => {
-    expect(parseMemInfo("MemTotal: 16 kB\nMemFree: 1 kB\nCached: 2 kB\n").availableBytes).toBe(
-      3_072,
-    );
+    expect(parseMemInfo("MemTotal: 16 kB\nMemFree: 1 kB\nCached: 2 kB\n").availableBytes).toBe(3_072);
   });
 
   it("should know nothing from an empty file", () => {

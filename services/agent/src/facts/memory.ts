@@ -12,10 +12,7 @@ export interface MemoryInfo {
 /** Read how much memory there is: the machine's or the container's limit, whichever is smaller. */
 export async function readMemoryBytes(machine: Machine, limits: ContainerLimits): Promise<number> {
   const { totalBytes } = parseMemInfo((await machine.readText("/proc/meminfo")) ?? "");
-  return Math.min(
-    totalBytes ?? machine.system.totalMemoryBytes(),
-    limits.memoryBytes ?? Number.POSITIVE_INFINITY,
-  );
+  return Math.min(totalBytes ?? machine.system.totalMemoryBytes(), limits.memoryBytes ?? Number.POSITIVE_INFINITY);
 }
 
 /** Parse /proc/meminfo. Kernels before 3.14 have no MemAvailable: it is put together from free and cached memory. */
@@ -26,7 +23,6 @@ export function parseMemInfo(text: string): MemoryInfo {
   return {
     totalBytes: parseKibibytes(fields.get("MemTotal")),
     availableBytes:
-      parseKibibytes(fields.get("MemAvailable")) ??
-      (free === undefined ? undefined : free + (cached ?? 0)),
+      parseKibibytes(fields.get("MemAvailable")) ?? (free === undefined ? undefined : free + (cached ?? 0)),
   };
 }

@@ -1,10 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  FAILING_FACTS,
-  H100_FACTS,
-  NO_DEVICES,
-  NO_DRIVER,
-} from "../testing/recordings/gpu-tools.ts";
+import { FAILING_FACTS, H100_FACTS, NO_DEVICES, NO_DRIVER } from "../testing/recordings/gpu-tools.ts";
 import { NVIDIA_FACTS_ARGS, parseNvidiaFacts } from "./nvidia.ts";
 
 describe("parseNvidiaFacts()", () => {

@@ -6,14 +6,7 @@ import { parsePciAddress } from "./pci.ts";
 export const NVIDIA_PROGRAMS = ["nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi"] as const;
 
 /** What asks nvidia-smi for the facts that `parseNvidiaFacts` reads. */
-export const NVIDIA_FACTS_ARGS = queryArgs([
-  "index",
-  "name",
-  "uuid",
-  "driver_version",
-  "pci.bus_id",
-  "memory.total",
-]);
+export const NVIDIA_FACTS_ARGS = queryArgs(["index", "name", "uuid", "driver_version", "pci.bus_id", "memory.total"]);
 
 /** The arguments that make nvidia-smi print one line a GPU with these fields. */
 export function queryArgs(fields: readonly string[]): readonly string[] {
@@ -25,10 +18,7 @@ export function queryArgs(fields: readonly string[]): readonly string[] {
  * `Unable to determine the device handle ...`) and are left out. Fields that a GPU does not have, written
  * `[N/A]`, `[Not Supported]`, `[Insufficient Permissions]` and the like, are `undefined`.
  */
-export function parseNvidiaRows(
-  stdout: string,
-  fieldCount: number,
-): readonly (readonly (string | undefined)[])[] {
+export function parseNvidiaRows(stdout: string, fieldCount: number): readonly (readonly (string | undefined)[])[] {
   return stdout
     .split("\n")
     .map((line) => line.split(",").map((field) => parseField(field)))

@@ -3,10 +3,7 @@ import type { OperatingSystem } from "./machine-facts.ts";
 
 /** Read which operating system a Linux machine runs. */
 export async function readOperatingSystem(machine: Machine): Promise<OperatingSystem> {
-  const text =
-    (await machine.readText("/etc/os-release")) ??
-    (await machine.readText("/usr/lib/os-release")) ??
-    "";
+  const text = (await machine.readText("/etc/os-release")) ?? (await machine.readText("/usr/lib/os-release")) ?? "";
   const release = parseOsRelease(text);
   return {
     family: machine.system.platform,

@@ -7,8 +7,7 @@ const NVIDIA_VENDOR = "0x10de";
 
 /** A PCI address as in sysfs (`0000:1b:00.0`) from one of a vendor's tool (`00000000:1B:00.0`). */
 export function parsePciAddress(text: string | undefined): string | undefined {
-  const [, domain, rest] =
-    /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text?.trim() ?? "") ?? [];
+  const [, domain, rest] = /^([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])$/i.exec(text?.trim() ?? "") ?? [];
   if (domain === undefined || rest === undefined) return undefined;
   return `${domain.replace(/^0+(?=.{4})/, "")}:${rest}`.toLowerCase();
 }
@@ -21,8 +20,8 @@ export async function readVfioGpus(machine: Machine): Promise<readonly VfioGpuFa
 }
 
 /**
- * How many indices are NVIDIA's in this machine; AMD's follow on, so that none is used twice where there are GPUs of both. It is asked of
- * the bus, not of a driver: the indices stay what they are when one vendor's tool fails.
+ * How many indices are NVIDIA's in this machine; AMD's follow on, so that none is used twice where there are GPUs of
+ * both. It is asked of the bus, not of a driver: the indices stay what they are when one vendor's tool fails.
  */
 export async function firstAmdIndex(machine: Machine): Promise<number> {
   const addresses = await machine.listNames(PCI_ROOT);
@@ -36,10 +35,7 @@ export async function firstAmdIndex(machine: Machine): Promise<number> {
   return found.filter(Boolean).length;
 }
 
-async function readVfioGpu(
-  machine: Machine,
-  pciAddress: string,
-): Promise<VfioGpuFacts | undefined> {
+async function readVfioGpu(machine: Machine, pciAddress: string): Promise<VfioGpuFacts | undefined> {
   const at = `${PCI_ROOT}/${pciAddress}`;
   if ((await machine.linkName(`${at}/driver`)) !== "vfio-pci") return undefined;
   const pciClass = await machine.readText(`${at}/class`);

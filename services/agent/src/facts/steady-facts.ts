@@ -1,7 +1,10 @@
 import { type Amounts, SteadyAmounts } from "@rollcall/domain";
 import type { MachineFacts } from "./machine-facts.ts";
 
-/** Holds those facts of a machine still that move by themselves: memory, that of its NUMA nodes, and the size of the disk. */
+/**
+ * Holds those facts of a machine still that move by themselves: memory, that of its NUMA nodes, and the size of the
+ * disk.
+ */
 export class SteadyFacts {
   readonly #amounts = new SteadyAmounts();
 

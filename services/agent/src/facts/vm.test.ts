@@ -1,11 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
-import {
-  GPU_SERVER,
-  LAPTOP,
-  RASPBERRY_PI,
-  VIRTUAL_MACHINE,
-} from "../testing/recordings/machines.ts";
+import { GPU_SERVER, LAPTOP, RASPBERRY_PI, VIRTUAL_MACHINE } from "../testing/recordings/machines.ts";
 import { readVm } from "./vm.ts";
 
 describe("readVm()", () => {
@@ -20,8 +15,7 @@ describe("readVm()", () => {
       VIRTUAL_MACHINE,
       {
         capable: false,
-        message:
-          "the processor has no virtualization extension, or the firmware or hypervisor hides it",
+        message: "the processor has no virtualization extension, or the firmware or hypervisor hides it",
         nested: false,
       },
     ],

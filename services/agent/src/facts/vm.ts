@@ -13,9 +13,7 @@ export async function readVm(machine: Machine): Promise<VmFacts> {
   ]);
   return {
     capable: usable,
-    message: usable
-      ? ""
-      : whyNot(parseCpuInfo(cpuInfo ?? ""), devices.includes("kvm"), machine.system.architecture),
+    message: usable ? "" : whyNot(parseCpuInfo(cpuInfo ?? ""), devices.includes("kvm"), machine.system.architecture),
     nested: usable && (isYes(intel) || isYes(amd)),
   };
 }

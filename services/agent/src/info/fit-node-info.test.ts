@@ -5,11 +5,9 @@ import { createRequestValidator } from "@rollcall/rpc";
 import { nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import { fitNodeInfo } from "./fit-node-info.ts";
 
-const many = <T>(length: number, make: (index: number) => T): T[] =>
-  Array.from({ length }, (_, index) => make(index));
+const many = <T>(length: number, make: (index: number) => T): T[] => Array.from({ length }, (_, index) => make(index));
 
-const fit = (init: MessageInitShape<typeof NodeInfoSchema>) =>
-  fitNodeInfo(create(NodeInfoSchema, init));
+const fit = (init: MessageInitShape<typeof NodeInfoSchema>) => fitNodeInfo(create(NodeInfoSchema, init));
 
 /** Throws, or answers what a server would find wrong. */
 function wrongWith(info: ReturnType<typeof fit>["info"]) {

@@ -16,8 +16,8 @@ const MOST_ADDRESSES = 32;
 const LEAST_IMPORTANT_FIRST = ["interfaces", "vfioGpus", "numaNodes", "gpus"] as const;
 
 /**
- * Cut the lists of a report to the contract's limits, and the whole to its size, so that a machine with a thousand interfaces is not
- * refused for them. The same machine is cut the same way each time.
+ * Cut the lists of a report to the contract's limits, and the whole to its size, so that a machine with a thousand
+ * interfaces is not refused for them. The same machine is cut the same way each time.
  */
 export function fitNodeInfo(whole: NodeInfo): FittedNodeInfo {
   let info: NodeInfo = {

@@ -14,11 +14,8 @@ let clock: ManualClock;
 beforeEach(() => {
   clock = new ManualClock();
 });
-const keeperOf = (
-  facts: FactsReader,
-  description: NodeDescription = DESCRIPTION,
-  log: Logger = silentLogger,
-) => createNodeInfoKeeper({ facts, description, clock, log });
+const keeperOf = (facts: FactsReader, description: NodeDescription = DESCRIPTION, log: Logger = silentLogger) =>
+  createNodeInfoKeeper({ facts, description, clock, log });
 
 describe("createNodeInfoKeeper()", () => {
   it("should give equal machines equal digests, and the server's", async () => {

@@ -31,12 +31,7 @@ export interface NodeInfoKeeperDeps {
 }
 
 /** Create the keeper of this machine's report. Amounts that move by themselves are held still, see SteadyAmounts. */
-export function createNodeInfoKeeper({
-  facts,
-  description,
-  clock,
-  log,
-}: NodeInfoKeeperDeps): NodeInfoKeeper {
+export function createNodeInfoKeeper({ facts, description, clock, log }: NodeInfoKeeperDeps): NodeInfoKeeper {
   const steady = new SteadyFacts();
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
@@ -47,10 +42,7 @@ export function createNodeInfoKeeper({
     const { info, leftOut } = fitNodeInfo(whole);
     const text = leftOut.join(", ");
     if (text !== "" && text !== saidLeftOut) {
-      log.warn(
-        { left_out: text },
-        "machine is described in part, it says more than a report may have",
-      );
+      log.warn({ left_out: text }, "machine is described in part, it says more than a report may have");
     }
     saidLeftOut = text;
     return info;
@@ -65,9 +57,7 @@ export function createNodeInfoKeeper({
       // A machine so odd that it cannot be described is still a machine that can be watched.
       log.error({ err: error }, "machine cannot be described");
       const { agentVersion, advertiseUrl, labels } = description;
-      last ??= snapshotOf(
-        create(NodeInfoSchema, { agentVersion, advertiseUrl, labels: { ...labels } }),
-      );
+      last ??= snapshotOf(create(NodeInfoSchema, { agentVersion, advertiseUrl, labels: { ...labels } }));
       return last;
     }
   }

@@ -1,11 +1,6 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
 import { type PlantedMachine, plantMachine } from "../testing/machine-tree.ts";
-import {
-  groupPaths,
-  olderGroupPaths,
-  parseCpuMax,
-  readContainerLimits,
-} from "./container-limits.ts";
+import { groupPaths, olderGroupPaths, parseCpuMax, readContainerLimits } from "./container-limits.ts";
 
 describe("groupPaths()", () => {
   it.each([
@@ -22,7 +17,10 @@ describe("groupPaths()", () => {
   });
 });
 
-/** Of a container on a host with version 1: the names are the host's, the mounts show the container's own groups as their roots. */
+/**
+ * Of a container on a host with version 1: the names are the host's, the mounts show the container's own groups as
+ * their roots.
+ */
 const DOCKER_V1 = [
   "12:cpuset:/docker/4f1c",
   "11:memory:/docker/4f1c",

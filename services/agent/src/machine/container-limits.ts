@@ -61,8 +61,8 @@ export function groupPaths(procSelfCgroup: string): readonly string[] {
 }
 
 /**
- * The same in the hierarchy of a controller of version 1. Inside a container the name may be that on the host, of which nothing but the
- * mount's root can be seen: the container's own group.
+ * The same in the hierarchy of a controller of version 1. Inside a container the name may be that on the host, of which
+ * nothing but the mount's root can be seen: the container's own group.
  */
 export function olderGroupPaths(procSelfCgroup: string, controller: string): readonly string[] {
   for (const [, controllers = "", name = ""] of procSelfCgroup.matchAll(/^\d+:([^:]+):(\/.*)$/gm)) {

@@ -1,9 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
-import {
-  type PlantedMachine,
-  plantMachine,
-  type RecordedMachine,
-} from "../testing/machine-tree.ts";
+import { type PlantedMachine, plantMachine, type RecordedMachine } from "../testing/machine-tree.ts";
 import { readBootId, readMachineFingerprint } from "./machine-identity.ts";
 
 const planted: PlantedMachine[] = [];

@@ -1,14 +1,6 @@
 import { constants } from "node:fs";
 import { access, open, readdir, readlink, statfs } from "node:fs/promises";
-import {
-  arch,
-  availableParallelism,
-  hostname,
-  networkInterfaces,
-  platform,
-  release,
-  totalmem,
-} from "node:os";
+import { arch, availableParallelism, hostname, networkInterfaces, platform, release, totalmem } from "node:os";
 import { basename, join } from "node:path";
 import { createCommandRunner, type RunCommand } from "./run-command.ts";
 
@@ -82,8 +74,7 @@ export function createMachine(options: MachineOptions = {}): Machine {
     system: options.system ?? systemCalls(),
     run: options.run ?? createCommandRunner(),
     readText: (path) => absentOnError(() => readStart(at(path))),
-    listNames: async (path) =>
-      (await absentOnError(async () => (await readdir(at(path))).sort())) ?? [],
+    listNames: async (path) => (await absentOnError(async () => (await readdir(at(path))).sort())) ?? [],
     linkName: (path) => absentOnError(async () => basename(await readlink(at(path)))),
     canUse: async (path) =>
       (await absentOnError(async () => {

@@ -37,9 +37,7 @@ describe("createCommandRunner()", () => {
     const script = `const at = process.hrtime.bigint(); setTimeout(() => console.log(at + " " + process.hrtime.bigint()), 50)`;
     const results = await Promise.all([1, 2, 3].map(() => run(execPath, ["-e", script])));
     const spans = results
-      .map((result) =>
-        result.kind === "finished" ? result.stdout.trim().split(" ").map(BigInt) : [],
-      )
+      .map((result) => (result.kind === "finished" ? result.stdout.trim().split(" ").map(BigInt) : []))
       .sort(([a = 0n], [b = 0n]) => (a < b ? -1 : 1));
     expect(spans).toHaveLength(3);
     for (const [index, [start = 0n]] of spans.entries()) {

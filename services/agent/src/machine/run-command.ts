@@ -54,11 +54,7 @@ interface StartedProgram {
   readonly ended: Promise<void>;
 }
 
-function startProgram(
-  program: string,
-  args: readonly string[],
-  limits: CommandLimits,
-): StartedProgram {
+function startProgram(program: string, args: readonly string[], limits: CommandLimits): StartedProgram {
   const child = spawn(program, args, { stdio: ["ignore", "pipe", "ignore"] });
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());

@@ -7,8 +7,7 @@ import { type Address, formatAddress, parseAddress } from "@rollcall/config";
 export function resolveEndpoints(endpoints: readonly string[], server: Address): readonly string[] {
   const resolved = endpoints.flatMap((endpoint) => {
     const [, port] = /^:(\d{1,5})$/.exec(endpoint) ?? [];
-    const whole =
-      port === undefined ? endpoint : formatAddress({ host: server.host, port: Number(port) });
+    const whole = port === undefined ? endpoint : formatAddress({ host: server.host, port: Number(port) });
     const address = parseAddress(whole);
     return address === null || address.port === 0 ? [] : [formatAddress(address)];
   });

@@ -12,10 +12,7 @@ import { JoinTokenError } from "./join-token.ts";
 
 const RUNNING = new AbortController().signal;
 
-function enrolment(
-  state: Partial<EnrolmentDeps["state"]> = {},
-  others: Pick<EnrolmentDeps, "joinToken"> = {},
-) {
+function enrolment(state: Partial<EnrolmentDeps["state"]> = {}, others: Pick<EnrolmentDeps, "joinToken"> = {}) {
   const plane = new FakeControlPlane();
   const written: Sentinel[] = [];
   const description = { agentVersion: "0.1.0", advertiseUrl: "", labels: {} };

@@ -42,9 +42,7 @@ export class Enrolment {
 
   /** Read what an earlier run remembered; a sentinel of another node or key counts as none. */
   async load(): Promise<void> {
-    const found = await this.#attempt("sentinel cannot be read", () =>
-      this.#deps.state.readSentinel(),
-    );
+    const found = await this.#attempt("sentinel cannot be read", () => this.#deps.state.readSentinel());
     const { nodeId, keys } = this.#deps.identity;
     const isOwn = found?.nodeId === nodeId && keys.has(found.keyFingerprint);
     this.#sentinel = isOwn ? found : undefined;

@@ -9,7 +9,10 @@ export const NO_JOIN_TOKEN: JoinTokenSource = async () => "";
 /** The file of the join token is of no use. Its text names the file and what to do, and nothing of its content. */
 export class JoinTokenError extends Error {}
 
-/** Take the join token as it is given, or else from a file, which is read each time: a secret that is mounted may be replaced. */
+/**
+ * Take the join token as it is given, or else from a file, which is read each time: a secret that is mounted may be
+ * replaced.
+ */
 export function joinTokenSource(given: {
   readonly value: string | undefined;
   readonly file: string | undefined;

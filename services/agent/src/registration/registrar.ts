@@ -50,7 +50,10 @@ export interface Registrar {
 /** The longest that either call of a registration may take. */
 const CALL_TIMEOUT_MS = 10_000;
 
-/** Create the registrar of a registry's address, in clear text or over TLS. It holds no connection between registrations. */
+/**
+ * Create the registrar of a registry's address, in clear text or over TLS. It holds no connection between
+ * registrations.
+ */
 export function createRegistrar(server: Address, tls: AgentTls | null = null): Registrar {
   const baseUrl = `${tls === null ? "http" : "https"}://${formatAddress(server)}`;
   const connected = async <T>(call: (client: RegistryClient) => Promise<T>): Promise<T> => {
@@ -64,16 +67,16 @@ export function createRegistrar(server: Address, tls: AgentTls | null = null): R
     }
   };
   return {
-    register: (registration, signal) =>
-      connected((client) => registerOver(client, registration, { server, signal })),
+    register: (registration, signal) => connected((client) => registerOver(client, registration, { server, signal })),
     rotateKey: (offer, signal) => connected((client) => rotateOver(client, offer, signal)),
     resolve: (endpoints) => resolveEndpoints(endpoints, server),
   };
 }
 
 /**
- * A session that breaks fails its calls first and raises its own error some ticks later, when the manager that was aborted in
- * between listens no more: whatever answers at the registry's address without speaking HTTP/2 would end the process.
+ * A session that breaks fails its calls first and raises its own error some ticks later, when the manager that was
+ * aborted in between listens no more: whatever answers at the registry's address without speaking HTTP/2 would end the
+ * process.
  */
 class QuietSessionManager extends Http2SessionManager {
   override async request(...args: Parameters<Http2SessionManager["request"]>) {

@@ -13,12 +13,12 @@ import type { Logger } from "@rollcall/process";
 import type { StateDirectory } from "./state-directory.ts";
 
 /** Where the keys are kept. */
-export type KeyFiles = Pick<
-  StateDirectory,
-  "keyPair" | "nextKeyPair" | "writeNextKey" | "adoptNextKey"
->;
+export type KeyFiles = Pick<StateDirectory, "keyPair" | "nextKeyPair" | "writeNextKey" | "adoptNextKey">;
 
-/** The keys of this agent's node: the one that it has, and the one that it rotates to. What the disk has is always as much as this. */
+/**
+ * The keys of this agent's node: the one that it has, and the one that it rotates to. What the disk has is always as
+ * much as this.
+ */
 export class NodeKeys {
   readonly #files: KeyFiles;
   readonly #log: Logger;

@@ -1,11 +1,6 @@
 import { chmod, readFile, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import {
-  generateKeyPair,
-  keyPairFromPem,
-  type NodeKeyPair,
-  privateKeyToPem,
-} from "@rollcall/identity";
+import { generateKeyPair, keyPairFromPem, type NodeKeyPair, privateKeyToPem } from "@rollcall/identity";
 import { makeDirectory } from "@rollcall/process";
 import { parseSentinel, type Sentinel } from "./sentinel.ts";
 import { createFile, FILE_MODE, replaceFile, syncDirectory } from "./write-atomically.ts";
@@ -17,7 +12,9 @@ export interface StateDirectory {
   keyPair(): Promise<NodeKeyPair>;
   /** When the node's key was made, by this machine's wall clock. Rejects before `keyPair()` has made one. */
   keyMadeAtMs(): Promise<number>;
-  /** The key that the node rotates to, or `undefined` when there is none. Rejects when its file holds no Ed25519 key. */
+  /**
+   * The key that the node rotates to, or `undefined` when there is none. Rejects when its file holds no Ed25519 key.
+   */
   nextKeyPair(): Promise<NodeKeyPair | undefined>;
   /** Keep the key that the node rotates to. It is on the disk for certain once this resolves. */
   writeNextKey(next: NodeKeyPair): Promise<void>;
@@ -63,8 +60,7 @@ export async function openStateDirectory(path: string): Promise<StateDirectory> 
       const text = await readIfThere(sentinelPath);
       return text === undefined ? undefined : parseSentinel(text);
     },
-    writeSentinel: (sentinel) =>
-      replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`),
+    writeSentinel: (sentinel) => replaceFile(sentinelPath, `${JSON.stringify(sentinel, null, 2)}\n`),
     removeSentinel: async () => {
       await rm(sentinelPath, { force: true });
       await syncDirectory(dirname(sentinelPath));

@@ -15,11 +15,7 @@ export async function createFile(path: string, text: string): Promise<void> {
   await viaTemporary(path, text, (temporary) => link(temporary, path));
 }
 
-async function viaTemporary(
-  path: string,
-  text: string,
-  publish: (temporary: string) => Promise<void>,
-): Promise<void> {
+async function viaTemporary(path: string, text: string, publish: (temporary: string) => Promise<void>): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString("hex")}.tmp`;
   try {
     const file = await open(temporary, "wx", FILE_MODE);

@@ -38,11 +38,7 @@ export class Connector {
    * Try each endpoint once, until one is reached. A server that refuses has been reached: its word counts, and the
    * next attempt begins with the next endpoint.
    */
-  async open(
-    endpoints: readonly string[],
-    pace: Pace,
-    signal: AbortSignal,
-  ): Promise<ConnectOutcome> {
+  async open(endpoints: readonly string[], pace: Pace, signal: AbortSignal): Promise<ConnectOutcome> {
     let outcome: ConnectOutcome = { ok: false, end: NO_REPLICA };
     for (const endpoint of this.#inTurn(endpoints)) {
       if (signal.aborted) return { ok: false, end: { kind: "left" } };

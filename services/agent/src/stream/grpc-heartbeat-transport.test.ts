@@ -1,10 +1,7 @@
 import { createServer, type Server as TcpServer } from "node:net";
 import { create } from "@bufbuild/protobuf";
 import { afterEach, describe, expect, it } from "@jest/globals";
-import {
-  HeartbeatRequestSchema,
-  type HeartbeatResponse,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { HeartbeatRequestSchema, type HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { eventually } from "@rollcall/testkit";
 import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";
 import { createGrpcHeartbeatTransport } from "./grpc-heartbeat-transport.ts";
@@ -79,10 +76,7 @@ describe("createGrpcHeartbeatTransport()", () => {
     ["nobody listens at", async () => "127.0.0.1:1"],
     ["cannot be read as one", async () => "no such host:%%%"],
     ["does not exist", async () => "host.invalid:7701"],
-    [
-      "speaks another language",
-      async () => `127.0.0.1:${await serveText("HTTP/1.1 400 No\r\n\r\n")}`,
-    ],
+    ["speaks another language", async () => `127.0.0.1:${await serveText("HTTP/1.1 400 No\r\n\r\n")}`],
   ])("should call an address unreachable that %s", async (_, endpointOf) => {
     const { ends } = open(await endpointOf());
     await eventually(() => expect(ends).toHaveLength(1));

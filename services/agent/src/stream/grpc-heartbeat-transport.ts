@@ -41,11 +41,11 @@ function createClient(endpoint: string, tls: AgentTls | null): Client {
   const { servername, ...pems } = tls();
   const host = parseAddress(endpoint)?.host ?? "";
   const expected = servername ?? host;
-  const secure = credentials.createFromSecureContext(
-    createSecureContext({ ...pems, minVersion: "TLSv1.2" }),
-    { checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate) },
-  );
-  // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all the same.
+  const secure = credentials.createFromSecureContext(createSecureContext({ ...pems, minVersion: "TLSv1.2" }), {
+    checkServerIdentity: (_, certificate) => checkServerIdentity(expected, certificate),
+  });
+  // An address is no name to ask a server for, and Node warns of it; the certificate is compared with the address all
+  // the same.
   const asked = servername ?? (isIP(host) === 0 ? host : "localhost");
   return new Client(endpoint, secure, {
     ...CHANNEL_OPTIONS,

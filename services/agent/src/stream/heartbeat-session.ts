@@ -222,10 +222,7 @@ export class HeartbeatSession {
     this.#sequence += 1;
     this.#lastBeatAtMs = clock.nowMs();
     this.#unansweredSinceMs ??= this.#lastBeatAtMs;
-    const { usage: message, sent } = toResourceUsage(
-      usage.latest(this.#pace.heartbeatMs),
-      this.#sent,
-    );
+    const { usage: message, sent } = toResourceUsage(usage.latest(this.#pace.heartbeatMs), this.#sent);
     this.#sent = sent;
     const settingsGeneration = this.#newGeneration();
     const agentTimeMs = this.#time.next();

@@ -1,7 +1,4 @@
-import type {
-  HeartbeatRequest,
-  HeartbeatResponse,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { HeartbeatRequest, HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 
 /** Opens heartbeat streams, each on a connection of its own. */
 export interface HeartbeatTransport {

@@ -1,10 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
-import {
-  type Challenge,
-  HealthService,
-  type HelloSchema,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type Challenge, HealthService, type HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import type { NodeKeys } from "../state/node-keys.ts";

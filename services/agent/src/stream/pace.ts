@@ -41,9 +41,7 @@ export function paceAfter(pace: Pace, settings: Settings | undefined): Pace {
 
 /** Take over the interval of an Ack; 0 leaves it as it is. */
 export function paceAfterAck(pace: Pace, nextIntervalMs: number): Pace {
-  return nextIntervalMs === 0
-    ? pace
-    : { ...pace, heartbeatMs: Math.max(SHORTEST_INTERVAL_MS, nextIntervalMs) };
+  return nextIntervalMs === 0 ? pace : { ...pace, heartbeatMs: Math.max(SHORTEST_INTERVAL_MS, nextIntervalMs) };
 }
 
 /** How long the path may be silent: 20 s, and never more than a third of the time to UNHEALTHY. */

@@ -70,7 +70,5 @@ function describe(end: SessionEnd): { readonly reason: string; readonly detail: 
 /** What OpenSSL says is of use to few: what is wrong, and what to do, stands before it. */
 function explained(message: string): string {
   const trouble = explainTlsError(message);
-  return trouble === null
-    ? message
-    : `the server was reached, but ${trouble.problem}: ${trouble.advice} (${message})`;
+  return trouble === null ? message : `the server was reached, but ${trouble.problem}: ${trouble.advice} (${message})`;
 }

@@ -23,11 +23,17 @@ export interface KeyRotationDeps {
 
 const BACKOFF_BASE_MS = 1_000;
 const BACKOFF_MAX_MS = 300_000;
-/** A stream with the next key should be open by then. If it is not, the offer is made again, signed with the next key: that is a use too. */
+/**
+ * A stream with the next key should be open by then. If it is not, the offer is made again, signed with the next key:
+ * that is a use too.
+ */
 const USE_WITHIN_MS = 15_000;
 const LONGEST_WAIT_MS = 86_400_000;
 
-/** Rotates the node's key when an operator wants it or its age calls for it, and goes on with a rotation that a crash cut short. */
+/**
+ * Rotates the node's key when an operator wants it or its age calls for it, and goes on with a rotation that a crash
+ * cut short.
+ */
 export class KeyRotation {
   readonly #deps: KeyRotationDeps;
   #dueAtMs: number | undefined;

@@ -19,12 +19,11 @@ export function stateOf(membership: Membership | undefined): MembershipState | u
   return membership && membershipStateFromProto(membership.state);
 }
 
-/** Where to open the next stream: where the server says, else anywhere but here, else here: one address may stand for many replicas. */
-export function placesToMoveTo(
-  here: string,
-  named: readonly string[],
-  known: readonly string[],
-): readonly string[] {
+/**
+ * Where to open the next stream: where the server says, else anywhere but here, else here: one address may stand for
+ * many replicas.
+ */
+export function placesToMoveTo(here: string, named: readonly string[], known: readonly string[]): readonly string[] {
   if (named.length > 0) return named;
   const others = known.filter((endpoint) => endpoint !== here);
   return others.length > 0 ? others : known;

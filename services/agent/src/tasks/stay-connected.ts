@@ -1,8 +1,4 @@
-import {
-  type GoAway,
-  GoAwayAction,
-  type Settings,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type GoAway, GoAwayAction, type Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type AgentKeys, fullJitter, type MembershipState } from "@rollcall/domain";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
@@ -126,11 +122,7 @@ export class StayConnected {
   }
 
   /** Register if that is due, open a stream, and hold it; answer how it ended. */
-  async #attempt(
-    tryRegister: boolean,
-    ending: AbortSignal,
-    succeeded: () => void,
-  ): Promise<SessionEnd> {
+  async #attempt(tryRegister: boolean, ending: AbortSignal, succeeded: () => void): Promise<SessionEnd> {
     if (this.#mustRegister || tryRegister) {
       this.#phase = "registering";
       const { phase } = this.#deps.identity.keys;
@@ -155,12 +147,11 @@ export class StayConnected {
     return outcome.end;
   }
 
-  /** Open a stream. When the server refuses the key and the node has another one, which a rotation may have made its key, with that. */
-  async #open(
-    endpoints: readonly string[],
-    pace: Pace,
-    ending: AbortSignal,
-  ): Promise<ConnectOutcome> {
+  /**
+   * Open a stream. When the server refuses the key and the node has another one, which a rotation may have made its
+   * key, with that.
+   */
+  async #open(endpoints: readonly string[], pace: Pace, ending: AbortSignal): Promise<ConnectOutcome> {
     const { keys } = this.#deps.identity;
     const { phase } = keys;
     let outcome = await this.#connector.open(endpoints, pace, ending);
@@ -250,10 +241,7 @@ export class StayConnected {
   #onMembership(membership: Membership): void {
     this.#membership = stateOf(membership) ?? this.#membership;
     const { reason, message } = membership;
-    this.#deps.log.info(
-      { membership: this.#membership, reason, detail: message },
-      "membership changed",
-    );
+    this.#deps.log.info({ membership: this.#membership, reason, detail: message }, "membership changed");
   }
 
   #decide(end: SessionEnd): NextStep {

@@ -146,10 +146,7 @@ export const SMALL_USAGE: MachineUsage = {
 };
 
 /** A logger that keeps what is written. */
-export function recordingLogger(
-  lines: LoggedLine[],
-  bound: Readonly<Record<string, unknown>> = {},
-): Logger {
+export function recordingLogger(lines: LoggedLine[], bound: Readonly<Record<string, unknown>> = {}): Logger {
   const at = (level: string) => (fields: object, message: string) =>
     void lines.push({ level, message, fields: { ...bound, ...fields } });
   return {

@@ -12,11 +12,7 @@ import { decideRotation, proofText, type RotationAnswer } from "@rollcall/domain
 import { refuse } from "@rollcall/errors";
 import { keyFingerprint, verifyProof } from "@rollcall/identity";
 import type { KeyOffer, Registered, Registrar, Registration } from "../registration/registrar.ts";
-import type {
-  HeartbeatStream,
-  HeartbeatTransport,
-  StreamListener,
-} from "../stream/heartbeat-transport.ts";
+import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "../stream/heartbeat-transport.ts";
 import { HEARTBEAT_METHOD, toDuration } from "../stream/hello.ts";
 
 /** What the network between an agent and an endpoint does. */

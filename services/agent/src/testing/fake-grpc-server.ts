@@ -71,18 +71,14 @@ export class FakeGrpcServer {
       {
         createChallenge: (_: ServerUnaryCall<unknown, unknown>, done: sendUnaryData<unknown>) =>
           done(null, create(CreateChallengeResponseSchema, { nonce: NONCE, clusterId: CLUSTER })),
-        registerNode: (
-          call: ServerUnaryCall<RegisterNodeRequest, unknown>,
-          done: sendUnaryData<unknown>,
-        ) => this.#register(call.request, done),
+        registerNode: (call: ServerUnaryCall<RegisterNodeRequest, unknown>, done: sendUnaryData<unknown>) =>
+          this.#register(call.request, done),
         heartbeat: (stream: WireStream) => this.#serve(stream),
       },
     );
     this.port = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(
-        `127.0.0.1:${port}`,
-        ServerCredentials.createInsecure(),
-        (error, bound) => (error ? reject(error) : resolve(bound)),
+      this.#server.bindAsync(`127.0.0.1:${port}`, ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
       );
     });
   }
@@ -208,8 +204,7 @@ function codecs({ input, output }: Codec) {
   return {
     requestSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(input, message)),
     requestDeserialize: (bytes: Buffer) => fromBinary(input, bytes),
-    responseSerialize: (message: MessageShape<DescMessage>) =>
-      Buffer.from(toBinary(output, message)),
+    responseSerialize: (message: MessageShape<DescMessage>) => Buffer.from(toBinary(output, message)),
     responseDeserialize: (bytes: Buffer) => fromBinary(output, bytes),
   };
 }

@@ -2,12 +2,7 @@ import type { Beat } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { settle } from "@rollcall/testkit/time";
 import { toNodeInfo } from "../convert.ts";
-import {
-  type AgentHarness,
-  createHarness,
-  type HarnessOptions,
-  SMALL_FACTS,
-} from "./agent-harness.ts";
+import { type AgentHarness, createHarness, type HarnessOptions, SMALL_FACTS } from "./agent-harness.ts";
 import { FakeControlPlane } from "./fake-control-plane.ts";
 
 /** Start an agent, and let it do all that it can do at once. */
@@ -26,10 +21,7 @@ export async function startKnown(
   const plane = new FakeControlPlane();
   const keyPair = generateKeyPair();
   const info = toNodeInfo(SMALL_FACTS, { agentVersion: "0.1.0", advertiseUrl: "", labels: {} });
-  await plane.register(
-    { nodeId: "node-1", keyPair, info, joinToken: "" },
-    new AbortController().signal,
-  );
+  await plane.register({ nodeId: "node-1", keyPair, info, joinToken: "" }, new AbortController().signal);
   plane.registrations.length = 0;
   prepare(plane);
   const sentinel = {

@@ -3,11 +3,7 @@ import { createGauge } from "./gauge.ts";
 
 describe("createGauge()", () => {
   it("should keep the last reading when a later one fails or finds nothing", async () => {
-    const readings = [
-      async () => 1,
-      async () => undefined,
-      async () => Promise.reject(new Error("unplugged")),
-    ];
+    const readings = [async () => 1, async () => undefined, async () => Promise.reject(new Error("unplugged"))];
     const gauge = createGauge(
       async () => readings.shift()?.(),
       () => 0,

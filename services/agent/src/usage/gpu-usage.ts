@@ -7,21 +7,13 @@ import { parseCount, parseNumber } from "../machine/parse-text.ts";
 import type { GpuReading } from "./machine-usage.ts";
 
 /** What asks nvidia-smi for the readings that `parseNvidiaUsage` reads. */
-const NVIDIA_USAGE_ARGS = queryArgs([
-  "index",
-  "utilization.gpu",
-  "memory.used",
-  "memory.total",
-  "temperature.gpu",
-]);
+const NVIDIA_USAGE_ARGS = queryArgs(["index", "utilization.gpu", "memory.used", "memory.total", "temperature.gpu"]);
 
 /** What asks rocm-smi for the readings that `parseRocmUsage` reads. */
 const ROCM_USAGE_ARGS = ["--showuse", "--showtemp", "--showmeminfo", "vram", "--json"] as const;
 
 /** Read NVIDIA's GPUs; `undefined` when nvidia-smi gives no answer. */
-export async function readNvidiaUsage(
-  machine: Machine,
-): Promise<readonly GpuReading[] | undefined> {
+export async function readNvidiaUsage(machine: Machine): Promise<readonly GpuReading[] | undefined> {
   const result = await askProgram(machine, NVIDIA_PROGRAMS, NVIDIA_USAGE_ARGS);
   return result.kind === "finished" ? parseNvidiaUsage(result.stdout) : undefined;
 }

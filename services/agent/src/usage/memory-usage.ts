@@ -11,10 +11,7 @@ export async function readMemoryUsage(
   load: LoadSystemInformation = loadSystemInformation,
 ): Promise<SpaceUsage | undefined> {
   if (machine.system.platform !== "linux") return readThroughSystemInformation(load);
-  const [text, limits] = await Promise.all([
-    machine.readText("/proc/meminfo"),
-    readContainerLimits(machine),
-  ]);
+  const [text, limits] = await Promise.all([machine.readText("/proc/meminfo"), readContainerLimits(machine)]);
   const { totalBytes, availableBytes } = parseMemInfo(text ?? "");
   const { memoryBytes: limit, memoryGroup } = limits;
   if (limit !== undefined && memoryGroup !== undefined && limit < (totalBytes ?? limit + 1)) {
@@ -35,15 +32,12 @@ async function readGroupMemory(machine: Machine, group: string): Promise<number 
   const used = parseCount(current ?? older);
   if (used === undefined) return undefined;
   // In version 1 only the total counts the groups below, as the usage does.
-  const line =
-    /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
+  const line = /^total_inactive_file (\d+)$/m.exec(stat ?? "") ?? /^inactive_file (\d+)$/m.exec(stat ?? "");
   const inactive = parseCount(line?.[1]) ?? 0;
   return Math.max(0, used - inactive);
 }
 
-async function readThroughSystemInformation(
-  load: LoadSystemInformation,
-): Promise<SpaceUsage | undefined> {
+async function readThroughSystemInformation(load: LoadSystemInformation): Promise<SpaceUsage | undefined> {
   // Node's free memory leaves out what macOS would give back at once, which is most of it.
   const memory = await (await load())?.mem().catch(() => undefined);
   return memory && { usedBytes: memory.total - memory.available, totalBytes: memory.total };

@@ -11,14 +11,14 @@ export async function readTemperatures(machine: Machine): Promise<Temperatures |
   return summarize(sensors.length > 0 ? sensors : await readThermalZones(machine));
 }
 
-/** Degrees of a reading in thousandths of a degree; what no running machine can have is a sensor that is not connected. */
+/**
+ * Degrees of a reading in thousandths of a degree; what no running machine can have is a sensor that is not connected.
+ */
 export function parseMillidegrees(text: string | undefined): number | undefined {
   const millidegrees = parseNumber(text);
   if (millidegrees === undefined) return undefined;
   const celsius = millidegrees / 1000;
-  return celsius !== 0 && celsius > COLDEST_CELSIUS && celsius < HOTTEST_CELSIUS
-    ? celsius
-    : undefined;
+  return celsius !== 0 && celsius > COLDEST_CELSIUS && celsius < HOTTEST_CELSIUS ? celsius : undefined;
 }
 
 /** Chips report 127 or more, 0, or far below freezing for an input with nothing on it. */

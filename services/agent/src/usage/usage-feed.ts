@@ -16,11 +16,7 @@ const OLDEST_IN_BEATS = 3;
 const LEAST_MAX_AGE_MS = 30_000;
 
 /** Create the feed of a sampler. Measurements are at least `leastGapMs` apart, however often they are asked for. */
-export function createUsageFeed(
-  sampler: UsageSampler,
-  nowMs: () => number,
-  leastGapMs: number,
-): UsageFeed {
+export function createUsageFeed(sampler: UsageSampler, nowMs: () => number, leastGapMs: number): UsageFeed {
   let measuredAtMs = Number.NEGATIVE_INFINITY;
   return {
     measure: () => {
@@ -30,8 +26,6 @@ export function createUsageFeed(
       void sampler.refresh();
     },
     latest: (intervalMs) =>
-      sampler.latest(
-        Math.max(LEAST_MAX_AGE_MS, OLDEST_IN_BEATS * Math.max(intervalMs, leastGapMs)),
-      ),
+      sampler.latest(Math.max(LEAST_MAX_AGE_MS, OLDEST_IN_BEATS * Math.max(intervalMs, leastGapMs))),
   };
 }

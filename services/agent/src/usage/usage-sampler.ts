@@ -25,7 +25,9 @@ export interface UsageSamplerDeps {
   readonly nowMs: () => number;
 }
 
-/** Create a sampler. Nothing is read before the first `refresh`, and no share of CPU time is known before the second. */
+/**
+ * Create a sampler. Nothing is read before the first `refresh`, and no share of CPU time is known before the second.
+ */
 export function createUsageSampler(deps: UsageSamplerDeps): UsageSampler {
   const { machine, stateDirectory, nowMs } = deps;
   const cpu = createGauge(createCpuMeter(machine, nowMs), nowMs);

@@ -1,10 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type AccessToken,
-  AccessTokenStateSchema,
-  Role,
-  RoleSchema,
-} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { type AccessToken, AccessTokenStateSchema, Role, RoleSchema } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import type { ROLE_WORDS } from "../choices.ts";
 import { formatTime } from "../output/units.ts";
 

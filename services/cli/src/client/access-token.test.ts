@@ -22,12 +22,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(directory, { recursive: true }));
 
-function tokenFor(
-  flags: object,
-  env: Record<string, string>,
-  baseUrl = HERE,
-  dataDirectory = directory,
-) {
+function tokenFor(flags: object, env: Record<string, string>, baseUrl = HERE, dataDirectory = directory) {
   return createTokenSource(flags, shellOf(env), dataDirectory, RUN_FILE).tokenFor(baseUrl);
 }
 
@@ -85,8 +80,6 @@ describe("createTokenSource()", () => {
     expect(() => tokenFor({ tokenFile: "empty" }, {})).toThrow(
       /^cannot read the access token: there is none in .*empty$/,
     );
-    expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(
-      /^cannot read the access token in .*: EISDIR$/,
-    );
+    expect(() => tokenFor({ tokenFile: "." }, {})).toThrow(/^cannot read the access token in .*: EISDIR$/);
   });
 });

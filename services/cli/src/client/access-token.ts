@@ -14,7 +14,10 @@ export interface TokenFlags {
 
 /** Finds the access token for an address. */
 export interface TokenSource {
-  /** The token to send there, or how to get it; null when there is none. Throws Failure when a named file cannot be read. */
+  /**
+   * The token to send there, or how to get it; null when there is none. Throws Failure when a named file cannot be
+   * read.
+   */
   tokenFor(baseUrl: string): string | RenewedToken | null;
 }
 
@@ -29,8 +32,9 @@ type TokenShell = Pick<Shell, "env" | "cwd" | "wallMs" | "interrupted">;
 
 /**
  * Find the access token. What is nearer wins: --token, --token-file, the context that --context names, ROLLCALL_TOKEN,
- * ROLLCALL_TOKEN_FILE, the context that counts otherwise, the admin-token file in the data directory. A context's token is sent only to the
- * addresses that it names, the last only to this machine and to the server that wrote it: nobody else has a use for them but a bad one.
+ * ROLLCALL_TOKEN_FILE, the context that counts otherwise, the admin-token file in the data directory. A context's token
+ * is sent only to the addresses that it names, the last only to this machine and to the server that wrote it: nobody
+ * else has a use for them but a bad one.
  */
 export function createTokenSource(
   flags: TokenFlags,

@@ -22,8 +22,9 @@ const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
  * Find where each service is. What is nearer wins: the service's own flag, --server, the context that --context names,
- * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context that counts otherwise, what the running `up` of this user wrote, 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError
- * for what is no address.
+ * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context that counts otherwise, what the running `up` of this user wrote,
+ * 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError for what is
+ * no address.
  */
 export function findAddresses(
   flags: AddressFlags,

@@ -29,8 +29,8 @@ export interface ClientTls {
 }
 
 /**
- * Find the files of TLS. What is nearer wins: --ca-file, --client-cert, --client-key and --tls-server-name; their environment variables; for
- * the running `up` of this user, what it wrote. Throws UsageError for half a pair.
+ * Find the files of TLS. What is nearer wins: --ca-file, --client-cert, --client-key and --tls-server-name; their
+ * environment variables; for the running `up` of this user, what it wrote. Throws UsageError for half a pair.
  */
 export function createClientTls(
   flags: TlsFlags,

@@ -7,13 +7,7 @@ import { Failure, parseDurationMs } from "../failure.ts";
 import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
-import {
-  type Addresses,
-  addressesOf,
-  findAddresses,
-  isLoopback,
-  type ServiceName,
-} from "./addresses.ts";
+import { type Addresses, addressesOf, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
 import { createClientTls } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
 
@@ -39,13 +33,9 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
   const chosen = options.chosenContext?.() ?? null;
   const tls = createClientTls(withContextCa(options, shell, chosen), shell, runFile);
   const addresses = findAddresses(options, shell.env, runFile, tls.isMeant, chosen);
-  const context =
-    chosen === null ? null : { chosen, addresses: addressesOf(chosen.context, tls.isMeant) };
+  const context = chosen === null ? null : { chosen, addresses: addressesOf(chosen.context, tls.isMeant) };
   const tokens = createTokenSource(options, shell, dataDirectory, runFile, context);
-  const timeoutMs =
-    options.timeout === undefined
-      ? DEFAULT_TIMEOUT_MS
-      : parseDurationMs("timeout", options.timeout);
+  const timeoutMs = options.timeout === undefined ? DEFAULT_TIMEOUT_MS : parseDurationMs("timeout", options.timeout);
   const callee = (service: ServiceName) => ({ service, baseUrl: addresses[service], timeoutMs });
   return {
     addresses,
@@ -95,14 +85,11 @@ function withContextCa(
 ): GlobalOptions {
   const caFile = chosen?.context.caFile ?? null;
   const services = ["server", "registry", "health", "admin"] as const;
-  const isElsewhere = services.some(
-    (it) => options[it] || (!chosen?.isNamed && env[`ROLLCALL_${it.toUpperCase()}`]),
-  );
+  const isElsewhere = services.some((it) => options[it] || (!chosen?.isNamed && env[`ROLLCALL_${it.toUpperCase()}`]));
   const isSaid = Boolean(options.caFile || env.ROLLCALL_CA_FILE);
   return caFile === null || isElsewhere || isSaid ? options : { ...options, caFile };
 }
 
 function until(interrupted: AbortSignal): Interceptor {
-  return (next) => (request) =>
-    next({ ...request, signal: AbortSignal.any([request.signal, interrupted]) });
+  return (next) => (request) => next({ ...request, signal: AbortSignal.any([request.signal, interrupted]) });
 }

@@ -1,11 +1,7 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
-import {
-  BadRequestSchema,
-  ErrorInfoSchema,
-  RetryInfoSchema,
-} from "@rollcall/api/google/rpc/error_details_pb";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { refusal } from "../testing/fake-refusals.ts";
 import { describeBriefly, describeFailure } from "./describe-failure.ts";
 
@@ -46,11 +42,9 @@ describe("describeFailure()", () => {
       "no answer from the registry service at 127.0.0.1:7700 within 10s\nhint: --timeout waits longer",
     );
     const info = { desc: ErrorInfoSchema, value: { reason: "DEADLINE_EXCEEDED" } };
-    expect(
-      describeIt(
-        new ConnectError("the call took too long", Code.DeadlineExceeded, undefined, [info]),
-      ),
-    ).toBe("the call took too long");
+    expect(describeIt(new ConnectError("the call took too long", Code.DeadlineExceeded, undefined, [info]))).toBe(
+      "the call took too long",
+    );
   });
 
   it("should list every violation, and when to try again", () => {
@@ -59,9 +53,9 @@ describe("describeFailure()", () => {
       value: { fieldViolations: [{ field: "page_size", description: "must be at most 1000" }] },
     };
     const retry = { desc: RetryInfoSchema, value: { retryDelay: durationFromMs(2000) } };
-    expect(
-      describeIt(new ConnectError("bad", Code.InvalidArgument, undefined, [violations, retry])),
-    ).toBe("bad\n  page_size: must be at most 1000\nhint: try again in 2s");
+    expect(describeIt(new ConnectError("bad", Code.InvalidArgument, undefined, [violations, retry]))).toBe(
+      "bad\n  page_size: must be at most 1000\nhint: try again in 2s",
+    );
   });
 
   it("should not say the same twice", () => {
@@ -76,9 +70,7 @@ describe("describeFailure()", () => {
   });
 
   it("should say where a token is looked for", () => {
-    expect(
-      describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated)),
-    ).toMatch(
+    expect(describeIt(new ConnectError("the call carries no access token", Code.Unauthenticated))).toMatch(
       /^the call carries no access token\nhint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN /,
     );
   });

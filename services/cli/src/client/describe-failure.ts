@@ -1,10 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
-import {
-  BadRequestSchema,
-  ErrorInfoSchema,
-  RetryInfoSchema,
-} from "@rollcall/api/google/rpc/error_details_pb";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { explainTlsError } from "@rollcall/domain";
 import { systemCodeOf } from "../failure.ts";
 import { printable } from "../output/text.ts";
@@ -97,9 +93,7 @@ function violationsOf(failure: ConnectError): string[] {
 
 function retryHint(failure: ConnectError): string[] {
   const delay = failure.findDetails(RetryInfoSchema)[0]?.retryDelay;
-  return delay === undefined
-    ? []
-    : [`hint: try again in ${formatExactDuration(durationMs(delay))}`];
+  return delay === undefined ? [] : [`hint: try again in ${formatExactDuration(durationMs(delay))}`];
 }
 
 function tokenHint(failure: ConnectError, reason: string | undefined): string[] {

@@ -12,14 +12,9 @@ export function addAccessCommands(program: Command, shell: Shell): void {
   program
     .command("whoami")
     .description("show who you are to the control plane, and what you may do")
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.admin.v1.WhoAmIResponse in proto JSON.",
-    )
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.admin.v1.WhoAmIResponse in proto JSON.")
     .action(lazily(shell, async () => (await import("../verbs/whoami.ts")).whoami));
-  const access = program
-    .command("access")
-    .description("make, see and revoke the tokens of people and programs");
+  const access = program.command("access").description("make, see and revoke the tokens of people and programs");
   addCreate(access, shell);
   access
     .command("list")
@@ -42,12 +37,7 @@ export function addAccessCommands(program: Command, shell: Shell): void {
       "after",
       "\nAny token may revoke itself; to revoke another one takes the role admin.\n--output json|yaml prints a rollcall.admin.v1.RevokeAccessTokenResponse in proto JSON.",
     )
-    .action(
-      lazily<AccessRevokeOptions>(
-        shell,
-        async () => (await import("../verbs/access-revoke.ts")).accessRevoke,
-      ),
-    );
+    .action(lazily<AccessRevokeOptions>(shell, async () => (await import("../verbs/access-revoke.ts")).accessRevoke));
 }
 
 function addCreate(access: Command, shell: Shell): void {
@@ -64,12 +54,7 @@ function addCreate(access: Command, shell: Shell): void {
 The token alone goes to standard output, and what it is to standard error: rollcall access create ci --role viewer > token.
 --output json|yaml prints a rollcall.admin.v1.CreateAccessTokenResponse in proto JSON.`,
     )
-    .action(
-      lazily<AccessCreateOptions>(
-        shell,
-        async () => (await import("../verbs/access-create.ts")).accessCreate,
-      ),
-    );
+    .action(lazily<AccessCreateOptions>(shell, async () => (await import("../verbs/access-create.ts")).accessCreate));
 }
 
 function addLogin(program: Command, shell: Shell): void {

@@ -31,12 +31,7 @@ FROZEN     nothing is released, because an operator said so
 
 --output json|yaml prints a rollcall.admin.v1.GetBrakeResponse in proto JSON; --output csv prints RFC 4180.`,
     )
-    .action(
-      lazily<BrakeStatusOptions>(
-        shell,
-        async () => (await import("../verbs/brake-status.ts")).brakeStatus,
-      ),
-    );
+    .action(lazily<BrakeStatusOptions>(shell, async () => (await import("../verbs/brake-status.ts")).brakeStatus));
 }
 
 function addCommandOptions(command: Command): Command {
@@ -47,9 +42,7 @@ function addCommandOptions(command: Command): Command {
 }
 
 function addFreeze(brake: Command, shell: Shell): void {
-  addCommandOptions(
-    brake.command("freeze").description("hold back every reaction until it is released"),
-  )
+  addCommandOptions(brake.command("freeze").description("hold back every reaction until it is released"))
     .addHelpText(
       "after",
       `
@@ -59,18 +52,11 @@ Before work on a zone's network, for example:
 
 --output json|yaml prints a rollcall.admin.v1.FreezeReactionsResponse in proto JSON.`,
     )
-    .action(
-      lazily<BrakeFreezeOptions>(
-        shell,
-        async () => (await import("../verbs/brake-freeze.ts")).brakeFreeze,
-      ),
-    );
+    .action(lazily<BrakeFreezeOptions>(shell, async () => (await import("../verbs/brake-freeze.ts")).brakeFreeze));
 }
 
 function addRelease(brake: Command, shell: Shell): void {
-  addCommandOptions(
-    brake.command("release").description("lift a freeze: the brake decides by itself again"),
-  )
+  addCommandOptions(brake.command("release").description("lift a freeze: the brake decides by itself again"))
     .option("--now", "let everything go that is pending now, whatever the brake says")
     .option("--yes", "with --now: do not ask first")
     .addHelpText(
@@ -80,10 +66,5 @@ With --now and without --group, the reactions of all groups go that are not froz
 
 --output json|yaml prints a rollcall.admin.v1.ReleaseReactionsResponse in proto JSON.`,
     )
-    .action(
-      lazily<BrakeReleaseOptions>(
-        shell,
-        async () => (await import("../verbs/brake-release.ts")).brakeRelease,
-      ),
-    );
+    .action(lazily<BrakeReleaseOptions>(shell, async () => (await import("../verbs/brake-release.ts")).brakeRelease));
 }

@@ -25,9 +25,7 @@ export function addConfigCommands(program: Command, shell: Shell, parts: Parts):
   config
     .command("convert")
     .argument("<file>", "the file to convert")
-    .description(
-      "print what a configuration file of Bacalhau or KohakuRiver says in Rollcall's keys",
-    )
+    .description("print what a configuration file of Bacalhau or KohakuRiver says in Rollcall's keys")
     .addHelpText(
       "after",
       `
@@ -36,11 +34,7 @@ What means nothing here stands in comments at the end of the YAML. Secrets are p
 --output json prints {"settings": [{"key", "value", "source", "alias", "note"}], "leftAside": [{"key", "source", "why"}]}.
 Exit codes: 0 when it was converted, 1 when the file cannot be read or holds what neither program knows, 2 for wrong usage.`,
     )
-    .action(
-      lazily(shell, async () =>
-        (await import("../verbs/config-convert.ts")).configConvert(parts.configuration),
-      ),
-    );
+    .action(lazily(shell, async () => (await import("../verbs/config-convert.ts")).configConvert(parts.configuration)));
   config
     .command("default")
     .description("print a configuration file with every key at its default, explained")

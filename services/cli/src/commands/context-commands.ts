@@ -17,10 +17,7 @@ export function addContextCommands(program: Command, shell: Shell): void {
   context
     .command("list")
     .description("list contexts; * marks the current one")
-    .addHelpText(
-      "after",
-      '\n--output json|yaml prints a list of {"current", "name", "server", "login"}.',
-    )
+    .addHelpText("after", '\n--output json|yaml prints a list of {"current", "name", "server", "login"}.')
     .action(lazily(shell, async () => (await load()).contextList));
   context
     .command("use")

@@ -15,10 +15,7 @@ export function addEventCommands(program: Command, shell: Shell): void {
       "--since <revision>",
       "only what came after this revision; 0 is everything that is kept; with --follow a resume token too",
     )
-    .option(
-      "--type <types>",
-      "only events of these types; several with commas: node.approved,node.rejected",
-    )
+    .option("--type <types>", "only events of these types; several with commas: node.approved,node.rejected")
     .option(
       "--moves",
       "with moves of agents' streams between replicas, node.session.moved, which are left out unless --type names them",
@@ -55,19 +52,13 @@ function addRepublish(events: Command, shell: Shell): void {
   events
     .command("republish")
     .description("have events published to NATS again, for consumers that lost what they had")
-    .requiredOption(
-      "--from <revision>",
-      "the first revision to publish again; 0 is the oldest that is kept",
-    )
+    .requiredOption("--from <revision>", "the first revision to publish again; 0 is the oldest that is kept")
     .option("--request-id <id>", "the same id twice has one effect and the same answer")
     .addHelpText(
       "after",
       "\nConsumers that deduplicate by id see nothing twice. --output json|yaml prints a rollcall.events.v1.RepublishEventsResponse.",
     )
     .action(
-      lazily<EventsRepublishOptions>(
-        shell,
-        async () => (await import("../verbs/events-republish.ts")).eventsRepublish,
-      ),
+      lazily<EventsRepublishOptions>(shell, async () => (await import("../verbs/events-republish.ts")).eventsRepublish),
     );
 }

@@ -9,15 +9,9 @@ import type { NodeWatchOptions } from "../verbs/node-watch.ts";
 import { lazily } from "./lazily.ts";
 import { addWhy } from "./node-why-command.ts";
 
-const NODE = [
-  "<node>",
-  "id of the node, or the beginning of it when no other node's begins so",
-] as const;
+const NODE = ["<node>", "id of the node, or the beginning of it when no other node's begins so"] as const;
 
-const NODES = [
-  "[node...]",
-  "ids of nodes, or beginnings of them that no other node's has",
-] as const;
+const NODES = ["[node...]", "ids of nodes, or beginnings of them that no other node's has"] as const;
 
 const DECISIONS: Readonly<Record<NodeDecision, string>> = {
   approve: "let a pending or rejected node join the fleet",
@@ -27,10 +21,8 @@ const DECISIONS: Readonly<Record<NodeDecision, string>> = {
   uncordon: "let new work come to a node again",
   "mark-unhealthy": "show a node as UNHEALTHY, whatever it sends, until the mark is cleared",
   "clear-mark": "clear the mark of mark-unhealthy",
-  "rotate-key":
-    "have a node replace its key; describe shows since when that is wanted, until it is done",
-  "accept-hardware":
-    "take a node's hardware as it is now for what it should be; a hold for what was missing is lifted",
+  "rotate-key": "have a node replace its key; describe shows since when that is wanted, until it is done",
+  "accept-hardware": "take a node's hardware as it is now for what it should be; a hold for what was missing is lifted",
   ban: "keep a node out: as reject, and neither its id nor its key can come back until unban",
   unban: "lift the ban of a node, an id or a key; the node stays rejected until it is approved",
 };
@@ -56,10 +48,7 @@ function addFilters(command: Command): Command {
       "--labels <selector>",
       "only nodes whose labels match, in Kubernetes' syntax: zone=a,gpu in (h100,a100),!spot",
     )
-    .option(
-      "--filter-approval <states>",
-      "only approved, pending or rejected nodes; several with commas",
-    )
+    .option("--filter-approval <states>", "only approved, pending or rejected nodes; several with commas")
     .option(
       "--filter-status <states>",
       "only healthy, unhealthy, unknown, connected or disconnected nodes; several with commas",
@@ -69,11 +58,7 @@ function addFilters(command: Command): Command {
 
 function addSelection(command: Command): Command {
   return addFilters(command)
-    .option(
-      "--order-by <column>",
-      "id, type, approval, status, scheduling, cores, memory, disk, gpus or created",
-      "id",
-    )
+    .option("--order-by <column>", "id, type, approval, status, scheduling, cores, memory, disk, gpus or created", "id")
     .option("--order-reversed", "the other way round");
 }
 
@@ -123,10 +108,7 @@ function addDescribe(node: Command, shell: Shell): void {
     .command("describe")
     .description("print all that is recorded of a node")
     .argument(...NODE)
-    .addHelpText(
-      "after",
-      "\n--output yaml (default) or json: a rollcall.node.v1.Node in proto JSON.",
-    )
+    .addHelpText("after", "\n--output yaml (default) or json: a rollcall.node.v1.Node in proto JSON.")
     .action(lazily(shell, async () => (await import("../verbs/node-describe.ts")).nodeDescribe));
 }
 
@@ -141,27 +123,18 @@ function addDecision(node: Command, shell: Shell, decision: NodeDecision): void 
     command
       .option("--key <fingerprint>", "not a node but a key, by its fingerprint: SHA256:...")
       .option("--id <id>", "exactly this id, whether there is such a node or not")
-      .action(
-        lazily<NodeBanOptions>(shell, async () =>
-          (await import("../verbs/node-ban.ts")).nodeBan(decision),
-        ),
-      );
+      .action(lazily<NodeBanOptions>(shell, async () => (await import("../verbs/node-ban.ts")).nodeBan(decision)));
     return;
   }
   command.action(
-    lazily<NodeDecideOptions>(shell, async () =>
-      (await import("../verbs/node-decide.ts")).nodeDecide(decision),
-    ),
+    lazily<NodeDecideOptions>(shell, async () => (await import("../verbs/node-decide.ts")).nodeDecide(decision)),
   );
 }
 
 /** The options of every verb that does something to nodes. */
 function addChoice(command: Command): Command {
   return addFilters(command)
-    .option(
-      "--filter-scheduling <states>",
-      "only eligible or ineligible nodes; several with commas",
-    )
+    .option("--filter-scheduling <states>", "only eligible or ineligible nodes; several with commas")
     .option("--all", "every node")
     .option("-y, --yes", "do not ask before doing it to more than one node")
     .option("--dry-run", "only say what would be done to which nodes")
@@ -190,12 +163,7 @@ function addLabel(node: Command, shell: Shell): void {
 Such labels win over what a join token granted and over what the node says of itself; \`rollcall node describe\` shows which came from where.
 Keys with the prefix rollcall.io/ are the control plane's own, but for rollcall.io/group.`,
     )
-    .action(
-      lazily<NodeDecideOptions>(
-        shell,
-        async () => (await import("../verbs/node-label.ts")).nodeLabel,
-      ),
-    );
+    .action(lazily<NodeDecideOptions>(shell, async () => (await import("../verbs/node-label.ts")).nodeLabel));
 }
 
 function addBans(node: Command, shell: Shell): void {
@@ -231,43 +199,22 @@ function addHealth(node: Command, shell: Shell): void {
 --output json|yaml prints a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse in proto JSON.
 --output csv prints the latest sample of each node.`,
     )
-    .action(
-      lazily<NodeHealthOptions>(
-        shell,
-        async () => (await import("../verbs/node-health.ts")).nodeHealth,
-      ),
-    );
+    .action(lazily<NodeHealthOptions>(shell, async () => (await import("../verbs/node-health.ts")).nodeHealth));
 }
 
 function addWatch(node: Command, shell: Shell): void {
-  addSelection(
-    node
-      .command("watch")
-      .description("watch all nodes, or one, until Ctrl-C")
-      .argument("[node]", NODE[1]),
-  )
+  addSelection(node.command("watch").description("watch all nodes, or one, until Ctrl-C").argument("[node]", NODE[1]))
     .option("--interval <duration>", "time between two frames", "2s")
     .option("--count <frames>", "end after so many frames")
-    .addHelpText(
-      "after",
-      "\nRedraws in place on a terminal; elsewhere it prints one snapshot after the other.",
-    )
-    .action(
-      lazily<NodeWatchOptions>(
-        shell,
-        async () => (await import("../verbs/node-watch.ts")).nodeWatch,
-      ),
-    );
+    .addHelpText("after", "\nRedraws in place on a terminal; elsewhere it prints one snapshot after the other.")
+    .action(lazily<NodeWatchOptions>(shell, async () => (await import("../verbs/node-watch.ts")).nodeWatch));
 }
 
 function addSummary(node: Command, shell: Shell): void {
   node
     .command("summary")
     .description("count the nodes by state, and add up cores, memory and GPUs")
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.registry.v1.GetClusterSummaryResponse in proto JSON.",
-    )
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.registry.v1.GetClusterSummaryResponse in proto JSON.")
     .action(lazily(shell, async () => (await import("../verbs/node-summary.ts")).nodeSummary));
 }
 

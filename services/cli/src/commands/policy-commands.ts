@@ -28,10 +28,7 @@ function addScope(command: Command): Command {
 
 function addEdit(command: Command): Command {
   addScope(command)
-    .option(
-      "--selector <selector>",
-      "of a group: labels of tokens and operators, in Kubernetes' syntax",
-    )
+    .option("--selector <selector>", "of a group: labels of tokens and operators, in Kubernetes' syntax")
     .option("--priority <number>", "of a group: the greater wins where two set the same value");
   for (const { flag, doc } of POLICY_VALUE_FLAGS) command.option(flag, doc);
   return command
@@ -48,9 +45,7 @@ function addCommandOptions(command: Command): Command {
 }
 
 function addSet(policy: Command, shell: Shell): void {
-  const set = policy
-    .command("set")
-    .description("make a policy, or change the values that are given");
+  const set = policy.command("set").description("make a policy, or change the values that are given");
   addCommandOptions(addEdit(set))
     .addHelpText(
       "after",
@@ -63,31 +58,18 @@ A policy that contradicts itself, or others on any node, is refused. \`policy pr
 
 --output json|yaml prints a rollcall.admin.v1.SetHealthPolicyResponse in proto JSON.`,
     )
-    .action(
-      lazily<PolicyEditOptions>(
-        shell,
-        async () => (await import("../verbs/policy-set.ts")).policySet,
-      ),
-    );
+    .action(lazily<PolicyEditOptions>(shell, async () => (await import("../verbs/policy-set.ts")).policySet));
 }
 
 function addPreview(policy: Command, shell: Shell): void {
-  const preview = policy
-    .command("preview")
-    .description("tell which nodes a set or a delete would change, and how");
+  const preview = policy.command("preview").description("tell which nodes a set or a delete would change, and how");
   addEdit(preview)
     .option("--delete", "what deleting the policy would change")
     .option("--limit <count>", "at most so many nodes; 0 for all (default: 100)")
     .option("--hide-header", "leave the headings out")
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.admin.v1.PreviewHealthPolicyResponse in proto JSON.",
-    )
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.admin.v1.PreviewHealthPolicyResponse in proto JSON.")
     .action(
-      lazily<PolicyPreviewOptions>(
-        shell,
-        async () => (await import("../verbs/policy-preview.ts")).policyPreview,
-      ),
+      lazily<PolicyPreviewOptions>(shell, async () => (await import("../verbs/policy-preview.ts")).policyPreview),
     );
 }
 
@@ -101,45 +83,18 @@ function addList(policy: Command, shell: Shell): void {
       "after",
       "\n--output json|yaml prints a rollcall.admin.v1.ListHealthPoliciesResponse in proto JSON; --output csv prints RFC 4180.",
     )
-    .action(
-      lazily<PolicyListOptions>(
-        shell,
-        async () => (await import("../verbs/policy-list.ts")).policyList,
-      ),
-    );
+    .action(lazily<PolicyListOptions>(shell, async () => (await import("../verbs/policy-list.ts")).policyList));
 }
 
 function addShow(policy: Command, shell: Shell): void {
-  addScope(
-    policy
-      .command("show")
-      .description("show one policy, what results, and where each value comes from"),
-  )
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.admin.v1.GetHealthPolicyResponse in proto JSON.",
-    )
-    .action(
-      lazily<PolicyScopeOptions>(
-        shell,
-        async () => (await import("../verbs/policy-show.ts")).policyShow,
-      ),
-    );
+  addScope(policy.command("show").description("show one policy, what results, and where each value comes from"))
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.admin.v1.GetHealthPolicyResponse in proto JSON.")
+    .action(lazily<PolicyScopeOptions>(shell, async () => (await import("../verbs/policy-show.ts")).policyShow));
 }
 
 function addDelete(policy: Command, shell: Shell): void {
-  const remove = policy
-    .command("delete")
-    .description("remove a policy: its nodes fall back to what lies below");
+  const remove = policy.command("delete").description("remove a policy: its nodes fall back to what lies below");
   addCommandOptions(addScope(remove))
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.admin.v1.DeleteHealthPolicyResponse in proto JSON.",
-    )
-    .action(
-      lazily<PolicyDeleteOptions>(
-        shell,
-        async () => (await import("../verbs/policy-delete.ts")).policyDelete,
-      ),
-    );
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.admin.v1.DeleteHealthPolicyResponse in proto JSON.")
+    .action(lazily<PolicyDeleteOptions>(shell, async () => (await import("../verbs/policy-delete.ts")).policyDelete));
 }

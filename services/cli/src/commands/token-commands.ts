@@ -8,9 +8,7 @@ const TOKEN = ["<token-id>", "id of the join token, as `token list` shows it"] a
 
 /** Add `token` and its verbs. */
 export function addTokenCommands(program: Command, shell: Shell): void {
-  const token = program
-    .command("token")
-    .description("make, see and revoke the tokens with which machines join");
+  const token = program.command("token").description("make, see and revoke the tokens with which machines join");
   addCreate(token, shell);
   token
     .command("list")
@@ -26,10 +24,7 @@ export function addTokenCommands(program: Command, shell: Shell): void {
     .command("show")
     .description("show one join token, and the machines that it let in last")
     .argument(...TOKEN)
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints a rollcall.admin.v1.GetJoinTokenResponse in proto JSON.",
-    )
+    .addHelpText("after", "\n--output json|yaml prints a rollcall.admin.v1.GetJoinTokenResponse in proto JSON.")
     .action(lazily(shell, async () => (await import("../verbs/token-show.ts")).tokenShow));
   token
     .command("revoke")
@@ -37,16 +32,8 @@ export function addTokenCommands(program: Command, shell: Shell): void {
     .argument(...TOKEN)
     .option("-m, --message <reason>", "why, for people")
     .option("--request-id <id>", "the same id twice has one effect and the same answer")
-    .addHelpText(
-      "after",
-      "\n--output json|yaml prints the rollcall.admin.v1.JoinToken as it is now in proto JSON.",
-    )
-    .action(
-      lazily<TokenRevokeOptions>(
-        shell,
-        async () => (await import("../verbs/token-revoke.ts")).tokenRevoke,
-      ),
-    );
+    .addHelpText("after", "\n--output json|yaml prints the rollcall.admin.v1.JoinToken as it is now in proto JSON.")
+    .action(lazily<TokenRevokeOptions>(shell, async () => (await import("../verbs/token-revoke.ts")).tokenRevoke));
 }
 
 function addCreate(token: Command, shell: Shell): void {
@@ -55,10 +42,7 @@ function addCreate(token: Command, shell: Shell): void {
     .description("make a join token, and print it this once")
     .option("--description <text>", "what it is for")
     .option("--uses <count>", 'how many machines it lets in, or "unlimited" (default: 1)')
-    .option(
-      "--ttl <duration>",
-      'how long it lets machines in, such as 1h or 7d, or "never" (default: 24h)',
-    )
+    .option("--ttl <duration>", 'how long it lets machines in, such as 1h or 7d, or "never" (default: 24h)')
     .option(
       "--name-pattern <pattern>",
       'only nodes with such a name: "*" stands for any characters, "?" for one; quote it: \'gpu-*\'',
@@ -79,12 +63,7 @@ function addCreate(token: Command, shell: Shell): void {
 The token alone goes to standard output, and how to use it to standard error: TOKEN=$(rollcall token create).
 --output json|yaml prints a rollcall.admin.v1.CreateJoinTokenResponse in proto JSON: {"token": {...}, "text": "rcj_..."}.`,
     )
-    .action(
-      lazily<TokenCreateOptions>(
-        shell,
-        async () => (await import("../verbs/token-create.ts")).tokenCreate,
-      ),
-    );
+    .action(lazily<TokenCreateOptions>(shell, async () => (await import("../verbs/token-create.ts")).tokenCreate));
 }
 
 function collect(value: string, earlier: readonly string[]): readonly string[] {

@@ -13,11 +13,7 @@ const TIMEOUT = "1500ms";
 const MOST_NODES = 1000;
 
 /** Answer `rollcall __complete WORD...`: one candidate a line, a tab, and what it is. It never fails. */
-export async function answerCompletion(
-  words: readonly string[],
-  shell: Shell,
-  parts: Parts,
-): Promise<void> {
+export async function answerCompletion(words: readonly string[], shell: Shell, parts: Parts): Promise<void> {
   const candidates = await complete(words, {
     program: createProgram(shell, parts),
     parts,

@@ -14,8 +14,7 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
           usage: "<service>",
           description: "run one service",
           run: async () => 0,
-          complete: async (given) =>
-            given.length === 1 ? ["registry", "health", "admin"] : ["--listen"],
+          complete: async (given) => (given.length === 1 ? ["registry", "health", "admin"] : ["--listen"]),
         },
       ],
     },

@@ -43,10 +43,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Find what the last of the words, which the user is still typing, may become. */
-export async function complete(
-  words: readonly string[],
-  sources: CompletionSources,
-): Promise<readonly Candidate[]> {
+export async function complete(words: readonly string[], sources: CompletionSources): Promise<readonly Candidate[]> {
   const joined = /^(--[a-z-]+=)(.*)$/.exec(words.at(-1) ?? "");
   if (joined !== null) return completeJoined(words.slice(0, -1), joined, sources);
   // Bash takes --option=value for three words.
@@ -85,9 +82,7 @@ export async function complete(
   const ids = await sources.nodeIds();
   return startingWith(
     typed,
-    ids
-      .filter((id) => id === typed || !left.includes(id))
-      .map((word) => ({ word, description: "node" })),
+    ids.filter((id) => id === typed || !left.includes(id)).map((word) => ({ word, description: "node" })),
   );
 }
 
@@ -121,8 +116,7 @@ function walk(program: Command, words: readonly string[]): Place {
       const option = allOptions(command).find(({ short, long }) => word === short || word === long);
       pending = option?.required ? option : null;
     } else {
-      const next =
-        left.length === 0 ? command.commands.find((it) => it.name() === word) : undefined;
+      const next = left.length === 0 ? command.commands.find((it) => it.name() === word) : undefined;
       if (next === undefined) left.push(word);
       else command = next;
     }
@@ -135,9 +129,7 @@ function allOptions(command: Command): readonly Option[] {
 }
 
 function optionsOf(command: Command): readonly Candidate[] {
-  return allOptions(command).flatMap(({ long, description }) =>
-    long ? [{ word: long, description }] : [],
-  );
+  return allOptions(command).flatMap(({ long, description }) => (long ? [{ word: long, description }] : []));
 }
 
 function subcommandsOf(command: Command): readonly Candidate[] {

@@ -3,8 +3,8 @@ import type { SHELL_WORDS } from "../choices.ts";
 /** A shell that can be taught to complete. */
 export type CompletedShell = (typeof SHELL_WORDS)[number];
 
-// Each script asks `rollcall __complete WORD...`, the word under the cursor last. It answers one candidate a line, a tab and what it is.
-// Without candidates the shell completes file names.
+// Each script asks `rollcall __complete WORD...`, the word under the cursor last. It answers one candidate a line, a
+// tab and what it is. Without candidates the shell completes file names.
 
 const BASH = `# bash completion for rollcall
 _rollcall() {

@@ -7,8 +7,8 @@ import { changeContexts, hasContextFile, readContexts, type Surroundings } from 
 export type ContextSource = () => ChosenContext | null;
 
 /**
- * Find the context that counts: --context, ROLLCALL_CONTEXT, the current one. What is wrong with it is thrown only when it is asked for: a verb
- * that needs none works with a broken file.
+ * Find the context that counts: --context, ROLLCALL_CONTEXT, the current one. What is wrong with it is thrown only when
+ * it is asked for: a verb that needs none works with a broken file.
  */
 export async function chooseContext(
   shell: Pick<Shell, "env" | "home">,

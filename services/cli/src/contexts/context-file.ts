@@ -4,13 +4,7 @@ import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
-import {
-  type Context,
-  type Contexts,
-  isContextName,
-  newContext,
-  type OidcLogin,
-} from "./context.ts";
+import { type Context, type Contexts, isContextName, newContext, type OidcLogin } from "./context.ts";
 
 /** What the place of the file follows from. */
 export type Surroundings = Pick<Shell, "env" | "home">;
@@ -49,11 +43,10 @@ export async function readContexts(shell: Surroundings): Promise<Contexts> {
   }
 }
 
-/** Change the contexts: read, changed and written whole, readable by their user alone. Answers them as they are then. */
-export async function changeContexts(
-  shell: Surroundings,
-  change: (contexts: Contexts) => Contexts,
-): Promise<Contexts> {
+/**
+ * Change the contexts: read, changed and written whole, readable by their user alone. Answers them as they are then.
+ */
+export async function changeContexts(shell: Surroundings, change: (contexts: Contexts) => Contexts): Promise<Contexts> {
   const path = contextFilePath(shell);
   const changed = change(await readContexts(shell));
   const { stringify } = await import("yaml");
@@ -76,8 +69,7 @@ export async function changeContexts(
   return changed;
 }
 
-const PREFACE =
-  "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it to yourself.\n";
+const PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it to yourself.\n";
 
 function toContexts(value: unknown): Contexts {
   const file = mapIn(value ?? {}, "the file");

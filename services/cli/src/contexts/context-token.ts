@@ -8,7 +8,10 @@ export type RenewedToken = () => Promise<string>;
 /** A token that runs out sooner is renewed: the call is still under way. */
 const MARGIN_MS = 30_000;
 
-/** The token of a context that logged in by an issuer, renewed and kept when it has run out. Rejects with Failure when the login is over. */
+/**
+ * The token of a context that logged in by an issuer, renewed and kept when it has run out. Rejects with Failure when
+ * the login is over.
+ */
 export function renewedToken(
   chosen: ChosenContext,
   { token, login }: { readonly token: string | null; readonly login: OidcLogin },

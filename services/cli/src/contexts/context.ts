@@ -64,9 +64,7 @@ export function withContext({ current, contexts }: Contexts, added: Context): Co
   const isKnown = contexts.some(({ name }) => name === added.name);
   return {
     current,
-    contexts: isKnown
-      ? contexts.map((it) => (it.name === added.name ? added : it))
-      : [...contexts, added],
+    contexts: isKnown ? contexts.map((it) => (it.name === added.name ? added : it)) : [...contexts, added],
   };
 }
 

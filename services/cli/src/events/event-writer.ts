@@ -14,11 +14,11 @@ export interface EventLook {
 /** Writes events as they come. */
 export type EventWriter = (events: readonly Event[]) => Promise<void>;
 
-/** The writer of a format that can be written piece by piece; headings come with the first piece, whether or not it is empty. */
-export function createEventWriter(
-  { shell, options }: Invocation<EventLook>,
-  format: OutputFormat,
-): EventWriter {
+/**
+ * The writer of a format that can be written piece by piece; headings come with the first piece, whether or not it is
+ * empty.
+ */
+export function createEventWriter({ shell, options }: Invocation<EventLook>, format: OutputFormat): EventWriter {
   const { hideHeader = false, wide = false } = options;
   const columns = eventColumns();
   switch (format) {

@@ -1,10 +1,6 @@
 import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
-import type {
-  Event,
-  EventService,
-  WatchEventsRequest,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import type { Event, EventService, WatchEventsRequest } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
 import type { EventQuery, Since } from "./event-query.ts";
 
@@ -38,8 +34,8 @@ const PASSING = new Set([
 ]);
 
 /**
- * Events as they happen. A stream that breaks after it began is resumed after the last event: nothing is missed and nothing
- * comes twice. Throws a Failure when it cannot begin, or cannot go on from there.
+ * Events as they happen. A stream that breaks after it began is resumed after the last event: nothing is missed and
+ * nothing comes twice. Throws a Failure when it cannot begin, or cannot go on from there.
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<readonly Event[]> {
   const { control, query, interrupted } = options;

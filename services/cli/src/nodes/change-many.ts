@@ -36,9 +36,9 @@ export interface ManyWork {
 }
 
 /**
- * Do something to many nodes and report each one's outcome. Somebody at a terminal sees the list and is asked first, unless it is
- * one node only; what is done then is done to the nodes of that list and to no others.
- * Throws UsageError when nobody is there to be asked, Failure when a node was refused.
+ * Do something to many nodes and report each one's outcome. Somebody at a terminal sees the list and is asked first,
+ * unless it is one node only; what is done then is done to the nodes of that list and to no others. Throws UsageError
+ * when nobody is there to be asked, Failure when a node was refused.
  */
 export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
   if (work.yes && !work.dryRun) return doAndReport(shell, work, { names: null, refused: [] });
@@ -54,7 +54,10 @@ export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
   return doAndReport(shell, work, { names, refused: preview.filter(isNoNode) });
 }
 
-/** Do it to the nodes of these names, or to all that are chosen. When it breaks off, what became of the nodes until then is reported first. */
+/**
+ * Do it to the nodes of these names, or to all that are chosen. When it breaks off, what became of the nodes until then
+ * is reported first.
+ */
 async function doAndReport(
   shell: Shell,
   work: ManyWork,
@@ -74,12 +77,7 @@ async function doAndReport(
 }
 
 /** Do it to the nodes of a list, as far as they are still what was asked for. */
-async function doListed(
-  shell: Shell,
-  work: ManyWork,
-  ids: readonly string[],
-  done: NodeOutcome[],
-): Promise<void> {
+async function doListed(shell: Shell, work: ManyWork, ids: readonly string[], done: NodeOutcome[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MOST_NAMES) {
     const nodes = ids.slice(start, start + MOST_NAMES);
     const selector = { ...work.selector, nodes, all: false };
@@ -111,11 +109,7 @@ async function readAll(
   } while (pageToken !== "");
 }
 
-async function isWanted(
-  shell: Shell,
-  work: ManyWork,
-  preview: readonly NodeOutcome[],
-): Promise<boolean> {
+async function isWanted(shell: Shell, work: ManyWork, preview: readonly NodeOutcome[]): Promise<boolean> {
   const count = preview.filter(({ result }) => result.case === "node").length;
   const question = `${work.verb} ${countOf(count)}?`;
   if (shell.ask === null) {
@@ -132,22 +126,14 @@ function countOf(count: number): string {
   return count === 1 ? "1 node" : `${count} nodes`;
 }
 
-async function report(
-  shell: Shell,
-  work: ManyWork,
-  outcomes: readonly NodeOutcome[],
-): Promise<void> {
+async function report(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[]): Promise<void> {
   await print(shell, work, outcomes);
   const failed = outcomes.filter(({ result }) => result.case !== "node").length;
   if (failed === 0) return;
   throw new Failure(`failed to ${work.verb} ${failed} of ${outcomes.length} nodes`);
 }
 
-async function print(
-  shell: Shell,
-  work: ManyWork,
-  outcomes: readonly NodeOutcome[],
-): Promise<void> {
+async function print(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[]): Promise<void> {
   if (work.format === "table") {
     if (outcomes.length === 0) shell.err.write("no node matches\n");
     else shell.out.write(tableOf(outcomes, work.dryRun ? LISTED_COLUMNS : DONE_COLUMNS));
@@ -200,10 +186,7 @@ const LISTED_COLUMNS: readonly Column<NodeOutcome>[] = [
   OUTCOME_COLUMN,
 ];
 
-function tableOf(
-  outcomes: readonly NodeOutcome[],
-  columns: readonly Column<NodeOutcome>[],
-): string {
+function tableOf(outcomes: readonly NodeOutcome[], columns: readonly Column<NodeOutcome>[]): string {
   const look = { hideHeader: false, wide: true, paint: paintNothing };
   return new TablePrinter(columns, look).print(outcomes);
 }

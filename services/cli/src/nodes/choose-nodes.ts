@@ -72,11 +72,7 @@ export function chooseNodes(names: readonly string[], options: ChoiceOptions): N
   refuseEmpty(names, options);
   const approvals = pickWords("filter-approval", options.filterApproval ?? "", APPROVAL_WORDS);
   const statuses = pickWords("filter-status", options.filterStatus ?? "", STATUS_WORDS);
-  const schedulings = pickWords(
-    "filter-scheduling",
-    options.filterScheduling ?? "",
-    SCHEDULING_WORDS,
-  );
+  const schedulings = pickWords("filter-scheduling", options.filterScheduling ?? "", SCHEDULING_WORDS);
   const types = pickWords("filter-type", options.filterType ?? "", TYPE_WORDS);
   const healths = statuses.flatMap((word) => HEALTHS[word] ?? []);
   const connections = statuses.flatMap((word) => CONNECTIONS[word] ?? []);
@@ -107,16 +103,14 @@ function refuseEmpty(names: readonly string[], options: ChoiceOptions): void {
     "--filter-type": filterType,
   };
   for (const [option, value] of Object.entries(given)) {
-    if (value?.trim() === "")
-      throw new UsageError(`${option} is empty: give a value, or leave it out`);
+    if (value?.trim() === "") throw new UsageError(`${option} is empty: give a value, or leave it out`);
   }
   if (names.some((name) => name.trim() === "")) throw new UsageError("the name of a node is empty");
 }
 
 function toChoice(selector: Selector): NodeChoice {
   const { nodes, labelSelector, all, ...states } = selector;
-  const isFiltered =
-    labelSelector.trim() !== "" || Object.values(states).some((list) => list.length > 0);
+  const isFiltered = labelSelector.trim() !== "" || Object.values(states).some((list) => list.length > 0);
   if (all && (isFiltered || nodes.length > 0)) {
     throw new UsageError("--all means every node: leave out names and filters, or --all");
   }

@@ -1,7 +1,4 @@
-import type {
-  GetClusterHealthResponse,
-  NodeTemperature,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { GetClusterHealthResponse, NodeTemperature } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { pad, printable } from "../output/text.ts";
 import { formatBytes, formatPercent } from "../output/units.ts";
 
@@ -9,10 +6,7 @@ const MIB = 1024 * 1024;
 const LABEL_WIDTH = 15;
 
 /** What the fleet is doing as lines for people; none when no node has told its usage. */
-export function formatClusterHealth(
-  health: GetClusterHealthResponse,
-  warn: (line: string) => void,
-): string {
+export function formatClusterHealth(health: GetClusterHealthResponse, warn: (line: string) => void): string {
   const missing = health.missingReplicaIds;
   if (missing.length > 0) {
     const ids = printable(missing.join(", "));
@@ -34,15 +28,10 @@ export function formatClusterHealth(
 }
 
 function hottest({ hottestAverage, hottestSensor }: GetClusterHealthResponse): string {
-  const parts = [
-    ...celsius(hottestAverage, "on average"),
-    ...celsius(hottestSensor, "at its hottest sensor"),
-  ];
+  const parts = [...celsius(hottestAverage, "on average"), ...celsius(hottestSensor, "at its hottest sensor")];
   return parts.length === 0 ? "-" : parts.join(", ");
 }
 
 function celsius(node: NodeTemperature | undefined, where: string): string[] {
-  return node === undefined
-    ? []
-    : [`${printable(node.nodeId)} ${Math.round(node.celsius)} °C ${where}`];
+  return node === undefined ? [] : [`${printable(node.nodeId)} ${Math.round(node.celsius)} °C ${where}`];
 }

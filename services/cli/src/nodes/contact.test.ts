@@ -2,12 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import {
-  ConnectionState,
-  HealthState,
-  MembershipState,
-  NodeSchema,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ConnectionState, HealthState, MembershipState, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { contactText } from "./contact.ts";
 
 const { CONNECTED, DISCONNECTED } = ConnectionState;

@@ -1,17 +1,12 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import {
-  ConnectionState,
-  HealthState,
-  MembershipState,
-  type Node,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { ConnectionState, HealthState, MembershipState, type Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { formatDuration } from "../output/units.ts";
 import { silentMs } from "./read-health.ts";
 
 /**
- * When a node was last heard, why it is not heard now, and what follows from further silence, in one line for people. Null when no replica
- * can tell.
+ * When a node was last heard, why it is not heard now, and what follows from further silence, in one line for people.
+ * Null when no replica can tell.
  */
 export function contactText(node: Node | undefined, live: NodeHealth | undefined): string | null {
   const silent = silentMs(live);

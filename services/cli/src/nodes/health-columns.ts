@@ -36,8 +36,7 @@ export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
     {
       title: "GPU",
       name: "gpu_percent",
-      cell: ({ usage }) =>
-        percent(meanSeries(usage.gpus.map((gpu) => gpu.utilization)), sparkWidth),
+      cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.utilization)), sparkWidth),
     },
     {
       title: "GPU MEMORY",

@@ -6,14 +6,7 @@ import { styleOfState } from "../output/style.ts";
 import type { Cell, Column } from "../output/table.ts";
 import { formatBytes } from "../output/units.ts";
 import { LAST_SEEN_COLUMN } from "./last-seen.ts";
-import {
-  connectionWord,
-  labelsText,
-  membershipWord,
-  schedulingWord,
-  statusWord,
-  typeWord,
-} from "./words.ts";
+import { connectionWord, labelsText, membershipWord, schedulingWord, statusWord, typeWord } from "./words.ts";
 
 /** A node and what the health replicas know of it. */
 export interface ListedNode {
@@ -46,9 +39,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
       cell: ({ node }) => state(schedulingWord(node.scheduling?.state)),
     },
   ],
-  labels: [
-    { title: "LABELS", name: "labels", limit: 32, cell: ({ node }) => optional(labelsText(node)) },
-  ],
+  labels: [{ title: "LABELS", name: "labels", limit: 32, cell: ({ node }) => optional(labelsText(node)) }],
   capacity: [
     { title: "CORES", name: "cores", cell: ({ node }) => count(node.info?.cpu?.threads) },
     { title: "MEMORY", name: "memory_bytes", cell: ({ node }) => bytes(node.info?.memoryBytes) },
@@ -103,10 +94,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
 
 /** The columns of a listing: id, type, approval and status always come first. */
 export function listColumns(groups: readonly ColumnGroup[]): readonly Column<ListedNode>[] {
-  return [
-    ...ALWAYS,
-    ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group]),
-  ];
+  return [...ALWAYS, ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group])];
 }
 
 function state(word: string): Cell {
@@ -122,16 +110,17 @@ function count(value: number | undefined): Cell {
 }
 
 function bytes(value: bigint | undefined): Cell {
-  return value === undefined || value === 0n
-    ? NOTHING
-    : { text: formatBytes(Number(value)), raw: String(value) };
+  return value === undefined || value === 0n ? NOTHING : { text: formatBytes(Number(value)), raw: String(value) };
 }
 
 function yesOrNo(value: boolean | undefined): Cell {
   return value === undefined ? NOTHING : { text: value ? "yes" : "no" };
 }
 
-/** What a machine is made of. A process of the control plane tells nothing of that, which is not the same as having none. */
+/**
+ * What a machine is made of. A process of the control plane tells nothing of that, which is not the same as having
+ * none.
+ */
 function hardware({ info }: Node): Node["info"] {
   return info?.cpu === undefined ? undefined : info;
 }
@@ -142,16 +131,11 @@ function gpuModels({ info }: Node): Cell {
 
 /** The state that tells most about a node now: its rejection or wait, else what its status is made of. */
 function telling(node: Node) {
-  if (node.membership !== undefined && membershipWord(node.membership.state) !== "APPROVED")
-    return node.membership;
-  return statusWord(node) === connectionWord(node.connection?.state)
-    ? node.connection
-    : node.health;
+  if (node.membership !== undefined && membershipWord(node.membership.state) !== "APPROVED") return node.membership;
+  return statusWord(node) === connectionWord(node.connection?.state) ? node.connection : node.health;
 }
 
 function since(node: Node): Cell {
   const at = telling(node)?.since;
-  return at === undefined
-    ? NOTHING
-    : { text: new Date(timestampMs(at)).toISOString().slice(0, 19).replace("T", " ") };
+  return at === undefined ? NOTHING : { text: new Date(timestampMs(at)).toISOString().slice(0, 19).replace("T", " ") };
 }

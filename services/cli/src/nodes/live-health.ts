@@ -10,8 +10,8 @@ import {
 const SAMPLES = 60;
 
 /**
- * One node's health, again and again as something new is known of it: each with the samples so far. It ends when the node is gone.
- * Throws when the stream breaks.
+ * One node's health, again and again as something new is known of it: each with the samples so far. It ends when the
+ * node is gone. Throws when the stream breaks.
  */
 export async function* liveHealth(
   health: Client<typeof HealthQueryService>,

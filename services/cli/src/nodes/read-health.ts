@@ -1,9 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import type {
-  HealthQueryService,
-  NodeHealth,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { HealthQueryService, NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
 import { printable } from "../output/text.ts";
 
@@ -13,8 +10,8 @@ export type HealthById = ReadonlyMap<string, NodeHealth>;
 const NOTHING: HealthById = new Map();
 
 /**
- * Joins what only health replicas know to a listing. When they are away, the listing goes on without it: one warning, and no
- * further calls.
+ * Joins what only health replicas know to a listing. When they are away, the listing goes on without it: one warning,
+ * and no further calls.
  */
 export class HealthJoin {
   readonly #control: ControlPlane;

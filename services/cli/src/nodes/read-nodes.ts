@@ -97,10 +97,7 @@ function parseOrder(named: string): (typeof ORDER_WORDS)[number] {
 }
 
 /** Understand --limit and --next-token. 0 means all, as in Bacalhau. Throws UsageError. */
-export function parseRange(options: {
-  readonly limit?: string;
-  readonly nextToken?: string;
-}): Range {
+export function parseRange(options: { readonly limit?: string; readonly nextToken?: string }): Range {
   const limit = options.limit === undefined ? 0 : parseCount("limit", options.limit, 0);
   return { limit: limit === 0 ? null : limit, token: options.nextToken ?? "" };
 }

@@ -5,15 +5,7 @@ import { styleOfState } from "../output/style.ts";
 import { pad, printable } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration } from "../output/units.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
-import {
-  connectionWord,
-  healthWord,
-  holdWord,
-  membershipWord,
-  schedulingWord,
-  tierWord,
-  typeWord,
-} from "./words.ts";
+import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, tierWord, typeWord } from "./words.ts";
 
 /** What the panel shows. */
 export interface StatusPanelInput {
@@ -24,9 +16,7 @@ export interface StatusPanelInput {
   readonly nowMs: number;
 }
 
-type StateMessage = NonNullable<
-  Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]
->;
+type StateMessage = NonNullable<Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]>;
 
 const LABEL_WIDTH = 12;
 
@@ -56,8 +46,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
   return lines.map((line) => `${line.trimEnd()}\n`).join("");
 
   function state(label: string, word: string, of: StateMessage | undefined): string {
-    const since =
-      of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
+    const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
     const why = [of?.reason, of?.message].filter((part) => part).join(": ");
     const actor = of?.actor ? `by ${of.actor}` : "";
     const painted = paint(styleOfState(word), pad(word, 13));
@@ -87,15 +76,9 @@ function machineLines(info: NodeInfo | undefined): string[] {
   for (const gpu of info.gpus) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
   return [
     row("Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")),
-    row(
-      "OS",
-      [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", "),
-    ),
+    row("OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")),
     row("CPU", cpuText(cpu)),
-    row(
-      "Memory",
-      `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`,
-    ),
+    row("Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`),
     row("Disk", formatBytes(Number(info.diskBytes))),
     row("GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"),
     row("VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`),

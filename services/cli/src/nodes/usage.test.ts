@@ -24,11 +24,7 @@ describe("usageHistory()", () => {
   it("should carry totals on, and leave gaps for GPUs that come and go", () => {
     const gpu = { index: 1, utilizationPercent: 40, memoryUsedMib: 10, memoryTotalMib: 40 };
     const health = create(NodeHealthSchema, {
-      samples: [
-        { usage: { memoryUsedMib: 1, memoryTotalMib: 4 } },
-        { usage: { memoryUsedMib: 2, gpus: [gpu] } },
-        {},
-      ],
+      samples: [{ usage: { memoryUsedMib: 1, memoryTotalMib: 4 } }, { usage: { memoryUsedMib: 2, gpus: [gpu] } }, {}],
     });
     const usage = usageHistory(health);
     expect(usage.memory).toEqual([25, 50, undefined]);

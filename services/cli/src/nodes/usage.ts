@@ -25,7 +25,10 @@ interface GpuSeries {
   readonly memoryNow: Fill | null;
 }
 
-/** What a node did over its last samples. Whatever a just registered or odd node does not tell is missing here, never an error. */
+/**
+ * What a node did over its last samples. Whatever a just registered or odd node does not tell is missing here, never an
+ * error.
+ */
 export interface UsageHistory {
   /** Share of processors, 0 to 100. */
   readonly cpu: Series;
@@ -76,9 +79,7 @@ export function meanSeries(series: readonly Series[]): Series {
 
 function mean(values: Series): number | undefined {
   const known = values.filter((value) => value !== undefined);
-  return known.length === 0
-    ? undefined
-    : known.reduce((sum, value) => sum + value, 0) / known.length;
+  return known.length === 0 ? undefined : known.reduce((sum, value) => sum + value, 0) / known.length;
 }
 
 function fills<Sample>(

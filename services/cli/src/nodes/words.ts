@@ -16,7 +16,8 @@ import {
   SchedulingStateSchema,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 
-// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its number.
+// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
+// number.
 
 /** "Requester" or "Compute", the words of Bacalhau's listing. */
 export function typeWord(type: NodeType): string {
@@ -56,9 +57,7 @@ export function tierWord(tier: LabelTier): string {
 
 /** The one word of a listing: health for compute nodes, connection for processes of the control plane. */
 export function statusWord(node: Node): string {
-  return node.type === NodeType.ORCHESTRATOR
-    ? connectionWord(node.connection?.state)
-    : healthWord(node.health?.state);
+  return node.type === NodeType.ORCHESTRATOR ? connectionWord(node.connection?.state) : healthWord(node.health?.state);
 }
 
 /** Labels as one text: "gpu=h100,zone=a". */

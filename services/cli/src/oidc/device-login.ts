@@ -14,18 +14,13 @@ export interface DeviceLogin {
 }
 
 /**
- * Log in at the issuer that the control plane names, by the device flow: somebody confirms it in a browser, on any machine. Throws Failure when
- * there is no issuer, or it refuses.
+ * Log in at the issuer that the control plane names, by the device flow: somebody confirms it in a browser, on any
+ * machine. Throws Failure when there is no issuer, or it refuses.
  */
-export async function deviceLogin({
-  shell,
-  options,
-}: Invocation<{ readonly issuer?: string }>): Promise<DeviceLogin> {
+export async function deviceLogin({ shell, options }: Invocation<{ readonly issuer?: string }>): Promise<DeviceLogin> {
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AccessService);
-  const { issuers } = await control.attempt("admin", "ask how to log in", () =>
-    client.getLoginOptions({}),
-  );
+  const { issuers } = await control.attempt("admin", "ask how to log in", () => client.getLoginOptions({}));
   const at = displayAddress(control.addresses.admin);
   const chosen = chooseIssuer(issuers, options.issuer, at);
   const { interrupted: signal, wallMs } = shell;
@@ -42,11 +37,7 @@ export async function deviceLogin({
   return { token, oidc: { issuer, clientId, audience, refreshToken, expiresAtMs } };
 }
 
-function chooseIssuer(
-  issuers: readonly LoginIssuer[],
-  wanted: string | undefined,
-  server: string,
-): LoginIssuer {
+function chooseIssuer(issuers: readonly LoginIssuer[], wanted: string | undefined, server: string): LoginIssuer {
   const [first, ...others] = issuers;
   if (first === undefined) {
     throw new Failure(

@@ -45,10 +45,7 @@ const DEFAULT_INTERVAL_S = 5;
 const SLOW_DOWN_MS = 5_000;
 
 /** Ask an issuer where its endpoints are. Throws Failure. */
-export async function discoverIssuer(
-  issuer: string,
-  signal: AbortSignal,
-): Promise<IssuerEndpoints> {
+export async function discoverIssuer(issuer: string, signal: AbortSignal): Promise<IssuerEndpoints> {
   const place = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   const { status, fields } = await send(place, null, signal);
   if (status !== 200 || fields.issuer !== issuer) {
@@ -109,12 +106,12 @@ export async function finishLogin(
     if (fields.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (fields.error !== "authorization_pending") throw refused(client.issuer, fields);
   }
-  throw new Failure(
-    "nobody confirmed the login in time\nhint: begin again with `rollcall login --oidc`",
-  );
+  throw new Failure("nobody confirmed the login in time\nhint: begin again with `rollcall login --oidc`");
 }
 
-/** Get a new token for a login; null when the issuer will not renew it any more. Throws Failure when the issuer is away. */
+/**
+ * Get a new token for a login; null when the issuer will not renew it any more. Throws Failure when the issuer is away.
+ */
 export async function renewLogin(
   client: OidcClient,
   refreshToken: string,
@@ -170,11 +167,7 @@ function isFor(token: string, audience: string): boolean {
   return Array.isArray(aud) ? aud.includes(audience) : aud === audience;
 }
 
-async function send(
-  url: string,
-  form: Readonly<Record<string, string>> | null,
-  signal: AbortSignal,
-) {
+async function send(url: string, form: Readonly<Record<string, string>> | null, signal: AbortSignal) {
   const { protocol, hostname, host } = new URL(url);
   const isLocal = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
   // A refresh token goes there.
@@ -196,8 +189,7 @@ async function send(
 }
 
 function refused(issuer: string, fields: Fields): Failure {
-  const why =
-    textIn(fields, "error_description") ?? textIn(fields, "error") ?? "it does not say why";
+  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "it does not say why";
   return new Failure(`the issuer ${issuer} refused the login: ${why}`);
 }
 

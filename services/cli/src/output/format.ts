@@ -8,10 +8,7 @@ import { type Paint, paintAnsi, paintNothing } from "./style.ts";
 export type OutputFormat = (typeof OUTPUT_WORDS)[number];
 
 /** The format of this call, among those that the verb knows; the first is its default. Throws UsageError. */
-export function outputFormat<F extends OutputFormat>(
-  options: GlobalOptions,
-  known: readonly [F, ...F[]],
-): F {
+export function outputFormat<F extends OutputFormat>(options: GlobalOptions, known: readonly [F, ...F[]]): F {
   return options.output === undefined ? known[0] : pickWord("output", options.output, known);
 }
 

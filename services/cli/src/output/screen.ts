@@ -17,8 +17,8 @@ export interface Screen {
 }
 
 /**
- * Redraw in place on a terminal: on its alternate screen, without cursor and line wrapping, so that what stood there before is back
- * after close(). Elsewhere frames follow each other, with an empty line in between.
+ * Redraw in place on a terminal: on its alternate screen, without cursor and line wrapping, so that what stood there
+ * before is back after close(). Elsewhere frames follow each other, with an empty line in between.
  */
 export function openScreen(out: Sink): Screen {
   if (!out.isTerminal) {

@@ -1,22 +1,13 @@
 import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 
 /** A value that JSON and YAML can write. */
-export type Plain =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly Plain[]
-  | { readonly [key: string]: Plain };
+export type Plain = null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
 /**
  * A message in proto JSON: lowerCamelCase names, enum values by name, 64-bit numbers as strings, times in RFC 3339.
  * Fields that are empty are written too, so that scripts can rely on the shape; messages that are absent are left out.
  */
-export function toPlain<Desc extends DescMessage>(
-  schema: Desc,
-  message: MessageShape<Desc>,
-): Plain {
+export function toPlain<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Plain {
   return toJson(schema, message, { alwaysEmitImplicit: true });
 }
 

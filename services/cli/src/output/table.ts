@@ -37,8 +37,9 @@ export interface TableLook {
 const GAP = "  ";
 
 /**
- * Prints rows page by page, so that a list of any length needs the memory of one page. Columns are as wide as the widest cell
- * so far: a later page may widen one, but never narrows it, and the headings stand above the first page alone.
+ * Prints rows page by page, so that a list of any length needs the memory of one page. Columns are as wide as the
+ * widest cell so far: a later page may widen one, but never narrows it, and the headings stand above the first page
+ * alone.
  */
 export class TablePrinter<Row> {
   readonly #columns: readonly Column<Row>[];

@@ -3,9 +3,7 @@ import { pad, printable, textWidth, truncate } from "./text.ts";
 
 describe("printable()", () => {
   it("should leave ordinary text alone", () => {
-    expect(printable("Debian GNU/Linux 12 (bookworm) äöü 机器")).toBe(
-      "Debian GNU/Linux 12 (bookworm) äöü 机器",
-    );
+    expect(printable("Debian GNU/Linux 12 (bookworm) äöü 机器")).toBe("Debian GNU/Linux 12 (bookworm) äöü 机器");
   });
 
   it("should make line breaks and tabs blanks, and other control characters visible", () => {

@@ -22,13 +22,11 @@ const WIDE: readonly (readonly [number, number])[] = [
 ];
 
 /**
- * Make text that came from elsewhere safe to print: a node's host name, a label or somebody's reason must not be able to
- * move the cursor, colour the screen or turn the line around. Line breaks become spaces.
+ * Make text that came from elsewhere safe to print: a node's host name, a label or somebody's reason must not be able
+ * to move the cursor, colour the screen or turn the line around. Line breaks become spaces.
  */
 export function printable(text: string): string {
-  return ASCII.test(text)
-    ? text
-    : text.replaceAll(/\r?\n/g, " ").replaceAll("\t", " ").replaceAll(CONTROLS, "\ufffd");
+  return ASCII.test(text) ? text : text.replaceAll(/\r?\n/g, " ").replaceAll("\t", " ").replaceAll(CONTROLS, "\ufffd");
 }
 
 /** How many columns a terminal needs for the text; colours take none. */

@@ -1,11 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  formatBytes,
-  formatDuration,
-  formatExactDuration,
-  formatPercent,
-  formatTime,
-} from "./units.ts";
+import { formatBytes, formatDuration, formatExactDuration, formatPercent, formatTime } from "./units.ts";
 
 describe("formatBytes()", () => {
   it.each([

@@ -12,8 +12,8 @@ import type { Shell } from "../shell.ts";
 import { parsePolicyValue } from "./policy-options.ts";
 
 /**
- * Read a policy from a file: YAML or JSON as `policy show --output yaml` prints it. What it leaves out is inherited, so the file
- * says all that the policy sets. Throws UsageError.
+ * Read a policy from a file: YAML or JSON as `policy show --output yaml` prints it. What it leaves out is inherited, so
+ * the file says all that the policy sets. Throws UsageError.
  */
 export async function readPolicyFile(
   shell: Shell,

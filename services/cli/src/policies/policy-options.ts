@@ -7,11 +7,7 @@ import {
   HealthPolicyValuesSchema,
   type SetHealthPolicyRequestSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
-import {
-  POLICY_FIELD_NAMES,
-  POLICY_FIELDS,
-  type PolicyField,
-} from "@rollcall/domain/policy-fields";
+import { POLICY_FIELD_NAMES, POLICY_FIELDS, type PolicyField } from "@rollcall/domain/policy-fields";
 import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
 import { checkedSelector } from "../nodes/label-selector.ts";
 import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-flags.ts";
@@ -23,7 +19,9 @@ export interface PolicyScopeOptions {
   readonly node?: string;
 }
 
-/** The options that say what a policy sets, as the user wrote them; each value has a flag of its own, named after it. */
+/**
+ * The options that say what a policy sets, as the user wrote them; each value has a flag of its own, named after it.
+ */
 export type PolicyValueOptions = {
   readonly [Name in PolicyValueName]?: string;
 };
@@ -57,9 +55,7 @@ export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope
 }
 
 /** Understand what a policy is to become by flags: those that are given alone, unless --replace. Throws UsageError. */
-export function parsePolicyEdit(
-  options: PolicyEditOptions,
-): MessageInitShape<typeof SetHealthPolicyRequestSchema> {
+export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<typeof SetHealthPolicyRequestSchema> {
   const given = POLICY_FIELD_NAMES.map((field) => POLICY_FIELDS[field]).filter(
     ({ name }) => options[name] !== undefined,
   );

@@ -69,9 +69,7 @@ export function effectWords(effective: EffectiveHealthPolicy): string {
     ["heartbeat every", effective.heartbeatInterval],
   ] as const;
   return parts
-    .flatMap(([what, length]) =>
-      length === undefined ? [] : [`${what} ${durationWord(durationMs(length))}`],
-    )
+    .flatMap(([what, length]) => (length === undefined ? [] : [`${what} ${durationWord(durationMs(length))}`]))
     .join(", ");
 }
 

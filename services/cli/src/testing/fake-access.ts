@@ -32,10 +32,7 @@ export class FakeAccess {
   }
 
   /** Serve them; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     router.service(AccessService, {
       createAccessToken: ({ name, role, ttl, requestId }, context) => {
         const ttlMs = ttl === undefined ? null : durationMs(ttl);

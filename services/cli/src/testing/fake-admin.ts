@@ -8,12 +8,7 @@ import {
   type NodeSelector,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import {
-  MembershipState,
-  type Node,
-  NodeSchema,
-  SchedulingState,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { MembershipState, type Node, NodeSchema, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { refusal } from "./fake-refusals.ts";
 
 /** What the requests of all verbs have. */

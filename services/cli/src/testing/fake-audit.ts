@@ -38,10 +38,7 @@ export class FakeAudit {
   }
 
   /** Serve it; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     router.service(AuditService, {
       listAuditEntries: (request, context) => {
         const { $typeName, afterSequence, ...asked } = request;
@@ -53,11 +50,7 @@ export class FakeAudit {
         return { entries: this.entries.slice(start, end), nextPageToken: more ? `${end}` : "" };
       },
       verifyAuditLog: ({ after, expectedHead }, context) => {
-        enter(
-          "VerifyAuditLog",
-          `${after?.sequence ?? 0} ${expectedHead?.sequence ?? "-"}`,
-          context,
-        );
+        enter("VerifyAuditLog", `${after?.sequence ?? 0} ${expectedHead?.sequence ?? "-"}`, context);
         return this.verdicts.shift() ?? create(VerifyAuditLogResponseSchema, { complete: true });
       },
     });

@@ -12,10 +12,7 @@ export class FakeBrake {
   }
 
   /** Serve it; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     const answer = (group: string) => {
       const brake = this.brakes.find((it) => it.group === group);
       return brake === undefined ? {} : { brake };

@@ -31,8 +31,8 @@ import { NOW_MS } from "./sample-nodes.ts";
 export const TOKEN = "test-token";
 
 /**
- * A control plane in memory that keeps the promises of the real one as far as a client sees them: tokens, prefixes, pages, refusals.
- * It is served over real HTTP.
+ * A control plane in memory that keeps the promises of the real one as far as a client sees them: tokens, prefixes,
+ * pages, refusals. It is served over real HTTP.
  */
 export class FakeControlPlane {
   readonly nodes = new Map<string, Node>();

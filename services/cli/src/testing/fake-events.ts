@@ -47,10 +47,7 @@ export class FakeEvents {
   }
 
   /** Serve it; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     const { log, endings } = this;
     const check = (revision: bigint) => this.#check(revision);
     router.service(EventService, {

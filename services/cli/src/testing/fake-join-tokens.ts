@@ -25,10 +25,7 @@ export class FakeJoinTokens {
   }
 
   /** Serve them; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     router.service(JoinTokenService, {
       createJoinToken: (request, context) => {
         const { $typeName, ...asked } = request;
@@ -77,9 +74,7 @@ export class FakeJoinTokens {
     const token = this.tokens.find((it) => it.id === id);
     if (token !== undefined) return token;
     const value = { reason: "JOIN_TOKEN_NOT_FOUND", domain: "rollcall.io" };
-    throw new ConnectError(`join token ${id} not found`, Code.NotFound, undefined, [
-      { desc: ErrorInfoSchema, value },
-    ]);
+    throw new ConnectError(`join token ${id} not found`, Code.NotFound, undefined, [{ desc: ErrorInfoSchema, value }]);
   }
 }
 

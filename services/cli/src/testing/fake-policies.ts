@@ -33,10 +33,7 @@ export class FakePolicies {
   }
 
   /** Serve them; `enter` notes and authorizes each call. */
-  route(
-    router: ConnectRouter,
-    enter: (method: string, detail: string, context: HandlerContext) => void,
-  ): void {
+  route(router: ConnectRouter, enter: (method: string, detail: string, context: HandlerContext) => void): void {
     router.service(HealthPolicyService, {
       setHealthPolicy: (request, context) => {
         enter("SetHealthPolicy", toJsonString(SetHealthPolicyRequestSchema, request), context);
@@ -88,19 +85,14 @@ export class FakePolicies {
 }
 
 function effective(policy: { readonly values?: HealthPolicyValues | undefined } | undefined) {
-  const set = Object.fromEntries(
-    Object.entries(policy?.values ?? {}).filter(([, value]) => value !== undefined),
-  );
+  const set = Object.fromEntries(Object.entries(policy?.values ?? {}).filter(([, value]) => value !== undefined));
   const values = create(HealthPolicyValuesSchema, { ...CONFIGURED, ...set });
   return create(EffectiveHealthPolicySchema, {
     values,
     sources: [
       {
         value: "unhealthy_after",
-        kind:
-          "unhealthyAfter" in set
-            ? HealthPolicySourceKind.GROUP
-            : HealthPolicySourceKind.CONFIGURATION,
+        kind: "unhealthyAfter" in set ? HealthPolicySourceKind.GROUP : HealthPolicySourceKind.CONFIGURATION,
         group: "unhealthyAfter" in set ? "gpus" : "",
       },
     ],

@@ -33,10 +33,7 @@ export interface Surroundings {
 }
 
 /** Run a command line as a process would, against nothing but what is given. */
-export async function run(
-  args: readonly string[],
-  surroundings: Surroundings = {},
-): Promise<Outcome> {
+export async function run(args: readonly string[], surroundings: Surroundings = {}): Promise<Outcome> {
   const nowhere = join(tmpdir(), "rollcall-cli-test-nowhere");
   const out = capture(surroundings.terminal, surroundings.onOutput);
   const err = capture(surroundings.terminal, surroundings.onError);
@@ -82,11 +79,7 @@ function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => 
 }
 
 /** Run a command line, written as one text without quotes, against a fake with the right token. */
-export function runAgainst(
-  server: FakeControlPlane,
-  line: string,
-  surroundings: Surroundings = {},
-): Promise<Outcome> {
+export function runAgainst(server: FakeControlPlane, line: string, surroundings: Surroundings = {}): Promise<Outcome> {
   const env = { ROLLCALL_SERVER: server.address, ROLLCALL_TOKEN: TOKEN, ...surroundings.env };
   return run(line.split(" "), { ...surroundings, env });
 }

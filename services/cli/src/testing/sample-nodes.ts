@@ -75,9 +75,7 @@ export function computeNode(id: string, changes: Partial<Node> = {}): Node {
 
 /** Labels that the node itself says it has. */
 export function agentLabels(labels: Readonly<Record<string, string>>): Node["labels"] {
-  return Object.entries(labels).map(([key, value]) =>
-    create(LabelSchema, { key, value, tier: LabelTier.AGENT }),
-  );
+  return Object.entries(labels).map(([key, value]) => create(LabelSchema, { key, value, tier: LabelTier.AGENT }));
 }
 
 /** A process of the control plane. */

@@ -1,9 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type JoinToken,
-  JoinTokenState,
-  JoinTokenStateSchema,
-} from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { type JoinToken, JoinTokenState, JoinTokenStateSchema } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { formatTime } from "../output/units.ts";
 
 const TEXT = /^rcj_[0-9a-f]+_([0-9a-f]{12})_/;

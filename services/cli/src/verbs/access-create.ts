@@ -31,14 +31,10 @@ export const accessCreate: Verb<AccessCreateOptions> = async ({ shell, args, opt
   };
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", AccessService);
-  const answer = await control.attempt("admin", "make an access token", () =>
-    client.createAccessToken(request),
-  );
+  const answer = await control.attempt("admin", "make an access token", () => client.createAccessToken(request));
   if (format !== "table") {
     const { formatStructured, toPlain } = await import("../output/structured.ts");
-    shell.out.write(
-      await formatStructured(format, toPlain(CreateAccessTokenResponseSchema, answer)),
-    );
+    shell.out.write(await formatStructured(format, toPlain(CreateAccessTokenResponseSchema, answer)));
     return;
   }
   if (answer.text !== "") shell.out.write(`${answer.text}\n`);

@@ -31,9 +31,7 @@ export const accessList: Verb<AccessListOptions> = async ({ shell, options }) =>
   let pageToken = "";
   do {
     const request = { pageSize: PAGE_SIZE, pageToken, showEnded };
-    const page = await control.attempt("admin", "list access tokens", () =>
-      client.listAccessTokens(request),
-    );
+    const page = await control.attempt("admin", "list access tokens", () => client.listAccessTokens(request));
     accessTokens.push(...page.accessTokens);
     pageToken = page.nextPageToken;
   } while (pageToken !== "");

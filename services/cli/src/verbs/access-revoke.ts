@@ -1,7 +1,4 @@
-import {
-  AccessService,
-  RevokeAccessTokenResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { AccessService, RevokeAccessTokenResponseSchema } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenIdOf } from "../access/access-words.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";

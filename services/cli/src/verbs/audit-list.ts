@@ -51,9 +51,7 @@ export const auditList: Verb<AuditListOptions> = async ({ shell, options }) => {
   let pageToken = "";
   do {
     const request = { ...filter, pageSize: Math.min(PAGE_SIZE, left), pageToken };
-    const page = await control.attempt("admin", "list the audit log", () =>
-      client.listAuditEntries(request),
-    );
+    const page = await control.attempt("admin", "list the audit log", () => client.listAuditEntries(request));
     left -= page.entries.length;
     pageToken = page.nextPageToken;
     if (format === "table") shell.out.write(printer.print(page.entries));
@@ -77,11 +75,7 @@ function parseFilter(options: AuditListOptions, nowMs: number) {
     target,
     outcome,
     orderBy: options.oldestFirst ? "sequence" : "sequence desc",
-    ...(since === undefined
-      ? {}
-      : { fromTime: timestampFromMs(parseMoment("since", since, nowMs)) }),
-    ...(until === undefined
-      ? {}
-      : { untilTime: timestampFromMs(parseMoment("until", until, nowMs)) }),
+    ...(since === undefined ? {} : { fromTime: timestampFromMs(parseMoment("since", since, nowMs)) }),
+    ...(until === undefined ? {} : { untilTime: timestampFromMs(parseMoment("until", until, nowMs)) }),
   };
 }

@@ -53,19 +53,14 @@ function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Fai
 }
 
 /** Check the whole log, piece by piece; the last answer, with what all pieces had. */
-async function verify(
-  control: ControlPlane,
-  expected: AuditHead | null,
-): Promise<VerifyAuditLogResponse> {
+async function verify(control: ControlPlane, expected: AuditHead | null): Promise<VerifyAuditLogResponse> {
   const client = control.client("admin", AuditService);
   const expectedHead = expected === null ? {} : { expectedHead: expected };
   let after: AuditHead | undefined;
   let checked = 0n;
   for (;;) {
     const request = { ...expectedHead, ...(after === undefined ? {} : { after }) };
-    const piece = await control.attempt("admin", "verify the audit log", () =>
-      client.verifyAuditLog(request),
-    );
+    const piece = await control.attempt("admin", "verify the audit log", () => client.verifyAuditLog(request));
     checked += piece.checked;
     after = piece.through;
     if (piece.complete || piece.problem !== undefined || after === undefined) {

@@ -1,9 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import {
-  AuditProblemKind,
-  VerifyAuditLogResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { AuditProblemKind, VerifyAuditLogResponseSchema } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { NOW_MS } from "../testing/sample-nodes.ts";
 

@@ -1,7 +1,4 @@
-import {
-  BrakeService,
-  FreezeReactionsResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { BrakeService, FreezeReactionsResponseSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
 import { outputFormat } from "../output/format.ts";

@@ -1,7 +1,4 @@
-import {
-  BrakeService,
-  ReleaseReactionsResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { BrakeService, ReleaseReactionsResponseSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { UsageError } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
@@ -15,7 +12,10 @@ export interface BrakeReleaseOptions extends BrakeFreezeOptions {
   readonly yes?: boolean;
 }
 
-/** `brake release`: it asks before it lets go what is pending, and prints Ok, or with --output a ReleaseReactionsResponse. */
+/**
+ * `brake release`: it asks before it lets go what is pending, and prints Ok, or with --output a
+ * ReleaseReactionsResponse.
+ */
 export const brakeRelease: Verb<BrakeReleaseOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const { group = "cluster", message: reason = "", requestId = "", now = false } = options;
@@ -38,8 +38,7 @@ async function isWanted(shell: Shell, control: ControlPlane, group: string): Pro
   );
   const pending = brakes.find((brake) => brake.group === group)?.pending ?? 0;
   const question = `let go ${pending === 1 ? "1 reaction" : `${pending} reactions`} of ${group} at once?`;
-  if (shell.ask === null)
-    throw new UsageError(`${question} There is no terminal to ask on: say --yes to do it`);
+  if (shell.ask === null) throw new UsageError(`${question} There is no terminal to ask on: say --yes to do it`);
   const answer = await shell.ask(`${question} [y/N] `);
   return /^y(es)?$/i.test(answer.trim());
 }

@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  type Brake,
-  BrakeService,
-  GetBrakeResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { type Brake, BrakeService, GetBrakeResponseSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { brakeDetail, brakeStyle, brakeWord } from "../brake/brake-words.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { Failure } from "../failure.ts";
@@ -43,8 +39,7 @@ export const brakeStatus: Verb<BrakeStatusOptions> = async ({ shell, options }) 
   }
   const paint = choosePaint(shell, options);
   shell.out.write(new TablePrinter(columns, { hideHeader, wide: true, paint }).print(brakes));
-  if (answer.decider === "")
-    shell.err.write("no process of health decides just now: nothing is released\n");
+  if (answer.decider === "") shell.err.write("no process of health decides just now: nothing is released\n");
 };
 
 function columnsAt(nowMs: number): readonly Column<Brake>[] {

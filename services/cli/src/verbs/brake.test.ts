@@ -40,16 +40,8 @@ describe("brake status", () => {
   });
 
   it.each([
-    [
-      "a group of five",
-      { releasedPerMinute: 1, releaseInterval: durationFromMs(120_000) },
-      "1 released every 2m",
-    ],
-    [
-      "a group of forty",
-      { releasedPerMinute: 4, releaseInterval: durationFromMs(15_000) },
-      "4 released a minute",
-    ],
+    ["a group of five", { releasedPerMinute: 1, releaseInterval: durationFromMs(120_000) }, "1 released every 2m"],
+    ["a group of forty", { releasedPerMinute: 4, releaseInterval: durationFromMs(15_000) }, "4 released a minute"],
     [
       "one that the cluster holds back further",
       { releasedPerMinute: 2, releaseInterval: durationFromMs(30_000), limitedByCluster: true },

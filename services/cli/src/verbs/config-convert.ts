@@ -2,7 +2,10 @@ import type { Verb } from "../invocation.ts";
 import { outputFormat } from "../output/format.ts";
 import type { ConfigurationView } from "../parts.ts";
 
-/** `config convert`: a configuration file of another program, or with older names, in our keys; what has no meaning here stands in comments. */
+/**
+ * `config convert`: a configuration file of another program, or with older names, in our keys; what has no meaning here
+ * stands in comments.
+ */
 export function configConvert(configuration: ConfigurationView): Verb {
   return async ({ shell, args, options }) => {
     const format = outputFormat(options, ["yaml", "json"]);

@@ -53,7 +53,10 @@ const WIDE_COLUMNS: readonly Column<ListedSetting>[] = [
   },
 ];
 
-/** `config list`: every key of every service with its value, where it comes from, and what else it may be called; and which of them contradict each other. */
+/**
+ * `config list`: every key of every service with its value, where it comes from, and what else it may be called; and
+ * which of them contradict each other.
+ */
 export function configList(configuration: ConfigurationView): Verb<ConfigListOptions> {
   return async ({ shell, options }) => {
     const format = outputFormat(options, ["table", "json", "yaml", "csv"]);

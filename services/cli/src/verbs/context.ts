@@ -78,14 +78,11 @@ export const contextDelete: Verb = async ({ shell, args }) => {
 export const contextRename: Verb = async ({ shell, args }) => {
   const [from = "", to = ""] = args;
   if (!isContextName(to)) {
-    throw new UsageError(
-      `cannot use '${to}' as name of a context, should be 1 to 63 letters, digits and any of ._:@-`,
-    );
+    throw new UsageError(`cannot use '${to}' as name of a context, should be 1 to 63 letters, digits and any of ._:@-`);
   }
   await changeContexts(shell, (contexts) => {
     mustKnow(contexts, from);
-    if (contextNamed(contexts, to) !== null)
-      throw new Failure(`there is a context '${to}' already`);
+    if (contextNamed(contexts, to) !== null) throw new Failure(`there is a context '${to}' already`);
     return {
       current: contexts.current === from ? to : contexts.current,
       contexts: contexts.contexts.map((it) => (it.name === from ? { ...it, name: to } : it)),
@@ -133,17 +130,13 @@ function fieldsOf(context: Context): Readonly<Record<string, string | null>> {
 function nameThatCounts(shell: Shell, options: GlobalOptions, { current }: Contexts): string {
   const name = options.context || shell.env.ROLLCALL_CONTEXT || current;
   if (name !== null) return name;
-  throw new Failure(
-    "no context is in use\nhint: `rollcall login` makes one, `rollcall context use NAME` chooses one",
-  );
+  throw new Failure("no context is in use\nhint: `rollcall login` makes one, `rollcall context use NAME` chooses one");
 }
 
 function mustKnow(contexts: Contexts, name: string): Context {
   const context = contextNamed(contexts, name);
   if (context !== null) return context;
-  throw new Failure(
-    `there is no context '${name}'\nhint: \`rollcall context list\` shows those that there are`,
-  );
+  throw new Failure(`there is no context '${name}'\nhint: \`rollcall context list\` shows those that there are`);
 }
 
 async function writeStructured(shell: Shell, format: "json" | "yaml", value: Plain): Promise<void> {

@@ -1,7 +1,4 @@
-import {
-  EventService,
-  RepublishEventsResponseSchema,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { EventService, RepublishEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { UsageError } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
@@ -13,7 +10,10 @@ export interface EventsRepublishOptions {
   readonly requestId?: string;
 }
 
-/** `events republish`: has events sent to NATS again; prints which, or with --output a rollcall.events.v1.RepublishEventsResponse. */
+/**
+ * `events republish`: has events sent to NATS again; prints which, or with --output a
+ * rollcall.events.v1.RepublishEventsResponse.
+ */
 export const eventsRepublish: Verb<EventsRepublishOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const fromRevision = parseFrom(options.from);

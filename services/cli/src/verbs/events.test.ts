@@ -96,10 +96,7 @@ describe("events", () => {
 
   it.each([
     ["events --since yesterday", "cannot use 'yesterday' as since value, should be a revision\n"],
-    [
-      "events --follow --since -1",
-      "cannot use '-1' as since value, should be a revision or a resume token\n",
-    ],
+    ["events --follow --since -1", "cannot use '-1' as since value, should be a revision or a resume token\n"],
   ])("should refuse `%s` as wrong usage", async (line, err) => {
     expect(await runAgainst(server, line)).toEqual({ code: 2, out: "", err });
   });
@@ -121,9 +118,7 @@ describe("events", () => {
 describe("events --follow", () => {
   it("should print one object a line until Ctrl-C, which is no failure", async () => {
     happened(3);
-    const outcome = await follow("events --follow --since 0 --output json", (out) =>
-      out.includes('"id-3"'),
-    );
+    const outcome = await follow("events --follow --since 0 --output json", (out) => out.includes('"id-3"'));
     expect(outcome).toMatchObject({ code: 0, err: "" });
     const events = outcome.out
       .trimEnd()
@@ -169,10 +164,7 @@ describe("events --follow", () => {
   it("should tell of a break, and go on from where a server that cuts it says", async () => {
     happened(2);
     server.events.endings.push("too-slow");
-    const { code, out, err } = await follow(
-      "events --follow --since 0 --output json",
-      (all) => ids(all).length === 3,
-    );
+    const { code, out, err } = await follow("events --follow --since 0 --output json", (all) => ids(all).length === 3);
     expect({ code, ids: ids(out) }).toEqual({ code: 0, ids: ["id-1", "id-2", "id-2"] });
     expect(err).toBe("warning: the stream broke: the watcher does not keep up; going on\n");
     expect(server.calls.at(-1)).toBe("WatchEvents resumeToken token-of-revision-1");

@@ -26,20 +26,20 @@ export interface LoginOptions {
 /** How somebody gets in: what of a context says so, and the token to try it with. */
 type Entry = Pick<Context, "token" | "tokenFile" | "oidc">;
 
-/** `login`: checks a token by asking the control plane who it is, and keeps it in a context, which becomes the current one. */
+/**
+ * `login`: checks a token by asking the control plane who it is, and keeps it in a context, which becomes the current
+ * one.
+ */
 export const login: Verb<LoginOptions> = async (invocation) => {
   const { shell } = invocation;
   const contexts = await readContexts(shell);
   // The one that is named need not be there yet.
   const known = contextNamed(contexts, invocation.options.context ?? contexts.current ?? "");
-  const chosenContext = () =>
-    known === null ? null : { context: known, isNamed: false, save: async () => {} };
+  const chosenContext = () => (known === null ? null : { context: known, isNamed: false, save: async () => {} });
   const options = { ...invocation.options, chosenContext };
   const { addresses } = reachControlPlane(shell, options);
   const name = nameFor(options, contexts, addresses);
-  const entry = options.oidc
-    ? await logInByDevice({ ...invocation, options })
-    : await findToken(shell, options);
+  const entry = options.oidc ? await logInByDevice({ ...invocation, options }) : await findToken(shell, options);
   const me = await checkEntry(shell, options, entry);
   const { caFile } = options;
   const kept = caFile ? resolve(shell.cwd, caFile) : (known?.caFile ?? null);
@@ -49,16 +49,13 @@ export const login: Verb<LoginOptions> = async (invocation) => {
     current: name,
   }));
   const server = displayAddress(addresses.admin);
-  shell.out.write(
-    `Logged in to ${server} as ${printable(me.actor)}, role ${roleWord(me.role)}: context ${name}\n`,
-  );
+  shell.out.write(`Logged in to ${server} as ${printable(me.actor)}, role ${roleWord(me.role)}: context ${name}\n`);
   shell.err.write(`kept in ${contextFilePath(shell)}\n`);
 };
 
 async function checkEntry(shell: Shell, options: GlobalOptions, entry: Entry) {
   const { token: _token, tokenFile: _tokenFile, ...rest } = options;
-  const said =
-    entry.tokenFile === null ? { token: entry.token ?? "" } : { tokenFile: entry.tokenFile };
+  const said = entry.tokenFile === null ? { token: entry.token ?? "" } : { tokenFile: entry.tokenFile };
   const control = reachControlPlane(shell, { ...rest, ...said });
   const client = control.client("admin", AccessService);
   return control.attempt("admin", "log in", () => client.whoAmI({}));
@@ -73,10 +70,7 @@ async function findToken(shell: Shell, options: GlobalOptions): Promise<Entry> {
   if (token) return { ...none, token: token.trim() };
   if (file) return { ...none, tokenFile: resolve(shell.cwd, file) };
   const typed = await readTyped(shell);
-  if (typed === "")
-    throw new UsageError(
-      "no access token was given: --token-file names a file, --oidc asks an issuer",
-    );
+  if (typed === "") throw new UsageError("no access token was given: --token-file names a file, --oidc asks an issuer");
   return { ...none, token: typed };
 }
 

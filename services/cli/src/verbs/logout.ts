@@ -14,9 +14,7 @@ export interface LogoutOptions {
 export const logout: Verb<LogoutOptions> = async ({ shell, options }) => {
   const chosen = options.chosenContext?.() ?? null;
   if (chosen === null) {
-    throw new Failure(
-      "there is no context to log out of\nhint: `rollcall context list` shows those that there are",
-    );
+    throw new Failure("there is no context to log out of\nhint: `rollcall context list` shows those that there are");
   }
   const { name } = chosen.context;
   if (options.revoke) {
@@ -27,9 +25,7 @@ export const logout: Verb<LogoutOptions> = async ({ shell, options }) => {
     const client = control.client("admin", AccessService);
     const { credential } = await control.attempt("admin", "ask who I am", () => client.whoAmI({}));
     if (credential.case !== "accessToken") {
-      throw new Failure(
-        "only an access token can be revoked here: end an issuer's session at the issuer",
-      );
+      throw new Failure("only an access token can be revoked here: end an issuer's session at the issuer");
     }
     const { id } = credential.value;
     await control.attempt("admin", `revoke access token ${id}`, () =>

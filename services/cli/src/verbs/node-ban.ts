@@ -23,9 +23,7 @@ export function nodeBan(verb: "ban" | "unban"): Verb<NodeBanOptions> {
       (option) => option !== undefined,
     );
     if (args.length > 0 || hasSelection || (fingerprint !== undefined && nodeId !== undefined)) {
-      throw new UsageError(
-        "--key and --id name what is meant by themselves: say one of them alone",
-      );
+      throw new UsageError("--key and --id name what is meant by themselves: say one of them alone");
     }
     outputFormat(options, ["table"]);
     const control = reachControlPlane(shell, options);

@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  AdminService,
-  type Ban,
-  ListBansResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { AdminService, type Ban, ListBansResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";

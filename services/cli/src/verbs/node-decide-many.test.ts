@@ -28,11 +28,7 @@ describe("node approve and the like, of many nodes", () => {
     expect(answer).toEqual({
       code: 0,
       out: lines("NODE  OUTCOME", "n1    Ok", "n2    Ok"),
-      err: lines(
-        "NODE  APPROVAL  STATUS   OUTCOME",
-        "n1    PENDING   HEALTHY  Ok",
-        "n2    PENDING   HEALTHY  Ok",
-      ),
+      err: lines("NODE  APPROVAL  STATUS   OUTCOME", "n1    PENDING   HEALTHY  Ok", "n2    PENDING   HEALTHY  Ok"),
     });
     expect(server.calls).toEqual(["ApproveNode [] fine dry", "ApproveNode [n1,n2] fine"]);
     expect(server.nodes.get("n3")?.membership?.state).toBe(MembershipState.PENDING);
@@ -64,12 +60,7 @@ describe("node approve and the like, of many nodes", () => {
     const answer = await runAgainst(server, "node approve n1 n2 n3 --yes");
     expect(answer).toEqual({
       code: 1,
-      out: lines(
-        "NODE  OUTCOME",
-        "n1    Ok",
-        "n2    node n2 already approved",
-        "n3    node n3 not found",
-      ),
+      out: lines("NODE  OUTCOME", "n1    Ok", "n2    node n2 already approved", "n3    node n3 not found"),
       err: "failed to approve 2 of 3 nodes\n",
     });
     const { out } = await runAgainst(server, "node cordon n1 n2 --yes --output json");

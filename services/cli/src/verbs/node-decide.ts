@@ -65,14 +65,17 @@ const CALLS: Readonly<Record<NodeDecision, NodeCall>> = {
 };
 
 /**
- * `node approve`, `reject` and the like. Of one node that is named it prints Ok, or with --output the rollcall.node.v1.Node as it is
- * now; of many it prints what became of each, and exits with 1 when one was refused.
+ * `node approve`, `reject` and the like. Of one node that is named it prints Ok, or with --output the
+ * rollcall.node.v1.Node as it is now; of many it prints what became of each, and exits with 1 when one was refused.
  */
 export function nodeDecide(decision: NodeDecision): Verb<NodeDecideOptions> {
   return (invocation) => decideNodes(invocation, decision, invocation.args, CALLS[decision]);
 }
 
-/** Do a verb to the nodes that are named, or chosen by the options; `remarks` is what has to be said of a single one as it is then. */
+/**
+ * Do a verb to the nodes that are named, or chosen by the options; `remarks` is what has to be said of a single one as
+ * it is then.
+ */
 export async function decideNodes(
   { shell, options }: Parameters<Verb<NodeDecideOptions>>[0],
   verb: string,
@@ -91,8 +94,7 @@ export async function decideNodes(
     await changeMany(shell, {
       ...{ verb, selector, requestId, format },
       ...{ yes: options.yes ?? false, dryRun: options.dryRun ?? false },
-      call: (command) =>
-        control.attempt("admin", `${verb} nodes`, () => call(admin, { ...command, reason, etag })),
+      call: (command) => control.attempt("admin", `${verb} nodes`, () => call(admin, { ...command, reason, etag })),
     });
     return;
   }

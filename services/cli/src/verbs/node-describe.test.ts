@@ -9,9 +9,7 @@ describe("node describe", () => {
     server.add(computeNode("n1"));
     const { code, out } = await runAgainst(server, "node describe n1");
     expect(code).toBe(0);
-    expect(out).toMatch(
-      /^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/,
-    );
+    expect(out).toMatch(/^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/);
     expect(out).toContain("  reason: AUTO_APPROVED\n");
     expect(out).toContain("  - key: gpu\n    value: h100\n    tier: LABEL_TIER_AGENT\n");
     expect(out).toContain("keyFingerprint: SHA256:abc\n");

@@ -11,8 +11,8 @@ import type { Shell } from "../shell.ts";
 const TRY_AGAIN_MS = 1_000;
 
 /**
- * Redraw one node's health each time something is heard of it, which is every 2 s while it is watched, until Ctrl-C. When the control
- * plane goes away it says so, and goes on when it is back. Throws a Failure when the node is gone.
+ * Redraw one node's health each time something is heard of it, which is every 2 s while it is watched, until Ctrl-C.
+ * When the control plane goes away it says so, and goes on when it is back. Throws a Failure when the node is gone.
  */
 export async function followNodeHealth(
   shell: Shell,

@@ -1,10 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
-import {
-  NodeHealthSchema,
-  UsageSampleSchema,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { NodeHealthSchema, UsageSampleSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { computeNode } from "../testing/sample-nodes.ts";
 
@@ -79,12 +76,8 @@ describe("node health", () => {
   it("should not fail on a node that has told nothing yet", async () => {
     server.add(computeNode("n1"), computeNode("n2"));
     server.beat("n2", 500);
-    expect((await runAgainst(server, "node health n1")).out).toBe(
-      lines("n1  -  last seen -", "no usage reported yet"),
-    );
-    expect((await runAgainst(server, "node health --hide-header")).out).toBe(
-      "n2  HEALTHY  0s ago  -  -  -  -  -\n",
-    );
+    expect((await runAgainst(server, "node health n1")).out).toBe(lines("n1  -  last seen -", "no usage reported yet"));
+    expect((await runAgainst(server, "node health --hide-header")).out).toBe("n2  HEALTHY  0s ago  -  -  -  -  -\n");
   });
 
   it("should not fail on a sample that lacks every measure", async () => {
@@ -98,9 +91,7 @@ describe("node health", () => {
   it("should say why usage is missing, and how far the clock is off", async () => {
     server.add(computeNode("n1"));
     server.beat("n1", 2400, { clockSkew: durationFromMs(-90_000) });
-    expect((await runAgainst(server, "node health n1")).out).toContain(
-      "unknown after 5m, clock 1m behind\n",
-    );
+    expect((await runAgainst(server, "node health n1")).out).toContain("unknown after 5m, clock 1m behind\n");
     server.health.set(
       "n1",
       create(NodeHealthSchema, {

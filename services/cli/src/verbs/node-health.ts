@@ -28,8 +28,8 @@ const TABLE_SPARK_WIDTH = 20;
 const ALL_SAMPLES = 60;
 
 /**
- * `node health [NODE]`: live usage with sparklines of the last 60 samples, of one node or of all that are held. In JSON and YAML a
- * rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse.
+ * `node health [NODE]`: live usage with sparklines of the last 60 samples, of one node or of all that are held. In JSON
+ * and YAML a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse.
  */
 export const nodeHealth: Verb<NodeHealthOptions> = async (invocation) => {
   const reference = invocation.args[0];
@@ -43,9 +43,7 @@ export const nodeHealth: Verb<NodeHealthOptions> = async (invocation) => {
 export async function getNodeHealth(control: ControlPlane, reference: string): Promise<NodeHealth> {
   const health = control.client("health", HealthQueryService);
   const what = `read the health of node ${reference}`;
-  const { nodeHealth: answer } = await control.attempt("health", what, () =>
-    health.getNodeHealth({ node: reference }),
-  );
+  const { nodeHealth: answer } = await control.attempt("health", what, () => health.getNodeHealth({ node: reference }));
   if (answer === undefined) throw new Failure(`failed to ${what}: the answer holds no node`);
   return answer;
 }
@@ -59,9 +57,7 @@ async function follow(
     throw new UsageError("node health --follow needs a node; `node watch` shows all of them");
   }
   if (options.output !== undefined && options.output !== "table") {
-    throw new UsageError(
-      "node health --follow is for people; without it json, yaml and csv are printed",
-    );
+    throw new UsageError("node health --follow is for people; without it json, yaml and csv are printed");
   }
   // Asked first: a mistyped name or address should be an ordinary failure.
   const { nodeId } = await getNodeHealth(control, reference);
@@ -93,10 +89,7 @@ async function oneNode(
   }
 }
 
-async function allNodes(
-  { shell, options }: Invocation<NodeHealthOptions>,
-  control: ControlPlane,
-): Promise<void> {
+async function allNodes({ shell, options }: Invocation<NodeHealthOptions>, control: ControlPlane): Promise<void> {
   const format = outputFormat(options, ["table", "json", "yaml", "csv"]);
   const pages = readPages(control);
   if (format === "json" || format === "yaml") {
@@ -123,9 +116,7 @@ async function* readPages(control: ControlPlane): AsyncGenerator<readonly NodeHe
   let pageToken = "";
   do {
     const request = { pageSize: PAGE_SIZE, pageToken, includeSamples: true };
-    const page = await control.attempt("health", "list the health of nodes", () =>
-      health.listNodeHealth(request),
-    );
+    const page = await control.attempt("health", "list the health of nodes", () => health.listNodeHealth(request));
     yield page.nodes;
     pageToken = page.nextPageToken;
   } while (pageToken !== "");

@@ -10,8 +10,7 @@ export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
   if (Object.keys(set).length === 0 && remove.length === 0) {
     throw new UsageError("say which labels to set, as key=value, or to remove, as key-");
   }
-  const call: NodeCall = (admin, command) =>
-    admin.setNodeLabels({ ...command, set, remove: [...remove] });
+  const call: NodeCall = (admin, command) => admin.setNodeLabels({ ...command, set, remove: [...remove] });
   // What the operator's label had overridden is in effect again.
   const remarks = (node: Node) =>
     node.labels

@@ -42,9 +42,7 @@ export const nodeListDeleted: Verb<NodeListDeletedOptions> = async ({ shell, opt
   let pageToken = range.token;
   do {
     const request = { pageSize: Math.min(PAGE_SIZE, left), pageToken };
-    const page = await control.attempt("registry", "list deleted nodes", () =>
-      registry.listDeletedNodes(request),
-    );
+    const page = await control.attempt("registry", "list deleted nodes", () => registry.listDeletedNodes(request));
     deletedNodes.push(...page.deletedNodes);
     left -= page.deletedNodes.length;
     pageToken = page.nextPageToken;
@@ -60,9 +58,7 @@ export const nodeListDeleted: Verb<NodeListDeletedOptions> = async ({ shell, opt
     const { formatStructured, toPlain } = await import("../output/structured.ts");
     const answer = { deletedNodes, nextPageToken: pageToken };
     const message = create(ListDeletedNodesResponseSchema, answer);
-    shell.out.write(
-      await formatStructured(format, toPlain(ListDeletedNodesResponseSchema, message)),
-    );
+    shell.out.write(await formatStructured(format, toPlain(ListDeletedNodesResponseSchema, message)));
     return;
   }
   if (pageToken !== "") shell.err.write(`more nodes: --next-token ${pageToken}\n`);

@@ -4,8 +4,7 @@ import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { agentLabels, computeNode, orchestratorNode } from "../testing/sample-nodes.ts";
 
 const server = useFakeControlPlane();
-const list = (options: string, surroundings = {}) =>
-  runAgainst(server, `node list ${options}`.trim(), surroundings);
+const list = (options: string, surroundings = {}) => runAgainst(server, `node list ${options}`.trim(), surroundings);
 
 describe("node list", () => {
   it("should print ID, TYPE, APPROVAL and STATUS first, and what health knows last", async () => {
@@ -111,28 +110,20 @@ describe("node list", () => {
       "--filter-status up",
       `cannot use 'up' as filter-status value, should be one of: ["healthy" "unhealthy" "unknown" "connected" "disconnected"]`,
     ],
-    [
-      "--output xml",
-      `cannot use 'xml' as output value, should be one of: ["table" "json" "yaml" "csv"]`,
-    ],
+    ["--output xml", `cannot use 'xml' as output value, should be one of: ["table" "json" "yaml" "csv"]`],
     [
       "--order-by available_cpu",
       "cannot order by available_cpu: what is free on a node is not recorded; --order-by cores orders by what it has in total",
     ],
     ["--limit -1", "cannot use '-1' as limit value, should be a whole number of 0 or more"],
-    [
-      "--timeout soon",
-      "cannot use 'soon' as timeout value, should be a duration such as 500ms, 15s or 1m",
-    ],
+    ["--timeout soon", "cannot use 'soon' as timeout value, should be a duration such as 500ms, 15s or 1m"],
   ])("should refuse %s before it asks anybody", async (options, message) => {
     expect(await list(options)).toEqual({ code: 2, out: "", err: `${message}\n` });
     expect(server.calls).toEqual([]);
   });
 
   it("should read page after page without --limit", async () => {
-    server.add(
-      ...Array.from({ length: 450 }, (_, at) => computeNode(`n${String(at).padStart(3, "0")}`)),
-    );
+    server.add(...Array.from({ length: 450 }, (_, at) => computeNode(`n${String(at).padStart(3, "0")}`)));
     const { out, err } = await list("--hide-header");
     expect(err).toBe("");
     const ids = out

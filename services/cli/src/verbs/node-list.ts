@@ -1,23 +1,14 @@
 import { create } from "@bufbuild/protobuf";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  ListNodesResponseSchema,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { ListNodesResponseSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { COLUMN_GROUPS, DEFAULT_GROUPS } from "../choices.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
 import { pickWords } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
 import { type ColumnGroup, type ListedNode, listColumns } from "../nodes/list-columns.ts";
 import { HealthJoin } from "../nodes/read-health.ts";
-import {
-  type NodePage,
-  parseRange,
-  parseSelection,
-  readNodes,
-  type SelectionOptions,
-} from "../nodes/read-nodes.ts";
+import { type NodePage, parseRange, parseSelection, readNodes, type SelectionOptions } from "../nodes/read-nodes.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";
 import { paintNothing } from "../output/style.ts";
 import { type Column, csvHeader, csvRows, TablePrinter } from "../output/table.ts";
@@ -61,12 +52,9 @@ export const nodeList: Verb<NodeListOptions> = async (invocation) => {
   }
 
   const join = groups.includes("seen")
-    ? new HealthJoin(
-        control,
-        control.client("health", HealthQueryService),
-        (line) => shell.err.write(line),
-        { includeSamples: false },
-      )
+    ? new HealthJoin(control, control.client("health", HealthQueryService), (line) => shell.err.write(line), {
+        includeSamples: false,
+      })
     : null;
   const write = createWriter(invocation, format, listColumns(groups));
   let last: NodePage = { nodes: [], nextToken: "", revision: 0n };

@@ -46,9 +46,7 @@ describe("node status", () => {
       wishedInfoInterval: durationFromMs(30_000),
     });
     const { out } = await runAgainst(server, "node status n1");
-    expect(out).toContain(
-      "\nAsks for    a heartbeat every 5s (is told 15s), information every 30s (is told 1m)\n",
-    );
+    expect(out).toContain("\nAsks for    a heartbeat every 5s (is told 15s), information every 30s (is told 1m)\n");
     server.beat("n1", 2400, { wishedHeartbeatInterval: durationFromMs(15_000) });
     expect((await runAgainst(server, "node status n1")).out).not.toContain("Asks for");
   });

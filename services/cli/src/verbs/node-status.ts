@@ -15,12 +15,9 @@ export const nodeStatus: Verb = async ({ shell, args, options }) => {
   }
   const control = reachControlPlane(shell, options);
   const node = await getNode(control, args[0] ?? "", "show the status of");
-  const join = new HealthJoin(
-    control,
-    control.client("health", HealthQueryService),
-    (line) => shell.err.write(line),
-    { includeSamples: true },
-  );
+  const join = new HealthJoin(control, control.client("health", HealthQueryService), (line) => shell.err.write(line), {
+    includeSamples: true,
+  });
   const health = (await join.read([node.id])).get(node.id);
   const look = {
     paint: choosePaint(shell, options),

@@ -24,18 +24,14 @@ export const nodeSummary: Verb = async ({ shell, options }) => {
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const control = reachControlPlane(shell, options);
   const registry = control.client("registry", RegistryService);
-  const summary = await control.attempt("registry", "summarise nodes", () =>
-    registry.getClusterSummary({}),
-  );
+  const summary = await control.attempt("registry", "summarise nodes", () => registry.getClusterSummary({}));
   if (format === "table") {
     shell.out.write(formatSummary(summary, choosePaint(shell, options)));
     shell.out.write(await usageOf(control, (line) => shell.err.write(line)));
     return;
   }
   const { formatStructured, toPlain } = await import("../output/structured.ts");
-  shell.out.write(
-    await formatStructured(format, toPlain(GetClusterSummaryResponseSchema, summary)),
-  );
+  shell.out.write(await formatStructured(format, toPlain(GetClusterSummaryResponseSchema, summary)));
 };
 
 /** What the fleet is doing, as further lines; nothing but a warning when health is away. */
@@ -73,10 +69,7 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
     ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],
     ["Disk", share(available, total, (of) => formatBytes(Number(of?.diskBytes ?? 0n)))],
     ["GPUs", share(available, total, (of) => String(of?.gpus ?? 0))],
-    [
-      "Control plane",
-      `${orchestrators?.connected ?? 0} connected / ${orchestrators?.total ?? 0} total`,
-    ],
+    ["Control plane", `${orchestrators?.connected ?? 0} connected / ${orchestrators?.total ?? 0} total`],
     ["Cluster", summary.clusterId],
   ] as const;
   return lines.map(([name, value]) => `${pad(`${name}:`, 15)}${value}\n`).join("");

@@ -33,21 +33,16 @@ const MOST_NODES = 200;
 const OTHER_LINES = 4;
 
 /**
- * `node watch [NODE]`: the fleet, or one node, redrawn at an interval until Ctrl-C. Without a terminal it prints one snapshot after the
- * other. When the control plane goes away it says so, and goes on when it is back.
+ * `node watch [NODE]`: the fleet, or one node, redrawn at an interval until Ctrl-C. Without a terminal it prints one
+ * snapshot after the other. When the control plane goes away it says so, and goes on when it is back.
  */
 export const nodeWatch: Verb<NodeWatchOptions> = async ({ shell, args, options }) => {
   if (options.output !== undefined && options.output !== "table") {
-    throw new UsageError(
-      "node watch is for people; `node list` and `node health` print json, yaml and csv",
-    );
+    throw new UsageError("node watch is for people; `node list` and `node health` print json, yaml and csv");
   }
   const intervalMs =
-    options.interval === undefined
-      ? DEFAULT_INTERVAL_MS
-      : parseDurationMs("interval", options.interval);
-  const count =
-    options.count === undefined ? Number.POSITIVE_INFINITY : parseCount("count", options.count, 1);
+    options.interval === undefined ? DEFAULT_INTERVAL_MS : parseDurationMs("interval", options.interval);
+  const count = options.count === undefined ? Number.POSITIVE_INFINITY : parseCount("count", options.count, 1);
   const control = reachControlPlane(shell, options);
   const look = () => ({
     paint: choosePaint(shell, options),
@@ -117,12 +112,7 @@ function drawFleet(
   };
 }
 
-function drawNode(
-  shell: Shell,
-  control: ControlPlane,
-  reference: string,
-  look: () => PanelLook,
-): Draw {
+function drawNode(shell: Shell, control: ControlPlane, reference: string, look: () => PanelLook): Draw {
   return async () => {
     const node = await getNode(control, reference, "watch");
     const { health, warning } = await readHealth(shell, control, [node.id]);

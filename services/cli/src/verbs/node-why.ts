@@ -1,8 +1,5 @@
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  HealthQueryService,
-  type NodeHealth,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import {
   type ExplainNodeResponse,
   ExplainNodeResponseSchema,
@@ -41,9 +38,7 @@ export const nodeWhy: Verb<NodeWhyOptions> = async ({ shell, args, options }) =>
       ? {}
       : { fromTime: timestampFromMs(parseMoment("since", options.since, shell.wallMs())) }),
   };
-  const answer = await control.attempt("registry", `explain node ${name}`, () =>
-    registry.explainNode(request),
-  );
+  const answer = await control.attempt("registry", `explain node ${name}`, () => registry.explainNode(request));
   if (format !== "table") {
     const { formatStructured, toPlain } = await import("../output/structured.ts");
     shell.out.write(await formatStructured(format, toPlain(ExplainNodeResponseSchema, answer)));
@@ -69,9 +64,7 @@ function timelineText(answer: ExplainNodeResponse, live: NodeHealth | undefined)
     "",
     ...(contact === null ? [] : [contact]),
     summary,
-    ...obstacles.flatMap(({ text, remedy }) =>
-      remedy === "" ? [] : [`  to change that ${text}: ${remedy}`],
-    ),
+    ...obstacles.flatMap(({ text, remedy }) => (remedy === "" ? [] : [`  to change that ${text}: ${remedy}`])),
   ];
   return `${lines.map(printable).join("\n")}\n`;
 }

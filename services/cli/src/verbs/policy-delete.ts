@@ -15,8 +15,7 @@ import { scopeWords } from "../policies/policy-words.ts";
 import { countOfNodes } from "./policy-set.ts";
 
 /** What `policy delete` takes. */
-export type PolicyDeleteOptions = PolicyScopeOptions &
-  Pick<PolicyEditOptions, "message" | "etag" | "requestId">;
+export type PolicyDeleteOptions = PolicyScopeOptions & Pick<PolicyEditOptions, "message" | "etag" | "requestId">;
 
 /** `policy delete`: prints Ok and how many nodes got another policy, or with --output a DeleteHealthPolicyResponse. */
 export const policyDelete: Verb<PolicyDeleteOptions> = async ({ shell, options }) => {
@@ -24,9 +23,7 @@ export const policyDelete: Verb<PolicyDeleteOptions> = async ({ shell, options }
   const scope = parsePolicyScope(options);
   const control = reachControlPlane(shell, options);
   const answer = await control.attempt("admin", `delete the policy of ${scopeWords(scope)}`, () =>
-    control
-      .client("admin", HealthPolicyService)
-      .deleteHealthPolicy({ scope, ...parseCommand(options) }),
+    control.client("admin", HealthPolicyService).deleteHealthPolicy({ scope, ...parseCommand(options) }),
   );
   if (format === "table") {
     shell.out.write(`Ok, ${countOfNodes(answer.changedNodes)} changed\n`);

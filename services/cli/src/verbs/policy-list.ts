@@ -61,9 +61,7 @@ export const policyList: Verb<PolicyListOptions> = async ({ shell, options }) =>
   let pageToken = "";
   do {
     const request = { pageSize: PAGE_SIZE, pageToken };
-    const page = await control.attempt("admin", "list policies", () =>
-      client.listHealthPolicies(request),
-    );
+    const page = await control.attempt("admin", "list policies", () => client.listHealthPolicies(request));
     all.policies.push(...page.policies);
     if (page.configuration !== undefined) all.configuration = page.configuration;
     pageToken = page.nextPageToken;

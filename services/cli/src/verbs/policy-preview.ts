@@ -10,11 +10,7 @@ import { parseCount } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
-import {
-  type PolicyEditOptions,
-  parseCommand,
-  parsePolicyScope,
-} from "../policies/policy-options.ts";
+import { type PolicyEditOptions, parseCommand, parsePolicyScope } from "../policies/policy-options.ts";
 import { changeWords } from "../policies/policy-words.ts";
 import type { Shell } from "../shell.ts";
 import { countOfNodes, readEdit } from "./policy-set.ts";
@@ -54,9 +50,7 @@ export const policyPreview: Verb<PolicyPreviewOptions> = async ({ shell, options
       pageSize: left,
       pageToken: all.nextPageToken,
     });
-    const page = await control.attempt("admin", "preview the policy", () =>
-      client.previewHealthPolicy(request),
-    );
+    const page = await control.attempt("admin", "preview the policy", () => client.previewHealthPolicy(request));
     all.nodes.push(...page.nodes);
     all.changedNodes = page.changedNodes;
     all.nextPageToken = page.nextPageToken;

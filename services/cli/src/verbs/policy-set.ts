@@ -10,11 +10,7 @@ import { UsageError } from "../failure.ts";
 import type { Verb } from "../invocation.ts";
 import { outputFormat } from "../output/format.ts";
 import { POLICY_VALUE_NAMES } from "../policies/policy-flags.ts";
-import {
-  type PolicyEditOptions,
-  parseCommand,
-  parsePolicyEdit,
-} from "../policies/policy-options.ts";
+import { type PolicyEditOptions, parseCommand, parsePolicyEdit } from "../policies/policy-options.ts";
 import { scopeWords } from "../policies/policy-words.ts";
 import type { Shell } from "../shell.ts";
 
@@ -23,10 +19,8 @@ export const policySet: Verb<PolicyEditOptions> = async ({ shell, options }) => 
   const format = outputFormat(options, ["table", "json", "yaml"]);
   const request = await readEdit(shell, options);
   const control = reachControlPlane(shell, options);
-  const answer = await control.attempt(
-    "admin",
-    `set the policy of ${scopeWords(request.scope)}`,
-    () => control.client("admin", HealthPolicyService).setHealthPolicy(request),
+  const answer = await control.attempt("admin", `set the policy of ${scopeWords(request.scope)}`, () =>
+    control.client("admin", HealthPolicyService).setHealthPolicy(request),
   );
   if (format === "table") {
     shell.out.write(`Ok, ${countOfNodes(answer.changedNodes)} changed\n`);
@@ -37,10 +31,7 @@ export const policySet: Verb<PolicyEditOptions> = async ({ shell, options }) => 
 };
 
 /** What a policy is to become, by flags or by a file. Throws UsageError. */
-export async function readEdit(
-  shell: Shell,
-  options: PolicyEditOptions,
-): Promise<SetHealthPolicyRequest> {
+export async function readEdit(shell: Shell, options: PolicyEditOptions): Promise<SetHealthPolicyRequest> {
   const { file, message, etag, requestId, ...others } = options;
   if (file === undefined) return create(SetHealthPolicyRequestSchema, parsePolicyEdit(options));
   const flags = ["default", "group", "node", "selector", "priority", "unset", "replace"] as const;

@@ -1,20 +1,11 @@
-import {
-  GetHealthPolicyResponseSchema,
-  HealthPolicyService,
-} from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import { GetHealthPolicyResponseSchema, HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../invocation.ts";
 import { choosePaint, outputFormat } from "../output/format.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
 import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "../policies/policy-flags.ts";
 import { type PolicyScopeOptions, parsePolicyScope } from "../policies/policy-options.ts";
-import {
-  effectWords,
-  scopeWords,
-  sourceOf,
-  sourceWord,
-  valueWord,
-} from "../policies/policy-words.ts";
+import { effectWords, scopeWords, sourceOf, sourceWord, valueWord } from "../policies/policy-words.ts";
 
 /** `policy show`: what a policy sets, what results and where each value comes from, or a GetHealthPolicyResponse. */
 export const policyShow: Verb<PolicyScopeOptions> = async ({ shell, options }) => {

@@ -40,8 +40,7 @@ describe("policy set", () => {
       selector: "gpu",
       priority: -2,
       values: { unhealthyAfter: "60s", unknownAfterMissed: 0 },
-      updateMask:
-        "values.unhealthyAfter,values.unknownAfterMissed,values.infoInterval,selector,priority",
+      updateMask: "values.unhealthyAfter,values.unknownAfterMissed,values.infoInterval,selector,priority",
       reason: "why",
     });
   });
@@ -148,9 +147,7 @@ describe("policy preview", () => {
     server.policies.changedNodes = 3;
     const line = "policy preview --default --unhealthy-after 30s --limit 2";
     const { out, err } = await runAgainst(server, line);
-    expect(out).toBe(
-      lines("NODE  CHANGE", "n0    unhealthy-after 1m -> 30s", "n1    unhealthy-after 1m -> 30s"),
-    );
+    expect(out).toBe(lines("NODE  CHANGE", "n0    unhealthy-after 1m -> 30s", "n1    unhealthy-after 1m -> 30s"));
     expect(err).toBe("3 nodes would change, 2 of them shown\n");
   });
 

@@ -1,10 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "@jest/globals";
-import {
-  GetControlPlaneStatusResponseSchema,
-  UpkeepOutcome,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { GetControlPlaneStatusResponseSchema, UpkeepOutcome } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { lines, runAgainst, useFakeControlPlane } from "../testing/run.ts";
 import { NOW_MS, orchestratorNode } from "../testing/sample-nodes.ts";
 

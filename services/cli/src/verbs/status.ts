@@ -1,9 +1,5 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
-import {
-  BrakeService,
-  type GetBrakeResponse,
-  GetBrakeResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/brake_pb";
+import { BrakeService, type GetBrakeResponse, GetBrakeResponseSchema } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { type Node, NodeSchema, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import {
   GetClusterSummaryResponseSchema,
@@ -36,9 +32,7 @@ export const status: Verb = async ({ shell, options }) => {
   const registry = control.client("registry", RegistryService);
   const [summary, work, processes, brake] = await Promise.all([
     control.attempt("registry", "summarise nodes", () => registry.getClusterSummary({})),
-    control.attempt("registry", "read the control plane's status", () =>
-      registry.getControlPlaneStatus({}),
-    ),
+    control.attempt("registry", "read the control plane's status", () => registry.getControlPlaneStatus({})),
     readProcesses(control),
     readBrake(control),
   ]);
@@ -49,8 +43,7 @@ export const status: Verb = async ({ shell, options }) => {
     const warnings = brakeWarnings(brake?.brakes ?? []).map((text) => `Brake:         ${text}\n`);
     shell.out.write(`\n${formatWork(work)}${warnings.join("")}`);
     shell.out.write(`\n${table(processColumns(nowMs), processes, paint)}`);
-    if (work.upkeep.length > 0)
-      shell.out.write(`\n${table(upkeepColumns(nowMs), work.upkeep, paint)}`);
+    if (work.upkeep.length > 0) shell.out.write(`\n${table(upkeepColumns(nowMs), work.upkeep, paint)}`);
     return;
   }
   const { formatStructured, toPlain } = await import("../output/structured.ts");
@@ -165,8 +158,7 @@ function upkeepColumns(nowMs: number): readonly Column<UpkeepRun>[] {
       title: "LAST RUN",
       name: "last_run",
       cell: ({ startTime }) => ({
-        text:
-          startTime === undefined ? "-" : `${formatDuration(nowMs - timestampMs(startTime))} ago`,
+        text: startTime === undefined ? "-" : `${formatDuration(nowMs - timestampMs(startTime))} ago`,
       }),
     },
     {

@@ -40,9 +40,7 @@ export const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) 
   };
   const control = reachControlPlane(shell, options);
   const tokens = control.client("admin", JoinTokenService);
-  const answer = await control.attempt("admin", "make a join token", () =>
-    tokens.createJoinToken(request),
-  );
+  const answer = await control.attempt("admin", "make a join token", () => tokens.createJoinToken(request));
   if (format !== "table") {
     const { formatStructured, toPlain } = await import("../output/structured.ts");
     shell.out.write(await formatStructured(format, toPlain(CreateJoinTokenResponseSchema, answer)));
@@ -61,10 +59,8 @@ function hint({ text, token }: CreateJoinTokenResponse, flags: string): string {
     return `Join token ${id} was made by the first request of this id, and its text cannot be shown again; \`rollcall token revoke ${id}\` and make another.\n`;
   }
   const limit = token?.maxUses ?? 0;
-  const machines =
-    limit === 0 ? "any number of machines" : limit === 1 ? "one machine" : `${limit} machines`;
-  const until =
-    token?.expireTime === undefined ? "until it is revoked" : `until ${timeText(token.expireTime)}`;
+  const machines = limit === 0 ? "any number of machines" : limit === 1 ? "one machine" : `${limit} machines`;
+  const until = token?.expireTime === undefined ? "until it is revoked" : `until ${timeText(token.expireTime)}`;
   return `
 Join token ${id} lets in ${machines} ${until}. It is shown this once. On the machine:
 

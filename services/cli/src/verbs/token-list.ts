@@ -29,9 +29,7 @@ export const tokenList: Verb<TokenListOptions> = async ({ shell, options }) => {
   let pageToken = "";
   do {
     const request = { pageSize: PAGE_SIZE, pageToken };
-    const page = await control.attempt("admin", "list join tokens", () =>
-      client.listJoinTokens(request),
-    );
+    const page = await control.attempt("admin", "list join tokens", () => client.listJoinTokens(request));
     tokens.push(...page.tokens);
     pageToken = page.nextPageToken;
   } while (pageToken !== "");

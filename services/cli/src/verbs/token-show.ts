@@ -17,9 +17,7 @@ export const tokenShow: Verb = async ({ shell, args, options }) => {
   const id = tokenIdOf(args[0] ?? "");
   const control = reachControlPlane(shell, options);
   const client = control.client("admin", JoinTokenService);
-  const answer = await control.attempt("admin", `show join token ${id}`, () =>
-    client.getJoinToken({ id }),
-  );
+  const answer = await control.attempt("admin", `show join token ${id}`, () => client.getJoinToken({ id }));
   if (format !== "table") {
     const { formatStructured, toPlain } = await import("../output/structured.ts");
     shell.out.write(await formatStructured(format, toPlain(GetJoinTokenResponseSchema, answer)));
@@ -50,9 +48,7 @@ function formatToken(token: JoinToken): string {
           ["Why", revocation.reason] as const,
         ]),
   ];
-  return rows
-    .map(([name, value]) => `${`${name}:`.padEnd(13)}${printable(value || "-")}\n`)
-    .join("");
+  return rows.map(([name, value]) => `${`${name}:`.padEnd(13)}${printable(value || "-")}\n`).join("");
 }
 
 const COLUMNS: readonly Column<JoinTokenUse>[] = [

@@ -95,9 +95,7 @@ describe("token show", () => {
   it("should show the token and whom it let in", async () => {
     await runAgainst(server, "token create --group edge --label a=b");
     const time = timestampFromMs(NOW_MS);
-    server.joinTokens.uses.push(
-      create(JoinTokenUseSchema, { nodeId: "n1", keyFingerprint: "SHA256:x", time }),
-    );
+    server.joinTokens.uses.push(create(JoinTokenUseSchema, { nodeId: "n1", keyFingerprint: "SHA256:x", time }));
     const { out } = await runAgainst(server, `token show ${ID}`);
     expect(out).toBe(
       lines(

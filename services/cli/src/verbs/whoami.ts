@@ -1,8 +1,4 @@
-import {
-  AccessService,
-  type WhoAmIResponse,
-  WhoAmIResponseSchema,
-} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { AccessService, type WhoAmIResponse, WhoAmIResponseSchema } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { roleWord, timeWord } from "../access/access-words.ts";
 import { displayAddress } from "../client/addresses.ts";
 import { reachControlPlane } from "../client/control-plane.ts";

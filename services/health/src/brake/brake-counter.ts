@@ -1,10 +1,4 @@
-import {
-  BRAKE_CLUSTER,
-  type BrakeSums,
-  brakeGroupName,
-  type GroupSum,
-  MOST_BRAKE_GROUPS,
-} from "@rollcall/domain";
+import { BRAKE_CLUSTER, type BrakeSums, brakeGroupName, type GroupSum, MOST_BRAKE_GROUPS } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -15,8 +9,9 @@ interface Count {
 }
 
 /**
- * Counts, for the brake, the nodes that this replica judges HEALTHY and those of them that are nearly not: silent beyond half of
- * their threshold, or declared and not in the record yet. One pass over the nodes that are held, at each renewal of the lease.
+ * Counts, for the brake, the nodes that this replica judges HEALTHY and those of them that are nearly not: silent
+ * beyond half of their threshold, or declared and not in the record yet. One pass over the nodes that are held, at each
+ * renewal of the lease.
  */
 export class BrakeCounter {
   readonly #replica: Pick<Replica, "nodes" | "silence">;
@@ -25,7 +20,10 @@ export class BrakeCounter {
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
-  /** @param options `label` names the groups; operators and join tokens set it, and whatever nodes say of it is not looked at. */
+  /**
+   * @param options `label` names the groups; operators and join tokens set it, and whatever nodes say of it is not
+   * looked at.
+   */
   constructor(options: {
     readonly replica: Pick<Replica, "nodes" | "silence">;
     readonly label: string;
@@ -83,11 +81,7 @@ function add(count: Count, isSilent: boolean): void {
 
 /** Lost, but the record does not know it yet: it must not be missing from both. */
 function isDeclaredOnly({ watch, health, writtenHealth }: HeldNode): boolean {
-  return (
-    watch.health !== "HEALTHY" &&
-    writtenHealth.state === "HEALTHY" &&
-    health.reason === "HEARTBEATS_MISSED"
-  );
+  return watch.health !== "HEALTHY" && writtenHealth.state === "HEALTHY" && health.reason === "HEARTBEATS_MISSED";
 }
 
 function isNearlyLost({ watch }: HeldNode, nowMs: number): boolean {

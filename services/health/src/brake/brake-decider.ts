@@ -11,13 +11,7 @@ import {
 } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import {
-  forgetBrakes,
-  listBrakes,
-  lossBefore,
-  type ReservedStore,
-  readBrake,
-} from "@rollcall/store";
+import { forgetBrakes, listBrakes, lossBefore, type ReservedStore, readBrake } from "@rollcall/store";
 import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
 import { type BrakeWriter, createBrakeWriter } from "./brake-writer.ts";
 
@@ -100,12 +94,7 @@ export class BrakeDecider {
     return new BrakePlanner({ atMs, rows, lossBefore: last });
   }
 
-  async #carryOut(
-    plan: BrakePlan,
-    reading: BrakeReading,
-    nowMs: number,
-    signal: AbortSignal,
-  ): Promise<void> {
+  async #carryOut(plan: BrakePlan, reading: BrakeReading, nowMs: number, signal: AbortSignal): Promise<void> {
     const { changes, forgotten, orders, releases } = plan;
     // A brake that is set is set before anything else goes.
     if (changes.length > 0) await this.#writer.saveChanges(changes);
@@ -122,10 +111,11 @@ export class BrakeDecider {
     }
   }
 
-  /** Let everything go that an operator's order is about. Done again by the next process when this one ends in between. */
+  /**
+   * Let everything go that an operator's order is about. Done again by the next process when this one ends in between.
+   */
   async #follow(order: BrakeRow, reading: BrakeReading, signal: AbortSignal): Promise<void> {
-    const isFrozen = (group: string) =>
-      reading.rows.some((row) => row.group === group && row.frozen !== null);
+    const isFrozen = (group: string) => reading.rows.some((row) => row.group === group && row.frozen !== null);
     const groups = reading.losses
       .filter(({ group, pending }) => pending > 0 && !isFrozen(group))
       .map(({ group }) => group)
@@ -144,11 +134,7 @@ export class BrakeDecider {
 }
 
 /** The next `most` of all that is to be released, after the first `skipped`. */
-function take(
-  releases: readonly BrakeRelease[],
-  skipped: number,
-  most: number,
-): readonly BrakeRelease[] {
+function take(releases: readonly BrakeRelease[], skipped: number, most: number): readonly BrakeRelease[] {
   let ahead = skipped;
   let left = most;
   const part: BrakeRelease[] = [];

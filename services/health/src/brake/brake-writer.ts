@@ -44,7 +44,10 @@ export interface BrakeWriter {
 const REASONS = { NORMAL: "NO_STORM", PARTIAL: "BRAKE_PACED" } as const;
 const STRICTNESS: Readonly<Record<BrakeMode, number>> = { NORMAL: 0, PARTIAL: 1, FULL: 2 };
 
-/** Create the writer of one process's decisions. It throws when the lease is another's by now, and then nothing was written. */
+/**
+ * Create the writer of one process's decisions. It throws when the lease is another's by now, and then nothing was
+ * written.
+ */
 export function createBrakeWriter(options: {
   readonly store: ReservedStore;
   readonly instance: string;
@@ -62,8 +65,7 @@ export function createBrakeWriter(options: {
     });
     return result;
   };
-  const write = (work: (tx: Tx) => Promise<void>) =>
-    change(async (tx) => ({ result: await work(tx), events: [] }));
+  const write = (work: (tx: Tx) => Promise<void>) => change(async (tx) => ({ result: await work(tx), events: [] }));
   return {
     write,
     saveChanges: async (changes) => {

@@ -25,8 +25,8 @@ import { setOperatorLabel } from "../testing/policies.ts";
 import { command, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
-// Nodes fall silent in manual time. The brake decides in real time, whose minutes are far longer than a test: what it has not seen
-// twice it does not let go, and a PARTIAL brake lets go nothing.
+// Nodes fall silent in manual time. The brake decides in real time, whose minutes are far longer than a test: what it
+// has not seen twice it does not let go, and a PARTIAL brake lets go nothing.
 const HALF_MS = 1_600;
 const UNHEALTHY_AFTER_MS = 3_000;
 const SIZE_A = 6;
@@ -91,8 +91,7 @@ describe("mass loss", () => {
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {
       clock.advance(100);
       await nextTurn();
-      if (passedMs % 500 === 0)
-        for (const id of beating) await members.get(id)?.stream.beatAcknowledged();
+      if (passedMs % 500 === 0) for (const id of beating) await members.get(id)?.stream.beatAcknowledged();
       for (const { app } of running) app.replica.judge();
     }
   }
@@ -112,16 +111,14 @@ describe("mass loss", () => {
     return (await readEvents(store.db, { after: 0n, limit: 10_000, types })).events;
   }
 
-  const allowed = async () =>
-    (await events("node.reactions.allowed")).map(({ subject }) => subject).sort();
+  const allowed = async () => (await events("node.reactions.allowed")).map(({ subject }) => subject).sort();
 
   const brakeOf = async (group: string): Promise<BrakeState> => {
     const row = (await listBrakes(store.db)).find((it) => it.group === group);
     return row === undefined ? "NORMAL" : row.frozen === null ? row.mode : "FROZEN";
   };
 
-  const others = (...silent: readonly string[]) =>
-    [...members.keys()].filter((id) => !silent.includes(id));
+  const others = (...silent: readonly string[]) => [...members.keys()].filter((id) => !silent.includes(id));
 
   async function loseZoneA(): Promise<void> {
     const zone = namesOf("a", SIZE_A);
@@ -166,25 +163,20 @@ describe("mass loss", () => {
     const zone = namesOf("a", SIZE_A);
     await loseZoneA();
     await pass(UNHEALTHY_AFTER_MS, others(...zone));
-    for (const id of zone)
-      await eventually(async () => expect((await statesOf(store, id))[1]).toMatch(/^UNHEALTHY/));
+    for (const id of zone) await eventually(async () => expect((await statesOf(store, id))[1]).toMatch(/^UNHEALTHY/));
     await store.transaction(async (tx) => {
       await lockBrake(tx, "zone=a");
       await saveOrder(tx, "zone=a", BY);
     });
     // Whoever decides is killed in the middle of it, wherever that is.
-    const isDecider = (replica: TestReplica) =>
-      replica.metric('rollcall_brake_state{group="cluster"}');
+    const isDecider = (replica: TestReplica) => replica.metric('rollcall_brake_state{group="cluster"}');
     const [first] = running;
     const decider = (await isDecider(first as TestReplica)) === undefined ? running[1] : first;
     const killed = decider?.kill();
     running = running.filter((it) => it !== decider);
     await killed;
     await whileReporting("everything to go", async () => (await allowed()).length >= SIZE_A);
-    await whileReporting(
-      "the brake to be lifted",
-      async () => (await brakeOf("zone=a")) === "NORMAL",
-    );
+    await whileReporting("the brake to be lifted", async () => (await brakeOf("zone=a")) === "NORMAL");
     expect(await allowed()).toEqual(zone);
     const reasons = (await events("node.reactions.allowed")).map(({ reason }) => reason);
     expect(new Set(reasons)).toEqual(new Set(["OPERATOR_RELEASED"]));

@@ -140,11 +140,12 @@ export class Peers {
     this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
   }
 
-  /** At an address there is one replica: one that was known there before this one does not answer any more, but its successor would. */
+  /**
+   * At an address there is one replica: one that was known there before this one does not answer any more, but its
+   * successor would.
+   */
   #forgetReplaced(replicas: readonly LiveReplica[]): void {
-    const present = new Map(
-      replicas.map(({ instance, internalAddress }) => [internalAddress, instance]),
-    );
+    const present = new Map(replicas.map(({ instance, internalAddress }) => [internalAddress, instance]));
     for (const [instance, { address, connection }] of this.#known) {
       if ((present.get(address) ?? instance) === instance) continue;
       connection.close();
@@ -160,7 +161,10 @@ export class Peers {
     }
   }
 
-  /** Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that jumped. */
+  /**
+   * Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that
+   * jumped.
+   */
   #signed(to: string): Interceptor {
     const { store, instance: from, clock, log } = this.#options;
     let aheadMs = 0;
@@ -180,7 +184,8 @@ export class Peers {
         if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
         const differenceMs = theirsMs - clock.wallMs();
         if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
-          // It is no question of time: another replica is there by now. Who is where is read again before the next call.
+          // It is no question of time: another replica is there by now. Who is where is read again before the next
+          // call.
           this.#listedAtMs = Number.NEGATIVE_INFINITY;
           throw error;
         }

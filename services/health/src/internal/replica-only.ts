@@ -1,9 +1,5 @@
 import { refuse } from "@rollcall/errors";
-import {
-  checkReplicaCall,
-  REPLICA_CREDENTIALS_TTL_MS,
-  type ReplicaAuthenticator,
-} from "@rollcall/identity";
+import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, type ReplicaAuthenticator } from "@rollcall/identity";
 import type { Deps } from "../deps.ts";
 
 /** Let other replicas of this cluster in, and nobody else. */

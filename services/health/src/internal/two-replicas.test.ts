@@ -24,9 +24,7 @@ beforeAll(async () => {
   const { store } = database;
   [left, right] = await Promise.all([replicas.start({ store }), replicas.start({ store })]);
   reader = await serveQueries(left);
-  const crowd = ["a-left", "b-right", "c-left", "d-right", "e-absent"].map((id) =>
-    agents.create(id),
-  );
+  const crowd = ["a-left", "b-right", "c-left", "d-right", "e-absent"].map((id) => agents.create(id));
   await register(store, crowd);
   for (const agent of crowd.slice(0, 4)) {
     const at = agent.nodeId.endsWith("left") ? left : right;
@@ -139,12 +137,7 @@ describe("the internal address", () => {
       peer.close();
     }
   };
-  const credentials = (changes: {
-    to?: string;
-    method?: string;
-    wallMs?: number;
-    secret?: Buffer;
-  }) => {
+  const credentials = (changes: { to?: string; method?: string; wallMs?: number; secret?: Buffer }) => {
     const { store } = database;
     const call = {
       from: "somebody",

@@ -26,8 +26,8 @@ const SETTLE_MS = 300;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Hand the agents on before the end: each opens a stream at another replica, and leaves this one only then, so that it is never away. Without
- * another replica there is nothing to wait for.
+ * Hand the agents on before the end: each opens a stream at another replica, and leaves this one only then, so that it
+ * is never away. Without another replica there is nothing to wait for.
  */
 export async function drain(options: DrainOptions): Promise<void> {
   const { replica, peers, reconnects, mover, clock, log, random } = options;
@@ -40,9 +40,7 @@ export async function drain(options: DrainOptions): Promise<void> {
   await peers.refresh(0);
   if (reconnects.others === 0) return;
   const windowMs = Math.min(reconnects.windowMs(sessions), MOST_WINDOW_MS);
-  mover.ask(Number.POSITIVE_INFINITY, () =>
-    moveBeforeEnd(windowMs, shuffled(reconnects.endpoints, random), random),
-  );
+  mover.ask(Number.POSITIVE_INFINITY, () => moveBeforeEnd(windowMs, shuffled(reconnects.endpoints, random), random));
   const untilMs = clock.nowMs() + windowMs + MOVE_TAKES_MS;
   while (mover.leaving() > 0 && clock.nowMs() < untilMs) await clock.sleep(LOOK_EVERY_MS, signal);
   log.info({ sessions, left: replica.nodes.sessions }, "agents were handed on");

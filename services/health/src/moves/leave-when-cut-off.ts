@@ -16,8 +16,8 @@ export interface CutOffOptions {
 }
 
 /**
- * Moves the agents of a replica that cannot reach the record while others can. Where nobody can, nobody is moved: there is nowhere to go,
- * and streams and telemetry go on.
+ * Moves the agents of a replica that cannot reach the record while others can. Where nobody can, nobody is moved: there
+ * is nowhere to go, and streams and telemetry go on.
  */
 export class CutOffLeaver {
   readonly #options: CutOffOptions;

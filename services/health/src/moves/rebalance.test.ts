@@ -1,12 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@rollcall/process";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  SteadyAgent,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
 import { eventsOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
@@ -47,8 +41,7 @@ async function joinAll(): Promise<void> {
   agents = crowd.map((agent) => new SteadyAgent({ agent, endpoints, beatEveryMs: 500 }));
   await eventually(() => expect(live.reduce((sum, it) => sum + held(it), 0)).toBe(AGENTS));
   await eventually(async () => {
-    for (const { nodeId } of agents)
-      expect(await historyOf(nodeId)).toEqual(["CONNECTED", "HEALTHY"]);
+    for (const { nodeId } of agents) expect(await historyOf(nodeId)).toEqual(["CONNECTED", "HEALTHY"]);
   });
 }
 

@@ -35,7 +35,10 @@ export class Reconnects {
     return [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /** Over how long so many agents are spread, in milliseconds. At most half of the time in which they may be away, whatever comes of it. */
+  /**
+   * Over how long so many agents are spread, in milliseconds. At most half of the time in which they may be away,
+   * whatever comes of it.
+   */
   windowMs(agents: number): number {
     const { hellosPerSecond, unhealthyAfterMs } = this.#options;
     const windowMs = reconnectWindow({ agents, replicas: this.others, hellosPerSecond });

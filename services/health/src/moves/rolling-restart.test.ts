@@ -1,12 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@rollcall/process";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  SteadyAgent,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
 import { eventsOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 

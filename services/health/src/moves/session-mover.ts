@@ -37,7 +37,10 @@ export class SessionMover {
     return this.#asked.size;
   }
 
-  /** Ask so many sessions to move, or all. Answers how many were asked: those that call instead of holding a stream cannot be. */
+  /**
+   * Ask so many sessions to move, or all. Answers how many were asked: those that call instead of holding a stream
+   * cannot be.
+   */
   ask(count: number, farewell: () => Farewell): number {
     const { nodes, clock } = this.#options;
     const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;

@@ -54,9 +54,10 @@ const INTERVALS_WITHOUT_WORD = 2;
 const WELCOME_GENERATION = 1;
 
 /**
- * What each node that is held is to keep to: its policy, the thresholds that follow from it, and how often its agent beats. A
- * longer threshold applies at once; a shorter one once the agent has said that it keeps to the settings that come with it, so that
- * nobody is judged by an interval that it was never told. A node without a stream is told when it comes back.
+ * What each node that is held is to keep to: its policy, the thresholds that follow from it, and how often its agent
+ * beats. A longer threshold applies at once; a shorter one once the agent has said that it keeps to the settings that
+ * come with it, so that nobody is judged by an interval that it was never told. A node without a stream is told when it
+ * comes back.
  */
 export class NodePolicies {
   readonly pacer: Pacer;
@@ -240,7 +241,5 @@ function pacedIntervals(policy: HealthPolicy, wishes: Wishes): PacedIntervals {
 }
 
 function isSame(left: Thresholds, right: Thresholds): boolean {
-  return (
-    left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs
-  );
+  return left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs;
 }

@@ -8,7 +8,10 @@ export interface PacedSessions extends PacedGroup {
 /** What a newcomer would beat at, and at the slowest. */
 export type PacedIntervals = Pick<PacedGroup, "intervalMs" | "longestMs">;
 
-/** Keeps the heartbeats of one replica within its budget: with more sessions each beats less often, as far as its policy allows. */
+/**
+ * Keeps the heartbeats of one replica within its budget: with more sessions each beats less often, as far as its policy
+ * allows.
+ */
 export class Pacer {
   readonly #budgetPerSecond: number;
   /** As many as there are different intervals, not as there are sessions. */

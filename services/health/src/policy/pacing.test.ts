@@ -1,12 +1,6 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  type FakeStream,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type FakeStream, type TestDatabase } from "@rollcall/testkit";
 import { register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 

@@ -7,12 +7,7 @@ import {
   withoutPolicy,
   withPolicy,
 } from "@rollcall/domain";
-import {
-  type ReservedStore,
-  readHealthPolicies,
-  type StoredEvent,
-  tellConfiguredPolicy,
-} from "@rollcall/store";
+import { type ReservedStore, readHealthPolicies, type StoredEvent, tellConfiguredPolicy } from "@rollcall/store";
 import type { NodePolicies } from "./node-policies.ts";
 
 export interface PolicyFollowerOptions {
@@ -26,8 +21,8 @@ export interface PolicyFollowerOptions {
 }
 
 /**
- * Holds the policies of the record in memory: read once, then followed in the log. Nobody is taken in before they are known, or a
- * node would be judged by a policy that is not its own.
+ * Holds the policies of the record in memory: read once, then followed in the log. Nobody is taken in before they are
+ * known, or a node would be judged by a policy that is not its own.
  */
 export class PolicyFollower {
   readonly #options: PolicyFollowerOptions;
@@ -86,11 +81,7 @@ export class PolicyFollower {
     const change = policyOfEvent(event);
     if (change === null) return;
     const { scope, entry } = change;
-    policies.follow(
-      entry === null
-        ? withoutPolicy(policies.policies, scope)
-        : withPolicy(policies.policies, entry),
-    );
+    policies.follow(entry === null ? withoutPolicy(policies.policies, scope) : withPolicy(policies.policies, entry));
     onChanged(scope.kind === "node" ? scope.nodeId : null);
   }
 }

@@ -1,8 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type HealthTotals,
-  HealthTotalsSchema,
-} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { type HealthTotals, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { NodeTemperature } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 
 /** The sums over two sets of nodes that have none in common. */
@@ -26,10 +23,7 @@ export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals
 }
 
 /** Of two that are as hot the first by id, so that the answer does not depend on who was asked. */
-function hotter(
-  left: NodeTemperature | undefined,
-  right: NodeTemperature | undefined,
-): NodeTemperature | undefined {
+function hotter(left: NodeTemperature | undefined, right: NodeTemperature | undefined): NodeTemperature | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   if (left.celsius !== right.celsius) return left.celsius > right.celsius ? left : right;
   return left.nodeId < right.nodeId ? left : right;

@@ -15,8 +15,8 @@ interface Answer {
 }
 
 /**
- * Ask each owner for its nodes, all at once, one call each. The answer is in the order of the owners: where one does not answer
- * in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
+ * Ask each owner for its nodes, all at once, one call each. The answer is in the order of the owners: where one does
+ * not answer in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
  */
 export async function askOwners(
   deps: Deps,
@@ -56,7 +56,9 @@ export interface HealthPage {
   readonly includeSamples: boolean;
 }
 
-/** Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away. */
+/**
+ * Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away.
+ */
 export async function askEverybody(deps: Deps, page: HealthPage): Promise<readonly NodeHealth[]> {
   const own = ownHeld(deps, page);
   const peers = await deps.peers.all();
@@ -72,8 +74,7 @@ export async function askEverybody(deps: Deps, page: HealthPage): Promise<readon
   const newest = new Map<string, NodeHealth>();
   for (const node of [...own, ...answers.flat()]) {
     const known = newest.get(node.nodeId);
-    if (known === undefined || known.sessionEpoch < node.sessionEpoch)
-      newest.set(node.nodeId, node);
+    if (known === undefined || known.sessionEpoch < node.sessionEpoch) newest.set(node.nodeId, node);
   }
   const nodes = [...newest.values()].filter(({ nodeId }) => nodeId > page.afterId);
   return nodes.sort((a, b) => (a.nodeId < b.nodeId ? -1 : 1)).slice(0, page.limit);

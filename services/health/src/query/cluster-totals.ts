@@ -1,8 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type HealthTotals,
-  HealthTotalsSchema,
-} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { type HealthTotals, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
@@ -32,7 +29,9 @@ const FRESH_MS = 1_000;
 /** Processors change with the machine. */
 const CORES_FRESH_MS = 30_000;
 
-/** Sums over all nodes that are held: made when somebody asks, at most once a second, and by looking at each node once. */
+/**
+ * Sums over all nodes that are held: made when somebody asks, at most once a second, and by looking at each node once.
+ */
 export class ClusterTotals {
   readonly #options: ClusterTotalsOptions;
   #cores: ReadonlyMap<string, number> = new Map();

@@ -7,13 +7,10 @@ import { askEverybody, askOwners, type HealthPage } from "./ask-owners.ts";
 import { nodesOfOneQuestion } from "./most-nodes.ts";
 
 /**
- * Read what is known of nodes that some replica holds, by id, some at a time, `limit` at most in all. While the record is away, every replica
- * that is known is asked.
+ * Read what is known of nodes that some replica holds, by id, some at a time, `limit` at most in all. While the record
+ * is away, every replica that is known is asked.
  */
-export async function* readHealth(
-  deps: Deps,
-  page: HealthPage,
-): AsyncGenerator<readonly NodeHealth[]> {
+export async function* readHealth(deps: Deps, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const atATime = nodesOfOneQuestion(page.includeSamples);
   let { afterId, limit: left } = page;
   while (left > 0) {
@@ -49,10 +46,7 @@ async function ownersOfPage(
   }
 }
 
-async function* askedOfEverybody(
-  deps: Deps,
-  page: HealthPage,
-): AsyncGenerator<readonly NodeHealth[]> {
+async function* askedOfEverybody(deps: Deps, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const limit = nodesOfOneQuestion(page.includeSamples);
   if (page.nodeIds.length > 0) {
     const chosen = chosenAfter(page.nodeIds, page.afterId);

@@ -3,13 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/glob
 import { LabelTier, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Label, labelsEvent } from "@rollcall/domain";
 import { saveLabels } from "@rollcall/store";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  type FakeStream,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type FakeStream, type TestDatabase } from "@rollcall/testkit";
 import { nodeInfoToRecord } from "@rollcall/wire";
 import { command, eventsOf, recordOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
@@ -94,10 +88,7 @@ describe("NodeInfo", () => {
     expect(labels).toMatchObject([{ key: "zone", value: "b", tier: LabelTier.OPERATOR }]);
     say(stream, { labels: { zone: "c", rack: "7" } });
     const settings = await stream.nextOf("settings");
-    expect(settings.labels.map(({ key, value }) => `${key}=${value}`)).toEqual([
-      "rack=7",
-      "zone=b",
-    ]);
+    expect(settings.labels.map(({ key, value }) => `${key}=${value}`)).toEqual(["rack=7", "zone=b"]);
   });
 
   it("should bring the agent its labels in effect as they change", async () => {
@@ -165,8 +156,7 @@ describe("NodeInfo", () => {
       memoryBytes: memory,
       numaNodes: [{ id: 0, cpus: "0-7", memoryBytes: numa }],
     });
-    const infos = async () =>
-      (await eventsOf(database.store, "balloon", ["node.info.changed"])).length;
+    const infos = async () => (await eventsOf(database.store, "balloon", ["node.info.changed"])).length;
     const seen = async (value: ReturnType<typeof report>) => {
       const { digest } = nodeInfoToRecord(create(NodeInfoSchema, value));
       say(stream, value);

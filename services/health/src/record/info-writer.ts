@@ -71,7 +71,10 @@ export class InfoWriter {
     if (this.#queue.get(node) === report) this.#queue.delete(node);
   }
 
-  /** Whether the record has the report now. One that came on a fenced stream, or from a node that was rejected, has no effect. */
+  /**
+   * Whether the record has the report now. One that came on a fenced stream, or from a node that was rejected, has no
+   * effect.
+   */
   async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<Change<boolean>> {
     const record = await lockNode(tx, node.id);
     if (record === null || record.membership.state === "REJECTED") return IGNORED;

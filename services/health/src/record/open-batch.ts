@@ -1,10 +1,5 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
-import {
-  openSessions,
-  type ReservedStore,
-  type SessionHello,
-  type SessionOpening,
-} from "@rollcall/store";
+import { openSessions, type ReservedStore, type SessionHello, type SessionOpening } from "@rollcall/store";
 import type { Replica } from "../replica/replica.ts";
 import { toText } from "../stream/hello-fields.ts";
 
@@ -28,10 +23,7 @@ export async function openBatch(
   return result;
 }
 
-function toSession(
-  { hello, keyFingerprint, address }: VerifiedHello,
-  replicaId: string,
-): SessionHello {
+function toSession({ hello, keyFingerprint, address }: VerifiedHello, replicaId: string): SessionHello {
   return {
     nodeId: hello.nodeId,
     replicaId,

@@ -68,17 +68,11 @@ describe("the record away", () => {
     await eventually(async () => {
       await steady.stream.beatAcknowledged();
       await replica.pass(100);
-      expect(await statesOf(store, "silent")).toEqual([
-        "DISCONNECTED STREAM_STALE",
-        "UNHEALTHY HEARTBEATS_MISSED",
-      ]);
+      expect(await statesOf(store, "silent")).toEqual(["DISCONNECTED STREAM_STALE", "UNHEALTHY HEARTBEATS_MISSED"]);
       expect((await statesOf(store, "flapping"))[0]).toBe("DISCONNECTED STREAM_BROKEN");
       expect((await recordOf(store, "steady")).summary.cores).toBe(3);
     });
-    expect(await statesOf(store, "steady")).toEqual([
-      "CONNECTED STREAM_OPENED",
-      "HEALTHY HEARTBEAT_RECEIVED",
-    ]);
+    expect(await statesOf(store, "steady")).toEqual(["CONNECTED STREAM_OPENED", "HEALTHY HEARTBEAT_RECEIVED"]);
     expect(await eventsOf(store, "steady", ["node.health.changed"])).toHaveLength(1);
     await silent.stream.end();
   });

@@ -8,7 +8,9 @@ export interface TransitionWriterOptions {
   readonly store: ReservedStore;
   readonly replica: Replica;
   readonly metrics: HealthMetrics;
-  /** Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's. */
+  /**
+   * Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's.
+   */
   readonly isOpening: (nodeId: string) => boolean;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;
@@ -104,13 +106,12 @@ export class TransitionWriter {
     const { metrics } = this.#options;
     if (connection && connection.state !== node.writtenConnection.state)
       metrics.transition("connection", connection.state);
-    if (health && health.state !== node.writtenHealth.state)
-      metrics.transition("health", health.state);
+    if (health && health.state !== node.writtenHealth.state) metrics.transition("health", health.state);
   }
 
   /**
-   * Let go of nodes that turn out not to be held any more. The log says why, so it is followed first: an agent whose node was
-   * deleted must not be told that another replica has it.
+   * Let go of nodes that turn out not to be held any more. The log says why, so it is followed first: an agent whose
+   * node was deleted must not be told that another replica has it.
    */
   async #forget(batch: readonly Written[]): Promise<void> {
     await this.#options.catchUp();

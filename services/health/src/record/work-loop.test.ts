@@ -97,11 +97,7 @@ describe("WorkLoop", () => {
       clock.advance(2_000);
       expect(successes()).toBe(1);
     });
-    expect(lines).toEqual([
-      "warn work waits for the record",
-      "error work failed",
-      "info work goes on",
-    ]);
+    expect(lines).toEqual(["warn work waits for the record", "error work failed", "info work goes on"]);
     await stop();
   });
 });

@@ -22,8 +22,8 @@ const BACKOFF_MAX_MS = 2_000;
 const UNTIL_CALLED_MS = 24 * 60 * 60_000;
 
 /**
- * Work with the record that has to go on as soon as the record is back: it waits 2 s at most between two tries, where the
- * supervisor of tasks would wait longer and longer.
+ * Work with the record that has to go on as soon as the record is back: it waits 2 s at most between two tries, where
+ * the supervisor of tasks would wait longer and longer.
  */
 export class WorkLoop implements Task {
   readonly name: string;
@@ -62,8 +62,7 @@ export class WorkLoop implements Task {
       this.#failures += 1;
       const fields = { task, failures: this.#failures, err };
       // An outage is one line, not one for each try.
-      if (!isStoreUnavailable(err) && reasonOf(err) !== "OVERLOADED")
-        log.error(fields, "work failed");
+      if (!isStoreUnavailable(err) && reasonOf(err) !== "OVERLOADED") log.error(fields, "work failed");
       else if (this.#failures === 1) log.warn(fields, "work waits for the record");
       return false;
     }

@@ -60,7 +60,9 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
   }
 }
 
-/** A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts. */
+/**
+ * A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts.
+ */
 function dropRetiredKey(node: HeldNode, fingerprint: string | null, hooks: EffectHooks): void {
   if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
   node.publicKey = NO_KEY;

@@ -15,13 +15,7 @@ describe("farewells", () => {
   } as const;
 
   it.each([
-    [
-      "superseded",
-      farewells.superseded("n1", LEAST),
-      farewells.superseded("n1", MOST),
-      30_000,
-      60_000,
-    ],
+    ["superseded", farewells.superseded("n1", LEAST), farewells.superseded("n1", MOST), 30_000, 60_000],
     ["moved on", farewells.movedOn("n1", LEAST), farewells.movedOn("n1", MOST), 0, 2_000],
     [
       "rejected",
@@ -37,28 +31,10 @@ describe("farewells", () => {
       60_000,
       96_000,
     ],
-    [
-      "overloaded",
-      farewells.overloaded(4_000, LEAST),
-      farewells.overloaded(4_000, MOST),
-      4_000,
-      5_000,
-    ],
+    ["overloaded", farewells.overloaded(4_000, LEAST), farewells.overloaded(4_000, MOST), 4_000, 5_000],
     ["store away", farewells.storeAway(LEAST), farewells.storeAway(MOST), 1_000, 3_000],
-    [
-      "shutting down, few",
-      farewells.shuttingDown(1_000, LEAST),
-      farewells.shuttingDown(1_000, MOST),
-      0,
-      1_000,
-    ],
-    [
-      "shutting down, many",
-      farewells.shuttingDown(20_000, LEAST),
-      farewells.shuttingDown(20_000, MOST),
-      0,
-      20_000,
-    ],
+    ["shutting down, few", farewells.shuttingDown(1_000, LEAST), farewells.shuttingDown(1_000, MOST), 0, 1_000],
+    ["shutting down, many", farewells.shuttingDown(20_000, LEAST), farewells.shuttingDown(20_000, MOST), 0, 20_000],
   ])("should spread those who come back: %s", (_, least, most, fromMs, toMs) => {
     expect(describeError(least.error).retryAfterMs).toBe(fromMs);
     expect(describeError(most.error).retryAfterMs).toBe(toMs);
@@ -78,9 +54,7 @@ describe("farewells", () => {
 
   it("should tell a rejected node why, and say so when nobody did", () => {
     const text = (message: string) =>
-      describeError(
-        farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).error,
-      ).message;
+      describeError(farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).error).message;
     expect(text("bad disk")).toBe("node has been rejected: bad disk");
     expect(text("")).toBe("node has been rejected: no reason given");
   });

@@ -1,11 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
-import {
-  bannedRefusal,
-  chooseWithin,
-  isBanned,
-  type Membership,
-  rejectedRetry,
-} from "@rollcall/domain";
+import { bannedRefusal, chooseWithin, isBanned, type Membership, rejectedRetry } from "@rollcall/domain";
 import { type RefusalDetails, refuse } from "@rollcall/errors";
 
 /** What the agent is to do once its stream has ended. */
@@ -48,7 +42,10 @@ export function movedOn(nodeId: string, random: Random): Farewell {
   return reconnect(refuse("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs })));
 }
 
-/** An operator rejected or banned the node. It asks again, soon at first, so that a later approval brings it back; see rejectedRetry(). */
+/**
+ * An operator rejected or banned the node. It asks again, soon at first, so that a later approval brings it back; see
+ * rejectedRetry().
+ */
 export function rejected(
   nodeId: string,
   membership: Membership,
@@ -133,11 +130,7 @@ export function shuttingDown(windowMs: number, random: Random): Farewell {
 }
 
 /** The server is about to end, and another one can take the agent in before it does. */
-export function moveBeforeEnd(
-  windowMs: number,
-  endpoints: readonly string[],
-  random: Random,
-): Farewell {
+export function moveBeforeEnd(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   return { ...shuttingDown(windowMs, random), action: "MOVE", endpoints };
 }
 
@@ -149,11 +142,7 @@ export function moveForBalance(endpoint: string | null): Farewell {
 }
 
 /** Only this replica is cut off from the record. */
-export function moveFromCutOff(
-  windowMs: number,
-  endpoints: readonly string[],
-  random: Random,
-): Farewell {
+export function moveFromCutOff(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   const message = "this replica cannot reach the record, and others can; open a new stream there";
   const retryAfterMs = jittered(0, windowMs, random);
   const error = refuse("REPLICA_CUT_OFF", message, { retryAfterMs });

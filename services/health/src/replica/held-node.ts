@@ -27,7 +27,10 @@ export interface NodeStream {
   sendSettings(settings: Settings): void;
   /** Tell the agent to beat at this interval from now on, in milliseconds. */
   sendPace(intervalMs: number): void;
-  /** Ask the agent to open a stream elsewhere and to leave this one then. False where that is not possible: by calls, or not open. */
+  /**
+   * Ask the agent to open a stream elsewhere and to leave this one then. False where that is not possible: by calls, or
+   * not open.
+   */
   askMove(farewell: Farewell): boolean;
   /** Say why, and end. The stream does not report its end back. */
   leave(farewell: Farewell): void;
@@ -47,7 +50,9 @@ export interface HeldNode {
   /** The last states that are known to be in the record. */
   writtenConnection: Connection;
   writtenHealth: Health;
-  /** A write was not answered, and may have been committed: the record has what was known, or what was to be written. */
+  /**
+   * A write was not answered, and may have been committed: the record has what was known, or what was to be written.
+   */
   isRecordUncertain: boolean;
   /** Null until a session of this replica has told it. */
   membership: Membership | null;
@@ -63,7 +68,9 @@ export interface HeldNode {
   intervals: Intervals | null;
   /** When the last frame was received, by the real monotonic clock; null when none was, by this replica. */
   lastFrameAtMs: number | null;
-  /** By how much the agent's clock is ahead of this process's, in milliseconds; null when it was not told. For display. */
+  /**
+   * By how much the agent's clock is ahead of this process's, in milliseconds; null when it was not told. For display.
+   */
   clockSkewMs: number | null;
   samples: SampleRing | null;
   /** What samples say of its GPUs; empty for a node that has none. */
@@ -76,7 +83,10 @@ export interface HeldNode {
   declaredAtMs: number | null;
 }
 
-/** Samples received since this replica holds the node, as far as they count, and whether what was recorded before was taken in. */
+/**
+ * Samples received since this replica holds the node, as far as they count, and whether what was recorded before was
+ * taken in.
+ */
 export interface GpuKnowledge {
   readonly samples: number;
   readonly isSeeded: boolean;
@@ -142,8 +152,7 @@ export function statesAfterGoodbye(
 /** What the record lacks of a node, or may lack; null when it certainly has everything. */
 export function unwrittenOf(node: HeldNode): Transition | null {
   const { isRecordUncertain } = node;
-  const connectionDiffers =
-    isRecordUncertain || !isSameState(node.connection, node.writtenConnection);
+  const connectionDiffers = isRecordUncertain || !isSameState(node.connection, node.writtenConnection);
   const healthDiffers = isRecordUncertain || !isSameState(node.health, node.writtenHealth);
   if (!connectionDiffers && !healthDiffers) return null;
   return {

@@ -82,7 +82,10 @@ export class Replica {
     if (!this.#isClosing) this.silence.resume();
   }
 
-  /** The lease may have run out: others may hold these nodes already, so nothing is judged. `sinceMs` was the last sure moment. */
+  /**
+   * The lease may have run out: others may hold these nodes already, so nothing is judged. `sinceMs` was the last sure
+   * moment.
+   */
   leaseDoubted(sinceMs: number): void {
     this.#isLeaseHeld = false;
     this.silence.suspend(sinceMs);
@@ -120,7 +123,8 @@ export class Replica {
   }
 
   /**
-   * Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as they are.
+   * Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as
+   * they are.
    *
    * @param labels those of token and operator, by node id.
    */
@@ -149,7 +153,10 @@ export class Replica {
     this.silence.heard(node, this.silence.at(nowMs));
   }
 
-  /** Let a Beat take effect: the hot path. Only the first one of a session may bring a node back, so that no queue of old ones can. */
+  /**
+   * Let a Beat take effect: the hot path. Only the first one of a session may bring a node back, so that no queue of
+   * old ones can.
+   */
   beat(node: HeldNode, usage: ResourceUsage | undefined, isFirst: boolean): void {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
@@ -205,7 +212,9 @@ export class Replica {
     }
   }
 
-  /** Declare who fell silent. Call it each tick, after the sockets have been read: what waited there counts as heard. */
+  /**
+   * Declare who fell silent. Call it each tick, after the sockets have been read: what waited there counts as heard.
+   */
   judge(): void {
     this.policies.pacer.adjust();
     for (const due of this.silence.judge(this.nodes)) this.#declare(due);
@@ -216,7 +225,9 @@ export class Replica {
     this.#isClosing = true;
   }
 
-  /** End every stream, spread over the time that it takes to welcome them elsewhere. It says nothing about their nodes. */
+  /**
+   * End every stream, spread over the time that it takes to welcome them elsewhere. It says nothing about their nodes.
+   */
   close(windowMs: number): void {
     this.#isClosing = true;
     // From here on nobody can be heard, so nobody is judged.
@@ -226,7 +237,9 @@ export class Replica {
     }
   }
 
-  /** What is remembered of a node, unless another replica has held it since: then only the record knows how it fared. */
+  /**
+   * What is remembered of a node, unless another replica has held it since: then only the record knows how it fared.
+   */
   #current({ nodeId, epoch, previous }: OpenedSession): HeldNode | undefined {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;
@@ -235,14 +248,9 @@ export class Replica {
     return undefined;
   }
 
-  #hold(
-    row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
-    labels: TrustedLabels,
-  ): HeldNode {
+  #hold(row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
     const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
-    const node = createHeldNode(row, terms, (held) =>
-      this.silence.watch(held, held.health.state, thresholds),
-    );
+    const node = createHeldNode(row, terms, (held) => this.silence.watch(held, held.health.state, thresholds));
     this.nodes.add(node);
     return node;
   }

@@ -9,8 +9,8 @@ export interface SamplePlace {
 const PAGE_WORDS = 32 * 1024;
 
 /**
- * Memory for the samples of many nodes, in pages that several share: an array of its own would cost each node a sixth more, and
- * leave holes between them. Places of one size are handed out again when they are given back; pages stay.
+ * Memory for the samples of many nodes, in pages that several share: an array of its own would cost each node a sixth
+ * more, and leave holes between them. Places of one size are handed out again when they are given back; pages stay.
  */
 export class SamplePages {
   readonly #free = new Map<number, SamplePlace[]>();

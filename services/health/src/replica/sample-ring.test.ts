@@ -4,8 +4,7 @@ import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { SamplePages } from "./sample-pages.ts";
 import { SAMPLES_KEPT, SampleRing } from "./sample-ring.ts";
 
-const usage = (init: MessageInitShape<typeof ResourceUsageSchema>) =>
-  create(ResourceUsageSchema, init);
+const usage = (init: MessageInitShape<typeof ResourceUsageSchema>) => create(ResourceUsageSchema, init);
 
 const FULL = usage({
   cpuPercent: 12.5,

@@ -37,8 +37,8 @@ export interface UsageSummary {
 /** A GPU that is busy for less of its time counts as idle. */
 const BUSY_PERCENT = 1;
 
-// A place begins with what is kept once: how many samples there are and where the next one goes, the totals, and for each GPU
-// slot its index and total. The rows follow.
+// A place begins with what is kept once: how many samples there are and where the next one goes, the totals, and for
+// each GPU slot its index and total. The rows follow.
 const NEXT_WORD = 0;
 const COUNT_WORD = 1;
 const MEMORY_TOTAL_WORD = 2;
@@ -159,10 +159,7 @@ export class SampleRing {
     words.set(before.words.subarray(before.at, before.at + HEADER_WORDS), at);
     const slots = keepsRows ? slotsBefore : 0;
     const headerAt = before.at + HEADER_WORDS;
-    words.set(
-      before.words.subarray(headerAt, headerAt + slots * GPU_HEADER_WORDS),
-      at + HEADER_WORDS,
-    );
+    words.set(before.words.subarray(headerAt, headerAt + slots * GPU_HEADER_WORDS), at + HEADER_WORDS);
     words.fill(0, at + HEADER_WORDS + slots * GPU_HEADER_WORDS, at + firstRow(gpuSlots));
     for (let row = 0; keepsRows && row < this.size; row++) {
       const from = this.#row(row);

@@ -12,8 +12,9 @@ export interface Totals {
   readonly diskMib: number;
 }
 
-// One row is a few 16-bit words. Whole numbers take two; shares and temperatures are kept in hundredths, which is more than any
-// sensor tells, and take one. A machine with two GPUs takes 34 bytes, where a decoded message takes a thousand.
+// One row is a few 16-bit words. Whole numbers take two; shares and temperatures are kept in hundredths, which is more
+// than any sensor tells, and take one. A machine with two GPUs takes 34 bytes, where a decoded message takes a
+// thousand.
 const AT_WORD = 0;
 const CPU_WORD = 2;
 const MEMORY_WORD = 3;

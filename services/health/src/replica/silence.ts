@@ -19,7 +19,10 @@ export interface SilenceOptions {
   /** Between two calls of judge(). */
   readonly tickMs: number;
   readonly metrics: HealthMetrics;
-  /** For how long nobody is judged after so many streams were lost at once that this process's own network is in doubt. Default 30 s. */
+  /**
+   * For how long nobody is judged after so many streams were lost at once that this process's own network is in doubt.
+   * Default 30 s.
+   */
   readonly doubtMs?: number;
 }
 
@@ -118,8 +121,8 @@ export class Silence {
   }
 
   /**
-   * Find the nodes and tell the streams that have been silent for too long. A tick that comes late was no time to observe
-   * anything, so what exceeds two ticks is granted to every node.
+   * Find the nodes and tell the streams that have been silent for too long. A tick that comes late was no time to
+   * observe anything, so what exceeds two ticks is granted to every node.
    */
   judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
     const { clock, tickMs, metrics } = this.#options;
@@ -152,7 +155,10 @@ export class Silence {
     });
   }
 
-  /** Whether so many of the streams are silent that a doubt begins now. Counted only when somebody is about to be declared. */
+  /**
+   * Whether so many of the streams are silent that a doubt begins now. Counted only when somebody is about to be
+   * declared.
+   */
   #isOwnTrouble(dues: readonly Due<HeldNode>[], nodes: HeldNodes, observedMs: number): boolean {
     const nowMs = this.#options.clock.nowMs();
     const isAboutStreams = dues.some(({ watch }) => watch.subject.stream !== null);

@@ -1,13 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { expireLease, listLeases, type Store } from "@rollcall/store";
-import {
-  createTestDatabase,
-  eventually,
-  type FakeAgent,
-  FakeAgents,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { eventsOf, recordOf, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
@@ -225,9 +219,6 @@ describe("a replica that ends", () => {
     stream.send({ case: "goodbye", value: {} });
     await stream.end();
     await ending.close();
-    expect(await statesOf(database.store, "last")).toEqual([
-      "DISCONNECTED AGENT_SHUTDOWN",
-      "UNHEALTHY AGENT_SHUTDOWN",
-    ]);
+    expect(await statesOf(database.store, "last")).toEqual(["DISCONNECTED AGENT_SHUTDOWN", "UNHEALTHY AGENT_SHUTDOWN"]);
   });
 });

@@ -7,9 +7,7 @@ import {
 import type { Deps } from "../deps.ts";
 
 /** Answer the fleet in sums. */
-export function getClusterHealth({
-  totals,
-}: Deps): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
+export function getClusterHealth({ totals }: Deps): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
   return async () => {
     const { totals: sums, missingReplicaIds } = await totals.cluster();
     const { $typeName, cpuPercentCores, ...same } = sums;

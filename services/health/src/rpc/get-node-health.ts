@@ -11,10 +11,11 @@ import { recordToProto } from "../convert.ts";
 import type { Deps } from "../deps.ts";
 import { askEverybody, askOwners } from "../query/ask-owners.ts";
 
-/** Answer one node with its last samples, whichever replica holds it. While the record is away, only an exact id can be answered. */
-export function getNodeHealth(
-  deps: Deps,
-): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
+/**
+ * Answer one node with its last samples, whichever replica holds it. While the record is away, only an exact id can be
+ * answered.
+ */
+export function getNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
   return async ({ node: ref }) => {
     const nodeHealth = await answer(deps, ref);
     return create(GetNodeHealthResponseSchema, { nodeHealth });

@@ -2,10 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  HealthQueryService,
-  type NodeHealth,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { sendBearer } from "@rollcall/identity";
 import { systemClock } from "@rollcall/process";

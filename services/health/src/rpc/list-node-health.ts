@@ -13,9 +13,7 @@ import { readHealth } from "../query/read-health.ts";
 const DEFAULT_PAGE_SIZE = 100;
 
 /** Answer a page of the nodes that some replica holds, by id, each with its latest sample. */
-export function listNodeHealth(
-  deps: Deps,
-): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
+export function listNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const afterId = openToken(pageToken);

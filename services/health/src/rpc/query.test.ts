@@ -88,9 +88,7 @@ describe("getNodeHealth()", () => {
     });
     expect(nodeHealth?.health?.state).toBe(HealthState.HEALTHY);
     expect(nodeHealth?.silentFor && durationMs(nodeHealth.silentFor)).toBe(1_000);
-    expect(nodeHealth?.lastSeenTime && timestampMs(nodeHealth.lastSeenTime)).toBe(
-      replica.clock.wallMs() - 1_000,
-    );
+    expect(nodeHealth?.lastSeenTime && timestampMs(nodeHealth.lastSeenTime)).toBe(replica.clock.wallMs() - 1_000);
     expect(nodeHealth?.heartbeatInterval && durationMs(nodeHealth.heartbeatInterval)).toBe(1_000);
     expect(nodeHealth?.unhealthyAfter && durationMs(nodeHealth.unhealthyAfter)).toBe(3_000);
     expect(nodeHealth?.unknownAfter && durationMs(nodeHealth.unknownAfter)).toBe(9_000);
@@ -138,29 +136,23 @@ describe("listNodeHealth()", () => {
     expect(nodes[0]?.samples).toHaveLength(2);
   });
 
-  it.each([
-    "garbage",
-    Buffer.from("h1:").toString("base64url"),
-    Buffer.from("x1:web-1").toString("base64url"),
-  ])("should refuse the page token %j", async (pageToken) => {
-    expect(await failure(client.listNodeHealth({ pageToken }))).toBe("INVALID_PAGE_TOKEN");
-  });
+  it.each(["garbage", Buffer.from("h1:").toString("base64url"), Buffer.from("x1:web-1").toString("base64url")])(
+    "should refuse the page token %j",
+    async (pageToken) => {
+      expect(await failure(client.listNodeHealth({ pageToken }))).toBe("INVALID_PAGE_TOKEN");
+    },
+  );
 
   it("should show an operator's mark for as long as it is there", async () => {
     const { store } = database;
     const mark = async (message: string | null) =>
       store.transaction(async (tx) => {
-        await saveMark(
-          tx,
-          "web-1",
-          message === null ? null : { sinceMs: 0, message, actor: "token:t" },
-        );
+        await saveMark(tx, "web-1", message === null ? null : { sinceMs: 0, message, actor: "token:t" });
         const { detectedHealth: before } = await recordOf(store, "web-1");
         const after = { ...before, actor: "token:t" };
         await appendEvents(tx, [healthEvent({ subject: "web-1", before, after })]);
       });
-    const shown = async () =>
-      (await client.listNodeHealth({ nodeIds: ["web-1"] })).nodes[0]?.health;
+    const shown = async () => (await client.listNodeHealth({ nodeIds: ["web-1"] })).nodes[0]?.health;
     await mark("smells");
     await eventually(async () =>
       expect(await shown()).toMatchObject({
@@ -169,9 +161,7 @@ describe("listNodeHealth()", () => {
         message: "smells",
       }),
     );
-    expect((await client.getNodeHealth({ node: "web-1" })).nodeHealth?.health?.reason).toBe(
-      "OPERATOR_MARKED",
-    );
+    expect((await client.getNodeHealth({ node: "web-1" })).nodeHealth?.health?.reason).toBe("OPERATOR_MARKED");
     await mark(null);
     expect((await shown())?.state).toBe(HealthState.HEALTHY);
   });

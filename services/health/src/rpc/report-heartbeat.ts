@@ -9,13 +9,7 @@ import {
   type SessionRequest,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId, proofText } from "@rollcall/domain";
-import {
-  describeError,
-  type ErrorReasonName,
-  isErrorReasonName,
-  refuse,
-  refuseFields,
-} from "@rollcall/errors";
+import { describeError, type ErrorReasonName, isErrorReasonName, refuse, refuseFields } from "@rollcall/errors";
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
@@ -27,9 +21,7 @@ import { REPORT_METHOD } from "../unary/unary-session.ts";
 const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Take the heartbeat of an agent that calls. */
-export function reportHeartbeat(
-  deps: Deps,
-): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
+export function reportHeartbeat(deps: Deps): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
   return async (request, context) => {
     checkNodeId(request.nodeId);
     const { step } = request;
@@ -148,8 +140,7 @@ const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
 
 function checkNodeId(nodeId: string): void {
   if (isNodeId(nodeId)) return;
-  const description =
-    "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
+  const description = "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
   throw refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
     metadata: { node: nodeId },
     violations: [{ field: "node_id", description }],

@@ -7,9 +7,7 @@ import {
 import type { Deps } from "../deps.ts";
 
 /** Send nodes as they are, and then what becomes of them, whichever replica holds them. */
-export function watchNodeHealth({
-  watches,
-}: Deps): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
+export function watchNodeHealth({ watches }: Deps): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
   return async function* ({ nodeIds, includeSamples }, { signal }) {
     for await (const { items, dropped } of watches.watch({ nodeIds, includeSamples, signal })) {
       yield create(WatchNodeHealthResponseSchema, {

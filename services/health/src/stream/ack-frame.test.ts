@@ -17,12 +17,9 @@ const generated = (sequence: number, nextIntervalMs = 0) =>
 describe("encodeAck()", () => {
   const edges = [0, 1, 7, 14, 21, 28].flatMap((bits) => [2 ** bits - 1, 2 ** bits, 2 ** bits + 1]);
 
-  it.each([...edges, 2 ** 31, 2 ** 32 - 1])(
-    "should encode %i as the generated code does",
-    (sequence) => {
-      expect(encodeAck(sequence)).toEqual(generated(sequence));
-    },
-  );
+  it.each([...edges, 2 ** 31, 2 ** 32 - 1])("should encode %i as the generated code does", (sequence) => {
+    expect(encodeAck(sequence)).toEqual(generated(sequence));
+  });
 
   it("should encode any sequence as the generated code does", () => {
     fc.assert(

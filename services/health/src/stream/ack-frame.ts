@@ -5,8 +5,8 @@ const INTERVAL_TAG = 0x10;
 const MAX_BYTES = 14;
 
 /**
- * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Written out because there is one for every
- * heartbeat, and the generated encoder takes as long as all the rest of the way that a heartbeat goes.
+ * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Written out because there is
+ * one for every heartbeat, and the generated encoder takes as long as all the rest of the way that a heartbeat goes.
  *
  * @param sequence a whole number from 0 to 2^32 - 1.
  * @param nextIntervalMs the same; 0 leaves the interval as it is.

@@ -1,12 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  type FakeStream,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type FakeStream, type TestDatabase } from "@rollcall/testkit";
 import { recordOf, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 

@@ -115,10 +115,7 @@ describe("AgentStream", () => {
   });
 
   it("should refuse garbage", async () => {
-    for (const stream of [
-      await joined("garbage"),
-      agents.create("garbage2").open(replica.address),
-    ]) {
+    for (const stream of [await joined("garbage"), agents.create("garbage2").open(replica.address)]) {
       stream.sendBytes(new Uint8Array([0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2, 3]));
       expect((await stream.end()).error?.reason).toBe("MALFORMED_MESSAGE");
     }
@@ -142,9 +139,7 @@ describe("AgentStream", () => {
     stream.sendBytes(new Uint8Array(2_000_000));
     expect((await stream.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
     const info = await joined("largeinfo");
-    const labels = Object.fromEntries(
-      Array.from({ length: 300 }, (_, i) => [`k${i}`, "x".repeat(900)]),
-    );
+    const labels = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`k${i}`, "x".repeat(900)]));
     info.send({ case: "nodeInfo", value: { labels } });
     expect((await info.end()).error?.reason).toBe("MESSAGE_TOO_LARGE");
   });

@@ -1,11 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type {
-  Beat,
-  Goodbye,
-  HeartbeatRequest,
-  Hello,
-  Settings,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Beat, Goodbye, HeartbeatRequest, Hello, Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   AWAITING_HELLO,
   closeSession,
@@ -176,7 +170,10 @@ export class AgentStream implements GreetedStream, QuietStream {
     this.#acknowledge(node);
   }
 
-  /** An agent that does not read its Acks gets one for all of them once it does: an Ack is for everything up to its sequence. */
+  /**
+   * An agent that does not read its Acks gets one for all of them once it does: an Ack is for everything up to its
+   * sequence.
+   */
   #acknowledge(node: HeldNode): void {
     if (!this.#outgoing.isBehind) {
       const { watched, policies } = this.#host.replica;

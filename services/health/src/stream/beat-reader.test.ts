@@ -1,10 +1,4 @@
-import {
-  create,
-  type DescMessage,
-  fromBinary,
-  type MessageInitShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, type DescMessage, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { BeatSchema, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { GpuUsageSchema, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
@@ -41,10 +35,7 @@ const beatFields = {
 const beat = fc.record(beatFields, { requiredKeys: [] });
 
 const encode = (value: BeatInit) =>
-  toBinary(
-    HeartbeatRequestSchema,
-    create(HeartbeatRequestSchema, { frame: { case: "beat", value } }),
-  );
+  toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame: { case: "beat", value } }));
 
 const generated = (bytes: Uint8Array) => fromBinary(HeartbeatRequestSchema, bytes);
 

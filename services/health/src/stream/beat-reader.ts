@@ -35,9 +35,10 @@ const GPU = {
 const UNUSUAL = new Error("not what an agent sends as a Beat");
 
 /**
- * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for whatever is not plainly a Beat of this
- * version: fields that are unknown here, a field twice that may stand once, bytes that are no message. Written out because there is one for
- * every heartbeat, and the generated decoder allocates eight times as much as the message itself.
+ * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for whatever is not plainly
+ * a Beat of this version: fields that are unknown here, a field twice that may stand once, bytes that are no message.
+ * Written out because there is one for every heartbeat, and the generated decoder allocates eight times as much as the
+ * message itself.
  */
 export function readBeatFrame(bytes: Uint8Array): HeartbeatRequest | null {
   if (bytes[0] !== BEAT_TAG) return null;

@@ -50,11 +50,7 @@ async function age(nodeId: string, ms: number): Promise<void> {
     .where("node_id", "=", nodeId)
     .executeTakeFirstOrThrow();
   const older = JSON.stringify(machines.map((it) => ({ ...it, atMs: it.atMs - ms })));
-  await db
-    .updateTable("node_sessions")
-    .set({ machines: older })
-    .where("node_id", "=", nodeId)
-    .execute();
+  await db.updateTable("node_sessions").set({ machines: older }).where("node_id", "=", nodeId).execute();
 }
 
 async function identityEvents(nodeId: string) {
@@ -97,9 +93,7 @@ describe("two machines with one identity", () => {
     await eventually(async () => {
       const { health } = await recordOf(database.store, "cloned");
       expect(health).toMatchObject({ state: "HEALTHY", reason: "DUPLICATE_IDENTITY" });
-      expect(health.message).toContain(
-        "machine a boot a at 127.0.0.1 and machine b boot b at 127.0.0.1;",
-      );
+      expect(health.message).toContain("machine a boot a at 127.0.0.1 and machine b boot b at 127.0.0.1;");
     });
   });
 

@@ -75,7 +75,9 @@ export function withRotation(settings: Settings, withinMs: number | null): Setti
   return settings;
 }
 
-/** The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds. */
+/**
+ * The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds.
+ */
 export function rotationSpreadMs(agents: number): number {
   return Math.max(0, agents - 1) * ROTATION_GAP_MS;
 }

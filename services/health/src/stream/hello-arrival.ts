@@ -43,20 +43,12 @@ export function greetingOf({ hello, stream }: Arrival): Greeting {
 }
 
 /** Which of the keys that count signed a Hello. */
-export function signerOf(
-  arrival: Arrival,
-  keys: NodeKeys,
-  clusterId: string,
-): PublicKey | undefined {
+export function signerOf(arrival: Arrival, keys: NodeKeys, clusterId: string): PublicKey | undefined {
   return keysInForce(keys).find(({ publicKey }) => isSignedBy(arrival, publicKey, clusterId));
 }
 
 /** Whether a Hello is signed by this key. */
-export function isSignedBy(
-  { stream, hello, nonce }: Arrival,
-  publicKey: Uint8Array,
-  clusterId: string,
-): boolean {
+export function isSignedBy({ stream, hello, nonce }: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
   const { nodeId, signature } = hello;
   const text = proofText({ method: stream.proofMethod, clusterId, nodeId, nonce });
   return verifyProof(publicKey, text, signature);
@@ -84,8 +76,7 @@ export function idsOf(arrivals: readonly Arrival[]): readonly string[] {
 
 /** The error of a Hello of what can be no node. */
 export function invalidNodeId(nodeId: string) {
-  const description =
-    "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
+  const description = "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
   return refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
     metadata: { node: nodeId },
     violations: [{ field: "hello.node_id", description }],

@@ -5,13 +5,7 @@ import { GoAwayAction, type HelloSchema } from "@rollcall/api/rollcall/health/v1
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { MembershipState, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { generateKeyPair } from "@rollcall/identity";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgent,
-  FakeAgents,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { command, eventsOf, recordOf, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
@@ -57,13 +51,8 @@ describe("Hello", () => {
     const record = await recordOf(database.store, "welcomed");
     expect(record.session).toMatchObject({ epoch: 1, replicaId: replica.instance });
     // A Welcome makes nobody healthy.
-    expect(await statesOf(database.store, "welcomed")).toEqual([
-      "CONNECTED STREAM_OPENED",
-      "UNKNOWN NEVER_CONNECTED",
-    ]);
-    expect((await eventsOf(database.store, "welcomed")).map(({ type }) => type)).toEqual([
-      "node.connection.changed",
-    ]);
+    expect(await statesOf(database.store, "welcomed")).toEqual(["CONNECTED STREAM_OPENED", "UNKNOWN NEVER_CONNECTED"]);
+    expect((await eventsOf(database.store, "welcomed")).map(({ type }) => type)).toEqual(["node.connection.changed"]);
   });
 
   it("should refuse a recorded key for which anybody can sign", async () => {
@@ -201,10 +190,7 @@ describe("Hello", () => {
       refusedHello(odd, { bootId: "\0", machineFingerprint: "a\0b" }),
       ...crowd.map((agent) => agent.join(replica.address)),
     ]);
-    expect(refusal.error?.violations.map(({ field }) => field)).toEqual([
-      "boot_id",
-      "machine_fingerprint",
-    ]);
+    expect(refusal.error?.violations.map(({ field }) => field)).toEqual(["boot_id", "machine_fingerprint"]);
     expect(streams.map(({ welcome }) => welcome.sessionEpoch)).toEqual(crowd.map(() => 1n));
   });
 
@@ -262,9 +248,7 @@ describe("Hello", () => {
     await left?.nextOf("welcome");
     await left?.beatAcknowledged();
     const ends = await Promise.all(streams.filter((it) => it !== left).map((it) => it.end()));
-    expect(new Set(ends.map(({ error }) => error?.reason))).toEqual(
-      new Set(["SESSION_SUPERSEDED"]),
-    );
+    expect(new Set(ends.map(({ error }) => error?.reason))).toEqual(new Set(["SESSION_SUPERSEDED"]));
     expect(replica.app.replica.nodes.find("crowded")?.epoch).toBe(
       (await recordOf(database.store, "crowded")).session.epoch,
     );
@@ -285,12 +269,8 @@ describe("Hello", () => {
   });
 
   it("should count what became of them", async () => {
-    expect(
-      await replica.metric('rollcall_health_hellos_total{outcome="welcomed"}'),
-    ).toBeGreaterThan(300);
-    expect(await replica.metric('rollcall_health_hellos_total{outcome="refused"}')).toBeGreaterThan(
-      4,
-    );
+    expect(await replica.metric('rollcall_health_hellos_total{outcome="welcomed"}')).toBeGreaterThan(300);
+    expect(await replica.metric('rollcall_health_hellos_total{outcome="refused"}')).toBeGreaterThan(4);
     expect(await replica.metric("rollcall_health_hello_queue")).toBe(0);
   });
 });

@@ -48,7 +48,10 @@ import type { GreetedStream } from "./stream-host.ts";
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
-/** A signature takes a tenth of a millisecond, to send somebody away takes several: heartbeats must not wait for two hundred of them. */
+/**
+ * A signature takes a tenth of a millisecond, to send somebody away takes several: heartbeats must not wait for two
+ * hundred of them.
+ */
 const PROOFS_A_TURN = 8;
 
 /** Takes agents in: many hellos at a time, so that a storm costs few round trips. */
@@ -86,7 +89,10 @@ export class HelloDesk {
     return this.#candidates.has(nodeId);
   }
 
-  /** Take a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; everything else is told to the stream. */
+  /**
+   * Take a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; everything else is
+   * told to the stream.
+   */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
     const { validator, replica, random, clock, admission, reconnects } = this.#options;
     validator.check(HelloSchema, hello);
@@ -183,7 +189,8 @@ export class HelloDesk {
     const collected = await collectedAmong(store.db, unknownIn(openings));
     const required = candidates.filter(({ hello }) => keys.get(hello.nodeId)?.isRotationRequired);
     const rotateWithinMs = rotationSpreadMs(required.length);
-    // From here to the end nothing else runs: what the feed delivers is either kept with the candidate or comes after its Welcome.
+    // From here to the end nothing else runs: what the feed delivers is either kept with the candidate or comes after
+    // its Welcome.
     for (const [index, candidate] of candidates.entries()) {
       const opening = openings[index];
       if (opening === undefined) throw new Error("a hello got no answer");
@@ -198,11 +205,7 @@ export class HelloDesk {
     }
   }
 
-  #settle(
-    candidate: Candidate,
-    opening: SessionOpening,
-    known: Known & { readonly keys: NodeKeys | undefined },
-  ): void {
+  #settle(candidate: Candidate, opening: SessionOpening, known: Known & { readonly keys: NodeKeys | undefined }): void {
     const { random } = this.#options;
     const { nodeId } = opening;
     switch (opening.outcome) {
@@ -223,7 +226,8 @@ export class HelloDesk {
         } else if (isInForce(known.keys, candidate.key)) {
           this.#welcome(candidate, opening, { ...known, keys: known.keys });
         } else {
-          // Deleted and registered anew, or its key replaced, since the session was opened: it speaks for the node that was.
+          // Deleted and registered anew, or its key replaced, since the session was opened: it speaks for the node that
+          // was.
           this.#options.onUncertain();
           this.#refuse(candidate, proofInvalid(nodeId, random));
         }
@@ -280,20 +284,15 @@ export class HelloDesk {
     this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 
-  /** Send away an agent that has done nothing wrong. If it is who it says it is, its node gets the time to come back. */
-  #turnAway(
-    arrival: Arrival,
-    because: Farewell,
-    outcome: "overloaded" | "store_unavailable",
-  ): void {
+  /**
+   * Send away an agent that has done nothing wrong. If it is who it says it is, its node gets the time to come back.
+   */
+  #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): void {
     const { replica, metrics, random, store, reconnects } = this.#options;
-    const farewell = replica.isClosing
-      ? shuttingDown(reconnects.windowMs(this.queued), random)
-      : because;
+    const farewell = replica.isClosing ? shuttingDown(reconnects.windowMs(this.queued), random) : because;
     metrics.hello(outcome);
     const node = replica.nodes.find(arrival.hello.nodeId);
-    const isItself =
-      node?.publicKey != null && isSignedBy(arrival, node.publicKey, store.clusterId());
+    const isItself = node?.publicKey != null && isSignedBy(arrival, node.publicKey, store.clusterId());
     const { retryAfterMs = 0 } = describeError(farewell.error);
     replica.silence.turnedAway(isItself ? node : undefined, retryAfterMs);
     arrival.stream.leave(farewell);

@@ -9,9 +9,7 @@ const WRONG = refuse("PROOF_INVALID", "no signature");
 
 function createDoor(): HelloDoor {
   const limiter = () => new FailureLimiter(LIMITS);
-  return new HelloDoor(
-    new FailedAttempts({ node: limiter(), token: limiter() }, { nowMs: () => 0 }),
-  );
+  return new HelloDoor(new FailedAttempts({ node: limiter(), token: limiter() }, { nowMs: () => 0 }));
 }
 
 const from = (nodeId: string, port = 1) => ({ nodeId, peer: `10.0.0.1:${port}` });

@@ -1,13 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import {
-  createTestDatabase,
-  eventually,
-  type FakeAgent,
-  FakeAgents,
-  type TestDatabase,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { command, register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
 
@@ -54,9 +48,7 @@ describe("Hello, turned away", () => {
     await register(store, crowd);
     const streams = crowd.map((agent) => agent.open(small.address));
     await Promise.all(
-      streams.map((stream) =>
-        stream.nextOf("challenge").then((challenge) => [stream, challenge] as const),
-      ),
+      streams.map((stream) => stream.nextOf("challenge").then((challenge) => [stream, challenge] as const)),
     ).then((challenged) => {
       for (const [index, [stream, challenge]] of challenged.entries()) {
         const agent = crowd[index] as FakeAgent;

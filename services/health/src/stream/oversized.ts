@@ -1,14 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type HeartbeatRequest,
-  HeartbeatRequestSchema,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { refuse } from "@rollcall/errors";
 
 /** Of any frame: as much as a NodeInfo may have, and the few bytes around it. */
 export const MOST_BYTES = 65_536 + 16;
 
-/** Stands for a frame that has more: what it said is not looked at, since decoding it would cost more than the sender. */
+/**
+ * Stands for a frame that has more: what it said is not looked at, since decoding it would cost more than the sender.
+ */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
 /** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */

@@ -23,8 +23,8 @@ const MOST_REMEMBERED = 20_000;
 const REMEMBERED_MS = 300_000;
 
 /**
- * Refuses rejected and banned nodes, and remembers them: a fleet of them that asks again and again costs neither a look at the record nor a place
- * among those that may come in. An event about a node ends it.
+ * Refuses rejected and banned nodes, and remembers them: a fleet of them that asks again and again costs neither a look
+ * at the record nor a place among those that may come in. An event about a node ends it.
  */
 export class RejectedNodes {
   readonly #options: RejectedNodesOptions;
@@ -40,7 +40,8 @@ export class RejectedNodes {
   }
 
   /**
-   * What to tell a node that was refused before and of which the log has said nothing since; null for others, and for a stranger who uses its id.
+   * What to tell a node that was refused before and of which the log has said nothing since; null for others, and for a
+   * stranger who uses its id.
    *
    * @param check called before a signature is looked at; what it throws goes to the caller.
    */

@@ -1,9 +1,5 @@
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import type {
-  HeartbeatRequest,
-  HeartbeatResponse,
-  Hello,
-} from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { HeartbeatRequest, HeartbeatResponse, Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Clock, Logger } from "@rollcall/process";
 import type { ClientAddress, StrangerLog } from "@rollcall/rpc";
@@ -40,7 +36,9 @@ export interface StreamHost {
   /** See HealthDeps. */
   readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
-  /** Take a Hello to the record: the stream is welcomed or left later on. Throws when it breaks the contract's rules. */
+  /**
+   * Take a Hello to the record: the stream is welcomed or left later on. Throws when it breaks the contract's rules.
+   */
   onHello(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void;
   /** Keep what a node says about itself. Throws when it breaks the contract's rules. */
   onNodeInfo(node: HeldNode, info: NodeInfo): void;

@@ -10,7 +10,9 @@ export interface JudgeSilenceOptions {
 
 /** A tick that comes later than this many ticks shows that the process stood still. */
 const STALL_TICKS = 3;
-/** How often the sockets are read before a judgement after a stall: one turn takes what one read of each socket gives. */
+/**
+ * How often the sockets are read before a judgement after a stall: one turn takes what one read of each socket gives.
+ */
 const TURNS_AFTER_STALL = 10;
 
 /**

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { releaseLease } from "@rollcall/store";
-import {
-  createTestDatabase,
-  eventually,
-  FakeAgents,
-  type TestDatabase,
-  until,
-} from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
 import { serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
@@ -36,9 +30,7 @@ describe("AdoptedProber", () => {
     const heir = await replicas.start({ store });
     // To answer it the heir has to find out where the old replica is.
     const reader = await serveQueries(heir);
-    expect(
-      (await reader.client.getNodeHealth({ node: agent.nodeId })).nodeHealth?.latest,
-    ).toBeUndefined();
+    expect((await reader.client.getNodeHealth({ node: agent.nodeId })).nodeHealth?.latest).toBeUndefined();
     await reader.close();
     await old.cutOff();
     await releaseLease(store.db, old.instance, old.instance);

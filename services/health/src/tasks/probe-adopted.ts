@@ -18,9 +18,9 @@ const MOST_NODES_A_CALL = 1_000;
 const MOST_CALLS_A_TURN = 20;
 
 /**
- * Asks the replicas from which nodes were taken over whether these still beat there: a replica that lost its lease may be cut off
- * from the record alone. What it says counts as contact, so that nobody is judged for the replica's trouble. It asks until a node
- * has come here or was judged; an old replica that does not answer says nothing for or against.
+ * Asks the replicas from which nodes were taken over whether these still beat there: a replica that lost its lease may
+ * be cut off from the record alone. What it says counts as contact, so that nobody is judged for the replica's trouble.
+ * It asks until a node has come here or was judged; an old replica that does not answer says nothing for or against.
  */
 export class AdoptedProber {
   readonly #options: ProbeAdoptedOptions;
@@ -63,10 +63,7 @@ export class AdoptedProber {
         }
       }
     } catch (error) {
-      log.debug(
-        { replica: replicaId, reason: describeError(error).reason },
-        "old replica is silent",
-      );
+      log.debug({ replica: replicaId, reason: describeError(error).reason }, "old replica is silent");
     }
   }
 

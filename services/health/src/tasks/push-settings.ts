@@ -84,13 +84,12 @@ export class SettingsPusher {
   async #push(batch: readonly HeldNode[]): Promise<void> {
     const { store, replica } = this.#options;
     const ids = batch.map(({ id }) => id);
-    const [labels, keys] = await Promise.all([
-      labelSetsOf(store.db, ids),
-      keyOf(store.db, ids),
-    ]).catch((error: unknown) => {
-      for (const node of batch) this.#changed.add(node);
-      throw error;
-    });
+    const [labels, keys] = await Promise.all([labelSetsOf(store.db, ids), keyOf(store.db, ids)]).catch(
+      (error: unknown) => {
+        for (const node of batch) this.#changed.add(node);
+        throw error;
+      },
+    );
     const withinMs = rotationSpreadMs(batch.length + this.#changed.size);
     for (const node of batch) {
       const { effective, trusted } = labels.get(node.id) ?? NO_LABELS;

@@ -6,7 +6,10 @@ export type MeddledChange = "opening" | "transition";
 /** A store whose changes are meddled with after they were committed, before their answer arrives. */
 export interface MeddledStore {
   readonly store: Store;
-  /** Do something after the next commit of an opening, or of transitions, once. What it throws is what the caller sees instead of the answer. */
+  /**
+   * Do something after the next commit of an opening, or of transitions, once. What it throws is what the caller sees
+   * instead of the answer.
+   */
   afterCommit(meddle: () => Promise<void>, of?: MeddledChange): void;
   /** Whether transitions fail, and are rolled back. */
   refuseTransitions(isRefusing: boolean): void;
@@ -47,7 +50,6 @@ export function meddle(store: Store): MeddledStore {
 /** Adoptions are changes too, and come when they come. */
 function kindOf(result: unknown): MeddledChange | null {
   if (result instanceof Set) return "transition";
-  const isOpening =
-    Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);
+  const isOpening = Array.isArray(result) && result.some((it) => typeof it === "object" && "outcome" in it);
   return isOpening ? "opening" : null;
 }

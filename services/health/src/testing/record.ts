@@ -1,9 +1,4 @@
-import {
-  decideMembership,
-  type MembershipCommand,
-  type MembershipState,
-  membershipEvent,
-} from "@rollcall/domain";
+import { decideMembership, type MembershipCommand, type MembershipState, membershipEvent } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import {
   getNode,
@@ -71,10 +66,7 @@ export async function recordOf(store: Store, nodeId: string): Promise<NodeRecord
 /** Connection and health of a node in the record, each with its reason. */
 export async function statesOf(store: Store, nodeId: string): Promise<readonly string[]> {
   const { connection, detectedHealth } = await recordOf(store, nodeId);
-  return [
-    `${connection.state} ${connection.reason}`,
-    `${detectedHealth.state} ${detectedHealth.reason}`,
-  ];
+  return [`${connection.state} ${connection.reason}`, `${detectedHealth.state} ${detectedHealth.reason}`];
 }
 
 /** The events about a node, of these types or of all. */
@@ -84,9 +76,6 @@ export async function eventsOf(
   types?: readonly StoredEvent["type"][],
 ): Promise<readonly StoredEvent[]> {
   const subject = { after: 0n, limit: 1_000, subject: nodeId };
-  const { events } = await readEvents(
-    store.db,
-    types === undefined ? subject : { ...subject, types },
-  );
+  const { events } = await readEvents(store.db, types === undefined ? subject : { ...subject, types });
   return events;
 }

@@ -24,8 +24,7 @@ import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import type { HealthDeps } from "../deps.ts";
 
-export interface TestReplicaOptions
-  extends Partial<Pick<HealthDeps, "limits" | "random" | "brakeTimes">> {
+export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random" | "brakeTimes">> {
   readonly store: Store;
   readonly config?: Partial<HealthConfig>;
   /** A manual one by default. With another, the replica judges by itself. */
@@ -70,14 +69,7 @@ export class TestReplica {
   readonly #done: Promise<void>;
 
   static async start(options: TestReplicaOptions): Promise<TestReplica> {
-    const {
-      store,
-      log = silentLogger,
-      clock = new ManualClock(),
-      config,
-      limits,
-      random,
-    } = options;
+    const { store, log = silentLogger, clock = new ManualClock(), config, limits, random } = options;
     const instance = randomUUID();
     const metrics = createMetrics({ defaults: false });
     const feed = new EventFeed({ store: store.reserved, log, pollMs: options.feedPollMs ?? 200 });
@@ -169,9 +161,7 @@ export class TestReplica {
     this.app.advertise({ agentEndpoint, internalAddress, queryEndpoint: "" });
     await until("the replica to be advertised", async () => {
       const listed = await listHealthReplicas(this.store.db);
-      return listed.some(
-        (it) => it.instance === instance && it.internalAddress === internalAddress,
-      );
+      return listed.some((it) => it.instance === instance && it.internalAddress === internalAddress);
     });
   }
 

@@ -99,11 +99,7 @@ export async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = rig.store;
   const { history } = await recordOf(rig.store, nodeId);
   const changes = JSON.stringify(history.changes.map((atMs) => atMs - ms));
-  await db
-    .updateTable("node_sessions")
-    .set({ health_changes: changes })
-    .where("node_id", "=", nodeId)
-    .execute();
+  await db.updateTable("node_sessions").set({ health_changes: changes }).where("node_id", "=", nodeId).execute();
 }
 
 /** Let the keeper of truth have its turn. */
@@ -114,14 +110,11 @@ export async function keep(nodeId: string, at = rig.replica): Promise<void> {
 }
 
 /** The kinds of the holds on a node. */
-export const holdsOf = async (nodeId: string) =>
-  (await recordOf(rig.store, nodeId)).holds.map(({ kind }) => kind);
+export const holdsOf = async (nodeId: string) => (await recordOf(rig.store, nodeId)).holds.map(({ kind }) => kind);
 
 /** What the log says of a node: type and reason of each event. */
 export const told = async (nodeId: string, types: Parameters<typeof eventsOf>[2]) =>
-  (await eventsOf(rig.store, nodeId, types)).map(
-    ({ type, reason }) => `${type.replace("node.", "")} ${reason}`,
-  );
+  (await eventsOf(rig.store, nodeId, types)).map(({ type, reason }) => `${type.replace("node.", "")} ${reason}`);
 
 /** Two GPUs. */
 export const GPUS = [0, 1].map((index) => ({

@@ -84,9 +84,7 @@ describe("holds of several owners", () => {
     await eventually(async () => expect(await holdsOf("held")).toEqual(["OPERATOR", "HARDWARE"]));
     await change(agent, "UNHEALTHY");
     await flap(agent);
-    await eventually(async () =>
-      expect(await holdsOf("held")).toEqual(["OPERATOR", "HARDWARE", "FLAPPING"]),
-    );
+    await eventually(async () => expect(await holdsOf("held")).toEqual(["OPERATOR", "HARDWARE", "FLAPPING"]));
     const back = (await change(agent, "HEALTHY")) as Stream;
     await report("held", back, info(8, 64));
     await eventually(async () => expect(await holdsOf("held")).toEqual(["OPERATOR", "FLAPPING"]));

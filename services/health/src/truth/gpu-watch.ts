@@ -1,16 +1,10 @@
 import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import {
-  afterGpuSample,
-  gpusInTrouble,
-  gpuTroubles,
-  SAMPLES_TO_CONVINCE,
-  type Trouble,
-} from "@rollcall/domain";
+import { afterGpuSample, gpusInTrouble, gpuTroubles, SAMPLES_TO_CONVINCE, type Trouble } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 
 /**
- * Take in what a sample says of a node's GPUs: part of the hot path, where a sample that says nothing new allocates nothing. Answers whether something has come to be
- * wrong, or right again.
+ * Take in what a sample says of a node's GPUs: part of the hot path, where a sample that says nothing new allocates
+ * nothing. Answers whether something has come to be wrong, or right again.
  */
 export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean {
   const { gpus, gpuKnowledge } = node;
@@ -42,7 +36,10 @@ export function troublesOf(node: HeldNode): readonly Trouble[] | null {
   return gpuTroubles(node.gpus, node.terms.resolved.policy.gpuMaxCelsius);
 }
 
-/** Take in what the record says was wrong when this replica took the node: from there on its own samples decide. Nothing the second time. */
+/**
+ * Take in what the record says was wrong when this replica took the node: from there on its own samples decide. Nothing
+ * the second time.
+ */
 export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
   if (node.gpuKnowledge.isSeeded) return;
   node.gpuKnowledge = { ...node.gpuKnowledge, isSeeded: true };
@@ -56,12 +53,6 @@ export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
   node.gpus = [...others, ...merged].sort((left, right) => left.index - right.index);
 }
 
-function isWrong({
-  isGone,
-  isHot,
-}: {
-  readonly isGone: boolean;
-  readonly isHot: boolean;
-}): boolean {
+function isWrong({ isGone, isHot }: { readonly isGone: boolean; readonly isHot: boolean }): boolean {
   return isGone || isHot;
 }

@@ -2,26 +2,11 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
 import { eventsOf, recordOf } from "../testing/record.ts";
-import {
-  GPUS,
-  holdsOf,
-  info,
-  join,
-  keep,
-  newAgent,
-  report,
-  rig,
-  told,
-  useTruthRig,
-} from "../testing/truth-rig.ts";
+import { GPUS, holdsOf, info, join, keep, newAgent, report, rig, told, useTruthRig } from "../testing/truth-rig.ts";
 
 useTruthRig();
 
-const HARDWARE = [
-  "node.hardware.degraded",
-  "node.hardware.restored",
-  "node.scheduling.changed",
-] as const;
+const HARDWARE = ["node.hardware.degraded", "node.hardware.restored", "node.scheduling.changed"] as const;
 
 describe("a node with less hardware than was approved", () => {
   it("should say so, be held, and be free again once it is there again", async () => {

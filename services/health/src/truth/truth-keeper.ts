@@ -13,8 +13,9 @@ export interface TruthKeeperOptions {
 const NODES_A_BATCH = 100;
 
 /**
- * Keeps flapping, troubles with GPUs and the holds that follow as the record and this replica's samples say: what it writes is decided when it
- * writes, from how things are, so it does not matter what was missed. It looks at the few nodes with which something is the matter.
+ * Keeps flapping, troubles with GPUs and the holds that follow as the record and this replica's samples say: what it
+ * writes is decided when it writes, from how things are, so it does not matter what was missed. It looks at the few
+ * nodes with which something is the matter.
  */
 export class TruthKeeper {
   readonly #options: TruthKeeperOptions;
@@ -30,7 +31,10 @@ export class TruthKeeper {
     this.#called.add(node);
   }
 
-  /** Look after those that were added, then after all with which something is the matter. After an error nothing is lost. */
+  /**
+   * Look after those that were added, then after all with which something is the matter. After an error nothing is
+   * lost.
+   */
   async turn(): Promise<void> {
     const { store, replica } = this.#options;
     while (this.#called.size > 0) {

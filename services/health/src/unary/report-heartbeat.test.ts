@@ -86,10 +86,7 @@ describe("reportHeartbeat()", () => {
       heartbeatInterval: "1s",
       unhealthyAfter: "3s",
     });
-    expect(await statesOf(database.store, "u-life")).toEqual([
-      "CONNECTED STREAM_OPENED",
-      "UNKNOWN NEVER_CONNECTED",
-    ]);
+    expect(await statesOf(database.store, "u-life")).toEqual(["CONNECTED STREAM_OPENED", "UNKNOWN NEVER_CONNECTED"]);
     const token = opened.sessionToken ?? "";
     expect(await post(atLeft, beat("u-life", token, 1, { cpuPercent: 42 }))).toMatchObject({
       sequence: 1,
@@ -126,9 +123,7 @@ describe("reportHeartbeat()", () => {
     const token = await open(agent, atLeft);
     await left.pass(3_200);
     expect(await post(atLeft, beat("u-mute", token, 1))).toMatchObject({ refused: "STREAM_STALE" });
-    await eventually(async () =>
-      expect((await statesOf(database.store, "u-mute"))[0]).toMatch(/^DISCONNECTED/),
-    );
+    await eventually(async () => expect((await statesOf(database.store, "u-mute"))[0]).toMatch(/^DISCONNECTED/));
   });
 
   it("should take a heartbeat at any replica", async () => {
@@ -215,9 +210,9 @@ describe("reportHeartbeat()", () => {
     };
     expect(await post(atLeft, made)).toMatchObject({ refused: "CHALLENGE_INVALID" });
     const other = { ...request.open.hello, nodeId: "u-other" };
-    expect(
-      await post(atLeft, { ...request, open: { ...request.open, hello: other } }),
-    ).toMatchObject({ refused: "INVALID_REQUEST" });
+    expect(await post(atLeft, { ...request, open: { ...request.open, hello: other } })).toMatchObject({
+      refused: "INVALID_REQUEST",
+    });
     expect(await post(atLeft, await opening(thief, atLeft))).toMatchObject({
       refused: "NODE_NOT_REGISTERED",
     });
@@ -228,12 +223,7 @@ describe("reportHeartbeat()", () => {
     const agent = await registered("u-token");
     const token = await open(agent, atLeft);
     const claims = { nodeId: "u-token", epoch: 1, replicaId: left.instance };
-    for (const bad of [
-      "",
-      "rs1.x.y",
-      `${token.slice(0, -2)}AA`,
-      sealSessionToken(Buffer.alloc(32), claims),
-    ]) {
+    for (const bad of ["", "rs1.x.y", `${token.slice(0, -2)}AA`, sealSessionToken(Buffer.alloc(32), claims)]) {
       expect(await post(atLeft, beat("u-token", bad, 1))).toMatchObject({
         refused: "SESSION_TOKEN_INVALID",
       });

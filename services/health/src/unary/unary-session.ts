@@ -21,8 +21,8 @@ export interface UnarySessionHost {
 }
 
 /**
- * The session of an agent that calls instead of holding a stream. To the replica it is a stream like any other: what is told to
- * it waits for the next call, and it ends when the node falls silent.
+ * The session of an agent that calls instead of holding a stream. To the replica it is a stream like any other: what is
+ * told to it waits for the next call, and it ends when the node falls silent.
  */
 export class UnarySession implements GreetedStream, QuietStream {
   readonly peer: string;

@@ -81,9 +81,7 @@ export class HealthWatch {
     const { nodeIds } = this.#selection;
     try {
       const owners =
-        nodeIds.length === 0
-          ? await ownersAfter(store.db, "", MOST_NODES)
-          : await ownersOf(store.db, nodeIds);
+        nodeIds.length === 0 ? await ownersAfter(store.db, "", MOST_NODES) : await ownersOf(store.db, nodeIds);
       const marked = await this.#records(owners.filter((it) => it.marked));
       this.#showMarks(new Map(marked.map(({ id, health }) => [id, health])));
       this.#dropAllBut(new Set(owners.map(({ nodeId }) => nodeId)));
@@ -159,11 +157,7 @@ export class HealthWatch {
     });
   }
 
-  async #news(
-    replicaId: string,
-    nodeIds: string[],
-    signal: AbortSignal,
-  ): Promise<AsyncIterable<HeldNews> | null> {
+  async #news(replicaId: string, nodeIds: string[], signal: AbortSignal): Promise<AsyncIterable<HeldNews> | null> {
     const { replica, clock, peers } = this.#options;
     const { includeSamples } = this.#selection;
     if (replicaId === replica.instance) {

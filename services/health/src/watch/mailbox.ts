@@ -9,8 +9,8 @@ export interface Mail<T> {
 }
 
 /**
- * What is new for one watcher. It holds one item for each id, the latest: a watcher that reads slowly misses what lay between,
- * and nothing piles up for it.
+ * What is new for one watcher. It holds one item for each id, the latest: a watcher that reads slowly misses what lay
+ * between, and nothing piles up for it.
  */
 export class Mailbox<T> {
   readonly #items = new Map<string, T>();

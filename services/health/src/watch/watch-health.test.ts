@@ -1,8 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import type {
-  NodeHealth,
-  WatchNodeHealthResponse,
-} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { NodeHealth, WatchNodeHealthResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { HealthState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { healthEvent } from "@rollcall/domain";
 import { reasonOf } from "@rollcall/errors";
@@ -112,10 +109,7 @@ describe("watchNodeHealth()", () => {
       await near.beatAcknowledged({ cpuPercent });
       await far.beatAcknowledged({ cpuPercent });
       await eventually(() => {
-        expect([follower.cpuOf("w-near"), follower.cpuOf("w-far")]).toEqual([
-          cpuPercent,
-          cpuPercent,
-        ]);
+        expect([follower.cpuOf("w-near"), follower.cpuOf("w-far")]).toEqual([cpuPercent, cpuPercent]);
       });
     }
     expect(follower.latest.get("w-far")?.samples).toEqual([]);
@@ -192,9 +186,7 @@ describe("watchNodeHealth()", () => {
   });
 
   it("should refuse more watches than it can carry, and take them again when others have ended", async () => {
-    await eventually(() =>
-      expect(followers.every(({ failure }) => failure !== undefined)).toBe(true),
-    );
+    await eventually(() => expect(followers.every(({ failure }) => failure !== undefined)).toBe(true));
     const crowd = Array.from({ length: MOST_WATCHES }, () => new Follower(["w-near"]));
     await until("all watches", () => crowd.every(({ seen }) => seen.length > 0));
     const late = new Follower(["w-near"]);

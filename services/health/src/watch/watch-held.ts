@@ -26,7 +26,10 @@ export interface WatchHeldOptions {
 /** The longest silence of a watch: an empty message says that it lives. */
 const BOOKMARK_MS = 5_000;
 
-/** Tell what becomes of nodes that this replica holds. It ends by throwing the signal's reason, or when its reader leaves. */
+/**
+ * Tell what becomes of nodes that this replica holds. It ends by throwing the signal's reason, or when its reader
+ * leaves.
+ */
 export async function* watchHeld(options: WatchHeldOptions): AsyncGenerator<HeldNews, never> {
   const { replica, clock, nodeIds, includeSamples, signal } = options;
   const box = new Mailbox<HeldNode>();

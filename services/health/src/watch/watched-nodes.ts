@@ -12,8 +12,8 @@ export interface NodeWatcher {
 export const MOST_PACED = 200;
 
 /**
- * Which of a replica's nodes somebody watches. These are asked for their usage more often, as long as that lasts. Where nobody
- * watches, a heartbeat pays one comparison for it.
+ * Which of a replica's nodes somebody watches. These are asked for their usage more often, as long as that lasts. Where
+ * nobody watches, a heartbeat pays one comparison for it.
  */
 export class WatchedNodes {
   readonly #watchers = new Map<string, Set<NodeWatcher>>();

@@ -63,12 +63,10 @@ describe("registerNode(), bans", () => {
 
   it("should not be got round by another case of the banned id", async () => {
     await ban(rig.store, new TestNode("Banned-In-Advance"));
-    expect(await refusalOf(new TestNode("banned-in-advance").register(rig.registry))).toMatchObject(
-      {
-        reason: "NODE_BANNED",
-        metadata: { node: "banned-in-advance", banReason: "stolen" },
-      },
-    );
+    expect(await refusalOf(new TestNode("banned-in-advance").register(rig.registry))).toMatchObject({
+      reason: "NODE_BANNED",
+      metadata: { node: "banned-in-advance", banReason: "stolen" },
+    });
   });
 
   it("should never let a node slip in beside a ban of it", async () => {

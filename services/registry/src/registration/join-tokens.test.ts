@@ -22,10 +22,7 @@ beforeAll(async () => {
     startRig({ store }, { config: { "Orchestrator.NodeManager.JoinTokens": word } });
   warning = await enforcing("warn");
   strict = await enforcing("strict");
-  manual = await startRig(
-    { store },
-    { config: { "Orchestrator.NodeManager.ManualApproval": true } },
-  );
+  manual = await startRig({ store }, { config: { "Orchestrator.NodeManager.ManualApproval": true } });
 });
 afterAll(async () => {
   await Promise.all([warning.close(), strict.close(), manual.close()]);
@@ -57,16 +54,11 @@ function newNode(name = "n"): TestNode {
 /** Tokens that let nobody in, whatever is enforced. */
 const BAD: readonly (readonly [string, string, () => Promise<string>])[] = [
   ["malformed", "JOIN_TOKEN_INVALID", async () => "letmein"],
-  [
-    "unknown",
-    "JOIN_TOKEN_INVALID",
-    async () => joinTokenText(rig.store.clusterId(), "0123456789ab", "x".repeat(43)),
-  ],
+  ["unknown", "JOIN_TOKEN_INVALID", async () => joinTokenText(rig.store.clusterId(), "0123456789ab", "x".repeat(43))],
   [
     "known with another secret",
     "JOIN_TOKEN_INVALID",
-    async () =>
-      joinTokenText(rig.store.clusterId(), (await makeToken(rig.store)).id, "x".repeat(43)),
+    async () => joinTokenText(rig.store.clusterId(), (await makeToken(rig.store)).id, "x".repeat(43)),
   ],
   [
     "another cluster's",
@@ -180,9 +172,7 @@ describe("registerNode() with a join token", () => {
       { type: "node.registered", reason: "JOIN_TOKEN", after: { joinToken: id } },
     ]);
     const fingerprint = kept?.keyFingerprint;
-    expect(await lastUsesOf(rig.store.db, id, 10)).toMatchObject([
-      { nodeId: node.id, fingerprint },
-    ]);
+    expect(await lastUsesOf(rig.store.db, id, 10)).toMatchObject([{ nodeId: node.id, fingerprint }]);
   });
 
   it("should leave approval to an operator when the token does", async () => {
@@ -243,8 +233,7 @@ describe("registerNode() with a join token", () => {
     const node = newNode("again");
     const token = await makeToken(rig.store);
     const words = [];
-    for (let time = 0; time < 3; time += 1)
-      words.push(await wordOf(register(strict, node, token.text)));
+    for (let time = 0; time < 3; time += 1) words.push(await wordOf(register(strict, node, token.text)));
     expect(words).toEqual(["created", "returned", "returned"]);
     expect(await usesOf(token)).toBe(1);
     await operate(rig.store, node.id, "delete");

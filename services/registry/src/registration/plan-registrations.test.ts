@@ -44,9 +44,7 @@ function membership(state: Membership["state"], message = ""): Membership {
 
 function plan(batch: readonly Registration[], facts: Partial<RegistrationFacts> = {}) {
   const nodes = facts.nodes ?? [];
-  const keyed = nodes.flatMap(({ id, fingerprint }) =>
-    fingerprint === null ? [] : [[fingerprint, id] as const],
-  );
+  const keyed = nodes.flatMap(({ id, fingerprint }) => (fingerprint === null ? [] : [[fingerprint, id] as const]));
   return planRegistrations(batch, {
     nodes,
     keyOwners: new Map(keyed),
@@ -144,18 +142,15 @@ describe("planRegistrations()", () => {
 
   it("should let nodes of a pair that exists already return, each as itself", () => {
     const nodes = [known("A-1"), known("a-1")];
-    const planned = plan(
-      [registration("a-1"), registration("A-1"), registration("A-1", { fingerprint: "x" })],
-      { nodes },
-    );
+    const planned = plan([registration("a-1"), registration("A-1"), registration("A-1", { fingerprint: "x" })], {
+      nodes,
+    });
     expect(words(planned)).toEqual(["returned", "returned", "NODE_KEY_MISMATCH"]);
     expect(words(plan([registration("a-1")], { nodes: [known("a-1")] }))).toEqual(["returned"]);
   });
 
   it("should keep a new node out by a ban on its id in any case, and a known one by that on its own", () => {
-    const bans = [
-      { id: 1n, nodeId: "A-1", fingerprint: null, reason: "", actor: "token:t", atMs: 0 },
-    ];
+    const bans = [{ id: 1n, nodeId: "A-1", fingerprint: null, reason: "", actor: "token:t", atMs: 0 }];
     expect(words(plan([registration("a-1")], { bans }))).toEqual(["NODE_BANNED"]);
     const nodes = [known("A-1"), known("a-1")];
     const planned = plan([registration("a-1"), registration("A-1")], { bans, nodes });
@@ -198,13 +193,7 @@ describe("planRegistrations()", () => {
   it("should serve the neighbours of those that are refused", () => {
     const nodes = [known("r", { membership: membership("REJECTED") }), known("k")];
     const batch = ["a", "r", "b", "k", "c"].map((id) => registration(id));
-    expect(words(plan(batch, { nodes }))).toEqual([
-      "created",
-      "NODE_REJECTED",
-      "created",
-      "returned",
-      "created",
-    ]);
+    expect(words(plan(batch, { nodes }))).toEqual(["created", "NODE_REJECTED", "created", "returned", "created"]);
   });
 });
 
@@ -269,10 +258,7 @@ describe("planRegistrations() with join tokens", () => {
   });
 
   it("should approve in its batch what this batch made wait", () => {
-    const batch = [
-      registration("a", { joinToken: given("many") }),
-      registration("a", { joinToken: given("strong") }),
-    ];
+    const batch = [registration("a", { joinToken: given("many") }), registration("a", { joinToken: given("strong") })];
     const planned = plan(batch, { tokens, manualApproval: true });
     expect(words(planned)).toEqual(["created", "returned"]);
     expect(planned.creations).toMatchObject([

@@ -77,10 +77,7 @@ export interface RegistrationPlan {
  * Decide a batch of registrations, one after the other: each sees what those before it will have done. So of two that
  * want the same new id one creates it, and the other finds it there.
  */
-export function planRegistrations(
-  batch: readonly Registration[],
-  facts: RegistrationFacts,
-): RegistrationPlan {
+export function planRegistrations(batch: readonly Registration[], facts: RegistrationFacts): RegistrationPlan {
   const planner = new Planner(facts);
   const results = batch.map((registration) => planner.decide(registration));
   return { ...planner.outcome(), results };
@@ -173,9 +170,7 @@ class Planner {
   }
 
   #checkBans({ nodeId, fingerprint }: Registration): RegistrationRefusal | null {
-    const ban = this.#facts.bans.find(
-      (it) => it.fingerprint === fingerprint || this.#isBannedId(nodeId, it),
-    );
+    const ban = this.#facts.bans.find((it) => it.fingerprint === fingerprint || this.#isBannedId(nodeId, it));
     // An orchestrator's name is refused for what it is.
     if (ban === undefined || this.#nodes.get(nodeId)?.type === "ORCHESTRATOR") return null;
     return bannedRefusal(nodeId, ban.reason);
@@ -271,10 +266,7 @@ class Planner {
   }
 }
 
-function isKeyOf(
-  { fingerprint: current, nextFingerprint: next }: KnownNode,
-  used: string,
-): boolean {
+function isKeyOf({ fingerprint: current, nextFingerprint: next }: KnownNode, used: string): boolean {
   return current !== null && acceptKey({ current, next }, used).accepted;
 }
 

@@ -13,10 +13,7 @@ let one: Rig;
 let other: Rig;
 beforeAll(async () => {
   one = await startRig(await createTestDatabase());
-  other = await startRig(
-    { store: one.store },
-    { config: { "Orchestrator.NodeManager.ManualApproval": true } },
-  );
+  other = await startRig({ store: one.store }, { config: { "Orchestrator.NodeManager.ManualApproval": true } });
 });
 afterAll(async () => {
   await other.close();
@@ -100,9 +97,7 @@ describe("registerNode(), races with itself", () => {
   it("should create a node once, in one registry or two", async () => {
     await inTens(testNodes("twice", 30), async (node) => {
       const words = await wordsOf(
-        [one, other, one, other].map(({ registry }) =>
-          registry.registerNode(node.joiningAny(one.store)),
-        ),
+        [one, other, one, other].map(({ registry }) => registry.registerNode(node.joiningAny(one.store))),
       );
       expect(words.toSorted()).toEqual(["created", "returned", "returned", "returned"]);
       expect(await eventsOf(one.store, node.id)).toHaveLength(1);

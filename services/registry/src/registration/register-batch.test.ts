@@ -75,9 +75,7 @@ describe("registerBatch()", () => {
   });
 
   it("should create 200 nodes with 64 labels each", async () => {
-    const agentLabels = Object.fromEntries(
-      Array.from({ length: 64 }, (_, index) => [`label-${index}`, "x"]),
-    );
+    const agentLabels = Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`label-${index}`, "x"]));
     const batch = Array.from({ length: 200 }, (_, index) => {
       const given = registration(`labelled-${index}`);
       return { ...given, report: { ...given.report, agentLabels } };
@@ -96,10 +94,7 @@ describe("registerBatch()", () => {
       summary: { cores: 3, memoryBytes: 2 ** 40, diskBytes: 2 ** 50, gpus: 1 },
       agentLabels: { b: "2", a: "1" },
     };
-    await registerBatch(depsOf(store), [
-      registration("w1", { report }),
-      registration("w2", { report }),
-    ]);
+    await registerBatch(depsOf(store), [registration("w1", { report }), registration("w2", { report })]);
     await registerBatch(depsOf(store), [registration("w3", { report })]);
     const [w1, w2, w3] = await Promise.all(["w1", "w2", "w3"].map((id) => getNode(store.db, id)));
     const unlike = {
@@ -110,8 +105,7 @@ describe("registerBatch()", () => {
       createdAtMs: 0,
       updatedAtMs: 0,
     };
-    const alike = (node: typeof w1) =>
-      JSON.stringify({ ...node, ...unlike }).replaceAll(/"sinceMs":\d+/g, "");
+    const alike = (node: typeof w1) => JSON.stringify({ ...node, ...unlike }).replaceAll(/"sinceMs":\d+/g, "");
     expect(alike(w2)).toBe(alike(w1));
     expect(alike(w3)).toBe(alike(w1));
     expect(w1).toMatchObject({ ...pick(report), labels: [{ key: "a" }, { key: "b" }] });
@@ -138,11 +132,7 @@ describe("registerBatch()", () => {
 
   it("should let one of many registries create a node of ids that differ in case alone", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
-    const cases = [
-      (id: string) => id,
-      (id: string) => id.toUpperCase(),
-      (id: string) => id.replace("c", "C"),
-    ];
+    const cases = [(id: string) => id, (id: string) => id.toUpperCase(), (id: string) => id.replace("c", "C")];
     for (let round = 0; round < 20; round += 1) {
       const ids = Array.from({ length: 12 }, (_, index) => `case-${round}-${index}`);
       const answers = await Promise.all(
@@ -185,10 +175,7 @@ describe("registerBatch()", () => {
   it("should give one of many registries a key that all want for different nodes", async () => {
     const stores = await Promise.all([1, 2, 3].map(() => database.openStore()));
     for (let round = 0; round < 20; round += 1) {
-      const fingerprints = Array.from(
-        { length: 6 },
-        (_, index) => `SHA256:wanted-${round}-${index}`,
-      );
+      const fingerprints = Array.from({ length: 6 }, (_, index) => `SHA256:wanted-${round}-${index}`);
       const answers = await Promise.all(
         stores.map((store, index) => {
           const batch = rotate(fingerprints, index).map((fingerprint) =>
@@ -199,9 +186,7 @@ describe("registerBatch()", () => {
       );
       const outcomes = answers.flatMap(words);
       expect(outcomes.filter((word) => word === "created")).toHaveLength(fingerprints.length);
-      expect(outcomes.filter((word) => word === "NODE_KEY_IN_USE")).toHaveLength(
-        fingerprints.length * 2,
-      );
+      expect(outcomes.filter((word) => word === "NODE_KEY_IN_USE")).toHaveLength(fingerprints.length * 2);
     }
   });
 

@@ -34,12 +34,7 @@ import {
   planRegistrations,
   type RegistrationPlan,
 } from "./plan-registrations.ts";
-import {
-  type KnownNode,
-  nonceName,
-  type Registration,
-  type RegistrationResult,
-} from "./registration.ts";
+import { type KnownNode, nonceName, type Registration, type RegistrationResult } from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
@@ -58,8 +53,8 @@ const MOST_ATTEMPTS = 5;
 const RETRY_AFTER_MS = 1_000;
 
 /**
- * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails another.
- * Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
+ * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails
+ * another. Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
  */
 export async function registerBatch(
   deps: RegistryDeps,
@@ -70,7 +65,8 @@ export async function registerBatch(
   } catch (error) {
     if (isStoreUnavailable(error)) throw error;
     if (batch.length === 1) return [{ ok: false, error }];
-    // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are served.
+    // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are
+    // served.
     deps.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
     const half = Math.ceil(batch.length / 2);
     const first = await registerBatch(deps, batch.slice(0, half));
@@ -84,9 +80,7 @@ async function registerWithRetries(
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
     try {
-      const { result } = await deps.store.reserved.change((tx) =>
-        registerInTransaction(tx, deps, batch),
-      );
+      const { result } = await deps.store.reserved.change((tx) => registerInTransaction(tx, deps, batch));
       return result;
     } catch (error) {
       // Whoever was faster has committed, so the next look sees it.
@@ -142,9 +136,7 @@ async function registerInTransaction(
   for (const node of await getNodes(tx, written)) nodes.set(node.id, node);
   const replicas = await listHealthReplicas(tx);
   // Workers share an address, and a replica that is ending has none.
-  const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(
-    Boolean,
-  );
+  const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(Boolean);
   return {
     result: plan.results.map((result) => toAnswer(result, nodes, endpoints, clock.wallMs())),
     events: [...plan.events, ...labelEvents, ...reports.events],
@@ -152,7 +144,10 @@ async function registerInTransaction(
   };
 }
 
-/** Save the approvals of known nodes, in order of id; what they change about labels. The nodes as they are then take the place of the old. */
+/**
+ * Save the approvals of known nodes, in order of id; what they change about labels. The nodes as they are then take the
+ * place of the old.
+ */
 async function saveApprovals(
   tx: Tx,
   { approvals }: RegistrationPlan,
@@ -165,9 +160,7 @@ async function saveApprovals(
     const { nodeId } = registration;
     await saveMembership(tx, nodeId, membership);
     await saveJoining(tx, nodeId, joiningBy(token));
-    const labels = Object.entries(token.labels).map(
-      ([key, value]) => ({ key, value, tier: "token" }) as const,
-    );
+    const labels = Object.entries(token.labels).map(([key, value]) => ({ key, value, tier: "token" }) as const);
     await replaceLabels(tx, nodeId, "token", labels);
     const [after] = await getNodes(tx, [nodeId]);
     const before = known.get(nodeId);
@@ -184,59 +177,40 @@ async function saveApprovals(
 }
 
 /** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */
-async function saveReports(
-  tx: Tx,
-  { reports }: RegistrationPlan,
-  known: ReadonlyMap<string, NodeRecord>,
-) {
+async function saveReports(tx: Tx, { reports }: RegistrationPlan, known: ReadonlyMap<string, NodeRecord>) {
   const ids = [...reports.keys()].sort();
   const events: NewEvent[] = [];
   for (const id of ids) {
     const report = reports.get(id);
     const before = known.get(id);
     if (report === undefined || before === undefined) continue;
-    if ((await saveInfo(tx, id, report)) === "saved")
-      events.push(...nodeInfoEvents(before, report));
+    if ((await saveInfo(tx, id, report)) === "saved") events.push(...nodeInfoEvents(before, report));
   }
   return { ids, events };
 }
 
-function distinct<K extends keyof Registration>(
-  batch: readonly Registration[],
-  field: K,
-): readonly Registration[K][] {
+function distinct<K extends keyof Registration>(batch: readonly Registration[], field: K): readonly Registration[K][] {
   return [...new Set(batch.map((registration) => registration[field]))];
 }
 
-function toAuditEntry({
-  registration: { call, nodeId },
-  token,
-}: NodeCreation | NodeApproval): NewAuditEntry {
+function toAuditEntry({ registration: { call, nodeId }, token }: NodeCreation | NodeApproval): NewAuditEntry {
   const reason = token === null ? "" : `join token ${token.id}`;
   return { ...call, target: nodeId, reason, outcome: AUDIT_OK };
 }
 
 /** The ids of tokens that are said to be of this cluster. */
 function givenTokens(batch: readonly Registration[]): readonly string[] {
-  const ids = batch.flatMap(({ joinToken }) =>
-    joinToken?.token.kind === "own" ? [joinToken.token.id] : [],
-  );
+  const ids = batch.flatMap(({ joinToken }) => (joinToken?.token.kind === "own" ? [joinToken.token.id] : []));
   return [...new Set(ids)];
 }
 
-function toNewNode(
-  { registration, membership, token }: NodeCreation,
-  isWarned: boolean,
-): NewComputeNode {
+function toNewNode({ registration, membership, token }: NodeCreation, isWarned: boolean): NewComputeNode {
   const { nodeId, publicKey, fingerprint, report } = registration;
   return {
     key: { nodeId, publicKey, fingerprint },
     membership,
     report,
-    joining:
-      token === null
-        ? { tokenId: null, ephemeral: false, withoutToken: isWarned }
-        : joiningBy(token),
+    joining: token === null ? { tokenId: null, ephemeral: false, withoutToken: isWarned } : joiningBy(token),
     tokenLabels: token?.labels ?? {},
   };
 }
@@ -267,8 +241,7 @@ function toAnswer(
   healthEndpoints: readonly string[],
   wallMs: number,
 ): RegistrationAnswer {
-  if (!result.ok)
-    return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), wallMs) };
+  if (!result.ok) return { ok: false, error: refusalOfNode(result, nodes.get(result.nodeId), wallMs) };
   const node = nodes.get(result.nodeId);
   if (node === undefined) throw new Error(`node ${result.nodeId} is gone while it is locked`);
   return { ok: true, node, created: result.created, message: result.message, healthEndpoints };

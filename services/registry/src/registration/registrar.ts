@@ -1,12 +1,5 @@
 import { reasonOf } from "@rollcall/errors";
-import {
-  Batcher,
-  counter,
-  gauge,
-  histogram,
-  type MetricsRegistry,
-  onScrape,
-} from "@rollcall/process";
+import { Batcher, counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 import type { RegistryDeps } from "../deps.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";

@@ -1,10 +1,4 @@
-import type {
-  JoinTokenRefusal,
-  Membership,
-  NodeType,
-  Refusal,
-  RefusalReason,
-} from "@rollcall/domain";
+import type { JoinTokenRefusal, Membership, NodeType, Refusal, RefusalReason } from "@rollcall/domain";
 import type { AuditedCall } from "@rollcall/rpc";
 import type { InfoReport } from "@rollcall/store";
 import type { GivenToken } from "./admission.ts";
@@ -40,13 +34,7 @@ export interface KnownNode {
 
 /** Why a registration is refused. */
 export type RegistrationRefusal =
-  | Refusal<
-      | RefusalReason
-      | "CHALLENGE_INVALID"
-      | "NODE_KEY_MISMATCH"
-      | "NODE_KEY_IN_USE"
-      | "NODE_ID_CONFUSABLE"
-    >
+  | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE" | "NODE_ID_CONFUSABLE">
   | JoinTokenRefusal;
 
 /** What comes of one registration of a batch. */

@@ -57,10 +57,7 @@ describe.each<Moment>(["before its first statement", "after its last one, before
       await outcast.register(rig.registry);
       await operate(store, outcast.id, "reject", "for good");
       const newcomer = new TestNode(name("newcomer"));
-      const requests = [
-        await outcast.joining(rig.registry),
-        await newcomer.joining(rig.registry),
-      ] as const;
+      const requests = [await outcast.joining(rig.registry), await newcomer.joining(rig.registry)] as const;
       stopAt = moment;
       const calls = requests.map((request) => rig.registry.registerNode(request));
       for (const refusal of await Promise.all(calls.map(refusalOf))) {

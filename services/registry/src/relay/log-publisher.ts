@@ -57,8 +57,8 @@ export class LogPublisher {
   }
 
   /**
-   * Tell what the record says: a cursor of another generation, or another history of the log, ends what is under way, which
-   * begins again from the record's cursor.
+   * Tell what the record says: a cursor of another generation, or another history of the log, ends what is under way,
+   * which begins again from the record's cursor.
    */
   observe({ generation }: Pick<RelayCursor, "generation">, logId: string): void {
     const journey = this.#journey;
@@ -112,8 +112,7 @@ export class LogPublisher {
     session.ended.addEventListener("abort", this.#waiter.wake, { once: true });
     log.info({ after: `${session.after}` }, "relaying events");
     try {
-      const isKept =
-        session.after === cursor.revision || (await this.#save(session.after, journey));
+      const isKept = session.after === cursor.revision || (await this.#save(session.after, journey));
       if (isKept) await this.#publish(journey, signal, onProgress);
     } finally {
       this.#journey = null;
@@ -123,8 +122,7 @@ export class LogPublisher {
 
   #begin(logId: string, cursor: bigint, signal: AbortSignal): Promise<PublishSession> {
     const known = this.#publisher;
-    const publisher =
-      known?.logId === logId ? known.begin : this.#options.outward.createPublisher(logId);
+    const publisher = known?.logId === logId ? known.begin : this.#options.outward.createPublisher(logId);
     this.#publisher = { logId, begin: publisher };
     return publisher.begin(cursor, AbortSignal.any([signal, AbortSignal.timeout(BEGIN_WITHIN_MS)]));
   }

@@ -1,10 +1,5 @@
 import { counter, type Logger, type MetricsRegistry } from "@rollcall/process";
-import {
-  compactedRevision,
-  type EventBatch,
-  type ReservedStore,
-  readEvents,
-} from "@rollcall/store";
+import { compactedRevision, type EventBatch, type ReservedStore, readEvents } from "@rollcall/store";
 
 const BATCH_EVENTS = 1_000;
 
@@ -55,10 +50,7 @@ export class LogReader {
       return;
     }
     this.#lost.inc(Number(gap.through - gap.from) + 1);
-    this.#log.error(
-      fields,
-      "events were compacted before they were relayed, they are lost to nats",
-    );
+    this.#log.error(fields, "events were compacted before they were relayed, they are lost to nats");
   }
 }
 

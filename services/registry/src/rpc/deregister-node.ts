@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  DeregisterNodeResponseSchema,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { DeregisterNodeResponseSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { decideMembership, membershipEvent } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
@@ -12,9 +9,7 @@ import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
 
 /** Remove a node that leaves for good. */
-export function deregisterNode(
-  deps: Deps,
-): MethodImpl<typeof RegistryService.method.deregisterNode> {
+export function deregisterNode(deps: Deps): MethodImpl<typeof RegistryService.method.deregisterNode> {
   return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
     checkNodeId(nodeId);

@@ -15,14 +15,11 @@ const DEFAULT_LIMIT = 100;
 
 /** What a node reports anew now and then is no part of how it came to be in its state. */
 const TYPES = EVENT_TYPES.filter(
-  (type) =>
-    type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
+  (type) => type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
 );
 
 /** Tell how a node came to be in the state that it is in. */
-export function explainNode({
-  store,
-}: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
+export function explainNode({ store }: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
   return async ({ node: reference, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
     const node = await findNode(store.db, reference);
@@ -43,8 +40,7 @@ export function explainNode({
       rows,
       limit,
       item: TimelineEntrySchema,
-      toMessage: (event) =>
-        create(TimelineEntrySchema, { event: eventToProto(event), text: explainEvent(event) }),
+      toMessage: (event) => create(TimelineEntrySchema, { event: eventToProto(event), text: explainEvent(event) }),
     });
     return page.reversed().answer(ExplainNodeResponseSchema, "entries", {
       node: nodeToProto(node),

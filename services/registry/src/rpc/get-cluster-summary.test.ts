@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  HealthState,
-  MembershipState,
-  SchedulingState,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { HealthState, MembershipState, SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { saveHolds, saveMark } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";

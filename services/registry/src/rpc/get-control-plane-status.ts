@@ -7,13 +7,7 @@ import {
   type RegistryService,
   UpkeepOutcome,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import {
-  compactedRevision,
-  joinedWithoutToken,
-  listUpkeepRuns,
-  readRelay,
-  type UpkeepRun,
-} from "@rollcall/store";
+import { compactedRevision, joinedWithoutToken, listUpkeepRuns, readRelay, type UpkeepRun } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 
 /** Tell how the log, its relay and upkeep fare. */

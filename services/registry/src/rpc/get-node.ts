@@ -1,9 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  GetNodeResponseSchema,
-  type RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { GetNodeResponseSchema, type RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { findNode } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";

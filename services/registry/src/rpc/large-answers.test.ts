@@ -4,10 +4,7 @@ import { createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  ListNodesResponseSchema,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { ListNodesResponseSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { sendBearer } from "@rollcall/identity";
 import { appendEvents } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
@@ -77,20 +74,17 @@ async function readAll<T>(read: (pageToken: string) => Promise<AnyPage<T>>) {
 }
 
 describe("the largest nodes that there may be, and larger ones of a former release", () => {
-  it.each(["id", "created desc"])(
-    "should be listed in pages that clients take, by %s",
-    async (orderBy) => {
-      const { items, pages } = await readAll(async (pageToken) => {
-        const page = await registry.listNodes({ pageSize: 1_000, pageToken, orderBy });
-        return { items: page.nodes, next: page.nextPageToken };
-      });
-      expect(items.map(({ id }) => id).sort()).toEqual(ids);
-      const [first] = items;
-      expect(first?.info?.interfaces).toHaveLength(128);
-      expect(pages).toBeGreaterThan(5);
-      expect(pages).toBeLessThan(20);
-    },
-  );
+  it.each(["id", "created desc"])("should be listed in pages that clients take, by %s", async (orderBy) => {
+    const { items, pages } = await readAll(async (pageToken) => {
+      const page = await registry.listNodes({ pageSize: 1_000, pageToken, orderBy });
+      return { items: page.nodes, next: page.nextPageToken };
+    });
+    expect(items.map(({ id }) => id).sort()).toEqual(ids);
+    const [first] = items;
+    expect(first?.info?.interfaces).toHaveLength(128);
+    expect(pages).toBeGreaterThan(5);
+    expect(pages).toBeLessThan(20);
+  });
 
   it("should be listed as JSON in the same pages", async () => {
     const { items } = await readAll(async (pageToken) => {
@@ -123,10 +117,7 @@ describe("the largest nodes that there may be, and larger ones of a former relea
     const [first] = await eventsOf(rig.store);
     const start = { case: "afterRevision", value: first?.revision ?? 0n } as const;
     const seen = new Set<string>();
-    for await (const { changes, snapshotComplete } of registry.watchNodes(
-      { start },
-      { timeoutMs: 0 },
-    )) {
+    for await (const { changes, snapshotComplete } of registry.watchNodes({ start }, { timeoutMs: 0 })) {
       for (const { change } of changes) {
         expect(change.case).toBe("upserted");
         if (change.case === "upserted") seen.add(change.value.id);
@@ -210,9 +201,7 @@ describe("large events and tombstones", () => {
       const page = await registry.listDeletedNodes({ pageSize: 1_000, pageToken });
       return { items: page.deletedNodes, next: page.nextPageToken };
     });
-    expect(items.map(({ nodeId }) => nodeId)).toEqual(
-      Array.from({ length: 200 }, (_, at) => `gone-${200 - at}`),
-    );
+    expect(items.map(({ nodeId }) => nodeId)).toEqual(Array.from({ length: 200 }, (_, at) => `gone-${200 - at}`));
     expect(pages).toBeGreaterThan(2);
   });
 });

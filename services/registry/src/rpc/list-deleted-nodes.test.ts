@@ -1,10 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  HealthState,
-  LabelTier,
-  MembershipState,
-  NodeType,
-} from "@rollcall/api/rollcall/node/v1/node_pb";
+import { HealthState, LabelTier, MembershipState, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { operate } from "../testing/operator.ts";

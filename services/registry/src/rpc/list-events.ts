@@ -1,9 +1,5 @@
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  EventSchema,
-  type EventService,
-  ListEventsResponseSchema,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { EventSchema, type EventService, ListEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { compactedRevision, readEvents } from "@rollcall/store";
 import { eventToProto, readPage, readRows } from "@rollcall/wire";
 import { parseEventListing } from "../convert-events.ts";
@@ -12,10 +8,7 @@ import { formatResumeToken } from "../watch/resume-token.ts";
 import { revisionCompacted } from "../watch/watch-errors.ts";
 
 /** Answer a page of the log. */
-export function listEvents({
-  store,
-  pageTokens,
-}: Deps): MethodImpl<typeof EventService.method.listEvents> {
+export function listEvents({ store, pageTokens }: Deps): MethodImpl<typeof EventService.method.listEvents> {
   return async (request, context) => {
     const { filter, limit, firstAfter, name } = parseEventListing(request, store.logId());
     // The MAC says that the cursor was made below.

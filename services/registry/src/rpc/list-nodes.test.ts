@@ -2,10 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { MembershipState, type Node, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  type ListNodesRequestSchema,
-  NodeStatus,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type ListNodesRequestSchema, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { saveHolds } from "@rollcall/store";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { observe, operate } from "../testing/operator.ts";
@@ -89,8 +86,7 @@ const SORT_KEYS: Readonly<Record<string, (node: Node) => string | number | bigin
   memory: ({ info }) => info?.memoryBytes ?? 0n,
   disk: ({ info }) => info?.diskBytes ?? 0n,
   gpus: ({ info }) => info?.gpus.length ?? 0,
-  created: ({ createTime }) =>
-    (createTime?.seconds ?? 0n) * 1_000_000_000n + BigInt(createTime?.nanos ?? 0),
+  created: ({ createTime }) => (createTime?.seconds ?? 0n) * 1_000_000_000n + BigInt(createTime?.nanos ?? 0),
 };
 
 describe("listNodes(), pages", () => {
@@ -189,11 +185,7 @@ describe("listNodes(), filters", () => {
 
   it("should filter by the words of the status column", async () => {
     expect(await idsOf({ statuses: [NodeStatus.UNHEALTHY] })).toEqual([idOf(4)]);
-    expect(await idsOf({ statuses: [NodeStatus.HEALTHY, NodeStatus.UNHEALTHY] })).toEqual([
-      idOf(1),
-      idOf(2),
-      idOf(4),
-    ]);
+    expect(await idsOf({ statuses: [NodeStatus.HEALTHY, NodeStatus.UNHEALTHY] })).toEqual([idOf(1), idOf(2), idOf(4)]);
     expect(await idsOf({ statuses: [NodeStatus.UNKNOWN] })).toHaveLength(COUNT - 4);
     expect(await idsOf({ statuses: [NodeStatus.CONNECTED] })).toContain("control");
     expect(await idsOf({ statuses: [NodeStatus.DISCONNECTED] })).not.toContain("control");

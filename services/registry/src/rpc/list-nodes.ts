@@ -1,9 +1,6 @@
 import type { MethodImpl } from "@connectrpc/connect";
 import { NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  ListNodesResponseSchema,
-  type RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { ListNodesResponseSchema, type RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { currentRevision, type NodeCursor, readListing } from "@rollcall/store";
 import { nodeToProto, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
@@ -17,10 +14,7 @@ interface ListPlace {
 }
 
 /** Answer a page of nodes. */
-export function listNodes({
-  store,
-  pageTokens,
-}: Deps): MethodImpl<typeof RegistryService.method.listNodes> {
+export function listNodes({ store, pageTokens }: Deps): MethodImpl<typeof RegistryService.method.listNodes> {
   return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
     // The MAC says that the cursor was made below.
@@ -34,8 +28,7 @@ export function listNodes({
       item: NodeSchema,
       toMessage: ({ node }) => nodeToProto(node),
     });
-    const next: ListPlace | null =
-      page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
+    const next: ListPlace | null = page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
     return page.answer(ListNodesResponseSchema, "nodes", {
       nextPageToken: next === null ? "" : pageTokens.seal(name, next),
       revision,

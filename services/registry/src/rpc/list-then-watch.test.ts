@@ -13,10 +13,7 @@ import { watchInBackground } from "../testing/watcher.ts";
 
 const NODES = 30;
 const WRITERS = 3;
-const FILTERS = [
-  {},
-  { memberships: [MembershipState.APPROVED], labelSelector: "zone!=b", orderBy: "status" },
-];
+const FILTERS = [{}, { memberships: [MembershipState.APPROVED], labelSelector: "zone!=b", orderBy: "status" }];
 
 let rig: Rig;
 const machines = Array.from({ length: NODES }, (_, index) => new TestNode(`n${index}`));
@@ -68,53 +65,46 @@ async function listSlowly(filter: (typeof FILTERS)[number]) {
     for (const node of page.nodes) nodes.set(node.id, node);
     ({ nextPageToken: pageToken, revision } = page);
     const from = await currentRevision(rig.store.db);
-    await eventually(async () =>
-      expect(await currentRevision(rig.store.db)).toBeGreaterThan(from + 2n),
-    );
+    await eventually(async () => expect(await currentRevision(rig.store.db)).toBeGreaterThan(from + 2n));
   } while (pageToken !== "");
   return { nodes, revision };
 }
 
 describe("a list and a watch after its revision", () => {
-  it.each(FILTERS)(
-    "should make the fleet as it is, whatever is written meanwhile: %j",
-    async (filter) => {
-      const ending = new AbortController();
-      const writers = Array.from({ length: WRITERS }, (_, writer) => write(writer, ending.signal));
-      const { nodes, revision } = await listSlowly(filter);
-      const { orderBy: _, ...selection } = { orderBy: "", ...filter };
-      const start = { case: "afterRevision", value: revision } as const;
-      const watch = watchInBackground((signal) =>
-        rig.registry.watchNodes({ ...selection, start }, { signal, timeoutMs: 0 }),
-      );
-      const events = watchInBackground((signal) =>
-        rig.events.watchEvents({ start }, { signal, timeoutMs: 0 }),
-      );
-      await watch.until((messages) => messages.length > 3);
-      ending.abort();
-      await Promise.all(writers);
-      // A change of a node that matches tells every watch how far the log is.
-      const head = await currentRevision(rig.store.db);
-      await Promise.all([
-        watch.until((messages) => (messages.at(-1)?.revision ?? 0n) >= head),
-        events.until((messages) => (messages.at(-1)?.revision ?? 0n) >= head),
-      ]);
+  it.each(FILTERS)("should make the fleet as it is, whatever is written meanwhile: %j", async (filter) => {
+    const ending = new AbortController();
+    const writers = Array.from({ length: WRITERS }, (_, writer) => write(writer, ending.signal));
+    const { nodes, revision } = await listSlowly(filter);
+    const { orderBy: _, ...selection } = { orderBy: "", ...filter };
+    const start = { case: "afterRevision", value: revision } as const;
+    const watch = watchInBackground((signal) =>
+      rig.registry.watchNodes({ ...selection, start }, { signal, timeoutMs: 0 }),
+    );
+    const events = watchInBackground((signal) => rig.events.watchEvents({ start }, { signal, timeoutMs: 0 }));
+    await watch.until((messages) => messages.length > 3);
+    ending.abort();
+    await Promise.all(writers);
+    // A change of a node that matches tells every watch how far the log is.
+    const head = await currentRevision(rig.store.db);
+    await Promise.all([
+      watch.until((messages) => (messages.at(-1)?.revision ?? 0n) >= head),
+      events.until((messages) => (messages.at(-1)?.revision ?? 0n) >= head),
+    ]);
 
-      for (const { change } of watch.messages.flatMap((message) => message.changes)) {
-        if (change.case === "upserted") nodes.set(change.value.id, change.value);
-        if (change.case === "removedId") nodes.delete(change.value);
-      }
-      const fresh = await rig.registry.listNodes({ ...filter, pageSize: 1_000 });
-      expect(fresh.revision).toBe(head);
-      expect(wholeNodes(nodes.values())).toEqual(wholeNodes(fresh.nodes));
+    for (const { change } of watch.messages.flatMap((message) => message.changes)) {
+      if (change.case === "upserted") nodes.set(change.value.id, change.value);
+      if (change.case === "removedId") nodes.delete(change.value);
+    }
+    const fresh = await rig.registry.listNodes({ ...filter, pageSize: 1_000 });
+    expect(fresh.revision).toBe(head);
+    expect(wholeNodes(nodes.values())).toEqual(wholeNodes(fresh.nodes));
 
-      const log = await readEvents(rig.store.db, { after: revision, limit: 100_000 });
-      expect(log.events.length).toBeGreaterThan(10);
-      const seen = events.messages.flatMap((message) => message.events.map(({ id }) => id));
-      expect(seen).toEqual(log.events.map(({ id }) => id));
-      await Promise.all([watch.stop(), events.stop()]);
-    },
-  );
+    const log = await readEvents(rig.store.db, { after: revision, limit: 100_000 });
+    expect(log.events.length).toBeGreaterThan(10);
+    const seen = events.messages.flatMap((message) => message.events.map(({ id }) => id));
+    expect(seen).toEqual(log.events.map(({ id }) => id));
+    await Promise.all([watch.stop(), events.stop()]);
+  });
 
   it("should say of a list of events up to where it goes, also when nothing matches", async () => {
     const head = await currentRevision(rig.store.db);

@@ -1,10 +1,7 @@
 import { create, toJson } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import {
-  RegisterNodeRequestSchema,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { RegisterNodeRequestSchema, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createTestDatabase, refusalOf } from "@rollcall/testkit";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
@@ -81,9 +78,7 @@ describe("registerNode(), input", () => {
 
   it("should name every label that is wrong", async () => {
     const labels = { "rollcall.io/pool": "a", "-x": "y", ok: "fine", long: "z".repeat(64) };
-    const refusal = await refusalOf(
-      new TestNode("mislabelled").register(rig.registry, { ...INFO, labels }),
-    );
+    const refusal = await refusalOf(new TestNode("mislabelled").register(rig.registry, { ...INFO, labels }));
     expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_LABEL" });
     expect(refusal.violations.map(({ field }) => field).sort()).toEqual([
       'labels["-x"]',
@@ -102,9 +97,7 @@ describe("registerNode(), input", () => {
   });
 
   it("should refuse a text that the record cannot keep", async () => {
-    const refusal = await refusalOf(
-      new TestNode("nul").register(rig.registry, { ...INFO, hostname: "a\0b" }),
-    );
+    const refusal = await refusalOf(new TestNode("nul").register(rig.registry, { ...INFO, hostname: "a\0b" }));
     expect(refusal).toMatchObject({ code: Code.InvalidArgument, reason: "INVALID_REQUEST" });
     expect(refusal.violations).toMatchObject([{ field: "info.hostname" }]);
   });

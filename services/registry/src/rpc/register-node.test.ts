@@ -110,9 +110,7 @@ describe("registerNode(), a node that is known", () => {
     const first = await node.register(manual.registry);
     await operate(rig.store, "steady", "approve", "looks fine");
     await rig.store.transaction((tx) =>
-      saveHolds(tx, "steady", [
-        { kind: "OPERATOR", sinceMs: 1, message: "disk", actor: "token:x" },
-      ]),
+      saveHolds(tx, "steady", [{ kind: "OPERATOR", sinceMs: 1, message: "disk", actor: "token:x" }]),
     );
     const again = await node.register(manual.registry);
     expect(again).toMatchObject({ created: false, message: "node reconnected" });
@@ -143,11 +141,7 @@ describe("registerNode(), a node that is known", () => {
     const node = new TestNode("relabelled");
     await node.register(rig.registry, { ...INFO, labels: { zone: "a" } });
     const { db } = rig.store;
-    await db
-      .updateTable("node_labels")
-      .set({ effective: false })
-      .where("node_id", "=", node.id)
-      .execute();
+    await db.updateTable("node_labels").set({ effective: false }).where("node_id", "=", node.id).execute();
     const label = { tier: "operator" as const, key: "zone", value: "z", effective: true };
     await db
       .insertInto("node_labels")

@@ -12,13 +12,7 @@ import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";
-import {
-  checkNodeId,
-  checkNonce,
-  checkPublicKey,
-  checkSignature,
-  required,
-} from "../node-proof.ts";
+import { checkNodeId, checkNonce, checkPublicKey, checkSignature, required } from "../node-proof.ts";
 import type { GivenToken } from "../registration/admission.ts";
 import type { Registration } from "../registration/registration.ts";
 

@@ -161,9 +161,10 @@ describe("rotateNodeKey()", () => {
     const short = rig.registry.rotateNodeKey({ ...request, nextPublicKey: new Uint8Array(31) });
     expect(await refusalOf(short)).toMatchObject({ reason: "INVALID_PUBLIC_KEY" });
     const nextSignature = request.proof.signature;
-    expect(
-      await refusalOf(rig.registry.rotateNodeKey({ ...request, nextSignature })),
-    ).toMatchObject({ code: Code.Unauthenticated, reason: "NEXT_KEY_PROOF_INVALID" });
+    expect(await refusalOf(rig.registry.rotateNodeKey({ ...request, nextSignature }))).toMatchObject({
+      code: Code.Unauthenticated,
+      reason: "NEXT_KEY_PROOF_INVALID",
+    });
     await rig.registry.rotateNodeKey(request);
     expect(await refusalOf(rig.registry.rotateNodeKey(request))).toMatchObject({
       reason: "CHALLENGE_INVALID",

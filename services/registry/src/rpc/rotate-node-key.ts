@@ -42,7 +42,8 @@ export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.met
     await checkIsKnown(deps, call);
     const { nodeId, method } = call;
     const { result: identity } = await deps.store.change(async (tx) => {
-      // Before any row is locked. Who registers holds bans off, so that neither a ban nor a registration can bring another owner meanwhile.
+      // Before any row is locked. Who registers holds bans off, so that neither a ban nor a registration can bring
+      // another owner meanwhile.
       await lockBans(tx);
       const caller = await lockCaller(tx, deps, call);
       if (caller === null) throw notRegistered(nodeId);
@@ -64,10 +65,7 @@ export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.met
   };
 }
 
-function parseRotation(
-  deps: Deps,
-  request: RotateNodeKeyRequest,
-): { readonly call: NodeCall; readonly next: NodeKey } {
+function parseRotation(deps: Deps, request: RotateNodeKeyRequest): { readonly call: NodeCall; readonly next: NodeKey } {
   const { nodeId, nextPublicKey: publicKey, nextSignature: signature } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "next_public_key");
@@ -78,7 +76,10 @@ function parseRotation(
   return { call, next: { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) } };
 }
 
-/** Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the lock. */
+/**
+ * Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the
+ * lock.
+ */
 async function checkIsKnown(deps: Deps, call: NodeCall): Promise<void> {
   const { nodeId } = call;
   const keys = (await keyOf(deps.store.db, [nodeId])).get(nodeId);

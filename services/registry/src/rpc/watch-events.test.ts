@@ -30,9 +30,7 @@ afterEach(async () => {
 });
 
 function watch(request: Request): Watched<WatchEventsResponse> {
-  const watched = watchInBackground((signal) =>
-    rig.events.watchEvents(request, { signal, timeoutMs: 0 }),
-  );
+  const watched = watchInBackground((signal) => rig.events.watchEvents(request, { signal, timeoutMs: 0 }));
   watches.push(watched);
   return watched;
 }
@@ -61,8 +59,7 @@ function eventOf(subject: string, changes: Partial<NewEvent> = {}): NewEvent {
 
 const eventsOf = (messages: readonly WatchEventsResponse[]): readonly Event[] =>
   messages.flatMap(({ events }) => events);
-const subjectsOf = (messages: readonly WatchEventsResponse[]) =>
-  eventsOf(messages).map(({ subject }) => subject);
+const subjectsOf = (messages: readonly WatchEventsResponse[]) => eventsOf(messages).map(({ subject }) => subject);
 
 function resumeAfter(message: WatchEventsResponse | undefined): Request {
   return { start: { case: "resumeToken", value: message?.resumeToken ?? "" } };
@@ -149,9 +146,7 @@ describe("watchEvents(), what it sends", () => {
     await watched.until((messages) => messages.some((it) => it.revision === revision));
     expect(eventsOf(watched.messages)).toEqual([]);
     const again = watch(resumeAfter(watched.messages.at(-1)));
-    await rig.store.transaction((tx) =>
-      appendEvents(tx, [eventOf("c"), eventOf("d", { type: "node.deleted" })]),
-    );
+    await rig.store.transaction((tx) => appendEvents(tx, [eventOf("c"), eventOf("d", { type: "node.deleted" })]));
     await watched.until((messages) => eventsOf(messages).length === 1);
     await again.until((messages) => eventsOf(messages).length === 2);
     expect(subjectsOf(again.messages)).toEqual(["c", "d"]);
@@ -204,10 +199,7 @@ describe("watchEvents(), how it ends", () => {
     const listAfter = BigInt(error.metadata.listAfterRevision ?? "0");
     const kept = await rig.events.listEvents({ afterRevision: listAfter });
     expect(kept.events.map(({ subject }) => subject)).toEqual(["c"]);
-    for (const again of [
-      watch(BEGINNING),
-      watch({ start: { case: "afterRevision", value: listAfter } }),
-    ]) {
+    for (const again of [watch(BEGINNING), watch({ start: { case: "afterRevision", value: listAfter } })]) {
       await again.until((messages) => eventsOf(messages).length === 1);
       expect(subjectsOf(again.messages)).toEqual(["c"]);
     }
@@ -222,9 +214,7 @@ describe("watchEvents(), how it ends", () => {
     await rig.store.db.updateTable("cluster").set({ log_origin: "another" }).execute();
     await rig.store.refreshLogId();
     const compacted = { code: Code.OutOfRange, reason: "REVISION_COMPACTED" };
-    expect(describeError(await watch(resumeAfter(watched.messages[0])).ended())).toMatchObject(
-      compacted,
-    );
+    expect(describeError(await watch(resumeAfter(watched.messages[0])).ended())).toMatchObject(compacted);
     await append("b");
     expect(describeError(await watched.ended())).toMatchObject(compacted);
   });

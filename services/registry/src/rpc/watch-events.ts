@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  type Event,
-  type EventService,
-  WatchEventsResponseSchema,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { type Event, type EventService, WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { StoredEvent } from "@rollcall/store";
 import { eventToProto, isBinaryCall } from "@rollcall/wire";
 import { parseEventFilter, parseWatchStart } from "../convert-events.ts";
@@ -14,11 +10,7 @@ import { formatResumeToken } from "../watch/resume-token.ts";
 import { watchEvents as watch } from "../watch/watch-events.ts";
 
 /** Send events as they are committed. */
-export function watchEvents({
-  store,
-  clock,
-  watches,
-}: Deps): MethodImpl<typeof EventService.method.watchEvents> {
+export function watchEvents({ store, clock, watches }: Deps): MethodImpl<typeof EventService.method.watchEvents> {
   // All watchers of the window share its events: each is converted once, whatever their number.
   const converted = new WeakMap<StoredEvent, Event>();
   const toProto = (event: StoredEvent): Event => {

@@ -37,18 +37,13 @@ afterEach(async () => {
 });
 
 function watch(request: Request = {}): Watched<WatchNodesResponse> {
-  const watched = watchInBackground((signal) =>
-    rig.registry.watchNodes(request, { signal, timeoutMs: 0 }),
-  );
+  const watched = watchInBackground((signal) => rig.registry.watchNodes(request, { signal, timeoutMs: 0 }));
   watches.push(watched);
   return watched;
 }
 
 /** What a client knows that applies the messages in order, on top of what it knew. */
-function viewOf(
-  messages: readonly WatchNodesResponse[],
-  known: ReadonlyMap<string, Node> = new Map(),
-) {
+function viewOf(messages: readonly WatchNodesResponse[], known: ReadonlyMap<string, Node> = new Map()) {
   const view = new Map(known);
   for (const { change } of messages.flatMap(({ changes }) => changes)) {
     if (change.case === "upserted") view.set(change.value.id, change.value);
@@ -74,13 +69,11 @@ describe("watchNodes()", () => {
     await watched.until(isComplete);
     expect([...viewOf(watched.messages).keys()].sort()).toEqual(nodes(10).map(({ id }) => id));
     const marker = watched.messages.findIndex(({ snapshotComplete }) => snapshotComplete);
-    expect(watched.messages.slice(0, marker).map((it) => [it.changes.length, it.revision])).toEqual(
-      [
-        [4, 0n],
-        [4, 0n],
-        [2, 0n],
-      ],
-    );
+    expect(watched.messages.slice(0, marker).map((it) => [it.changes.length, it.revision])).toEqual([
+      [4, 0n],
+      [4, 0n],
+      [2, 0n],
+    ]);
     await operate(rig.store, "n3", "reject");
     await operate(rig.store, "n4", "delete");
     await seed(rig.store, [new TestNode("new")]);
@@ -158,9 +151,7 @@ describe("watchNodes()", () => {
     await start({ batchNodes: 10, snapshotIdleMs: 50, snapshots: 1 });
     // Random, or compression would make the snapshot small enough for the buffers on the way.
     const labelsOf = () =>
-      Object.fromEntries(
-        Array.from({ length: 60 }, (_, at) => [`label-${at}`, randomBytes(30).toString("hex")]),
-      );
+      Object.fromEntries(Array.from({ length: 60 }, (_, at) => [`label-${at}`, randomBytes(30).toString("hex")]));
     await seed(rig.store, nodes(300), { infoOf: () => ({ ...INFO, labels: labelsOf() }) });
     const watched = watch();
     watched.pause();

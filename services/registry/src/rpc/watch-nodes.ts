@@ -17,11 +17,7 @@ import { type NodeUpdate, watchNodes as watch } from "../watch/watch-nodes.ts";
 const CHANGES_A_TURN = 8;
 
 /** Send nodes as they are, and then as they change. */
-export function watchNodes({
-  store,
-  clock,
-  watches,
-}: Deps): MethodImpl<typeof RegistryService.method.watchNodes> {
+export function watchNodes({ store, clock, watches }: Deps): MethodImpl<typeof RegistryService.method.watchNodes> {
   // All watchers of the window share its nodes: each is encoded once, whatever their number.
   const encoded = new WeakMap<NodeUpdate, Uint8Array>();
   const encode = async (updates: readonly NodeUpdate[]) => {

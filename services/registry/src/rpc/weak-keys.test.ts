@@ -58,9 +58,7 @@ describe("a key for which anybody can sign", () => {
   });
 
   it.each(WEAK)("should be refused to a newcomer: %s %s", async (flaw, hex) => {
-    expect(await refusalOf(forge("newcomer", fromHex(hex)))).toMatchObject(
-      refused(flaw, "public_key"),
-    );
+    expect(await refusalOf(forge("newcomer", fromHex(hex)))).toMatchObject(refused(flaw, "public_key"));
   });
 
   it.each(WEAK)("should be refused in a rotation: %s %s", async (flaw, hex) => {

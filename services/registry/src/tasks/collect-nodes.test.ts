@@ -125,9 +125,7 @@ describe("collectNodes()", () => {
       ["approved", "system", "COLLECTED"],
     ]);
     const { events } = await readEvents(store.db, { after: 0n, limit: 10, subject: "approved" });
-    expect(events).toMatchObject([
-      { type: "node.deleted", actor: "system", reason: "COLLECTED", after: null },
-    ]);
+    expect(events).toMatchObject([{ type: "node.deleted", actor: "system", reason: "COLLECTED", after: null }]);
   });
 
   it("should remove ephemeral nodes soon, and sooner after a goodbye", async () => {
@@ -168,10 +166,7 @@ describe("collectNodes()", () => {
       expect(keys).toContainEqual({ id: nodeId });
       const origin = { bootId: "b", machineFingerprint: "m", address: "10.0.0.1:1" };
       const hello = { nodeId, replicaId: REPLICA, keyFingerprint: `SHA256:${nodeId}`, ...origin };
-      const [opened] = await Promise.all([
-        store.change((tx) => openSessions(tx, [hello])),
-        collecting.look(),
-      ]);
+      const [opened] = await Promise.all([store.change((tx) => openSessions(tx, [hello])), collecting.look()]);
       const node = await getNode(store.db, nodeId);
       // Either it was gone before it came, or it came before it was gone: never both.
       expect(node === null).toBe(opened.result[0]?.outcome !== "OPENED");

@@ -12,9 +12,7 @@ const NODES_A_LOOK = 200;
 const LONGEST_GOODBYE_MS = 60_000;
 
 /** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
-export function collectNodes(
-  deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
-): Chore {
+export function collectNodes(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): Chore {
   const { clock, log } = deps;
   const store = deps.store.reserved;
   const settings = settingsOf(deps.config);
@@ -49,8 +47,9 @@ export function collectNodes(
 }
 
 /**
- * How long nodes could have come back: as long as each look in a row, none too long after the one before, found a health
- * replica. A record that was away, a replica that was restarted and a registry that has only begun all start the count again.
+ * How long nodes could have come back: as long as each look in a row, none too long after the one before, found a
+ * health replica. A record that was away, a replica that was restarted and a registry that has only begun all start the
+ * count again.
  */
 class ServedTime {
   #sinceMs: number | null = null;

@@ -5,12 +5,10 @@ import type { RegistryDeps } from "../deps.ts";
 const LOST_FOR_MS = 60 * 60_000;
 const EVERY_MS = 60_000;
 
-/** Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so. */
-export function expireOrchestrators({
-  store,
-  clock,
-  log,
-}: Pick<RegistryDeps, "store" | "clock" | "log">): Task {
+/**
+ * Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so.
+ */
+export function expireOrchestrators({ store, clock, log }: Pick<RegistryDeps, "store" | "clock" | "log">): Task {
   return periodicTask({
     name: "expire-orchestrators",
     everyMs: EVERY_MS,

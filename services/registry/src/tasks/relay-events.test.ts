@@ -7,14 +7,7 @@ import {
   type TestNats,
 } from "@rollcall/events/testing";
 import { createLogger } from "@rollcall/process";
-import {
-  appendEvents,
-  compactEvents,
-  readEvents,
-  readRelay,
-  rewindRelay,
-  type Store,
-} from "@rollcall/store";
+import { appendEvents, compactEvents, readEvents, readRelay, rewindRelay, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { makeHistory, someEvents } from "../testing/make-history.ts";
 import { TestRelay } from "../testing/test-relay.ts";
@@ -41,9 +34,7 @@ describeWithNats("relayEvents()", () => {
     await database.drop();
   });
 
-  const start = async (
-    options: Pick<Partial<ConstructorParameters<typeof TestRelay>[0]>, "log"> = {},
-  ) => {
+  const start = async (options: Pick<Partial<ConstructorParameters<typeof TestRelay>[0]>, "log"> = {}) => {
     const own = await database.openStore("relay");
     const relay = new TestRelay({ store: own, nats, instance: `i${relays.length}`, ...options });
     relays.push(relay);
@@ -70,9 +61,7 @@ describeWithNats("relayEvents()", () => {
     const events = await relayed();
     const stored = await readStoredEvents(nats);
     expect(distinctRevisions(stored)).toEqual(events.map(({ revision }) => revision));
-    expect(new Set(stored.map(({ messageId }) => messageId))).toEqual(
-      new Set(events.map(({ id }) => id)),
-    );
+    expect(new Set(stored.map(({ messageId }) => messageId))).toEqual(new Set(events.map(({ id }) => id)));
     return stored;
   };
   const underWay = async () => {
@@ -116,7 +105,10 @@ describeWithNats("relayEvents()", () => {
     }
   });
 
-  /** Whether an event went unacknowledged somewhere, or whoever relayed has given up because it lost its connection or its lease. */
+  /**
+   * Whether an event went unacknowledged somewhere, or whoever relayed has given up because it lost its connection or
+   * its lease.
+   */
   const hasNoticed = async () => {
     const errors = "rollcall_events_publish_errors_total";
     const counts = await Promise.all(relays.map((relay) => relay.metric(errors)));
@@ -151,19 +143,16 @@ describeWithNats("relayEvents()", () => {
     },
   };
 
-  it.each(Object.keys(faults))(
-    "should have exactly the log in NATS after that was %s",
-    async (name) => {
-      await start();
-      await start();
-      await underWay();
-      const striking = faults[name]?.();
-      await makeHistory(store, CHUNK);
-      await striking;
-      await makeHistory(store, CHUNK);
-      await expectExactlyTheLog();
-    },
-  );
+  it.each(Object.keys(faults))("should have exactly the log in NATS after that was %s", async (name) => {
+    await start();
+    await start();
+    await underWay();
+    const striking = faults[name]?.();
+    await makeHistory(store, CHUNK);
+    await striking;
+    await makeHistory(store, CHUNK);
+    await expectExactlyTheLog();
+  });
 
   it("should publish again from where the cursor was set back to", async () => {
     await start();
@@ -181,7 +170,8 @@ describeWithNats("relayEvents()", () => {
     await makeHistory(store, CHUNK);
     const before = await relayed();
     const at = (index: number) => before[index]?.revision ?? 0n;
-    // As after a restore or a lossy promotion: the last events never were, the cursor had not come so far, and others follow.
+    // As after a restore or a lossy promotion: the last events never were, the cursor had not come so far, and others
+    // follow.
     await store.transaction(async (tx) => {
       await tx
         .deleteFrom("events")
@@ -193,9 +183,7 @@ describeWithNats("relayEvents()", () => {
         .execute();
       await tx.updateTable("cluster").set({ log_origin: "another" }).execute();
       await tx
-        .selectNoFrom(({ fn, val }) =>
-          fn("setval", [val("events_revision"), val(at(CHUNK - 50))]).as("revision"),
-        )
+        .selectNoFrom(({ fn, val }) => fn("setval", [val("events_revision"), val(at(CHUNK - 50))]).as("revision"))
         .execute();
       await appendEvents(tx, someEvents(100));
     });
@@ -231,9 +219,7 @@ describeWithNats("relayEvents()", () => {
     const left = await relayed();
     const from = (seen.at(-1)?.revision ?? 0n) + 1n;
     const through = (left[0]?.revision ?? 0n) - 1n;
-    expect(distinctRevisions(await readStoredEvents(nats)).slice(50)).toEqual(
-      left.map(({ revision }) => revision),
-    );
+    expect(distinctRevisions(await readStoredEvents(nats)).slice(50)).toEqual(left.map(({ revision }) => revision));
     const lost = await relay.metric("rollcall_events_relay_lost_total");
     expect(lost).toBe(Number(through - from) + 1);
     expect(lines.join("")).toContain(`"from":"${from}","through":"${through}"`);

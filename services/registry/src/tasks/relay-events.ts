@@ -8,8 +8,7 @@ import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/o
 import type { EventHub } from "../watch/event-hub.ts";
 
 /** What the relay is made of. */
-export interface RelayDeps
-  extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface RelayDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly outward: Outward;
   readonly hub: Pick<EventHub, "ready" | "join">;
   readonly timing?: Partial<RelayTiming>;

@@ -1,12 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import {
-  createMetrics,
-  renderMetrics,
-  silentLogger,
-  superviseTasks,
-  systemClock,
-} from "@rollcall/process";
+import { createMetrics, renderMetrics, silentLogger, superviseTasks, systemClock } from "@rollcall/process";
 import { listUpkeepRuns, readEvents, type Store } from "@rollcall/store";
 import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";
@@ -56,8 +50,7 @@ function start(instance: string, chores: readonly Chore[]) {
   return { task, metrics, stop };
 }
 
-const runOf = async (name: string) =>
-  (await listUpkeepRuns(store.db)).find((run) => run.name === name);
+const runOf = async (name: string) => (await listUpkeepRuns(store.db)).find((run) => run.name === name);
 
 describe("upkeep()", () => {
   it("should do each chore in one of two registries by its schedule, and in the other when that ends", async () => {
@@ -98,9 +91,7 @@ describe("upkeep()", () => {
       { name: "bad", ...often, run: () => Promise.reject(new Error("password=secret")) },
       { name: "good", ...often, run: async () => 3 },
     ]);
-    await eventually(async () =>
-      expect(await runOf("good")).toMatchObject({ outcome: "SUCCEEDED", rows: 3n }),
-    );
+    await eventually(async () => expect(await runOf("good")).toMatchObject({ outcome: "SUCCEEDED", rows: 3n }));
     expect(await runOf("bad")).toMatchObject({
       outcome: "FAILED",
       message: "it failed; the log of i1 says why",
@@ -156,9 +147,7 @@ describe("registryChores()", () => {
         { ...token(), revoked_at: at, revoked_by: "token:x", revoke_reason: "" },
       ];
     });
-    await Promise.all(
-      access.map((token) => db.insertInto("access_tokens").values(token).execute()),
-    );
+    await Promise.all(access.map((token) => db.insertInto("access_tokens").values(token).execute()));
     await makeHistory(store, 4);
     const { events } = await readEvents(db, { after: 0n, limit: 10 });
     const [old, kept] = ages(3);
@@ -182,15 +171,9 @@ describe("registryChores()", () => {
       "prune-challenges": 1,
       "collect-nodes": 0,
     });
-    expect(await db.selectFrom("used_challenges").select("nonce").execute()).toEqual([
-      { nonce: challenges[1]?.nonce },
-    ]);
-    expect(await db.selectFrom("request_ids").select("request_id").execute()).toEqual([
-      { request_id: "r1" },
-    ]);
-    expect(await db.selectFrom("node_tombstones").select("node_id").execute()).toEqual([
-      { node_id: "n1" },
-    ]);
+    expect(await db.selectFrom("used_challenges").select("nonce").execute()).toEqual([{ nonce: challenges[1]?.nonce }]);
+    expect(await db.selectFrom("request_ids").select("request_id").execute()).toEqual([{ request_id: "r1" }]);
+    expect(await db.selectFrom("node_tombstones").select("node_id").execute()).toEqual([{ node_id: "n1" }]);
     const tokens = await db.selectFrom("join_tokens").select("id").execute();
     const kept30 = await db.selectFrom("access_tokens").select("name").orderBy("number").execute();
     expect(kept30.map(({ name }) => name).sort()).toEqual(

@@ -29,8 +29,7 @@ export interface Chore {
 }
 
 /** What upkeep is made of. */
-export interface UpkeepDeps
-  extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface UpkeepDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly chores: readonly Chore[];
   /** See LeasedTaskOptions. */
   readonly renewEveryMs?: number;
@@ -46,10 +45,11 @@ const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
 const ENDED_TOKENS_KEPT_MS = 30 * DAY_MS;
 const EVERY_TEN_MINUTES = "*/10 * * * *";
 
-/** What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended, request ids, used nonces; and nodes that are gone. */
-export function registryChores(
-  deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">,
-): readonly Chore[] {
+/**
+ * What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
+ * request ids, used nonces; and nodes that are gone.
+ */
+export function registryChores(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): readonly Chore[] {
   const { config } = deps;
   const store = deps.store.reserved;
   const { db } = store;
@@ -133,9 +133,7 @@ class ChoreRunner {
   /** It never rejects: a chore that failed is tried again in its turn. */
   run(chore: Chore, signal: AbortSignal, succeeded: () => void): Promise<void> {
     const running = this.#run(chore, signal)
-      .then(succeeded, (err: unknown) =>
-        this.#log.warn({ err, chore: chore.name }, "upkeep cannot be recorded"),
-      )
+      .then(succeeded, (err: unknown) => this.#log.warn({ err, chore: chore.name }, "upkeep cannot be recorded"))
       .finally(() => this.#running.delete(running));
     this.#running.add(running);
     return running;
@@ -170,11 +168,7 @@ class ChoreRunner {
   }
 }
 
-async function overdue(
-  store: ReservedStore,
-  chores: readonly Chore[],
-  nowMs: number,
-): Promise<readonly Chore[]> {
+async function overdue(store: ReservedStore, chores: readonly Chore[], nowMs: number): Promise<readonly Chore[]> {
   const runs = new Map((await listUpkeepRuns(store.db)).map((run) => [run.name, run]));
   return chores.filter(({ name, overdueAfterMs }) => {
     const run = runs.get(name);
@@ -189,9 +183,7 @@ async function end(task: ScheduledTask): Promise<void> {
 
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }
 
 function cronLogger(log: Logger): CronLogger {

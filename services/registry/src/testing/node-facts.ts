@@ -41,9 +41,7 @@ export function nodesText(
 ): string {
   return [...nodes]
     .filter(([, facts]) => isWanted(facts))
-    .map(([id, { membership, connection, health, zone }]) =>
-      [id, membership, connection, health, zone].join(" "),
-    )
+    .map(([id, { membership, connection, health, zone }]) => [id, membership, connection, health, zone].join(" "))
     .sort()
     .join("\n");
 }

@@ -19,7 +19,9 @@ import {
 
 export const OPERATOR = "token:operator";
 
-/** Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the table allowed it. */
+/**
+ * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the table allowed it.
+ */
 export async function operate(
   store: Store,
   id: string,
@@ -45,17 +47,11 @@ export async function operate(
 }
 
 /** Set an operator's label of a node, or remove it, as admin would do. */
-export async function label(
-  store: Store,
-  id: string,
-  key: string,
-  value: string | null,
-): Promise<void> {
+export async function label(store: Store, id: string, key: string, value: string | null): Promise<void> {
   await store.change(async (tx) => {
     const node = await lockNode(tx, id);
     if (node === null) return { result: null, events: [] };
-    const change =
-      value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
+    const change = value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
     const labels = changeOperatorLabels(node.labels, change);
     const event = labelsEvent({
       ...{ subject: id, actor: OPERATOR, reason: "OPERATOR_LABELED", message: "" },
@@ -69,11 +65,7 @@ export async function label(
 }
 
 /** Do to nodes what a health replica would do: hold their streams, and find them so. */
-export async function observe(
-  store: Store,
-  ids: readonly string[],
-  health: HealthState,
-): Promise<void> {
+export async function observe(store: Store, ids: readonly string[], health: HealthState): Promise<void> {
   const replicaId = "replica-1";
   const origin = { replicaId, bootId: "boot", machineFingerprint: "print", address: "10.0.0.1:1" };
   const keys = await keyOf(store.db, ids);
@@ -88,9 +80,7 @@ export async function observe(
   );
   const state = { state: health, reason: "OBSERVED", message: "", actor: `replica:${replicaId}` };
   const transitions = sessions.flatMap((session) =>
-    session.outcome === "OPENED"
-      ? [{ nodeId: session.nodeId, epoch: session.epoch, health: state }]
-      : [],
+    session.outcome === "OPENED" ? [{ nodeId: session.nodeId, epoch: session.epoch, health: state }] : [],
   );
   await writeTransitions(store, replicaId, transitions);
 }

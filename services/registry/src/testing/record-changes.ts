@@ -33,7 +33,8 @@ import {
 } from "@rollcall/store";
 import { OPERATOR } from "./operator.ts";
 
-// What services write of nodes, besides what operator.ts has: each as the service does it, with the events that it appends.
+// What services write of nodes, besides what operator.ts has: each as the service does it, with the events that it
+// appends.
 
 const BY = { actor: OPERATOR, message: "as the test says" };
 
@@ -53,12 +54,7 @@ export async function connect(store: Store, id: string, seed: number): Promise<v
 }
 
 /** Write a state of a node's health as its owner does, with a reason and a text that are not always the same. */
-export async function judge(
-  store: Store,
-  node: NodeRecord,
-  state: HealthState,
-  seed: number,
-): Promise<void> {
+export async function judge(store: Store, node: NodeRecord, state: HealthState, seed: number): Promise<void> {
   const found = { state, reason: `REASON_${seed % 2}`, message: `found ${seed % 3}` };
   await write(store, node, found, seed % 5 === 0 ? 0 : DEFAULT_HEALTH_POLICY.flappingHoldMs);
 }

@@ -1,11 +1,4 @@
-import {
-  advertise,
-  joinAsOrchestrator,
-  readEvents,
-  type Store,
-  type StoredEvent,
-  takeLease,
-} from "@rollcall/store";
+import { advertise, joinAsOrchestrator, readEvents, type Store, type StoredEvent, takeLease } from "@rollcall/store";
 
 /** The whole log, or what it says of one subject. */
 export async function eventsOf(store: Store, subject?: string): Promise<readonly StoredEvent[]> {

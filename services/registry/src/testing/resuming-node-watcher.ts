@@ -28,7 +28,10 @@ export interface NodeBehaviour {
   readonly onMessage?: (watcher: ResumingNodeWatcher, messages: number) => void | Promise<void>;
 }
 
-/** A client that applies the messages of WatchNodes in their order, whatever breaks, and notes what it has whenever one says of which revision that is. */
+/**
+ * A client that applies the messages of WatchNodes in their order, whatever breaks, and notes what it has whenever one
+ * says of which revision that is.
+ */
 export class ResumingNodeWatcher {
   readonly behaviour: NodeBehaviour;
   /** What the client had at the revisions that it was told of. */
@@ -49,8 +52,7 @@ export class ResumingNodeWatcher {
           this.#facts.clear();
           this.#nodes.clear();
         }
-        const start =
-          token === null ? {} : { start: { case: "resumeToken", value: token } as const };
+        const start = token === null ? {} : { start: { case: "resumeToken", value: token } as const };
         const request = { ...start, ...behaviour.filter };
         return createClient(RegistryService, transport).watchNodes(request, {
           signal,

@@ -1,9 +1,5 @@
 import { createClient } from "@connectrpc/connect";
-import {
-  type Event,
-  EventService,
-  type WatchEventsResponse,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { type Event, EventService, type WatchEventsResponse } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { ResumingStream } from "./resuming-stream.ts";
 import type { Rig } from "./rig.ts";
 
@@ -34,10 +30,7 @@ export class ResumingWatcher {
       open: (transport, token, signal) =>
         createClient(EventService, transport).watchEvents(
           {
-            start:
-              token === null
-                ? { case: "fromBeginning", value: true }
-                : { case: "resumeToken", value: token },
+            start: token === null ? { case: "fromBeginning", value: true } : { case: "resumeToken", value: token },
             ...behaviour.filter,
           },
           { signal, timeoutMs: 0 },

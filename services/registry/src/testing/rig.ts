@@ -13,12 +13,7 @@ import {
   systemClock,
 } from "@rollcall/process";
 import { createRpcServer } from "@rollcall/rpc";
-import {
-  accessTokenHash,
-  createAuthenticator,
-  ensureAccessToken,
-  type Store,
-} from "@rollcall/store";
+import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
 import { createApp, type RegistryConfig, type RegistryDeps } from "../index.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 
@@ -109,10 +104,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
 }
 
 /** Keep a new access token of a role; its text. */
-export async function createToken(
-  store: Store,
-  role: "viewer" | "operator" | "admin",
-): Promise<string> {
+export async function createToken(store: Store, role: "viewer" | "operator" | "admin"): Promise<string> {
   const token = `test-${randomBytes(24).toString("base64url")}`;
   const hash = accessTokenHash(token);
   await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash });

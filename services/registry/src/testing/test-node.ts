@@ -1,10 +1,7 @@
 import type { DescMethod, MessageInitShape } from "@bufbuild/protobuf";
 import type { Client } from "@connectrpc/connect";
 import type { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import {
-  type RegisterNodeResponse,
-  RegistryService,
-} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type RegisterNodeResponse, RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { proofText } from "@rollcall/domain";
 import { createChallenge, generateKeyPair, type NodeKeyPair, signProof } from "@rollcall/identity";
 import { systemClock } from "@rollcall/process";

@@ -1,8 +1,5 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import {
-  type WatchEventsResponse,
-  WatchEventsResponseSchema,
-} from "@rollcall/api/rollcall/events/v1/events_pb";
+import { type WatchEventsResponse, WatchEventsResponseSchema } from "@rollcall/api/rollcall/events/v1/events_pb";
 
 type Init = MessageInitShape<typeof WatchEventsResponseSchema>;
 
@@ -14,7 +11,9 @@ export class EncodeOnce {
   #key = "";
   #message: WatchEventsResponse | null = null;
 
-  /** The message of a key; `make` is asked unless it is that of the call before. Watchers of one round ask for the same. */
+  /**
+   * The message of a key; `make` is asked unless it is that of the call before. Watchers of one round ask for the same.
+   */
   message(key: string, make: () => Init): WatchEventsResponse {
     if (this.#message === null || this.#key !== key) {
       this.#message = encoded(make());
@@ -29,7 +28,8 @@ function encoded(init: Init): WatchEventsResponse {
   const message = create(WatchEventsResponseSchema);
   const [tag] = bytes;
   if (tag === undefined) return message;
-  // Numbers of fields below 16 have a tag of one byte. All that follows it counts as its value, further fields included.
+  // Numbers of fields below 16 have a tag of one byte. All that follows it counts as its value, further fields
+  // included.
   message.$unknown = [{ no: tag >>> 3, wireType: tag & 7, data: bytes.subarray(1) }];
   return message;
 }

@@ -34,8 +34,8 @@ const CROWD = 100;
 const CROWD_PAUSE_MS = 40;
 
 /**
- * The log for all watchers of this process: one feed, one connection that listens, and a window of recent events in memory.
- * It begins with the first watcher.
+ * The log for all watchers of this process: one feed, one connection that listens, and a window of recent events in
+ * memory. It begins with the first watcher.
  */
 export class EventHub {
   readonly #options: EventHubOptions;
@@ -81,9 +81,7 @@ export class EventHub {
     await new Promise<void>((resolve, reject) => {
       const onAbort = () => reject(signal.reason);
       signal.addEventListener("abort", onAbort, { once: true });
-      beginning
-        .then(() => resolve(), reject)
-        .finally(() => signal.removeEventListener("abort", onAbort));
+      beginning.then(() => resolve(), reject).finally(() => signal.removeEventListener("abort", onAbort));
     });
   }
 
@@ -105,11 +103,7 @@ export class EventHub {
   }
 
   /** The next batch from the table, for a watcher that is behind the window. Throws REVISION_COMPACTED. */
-  async readTable(
-    after: bigint,
-    filter: EventFilter,
-    signal: AbortSignal,
-  ): Promise<WindowPiece<StoredEvent>> {
+  async readTable(after: bigint, filter: EventFilter, signal: AbortSignal): Promise<WindowPiece<StoredEvent>> {
     const { store, limits } = this.#options;
     const leave = await this.#reads.enter(signal);
     try {
@@ -206,13 +200,12 @@ export class EventHub {
   }
 
   /**
-   * A message costs about the same with one event as with several. So a crowd is woken only so often: what comes meanwhile
-   * goes along, and the process has time for others.
+   * A message costs about the same with one event as with several. So a crowd is woken only so often: what comes
+   * meanwhile goes along, and the process has time for others.
    */
   #wakeSoon(): void {
     const { clock } = this.#options;
-    const waitMs =
-      this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
+    const waitMs = this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
     if (waitMs <= 0) {
       this.#wakeAll();
     } else if (!this.#isWakeDue) {

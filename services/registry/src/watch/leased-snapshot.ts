@@ -8,7 +8,10 @@ export interface LeasedSnapshot {
   readonly compactedRevision: bigint;
   /** Read something of it. Null when it has been taken back. */
   read<T>(reader: (db: Snapshot["db"]) => Promise<T>): Promise<T | null>;
-  /** Read something of it piece by piece, as its user asks for them. It ends with null when the snapshot has been taken back. */
+  /**
+   * Read something of it piece by piece, as its user asks for them. It ends with null when the snapshot has been taken
+   * back.
+   */
   pieces<T>(reader: (db: Snapshot["db"]) => AsyncIterable<T>): AsyncGenerator<T | null>;
   close(): Promise<void>;
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { LogWindow } from "./log-window.ts";
 
-const items = (...revisions: readonly number[]) =>
-  revisions.map((revision) => ({ revision: BigInt(revision) }));
+const items = (...revisions: readonly number[]) => revisions.map((revision) => ({ revision: BigInt(revision) }));
 /** Each item has as many bytes as its revision. */
 const windowOf = (limit: number, floor: bigint, bytes = 1_000_000) => {
   const sizeOf = ({ revision }: { readonly revision: bigint }) => Number(revision);

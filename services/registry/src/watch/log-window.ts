@@ -14,8 +14,9 @@ export interface WindowLimits<T> {
 }
 
 /**
- * The most recent part of the log, in memory once for all watchers: everything above its floor up to its position. It is
- * bounded in items and in bytes: at a limit the oldest items leave and the floor rises; the newest push always stays whole.
+ * The most recent part of the log, in memory once for all watchers: everything above its floor up to its position. It
+ * is bounded in items and in bytes: at a limit the oldest items leave and the floor rises; the newest push always stays
+ * whole.
  */
 export class LogWindow<T extends { readonly revision: bigint }> {
   readonly #limits: WindowLimits<T>;

@@ -53,17 +53,9 @@ describe("isWanted()", () => {
 
 describe("mayHaveEnded()", () => {
   const rejected = eventOf("node.rejected", { membership: "APPROVED" }, { membership: "REJECTED" });
-  const relabeled = eventOf(
-    "node.labels.changed",
-    { labels: { zone: "a" } },
-    { labels: { rack: "1" } },
-  );
+  const relabeled = eventOf("node.labels.changed", { labels: { zone: "a" } }, { labels: { rack: "1" } });
   const unwell = eventOf("node.health.changed", { health: "HEALTHY" }, { health: "UNHEALTHY" });
-  const lost = eventOf(
-    "node.connection.changed",
-    { connection: "CONNECTED" },
-    { connection: "DISCONNECTED" },
-  );
+  const lost = eventOf("node.connection.changed", { connection: "CONNECTED" }, { connection: "DISCONNECTED" });
   it.each<[string, Filter, StoredEvent, boolean]>([
     ["a removal, whatever the filter", {}, eventOf("node.deleted"), true],
     ["a node that left", {}, eventOf("node.deregistered"), true],

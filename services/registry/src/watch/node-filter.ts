@@ -1,7 +1,10 @@
 import { effectiveLabels, hasStatus, type Json, matches, type Selector } from "@rollcall/domain";
 import type { NodeFilter, NodeRecord, StoredEvent } from "@rollcall/store";
 
-/** A filter of nodes, compiled once for all changes of a watch. It means the same as the store's SQL for the same filter. */
+/**
+ * A filter of nodes, compiled once for all changes of a watch. It means the same as the store's SQL for the same
+ * filter.
+ */
 export interface CompiledNodeFilter {
   /** Whether a node as it is now is wanted. */
   isWanted(node: NodeRecord): boolean;
@@ -23,8 +26,7 @@ export function compileNodeFilter(filter: WatchedFilter): CompiledNodeFilter {
       (memberships === undefined || memberships.has(node.membership.state)) &&
       (filter.statuses?.some((status) => hasStatus(node, status)) ?? true) &&
       (selector.length === 0 || matches(selector, labelsOf(node))),
-    mayHaveEnded: (events) =>
-      events.some((event) => mayEnd(event, { memberships, statuses, selector })),
+    mayHaveEnded: (events) => events.some((event) => mayEnd(event, { memberships, statuses, selector })),
   };
 }
 

@@ -41,8 +41,9 @@ const MOST_EVENTS = 2_000;
 const RETRY_MS = 500;
 
 /**
- * Changed nodes, read once for all watchers of this process while there are any. Each round reads in one snapshot which nodes
- * have changed since the round before, and how they are now: the changes up to its revision, neither more nor less.
+ * Changed nodes, read once for all watchers of this process while there are any. Each round reads in one snapshot which
+ * nodes have changed since the round before, and how they are now: the changes up to its revision, neither more nor
+ * less.
  */
 export class NodeHub {
   readonly #options: NodeHubOptions;
@@ -161,11 +162,11 @@ export class NodeHub {
     }
   }
 
-  /** Null when they are more than the window may keep: read a second time, by each watcher in its own time, they take little memory. */
-  async #readNodes(
-    db: Db,
-    ids: readonly string[],
-  ): Promise<ReadonlyMap<string, NodeRecord> | null> {
+  /**
+   * Null when they are more than the window may keep: read a second time, by each watcher in its own time, they take
+   * little memory.
+   */
+  async #readNodes(db: Db, ids: readonly string[]): Promise<ReadonlyMap<string, NodeRecord> | null> {
     const nodes = new Map<string, NodeRecord>();
     let left = this.#options.limits.windowBytes;
     for await (const some of readNodes(db, ids)) {

@@ -16,17 +16,14 @@ import { eventually, seededRandom, startTestPostgres, type TestPostgres } from "
 import { applyEvent, type NodeFacts, nodesText } from "../testing/node-facts.ts";
 import { label, observe, operate } from "../testing/operator.ts";
 import * as changes from "../testing/record-changes.ts";
-import {
-  type NodeBehaviour,
-  ResumingNodeWatcher,
-  wholeNodes,
-} from "../testing/resuming-node-watcher.ts";
+import { type NodeBehaviour, ResumingNodeWatcher, wholeNodes } from "../testing/resuming-node-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
 import { INFO, TestNode } from "../testing/test-node.ts";
 
-// In the style of etcd's robustness tests, like robustness.test.ts: clients watch nodes while writers change them and everything is
-// broken under them. Whenever a client was told a revision, it must have had exactly the nodes that the log makes of that revision.
+// In the style of etcd's robustness tests, like robustness.test.ts: clients watch nodes while writers change them and
+// everything is broken under them. Whenever a client was told a revision, it must have had exactly the nodes that the
+// log makes of that revision.
 
 const WRITERS = 4;
 const NODES = 24;
@@ -69,7 +66,10 @@ class Pause {
   }
 }
 
-/** Machines whose information is long and random, or the buffers on the way would hold all that a slow reader leaves unread. */
+/**
+ * Machines whose information is long and random, or the buffers on the way would hold all that a slow reader leaves
+ * unread.
+ */
 function makeMachines() {
   return Array.from({ length: NODES }, (_, index) => {
     const labels = Object.fromEntries(

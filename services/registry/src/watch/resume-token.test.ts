@@ -17,16 +17,13 @@ describe("parseResumeToken()", () => {
     expect(parseResumeToken(formatResumeToken(point))).toEqual(point);
   });
 
-  it.each(["", "1", "hello", "%%%", "A".repeat(34), "A".repeat(200)])(
-    "should refuse %j",
-    (text) => {
-      let refusal: unknown;
-      try {
-        parseResumeToken(text);
-      } catch (error) {
-        refusal = error;
-      }
-      expect(describeError(refusal)).toMatchObject({ reason: "INVALID_RESUME_TOKEN" });
-    },
-  );
+  it.each(["", "1", "hello", "%%%", "A".repeat(34), "A".repeat(200)])("should refuse %j", (text) => {
+    let refusal: unknown;
+    try {
+      parseResumeToken(text);
+    } catch (error) {
+      refusal = error;
+    }
+    expect(describeError(refusal)).toMatchObject({ reason: "INVALID_RESUME_TOKEN" });
+  });
 });

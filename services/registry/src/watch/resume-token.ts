@@ -42,10 +42,7 @@ export function parseResumeToken(text: string): ResumePoint {
 }
 
 /** The error of a token, or a revision, that the log cannot have given out. */
-export function invalidResumeToken(
-  message: string,
-  metadata: Readonly<Record<string, string>> = {},
-): Error {
+export function invalidResumeToken(message: string, metadata: Readonly<Record<string, string>> = {}): Error {
   return refuse("INVALID_RESUME_TOKEN", message, {
     metadata,
     violations: [{ field: "start", description: message }],

@@ -8,8 +8,8 @@ import { eventually, startTestPostgres, type TestPostgres } from "@rollcall/test
 import { type Behaviour, ResumingWatcher } from "../testing/resuming-watcher.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 
-// In the style of etcd's robustness tests: clients watch while writers write and everything is broken under them; then what
-// each has received is compared with the log itself.
+// In the style of etcd's robustness tests: clients watch while writers write and everything is broken under them; then
+// what each has received is compared with the log itself.
 
 const WRITERS = 4;
 const EVENTS = 3_000;
@@ -74,7 +74,9 @@ const behaviours = (steady: () => number): readonly Behaviour[] => [
   },
 ];
 
-/** Ordered, unique, complete, and each message as far as it says: all that is wanted up to its revision, nothing above. */
+/**
+ * Ordered, unique, complete, and each message as far as it says: all that is wanted up to its revision, nothing above.
+ */
 function validate({ behaviour, events, marks }: ResumingWatcher, log: readonly StoredEvent[]) {
   const { subject, actor, types } = behaviour.filter ?? {};
   const wanted = log.filter(
@@ -117,9 +119,7 @@ describe("watches under faults", () => {
     );
     const watching = watchers.map(({ stream }) => stream.run());
     const ending = new AbortController();
-    const writers = Array.from({ length: WRITERS }, (_, index) =>
-      write(writing, `w${index}`, ending.signal),
-    );
+    const writers = Array.from({ length: WRITERS }, (_, index) => write(writing, `w${index}`, ending.signal));
     const progress = async (count: number) => {
       const from = steady();
       await eventually(() => expect(steady()).toBeGreaterThan(from + count));

@@ -1,8 +1,8 @@
 import type { NodeRecord, StoredEvent } from "@rollcall/store";
 
 /**
- * Bytes of one message of a watch, about. gRPC clients take 4 MiB unless told otherwise; ours make messages of a fraction of it, since each
- * of two thousand watchers may have one that it has not read yet.
+ * Bytes of one message of a watch, about. gRPC clients take 4 MiB unless told otherwise; ours make messages of a
+ * fraction of it, since each of two thousand watchers may have one that it has not read yet.
  */
 export const MESSAGE_BYTES = 524_288;
 
@@ -11,8 +11,7 @@ const BASE_BYTES = 200;
 
 /** About how many bytes an event has, in memory and as a message. */
 export const sizeOfEvent = remembered(
-  ({ message, before, after }: StoredEvent) =>
-    BASE_BYTES + message.length * 3 + sizeOfJson(before) + sizeOfJson(after),
+  ({ message, before, after }: StoredEvent) => BASE_BYTES + message.length * 3 + sizeOfJson(before) + sizeOfJson(after),
 );
 
 /** About how many bytes a node has. */

@@ -1,11 +1,6 @@
 import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
-import {
-  type CallStore,
-  compactedRevision,
-  currentRevision,
-  type StoredEvent,
-} from "@rollcall/store";
+import { type CallStore, compactedRevision, currentRevision, type StoredEvent } from "@rollcall/store";
 import { compileEventFilter, type EventFilter } from "./event-filter.ts";
 import type { EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
@@ -40,9 +35,9 @@ export interface EventWatch {
 }
 
 /**
- * Watch the log: what lies before the window of the hub is read from the table in bounded batches, then it goes on in the
- * window. The cursor alone says what comes next, so the switch can neither leave out nor repeat anything. It ends by throwing:
- * the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ * Watch the log: what lies before the window of the hub is read from the table in bounded batches, then it goes on in
+ * the window. The cursor alone says what comes next, so the switch can neither leave out nor repeat anything. It ends
+ * by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
  */
 export async function* watchEvents(watch: EventWatch): AsyncGenerator<EventMessage, never> {
   const { hub, clock, limits, signal } = watch;

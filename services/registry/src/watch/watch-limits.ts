@@ -1,6 +1,9 @@
 /** How much watches may take, and how often they say that they are alive. */
 export interface WatchLimits {
-  /** A stream that sent nothing for so long, plus or minus a quarter, gets a bookmark. The contract promises 10 s at most. */
+  /**
+   * A stream that sent nothing for so long, plus or minus a quarter, gets a bookmark. The contract promises 10 s at
+   * most.
+   */
   readonly bookmarkMs: number;
   /** Recent events that are kept in memory for all watchers together: how far a live one may fall behind. */
   readonly windowEvents: number;
@@ -12,7 +15,9 @@ export interface WatchLimits {
   readonly batchEvents: number;
   /** Nodes of one message. */
   readonly batchNodes: number;
-  /** Reads of the log by watchers that are behind, at a time: the other connections of the pool are for everybody else. */
+  /**
+   * Reads of the log by watchers that are behind, at a time: the other connections of the pool are for everybody else.
+   */
   readonly catchUpReads: number;
   /** Snapshots that are read at a time; each holds a connection. */
   readonly snapshots: number;

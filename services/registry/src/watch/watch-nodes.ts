@@ -51,8 +51,8 @@ export interface NodeWatch {
 }
 
 /**
- * Watch nodes: first as they are in one snapshot, or what has changed in it since a revision; then every change. It ends by
- * throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
+ * Watch nodes: first as they are in one snapshot, or what has changed in it since a revision; then every change. It
+ * ends by throwing: the signal's reason, WATCHER_TOO_SLOW, REVISION_COMPACTED or INVALID_RESUME_TOKEN.
  */
 export async function* watchNodes(watch: NodeWatch): AsyncGenerator<NodeMessage, never> {
   const { hub, clock, limits, signal } = watch;
@@ -109,10 +109,7 @@ async function* sendSnapshot(
       ? { kind: "position", logId, revision: start.revision }
       : { kind: "snapshot", logId, revision: 0n };
   try {
-    const pieces =
-      start.kind === "after"
-        ? changesSince(snapshot, start.revision, filter)
-        : allNodes(snapshot, filter);
+    const pieces = start.kind === "after" ? changesSince(snapshot, start.revision, filter) : allNodes(snapshot, filter);
     for await (const updates of pieces) {
       if (updates === null) throw watcherTooSlow(resume);
       for (const part of messagesOf(updates, limits)) {
@@ -133,10 +130,7 @@ function reached(logId: string, revision: bigint): Omit<NodeMessage, "updates"> 
 }
 
 /** The nodes of a snapshot, in pieces; null when it was taken back. */
-async function* allNodes(
-  snapshot: LeasedSnapshot,
-  filter: NodeFilter,
-): AsyncGenerator<readonly NodeUpdate[] | null> {
+async function* allNodes(snapshot: LeasedSnapshot, filter: NodeFilter): AsyncGenerator<readonly NodeUpdate[] | null> {
   const options = { filter, orderBy: BY_ID, limit: Number.MAX_SAFE_INTEGER, after: null };
   for await (const listed of snapshot.pieces((db) => readListing(db, options))) {
     yield listed?.map(({ node }) => node) ?? null;

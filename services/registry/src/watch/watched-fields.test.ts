@@ -152,21 +152,16 @@ function apply(messages: readonly WatchNodesResponse[]) {
 async function passMarker(watch: Watched<WatchNodesResponse>): Promise<void> {
   await label(store, MARKER.id, "marker", "here");
   await watch.until((messages) =>
-    messages.some(({ changes: all }) =>
-      all.some(({ change }) => change.case === "upserted" && isMarked(change.value)),
-    ),
+    messages.some(({ changes: all }) => all.some(({ change }) => change.case === "upserted" && isMarked(change.value))),
   );
 }
 
-const isMarked = ({ id, labels }: Node) =>
-  id === MARKER.id && labels.some(({ key }) => key === "marker");
+const isMarked = ({ id, labels }: Node) => id === MARKER.id && labels.some(({ key }) => key === "marker");
 
 describe("WatchNodes and ListNodes", () => {
   it.each(CASES)("should agree in every field after $name", async ({ before, write }) => {
     await before?.();
-    const watch = watchInBackground((signal) =>
-      rig.registry.watchNodes({}, { signal, timeoutMs: 0 }),
-    );
+    const watch = watchInBackground((signal) => rig.registry.watchNodes({}, { signal, timeoutMs: 0 }));
     await watch.until((messages) => messages.some((message) => message.snapshotComplete));
     await write();
     await passMarker(watch);
@@ -189,9 +184,7 @@ describe("WatchNodes and ListNodes", () => {
     await connect(1);
     await passMarker(watch);
     const changed = watch.messages.flatMap((message) => message.changes);
-    expect(changed.map(({ change }) => change.case === "upserted" && change.value.id)).toEqual([
-      MARKER.id,
-    ]);
+    expect(changed.map(({ change }) => change.case === "upserted" && change.value.id)).toEqual([MARKER.id]);
     await watch.stop();
     const { events } = await rig.events.listEvents({
       subject: MACHINE.id,

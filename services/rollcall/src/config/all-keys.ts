@@ -8,13 +8,10 @@ import { REGISTRY_KEYS } from "@rollcall/registry";
 import { PROCESS_KEYS } from "./process-keys.ts";
 
 /**
- * Agents and control plane may read the same file, and share keys: what is a policy here is a wish there. The control plane's meaning is
- * shown; whatever name either side takes for a key is taken.
+ * Agents and control plane may read the same file, and share keys: what is a policy here is a wish there. The control
+ * plane's meaning is shown; whatever name either side takes for a key is taken.
  */
-function withBothAliases<T>(
-  key: KeyDeclaration<T>,
-  other: KeyDeclaration<unknown>,
-): KeyDeclaration<T> {
+function withBothAliases<T>(key: KeyDeclaration<T>, other: KeyDeclaration<unknown>): KeyDeclaration<T> {
   return { ...key, aliases: [...new Set([...(key.aliases ?? []), ...(other.aliases ?? [])])] };
 }
 

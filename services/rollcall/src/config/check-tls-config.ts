@@ -22,9 +22,7 @@ export function checkTlsConfig(config: ProcessConfig) {
     ...(["TLS.ClientCAFile", "TLS.CAFile"] as const)
       .filter((path) => config[path] !== undefined && !speaksTls(config))
       .map((path) => problem(path, "has no use without TLS.CertFile")),
-    ...(config["TLS.Probes"] && !speaksTls(config)
-      ? [problem("TLS.Probes", "has no use without TLS.CertFile")]
-      : []),
+    ...(config["TLS.Probes"] && !speaksTls(config) ? [problem("TLS.Probes", "has no use without TLS.CertFile")] : []),
   ];
 }
 

@@ -46,9 +46,7 @@ async function contradictions({ values, origins }: Config<AllValues>): Promise<r
   const problems = [...checkControlPlaneConfig(values), ...checkAgentConfig(values)];
   const lines = problems.map(({ path, message }) => {
     const source = origins[path]?.source ?? "default";
-    return formatProblem(
-      source === "default" ? { path, message } : { where: source, path, message },
-    );
+    return formatProblem(source === "default" ? { path, message } : { where: source, path, message });
   });
   return [...new Set(lines)];
 }

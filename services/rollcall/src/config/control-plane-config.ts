@@ -30,9 +30,7 @@ export type ControlPlaneConfig = ProcessConfig &
   EventsConfig;
 
 /** Load the configuration of a process of the control plane. Throws Failure that tells every problem. */
-export function loadControlPlaneConfig(
-  sources: ConfigurationSources,
-): Promise<Config<ControlPlaneConfig>> {
+export function loadControlPlaneConfig(sources: ConfigurationSources): Promise<Config<ControlPlaneConfig>> {
   return loadConfiguration<ControlPlaneConfig>(
     { keys: CONTROL_PLANE_KEYS, alsoKnown: ALL_KEYS, check: checkControlPlaneConfig },
     sources,

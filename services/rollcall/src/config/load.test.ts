@@ -94,17 +94,15 @@ Node:
   });
 
   it("should name file, line and nearest key of what it does not know, and every problem at once", async () => {
-    await expect(
-      load("Orchestrator:\n  NodeManager:\n    ManualAproval: true\nLog:\n  Level: loud\n"),
-    ).rejects.toThrow(
+    await expect(load("Orchestrator:\n  NodeManager:\n    ManualAproval: true\nLog:\n  Level: loud\n")).rejects.toThrow(
       /^the configuration is not right:\nc\.yaml:3: unknown key Orchestrator\.NodeManager\.ManualAproval, the nearest is Orchestrator\.NodeManager\.ManualApproval\nc\.yaml:5: Log\.Level: "loud" is not one of trace, /,
     );
   });
 
   it("should refuse values that contradict each other", async () => {
-    await expect(
-      load("Orchestrator: {NodeManager: {DisconnectTimeout: 10m, UnknownTimeout: 5m}}\n"),
-    ).rejects.toThrow(/^the configuration is not right:\nc\.yaml:1: /);
+    await expect(load("Orchestrator: {NodeManager: {DisconnectTimeout: 10m, UnknownTimeout: 5m}}\n")).rejects.toThrow(
+      /^the configuration is not right:\nc\.yaml:1: /,
+    );
   });
 
   it("should take Bacalhau's name for the heartbeat topic, and refuse two ways to say who connects to NATS", async () => {
@@ -114,9 +112,9 @@ Node:
       "Events.Nats.Url": [],
       "Events.Retention": 72 * 3_600_000,
     });
-    await expect(
-      load("Events: {Nats: {Token: a, NkeyFile: b}}\n", {}, { nats: "nats://n" }),
-    ).rejects.toThrow("at most one way to say who connects to NATS may be set");
+    await expect(load("Events: {Nats: {Token: a, NkeyFile: b}}\n", {}, { nats: "nats://n" })).rejects.toThrow(
+      "at most one way to say who connects to NATS may be set",
+    );
   });
 
   it("should refuse a record that is no Postgres, and not repeat what may hold a password", async () => {
@@ -147,9 +145,7 @@ Node:
         file: undefined,
         flags: {},
       }),
-    ).rejects.toThrow(
-      /^cannot read the configuration file gone\.yaml: ENOENT: no such file or directory/,
-    );
+    ).rejects.toThrow(/^cannot read the configuration file gone\.yaml: ENOENT: no such file or directory/);
   });
 });
 

@@ -27,7 +27,10 @@ export type WantedConfiguration<T> = Pick<LoadOptions<T>, "keys" | "check"> & {
   readonly alsoKnown?: ConfigKeys<unknown>;
 };
 
-/** Load a configuration from its file, the environment and flags. Throws Failure that tells every problem, or UsageError when all of them are flags'. */
+/**
+ * Load a configuration from its file, the environment and flags. Throws Failure that tells every problem, or UsageError
+ * when all of them are flags'.
+ */
 export async function loadConfiguration<T>(
   wanted: WantedConfiguration<T>,
   { shell, file, flags }: ConfigurationSources,
@@ -55,18 +58,12 @@ export async function foreignKeysOf(): Promise<ForeignIndex> {
 }
 
 /** The file that counts: --config, else ROLLCALL_CONFIG; undefined for none. */
-export function configurationPath(
-  { env }: Pick<Shell, "env">,
-  file: string | undefined,
-): string | undefined {
+export function configurationPath({ env }: Pick<Shell, "env">, file: string | undefined): string | undefined {
   return file ?? (env.ROLLCALL_CONFIG || undefined);
 }
 
 /** Read a file as the user names it. Throws Failure. */
-export async function readNamedFile(
-  { cwd }: Pick<Shell, "cwd">,
-  named: string,
-): Promise<ConfigFile> {
+export async function readNamedFile({ cwd }: Pick<Shell, "cwd">, named: string): Promise<ConfigFile> {
   try {
     return { ...(await readConfigFile(resolve(cwd, named))), name: named };
   } catch (cause) {
@@ -77,7 +74,5 @@ export async function readNamedFile(
 
 /** Variables that only clients read are no unknown keys of a server. */
 function withoutClientVariables(env: Shell["env"]): Shell["env"] {
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !CLIENT_VARIABLES.includes(name)),
-  );
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !CLIENT_VARIABLES.includes(name)));
 }

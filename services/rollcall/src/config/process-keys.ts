@@ -1,14 +1,4 @@
-import {
-  bool,
-  type ConfigValues,
-  defineKeys,
-  int,
-  list,
-  network,
-  oneOf,
-  optional,
-  text,
-} from "@rollcall/config";
+import { bool, type ConfigValues, defineKeys, int, list, network, oneOf, optional, text } from "@rollcall/config";
 import { DEFAULT_CALL_LIMITS } from "@rollcall/domain";
 
 /** The least that is logged. The same words as the runtime's, which is not loaded for them. */

@@ -17,8 +17,9 @@ export interface Arguments {
 type Collected = Map<string, string[]>;
 
 /**
- * Read a command line whose flags are the keys that have one: `--flag value`, `--flag=value`, `--switch` and `--no-switch` for yes or no,
- * `--set KEY=VALUE` for any key, `--config FILE`, `--help`. Throws UsageError for a flag that is none, or that lacks its value.
+ * Read a command line whose flags are the keys that have one: `--flag value`, `--flag=value`, `--switch` and
+ * `--no-switch` for yes or no, `--set KEY=VALUE` for any key, `--config FILE`, `--help`. Throws UsageError for a flag
+ * that is none, or that lacks its value.
  */
 export function readArguments(words: readonly string[], keys: ConfigKeys<unknown>): Arguments {
   const byFlag = flagsOf(keys);
@@ -87,7 +88,8 @@ function toFlags(
   return Object.fromEntries(
     [...collected].map(([name, values]) => {
       const example = (byFlag.get(name) ?? declared.get(name))?.default;
-      // A map may be given in parts, one flag each; of anything else the last one counts, as everywhere on command lines.
+      // A map may be given in parts, one flag each; of anything else the last one counts, as everywhere on command
+      // lines.
       const several = Array.isArray(example) || isMap(example);
       return [name, several ? values.join(",") : (values.at(-1) ?? "")];
     }),

@@ -1,9 +1,4 @@
-import {
-  type ConfigKeys,
-  environmentName,
-  type KeyDeclaration,
-  writeValue,
-} from "@rollcall/config";
+import { type ConfigKeys, environmentName, type KeyDeclaration, writeValue } from "@rollcall/config";
 
 /** What the help of a verb says. */
 export interface VerbHelp {

@@ -6,14 +6,7 @@ import { agentEndpointOf, createApp as createHealth, type HealthApp } from "@rol
 import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
-import type {
-  ClientAddress,
-  FailedAttempts,
-  PeerTls,
-  PolicyTable,
-  ReadyReport,
-  StrangerLog,
-} from "@rollcall/rpc";
+import type { ClientAddress, FailedAttempts, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
 import { currentRevision, EventFeed, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
@@ -21,8 +14,8 @@ import type { ProcessNats } from "./open-nats.ts";
 import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
 
 /**
- * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every replica that reads it.
- * The first after a while does not wait.
+ * While many nodes change, one statement for several is cheaper for the record, and one read of the log for every
+ * replica that reads it. The first after a while does not wait.
  */
 const GATHER_MS = 100;
 
@@ -71,11 +64,7 @@ interface App {
 }
 
 /** Create the services that a process runs. Nothing listens yet, and no task runs. */
-export function createServices(
-  plan: ProcessPlan,
-  deps: SharedDeps,
-  nats: ProcessNats | null,
-): Services {
+export function createServices(plan: ProcessPlan, deps: SharedDeps, nats: ProcessNats | null): Services {
   const { store, log } = deps;
   const feed = new EventFeed({
     store: store.reserved,

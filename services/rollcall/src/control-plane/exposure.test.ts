@@ -26,10 +26,7 @@ describe("exposure()", () => {
     [{ ...OPEN, host: "127.0.0.1", proxied: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, plaintext: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, joinTokens: "strict" }, 0],
-  ] as const)(
-    "should speak only where others can join without being asked, or listen: %j",
-    (facts, warnings) => {
-      expect(exposure(facts)).toHaveLength(warnings);
-    },
-  );
+  ] as const)("should speak only where others can join without being asked, or listen: %j", (facts, warnings) => {
+    expect(exposure(facts)).toHaveLength(warnings);
+  });
 });

@@ -35,8 +35,7 @@ export function exposure(facts: ExposureFacts): readonly string[] {
 function openDoor(facts: ExposureFacts): readonly string[] {
   const { host, proxied, manualApproval, joinTokens } = facts;
   if (manualApproval || joinTokens === "strict") return [];
-  const where =
-    isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";
+  const where = isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";
   return [
     `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: whoever reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
   ];

@@ -4,14 +4,11 @@ import type { TlsSource } from "@rollcall/identity";
 import type { HostRule } from "@rollcall/rpc";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 
-type HostConfig = Pick<
-  ControlPlaneConfig,
-  "Listen.Host" | "Listen.HostNames" | "Health.AdvertiseAddress"
->;
+type HostConfig = Pick<ControlPlaneConfig, "Listen.Host" | "Listen.HostNames" | "Health.AdvertiseAddress">;
 
 /**
- * The names by which browsers may call a process: this machine's, those that are configured or advertised, and those of the certificate, as it is at
- * that moment. Loopback names and addresses are allowed besides.
+ * The names by which browsers may call a process: this machine's, those that are configured or advertised, and those of
+ * the certificate, as it is at that moment. Loopback names and addresses are allowed besides.
  */
 export function hostRule(config: HostConfig, tls: Pick<TlsSource, "hostNames"> | null): HostRule {
   const advertised = config["Health.AdvertiseAddress"]?.replace(/:\d+$/, "");

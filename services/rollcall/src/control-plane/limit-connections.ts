@@ -7,7 +7,8 @@ import type { ProcessPlan } from "./process-plan.ts";
 const RECORD_EXTRA = 8;
 
 /**
- * Decide how many connections each port of a process may take, so that none takes the descriptors of another, and say so in the log.
+ * Decide how many connections each port of a process may take, so that none takes the descriptors of another, and say
+ * so in the log.
  *
  * @param limit see openFilesLimit().
  */
@@ -20,9 +21,7 @@ export function limitConnections(
     limit,
     record: config["Database.PoolSize"] + RECORD_EXTRA,
     api: config["Listen.MaxConnections"],
-    ...(plan.services.includes("health")
-      ? { agents: config["Health.MaxConnections"] ?? null }
-      : {}),
+    ...(plan.services.includes("health") ? { agents: config["Health.MaxConnections"] ?? null } : {}),
   });
   const { api, agents, internal, needed, isShort } = shares;
   const fields = { open_files: limit ?? "unlimited", api, agents, internal };

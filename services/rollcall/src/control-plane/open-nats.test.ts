@@ -31,8 +31,7 @@ describeWithNats("a control plane with --nats", () => {
     const listener = connectNats({ settings: nats.settings, name: "test", log: silentLogger });
     const agent = new FakeAgent({ nodeId: "web-1" });
     const { publicKey } = agent;
-    const probe = async (path: string) =>
-      (await fetch(`http://127.0.0.1:${probes.port}${path}`)).text();
+    const probe = async (path: string) => (await fetch(`http://127.0.0.1:${probes.port}${path}`)).text();
     try {
       const heard: string[] = [];
       const connection = await listener.connected();

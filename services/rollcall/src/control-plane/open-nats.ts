@@ -15,8 +15,8 @@ export interface ProcessNats {
 }
 
 /**
- * Begin to connect to NATS when one is configured and the process has something for it; null otherwise. Nothing waits for the
- * connection: NATS may come and go at any time.
+ * Begin to connect to NATS when one is configured and the process has something for it; null otherwise. Nothing waits
+ * for the connection: NATS may come and go at any time.
  */
 export async function openNats(
   plan: ProcessPlan,

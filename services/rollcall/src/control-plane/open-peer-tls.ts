@@ -1,7 +1,10 @@
 import { readClientTls, type TlsSource } from "@rollcall/identity";
 import type { PeerTls } from "@rollcall/rpc";
 
-/** How processes of one cluster recognise each other over TLS: by their authority, and by a name that both certificates are for, or the address. */
+/**
+ * How processes of one cluster recognise each other over TLS: by their authority, and by a name that both certificates
+ * are for, or the address.
+ */
 export function openPeerTls(source: TlsSource, caFile: string | null): PeerTls {
   const files = {
     caFile: caFile ?? undefined,

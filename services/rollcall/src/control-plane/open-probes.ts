@@ -1,21 +1,21 @@
 import { NoiseTable } from "@rollcall/domain";
 import type { TlsSource } from "@rollcall/identity";
-import {
-  type Clock,
-  createMetrics,
-  type Logger,
-  type MetricsRegistry,
-  renderMetrics,
-} from "@rollcall/process";
+import { type Clock, createMetrics, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
 import { createProbeServer, type HostRule, type ReadyCheck, StrangerLog } from "@rollcall/rpc";
 import type { ProcessPlan } from "./process-plan.ts";
 
-/** The probes of one process. They answer before there is anything to probe, so that waiting for the record is not taken for being dead. */
+/**
+ * The probes of one process. They answer before there is anything to probe, so that waiting for the record is not taken
+ * for being dead.
+ */
 export interface Probes {
   readonly port: number;
   /** What `/metrics` shows. */
   readonly metrics: MetricsRegistry;
-  /** Until this is called, `/readyz` says that the process is starting. `render` is for metrics that are more than this process's own. */
+  /**
+   * Until this is called, `/readyz` says that the process is starting. `render` is for metrics that are more than this
+   * process's own.
+   */
   answerWith(check: ReadyCheck, render?: (own: MetricsRegistry) => Promise<string>): void;
   close(): Promise<void>;
 }

@@ -15,8 +15,8 @@ export interface OpenRecordOptions {
 const PAUSE_MS = 1000;
 
 /**
- * Bring the schema up to date and open the record. A Postgres that is not there yet is waited for, since processes of a deployment
- * start in any order; one that refuses this user, or a migration that fails, is an error at once.
+ * Bring the schema up to date and open the record. A Postgres that is not there yet is waited for, since processes of a
+ * deployment start in any order; one that refuses this user, or a migration that fails, is an error at once.
  */
 export async function openRecord(options: OpenRecordOptions, signal: AbortSignal): Promise<Store> {
   const { url, pools, applicationName, log, clock } = options;

@@ -23,10 +23,7 @@ export function trustedCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">
 }
 
 /** Where the authorities of clients are; undefined when none is wanted. */
-export function clientCaFile(
-  config: ProcessConfig,
-  { cwd }: Pick<Shell, "cwd">,
-): string | undefined {
+export function clientCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">): string | undefined {
   const file = config["TLS.ClientCAFile"];
   return file === undefined ? undefined : resolve(cwd, file);
 }

@@ -49,10 +49,7 @@ describe("OrchestratorNode", () => {
       session: { replicaId: "i-7710" },
     });
     node.show();
-    await until(
-      "another join",
-      async () => ((await find())?.session.epoch ?? 0) > first.session.epoch,
-    );
+    await until("another join", async () => ((await find())?.session.epoch ?? 0) > first.session.epoch);
     await end();
   });
 

@@ -22,8 +22,8 @@ export interface OrchestratorProcess {
 const MOST_ATTEMPTS = 9;
 
 /**
- * Shows this process as an ORCHESTRATOR node for as long as its lease is held. `show` is called each time that the lease is held anew: after
- * doubt others may have shown it as gone.
+ * Shows this process as an ORCHESTRATOR node for as long as its lease is held. `show` is called each time that the
+ * lease is held anew: after doubt others may have shown it as gone.
  */
 export class OrchestratorNode implements Task {
   readonly name = "orchestrator-node";
@@ -87,9 +87,7 @@ export class OrchestratorNode implements Task {
         return;
       }
     }
-    throw new Error(
-      `machines have taken every node id of ${orchestratorId(service, host, port, 1)}`,
-    );
+    throw new Error(`machines have taken every node id of ${orchestratorId(service, host, port, 1)}`);
   }
 
   #nextCall(signal: AbortSignal): Promise<void> {

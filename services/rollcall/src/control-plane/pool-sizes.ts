@@ -10,7 +10,10 @@ export interface PoolSizes {
 
 /** The lease's own, and one that listens for each of two feeds of events. */
 export const OTHER_CONNECTIONS = 3;
-/** What workers may take together of the 200 connections of the embedded Postgres; the rest is the primary's and that of people who look. */
+/**
+ * What workers may take together of the 200 connections of the embedded Postgres; the rest is the primary's and that of
+ * people who look.
+ */
 const MOST_SHARED = 170;
 const FEWEST: PoolSizes = { poolSize: 2, reservedPoolSize: 2 };
 
@@ -24,7 +27,10 @@ export function configuredPoolSizes(
   };
 }
 
-/** What each of several workers takes of the embedded Postgres: as configured, or less where that would not fit. A third of what is short is reserved. */
+/**
+ * What each of several workers takes of the embedded Postgres: as configured, or less where that would not fit. A third
+ * of what is short is reserved.
+ */
 export function sharedPoolSizes(configured: PoolSizes, workers: number): PoolSizes {
   const most = Math.floor(MOST_SHARED / workers) - OTHER_CONNECTIONS;
   const third = Math.max(FEWEST.reservedPoolSize, Math.floor(most / 3));
@@ -33,7 +39,10 @@ export function sharedPoolSizes(configured: PoolSizes, workers: number): PoolSiz
   return { reservedPoolSize, poolSize: Math.min(configured.poolSize, rest) };
 }
 
-/** Whether the shares of so many workers are within what the embedded Postgres takes; each needs seven connections at least. */
+/**
+ * Whether the shares of so many workers are within what the embedded Postgres takes; each needs seven connections at
+ * least.
+ */
 export function fitsEmbeddedPostgres(workers: number): boolean {
   const fewest = FEWEST.poolSize + FEWEST.reservedPoolSize + OTHER_CONNECTIONS;
   return workers * fewest <= MOST_SHARED;

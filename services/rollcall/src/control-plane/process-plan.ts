@@ -30,10 +30,7 @@ export const PORT_KEYS = {
   registry: { port: "Listen.RegistryPort", probePort: "Listen.RegistryProbePort" },
   health: { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
   admin: { port: "Listen.AdminPort", probePort: "Listen.AdminProbePort" },
-} as const satisfies Record<
-  ServiceName,
-  Record<"port" | "probePort", keyof ProcessConfig & string>
->;
+} as const satisfies Record<ServiceName, Record<"port" | "probePort", keyof ProcessConfig & string>>;
 
 /** One service in its own process. */
 export function planServe(service: ServiceName, config: ProcessConfig): ProcessPlan {

@@ -8,12 +8,18 @@ export interface ProvideAdminTokenOptions {
   readonly config: AdminConfig;
   /** Where it is kept when the configuration names no place. */
   readonly file: string;
-  /** Whether that file shall hold a token even where the record knows one already: `up` promises it to the clients of its user. */
+  /**
+   * Whether that file shall hold a token even where the record knows one already: `up` promises it to the clients of
+   * its user.
+   */
   readonly always: boolean;
   readonly log: Logger;
 }
 
-/** See to it that somebody may call admin, and say where the token is. Answers the file that holds it; null when there is none. */
+/**
+ * See to it that somebody may call admin, and say where the token is. Answers the file that holds it; null when there
+ * is none.
+ */
 export async function provideAdminToken(options: ProvideAdminTokenOptions): Promise<string | null> {
   const { store, config, file, always, log } = options;
   const value = config["Admin.Token"];
@@ -30,10 +36,7 @@ function tell(place: AdminTokenPlace, log: Logger): void {
       log.info({ token_id: place.id }, "admin token taken from the configuration");
       break;
     case "file":
-      log.info(
-        { token_id: place.id, file: place.file },
-        place.created ? "admin token created" : "admin token found",
-      );
+      log.info({ token_id: place.id, file: place.file }, place.created ? "admin token created" : "admin token found");
       break;
     case "kept":
       log.info({}, "admin token known to the record");

@@ -55,10 +55,7 @@ async function start() {
   // The process's own store; what the test asks of the record goes over another one.
   const store = await database.openStore("up");
   const { signal } = new AbortController();
-  const running = await startControlPlane(
-    { ...shared, config: values, store, probes, version: "9.9.9" },
-    signal,
-  );
+  const running = await startControlPlane({ ...shared, config: values, store, probes, version: "9.9.9" }, signal);
   return { running, probes };
 }
 
@@ -101,10 +98,7 @@ it("should keep nodes safe while calls hold every connection that calls may have
   const baseUrl = `http://127.0.0.1:${running.port}`;
   const sessionManager = new Http2SessionManager(baseUrl);
   const clientOf = <S extends DescService>(service: S, token = TOKENS[0] ?? "") =>
-    createClient(
-      service,
-      createGrpcTransport({ baseUrl, sessionManager, interceptors: [sendBearer(token)] }),
-    );
+    createClient(service, createGrpcTransport({ baseUrl, sessionManager, interceptors: [sendBearer(token)] }));
   const agentAddress = `127.0.0.1:${running.agentPort}`;
   const blocked = createGate();
   const locked = createGate();
@@ -135,8 +129,7 @@ it("should keep nodes safe while calls hold every connection that calls may have
       const metrics = await (await fetch(`http://127.0.0.1:${probes.port}/metrics`)).text();
       return /^rollcall_database_waiting{pool="calls"} [1-9]/m.test(metrics);
     });
-    const own = async () =>
-      (await listLeases(store.db)).find(({ name, instance }) => name === instance);
+    const own = async () => (await listLeases(store.db)).find(({ name, instance }) => name === instance);
     const [leaseBefore, brakeBefore] = [await own(), await readLease(store.db, "brake")];
 
     // A caller that does not read in masses either is told when to come back.
@@ -150,16 +143,11 @@ it("should keep nodes safe while calls hold every connection that calls may have
     early.close();
     await until("the loss to be declared, and its reaction to be let go", async () => {
       const { events } = await readEvents(store.db, { after: 0n, limit: 1_000 });
-      return events.some(
-        ({ type, subject }) => type === "node.reactions.allowed" && subject === "early",
-      );
+      return events.some(({ type, subject }) => type === "node.reactions.allowed" && subject === "early");
     });
     await until("both leases to be renewed", async () => {
       const [lease, brake] = [await own(), await readLease(store.db, "brake")];
-      return (
-        (lease?.counter ?? 0) > (leaseBefore?.counter ?? 0) &&
-        (brake?.counter ?? 0) > (brakeBefore?.counter ?? 0)
-      );
+      return (lease?.counter ?? 0) > (leaseBefore?.counter ?? 0) && (brake?.counter ?? 0) > (brakeBefore?.counter ?? 0);
     });
     expect((await fetch(`http://127.0.0.1:${probes.port}/readyz`)).status).toBe(200);
 

@@ -54,18 +54,14 @@ describe("startControlPlane()", () => {
       const holder = createServer().listen(0, "127.0.0.1");
       await once(holder, "listening");
       const { port } = holder.address() as AddressInfo;
-      await expect(start({ ...FREE_PORTS, [flag]: String(port) })).rejects.toThrow(
-        /EADDRINUSE|No address added/,
-      );
+      await expect(start({ ...FREE_PORTS, [flag]: String(port) })).rejects.toThrow(/EADDRINUSE|No address added/);
       holder.close();
       expect(await leases()).toEqual([]);
     },
   );
 
   it("should end what it had started when it is told to end meanwhile", async () => {
-    await expect(start(FREE_PORTS, AbortSignal.abort(new Error("told to")))).rejects.toThrow(
-      "told to",
-    );
+    await expect(start(FREE_PORTS, AbortSignal.abort(new Error("told to")))).rejects.toThrow("told to");
     expect(await leases()).toEqual([]);
   });
 });

@@ -12,13 +12,7 @@ import {
   type Task,
   watchOpenFiles,
 } from "@rollcall/process";
-import {
-  createGrpcServer,
-  createRpcServer,
-  type GrpcServer,
-  type GuardedServer,
-  ServingStatus,
-} from "@rollcall/rpc";
+import { createGrpcServer, createRpcServer, type GrpcServer, type GuardedServer, ServingStatus } from "@rollcall/rpc";
 import { createLeaseKeeper, exposePools, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { boundGarbage } from "./bound-garbage.ts";
@@ -69,13 +63,10 @@ const LOOPBACK = "127.0.0.1";
 type Close = () => Promise<unknown>;
 
 /**
- * Start the services of a plan behind their ports, and resolve when the process holds its lease. When something cannot start, what was
- * started before is ended and the error is thrown; the store stays open.
+ * Start the services of a plan behind their ports, and resolve when the process holds its lease. When something cannot
+ * start, what was started before is ended and the error is thrown; the store stays open.
  */
-export async function startControlPlane(
-  options: ControlPlaneOptions,
-  signal: AbortSignal,
-): Promise<ControlPlane> {
+export async function startControlPlane(options: ControlPlaneOptions, signal: AbortSignal): Promise<ControlPlane> {
   const started: Close[] = [];
   try {
     return await start(options, signal, started);
@@ -85,11 +76,7 @@ export async function startControlPlane(
   }
 }
 
-async function start(
-  options: ControlPlaneOptions,
-  signal: AbortSignal,
-  started: Close[],
-): Promise<ControlPlane> {
+async function start(options: ControlPlaneOptions, signal: AbortSignal, started: Close[]): Promise<ControlPlane> {
   const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
   tls?.measure(metrics);
@@ -143,19 +130,11 @@ async function start(
   });
   probes.answerWith(async () => ({
     ...(await services.ready()),
-    lease: keeper.held
-      ? { ok: true, message: "held" }
-      : { ok: false, message: "not held for certain" },
+    lease: keeper.held ? { ok: true, message: "held" } : { ok: false, message: "not held for certain" },
   }));
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
-  const own = [
-    node,
-    openFiles,
-    authentication.uses,
-    ...(tls ? [tls.task] : []),
-    ...(options.tasks ?? []),
-  ];
+  const own = [node, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
   const work = supervise([...own, ...services.tasks], { log, clock, metrics });
   const keeping = supervise([keeper], { log, clock, metrics });
   started.push(keeping.end, work.end);
@@ -286,7 +265,5 @@ function supervise(
 
 function aborted(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) =>
-    signal.addEventListener("abort", () => resolve(), { once: true }),
-  );
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

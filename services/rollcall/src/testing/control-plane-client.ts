@@ -58,7 +58,10 @@ export class ControlPlaneClient {
     return nodes.find((node) => node.id === id) ?? null;
   }
 
-  /** How often a node's stream has been taken. Only where the registry's address answers for health too, as that of `up` does. */
+  /**
+   * How often a node's stream has been taken. Only where the registry's address answers for health too, as that of `up`
+   * does.
+   */
   async epoch(id: string): Promise<bigint> {
     const health = this.#client(this.#options.registry, HealthQueryService);
     const { nodeHealth } = await health.getNodeHealth({ node: id });
@@ -79,8 +82,8 @@ export class ControlPlaneClient {
   }
 
   /**
-   * Let a node be silent for longer than a busy machine, or the pauses of its agent, can make it: what is then declared is wrong. An agent
-   * pauses 20 s at most before its next attempt. Nor are the falls of before held against it.
+   * Let a node be silent for longer than a busy machine, or the pauses of its agent, can make it: what is then declared
+   * is wrong. An agent pauses 20 s at most before its next attempt. Nor are the falls of before held against it.
    */
   async grantTime(id: string): Promise<void> {
     const scope = { scope: { case: "node", value: id } } as const;
@@ -101,9 +104,7 @@ export class ControlPlaneClient {
   /** The states of health that a node has gone through, oldest first. */
   async healthHistory(subject: string): Promise<readonly unknown[]> {
     const events = await this.events(subject);
-    return events
-      .filter(({ type }) => type === "node.health.changed")
-      .map(({ after }) => after?.health);
+    return events.filter(({ type }) => type === "node.health.changed").map(({ after }) => after?.health);
   }
 
   // Made anew each time: a connection that outlives the server it led to would fail the next call.

@@ -1,6 +1,9 @@
 import { createServer } from "node:net";
 
-/** Below the ports that the system gives to outgoing connections, which could take one between a stop and the next start. */
+/**
+ * Below the ports that the system gives to outgoing connections, which could take one between a stop and the next
+ * start.
+ */
 const FIRST = 20_000;
 const LAST = 31_000;
 

@@ -17,7 +17,10 @@ const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADE
 /** Instead of a line, when none can come any more. */
 const ENDED = { msg: "" } as const satisfies LogLine;
 
-/** A start from the sources takes seconds where nothing else runs, and a minute on a machine with six times as many busy processes as cores. */
+/**
+ * A start from the sources takes seconds where nothing else runs, and a minute on a machine with six times as many busy
+ * processes as cores.
+ */
 const PATIENCE_MS = 120_000;
 
 const running = new Set<RollcallProcess>();
@@ -33,11 +36,7 @@ export class RollcallProcess {
   #rest = "";
 
   /** @param openFiles the limit of open files, as `ulimit -n` sets it. */
-  constructor(
-    args: readonly string[],
-    env: Readonly<Record<string, string>> = {},
-    openFiles?: number,
-  ) {
+  constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number) {
     const words = [process.execPath, ...FROM_SOURCE, ...args];
     const limited = ["/bin/sh", "-c", `ulimit -n ${openFiles}; exec "$@"`, "sh", ...words];
     const [program = "", ...rest] = openFiles === undefined ? words : limited;
@@ -91,18 +90,15 @@ export class RollcallProcess {
     return this.exit();
   }
 
-  /** Wait for a log line with this message that came after the first `skip` such lines. Rejects at once when the process ends without it. */
-  async logged(
-    msg: string,
-    fields: Readonly<Record<string, unknown>> = {},
-    skip = 0,
-  ): Promise<LogLine> {
+  /**
+   * Wait for a log line with this message that came after the first `skip` such lines. Rejects at once when the process
+   * ends without it.
+   */
+  async logged(msg: string, fields: Readonly<Record<string, unknown>> = {}, skip = 0): Promise<LogLine> {
     const find = () => this.#lines.filter((line) => isLine(line, msg, fields))[skip];
-    const said = await until(
-      `"${msg}"`,
-      () => find() ?? (this.#hasEnded() ? ENDED : null),
-      PATIENCE_MS,
-    ).catch(() => ENDED);
+    const said = await until(`"${msg}"`, () => find() ?? (this.#hasEnded() ? ENDED : null), PATIENCE_MS).catch(
+      () => ENDED,
+    );
     const line = said === ENDED ? find() : said;
     if (line !== undefined) return line;
     throw new Error(`process ${this.pid} did not say "${msg}":\n${this.#out}${this.#err}`);

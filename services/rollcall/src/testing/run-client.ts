@@ -16,10 +16,7 @@ export interface ServicesApart {
 }
 
 /** Run a verb of the command line in this process, against services that run apart. */
-export async function runClient(
-  line: string,
-  { addresses, tokenFile }: ServicesApart,
-): Promise<Outcome> {
+export async function runClient(line: string, { addresses, tokenFile }: ServicesApart): Promise<Outcome> {
   const shell = createTestShell({
     args: line.split(" "),
     env: {

@@ -24,11 +24,7 @@ const AGENT_KEYS = {
 };
 
 /** Load a file as a process of the control plane does. */
-export function controlPlane(
-  file: string | undefined,
-  env: Readonly<Record<string, string>> = {},
-  cwd = SAMPLES,
-) {
+export function controlPlane(file: string | undefined, env: Readonly<Record<string, string>> = {}, cwd = SAMPLES) {
   return loadControlPlaneConfig({ shell: { env, cwd }, file, flags: {} });
 }
 

@@ -26,11 +26,11 @@ export interface ServeFixture {
   dispose(): Promise<void>;
 }
 
-/** Prepare a port for everything that listens. The database is the test's. @param openFiles the limit of open files of each service. */
-export async function createServeFixture(
-  databaseUrl: string,
-  openFiles?: number,
-): Promise<ServeFixture> {
+/**
+ * Prepare a port for everything that listens. The database is the test's. @param openFiles the limit of open files of
+ * each service.
+ */
+export async function createServeFixture(databaseUrl: string, openFiles?: number): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
   const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
   const ports = { registry, health, admin };

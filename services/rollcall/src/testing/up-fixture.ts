@@ -49,14 +49,7 @@ export async function createUpFixture(): Promise<UpFixture> {
   ].map(String);
   const tokenFile = join(dataDirectory, "admin-token");
   const launch = (...more: readonly string[]) =>
-    new RollcallProcess([
-      "up",
-      "--data-dir",
-      dataDirectory,
-      ...ports,
-      ...SHORT_THRESHOLDS,
-      ...more,
-    ]);
+    new RollcallProcess(["up", "--data-dir", dataDirectory, ...ports, ...SHORT_THRESHOLDS, ...more]);
   return {
     dataDirectory,
     server,

@@ -15,14 +15,11 @@ describe("decideAfterExit()", () => {
     expect(decideAfterExit({ ...CRASH, code }, 0)).toEqual({ kind: "stay-down" });
   });
 
-  it.each(["SIGSEGV", "SIGABRT", "SIGBUS"])(
-    "should restart an agent that crashed by %s",
-    (signal) => {
-      expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toMatchObject({
-        kind: "restart",
-      });
-    },
-  );
+  it.each(["SIGSEGV", "SIGABRT", "SIGBUS"])("should restart an agent that crashed by %s", (signal) => {
+    expect(decideAfterExit({ ...CRASH, code: null, signal }, 0)).toMatchObject({
+      kind: "restart",
+    });
+  });
 
   it("should wait longer after each crash, up to a minute, and begin anew after a steady run", () => {
     const pauses = [0, 1, 2, 20].map((crashes) => decideAfterExit({ ...CRASH, crashes }, 0.999));

@@ -18,13 +18,7 @@ export type AfterExit =
   | { readonly kind: "stay-down" };
 
 /** Signals with which people and service managers end a process; all others are crashes. */
-const DELIBERATE: ReadonlySet<string> = new Set([
-  "SIGKILL",
-  "SIGTERM",
-  "SIGINT",
-  "SIGHUP",
-  "SIGQUIT",
-]);
+const DELIBERATE: ReadonlySet<string> = new Set(["SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"]);
 const DONE = 0;
 const MISUSED = 2;
 const PAUSE_BASE_MS = 1000;
@@ -33,8 +27,9 @@ const PAUSE_MAX_MS = 60_000;
 const STEADY_AFTER_MS = 60_000;
 
 /**
- * Decide what to do about an agent that ended. One that was killed by hand stays down: whoever did that wants to see what the control plane
- * makes of it, and an agent that comes back by itself would hide it. One that crashed is started again, after a longer pause each time.
+ * Decide what to do about an agent that ended. One that was killed by hand stays down: whoever did that wants to see
+ * what the control plane makes of it, and an agent that comes back by itself would hide it. One that crashed is started
+ * again, after a longer pause each time.
  */
 export function decideAfterExit(exit: AgentExit, random01: number): AfterExit {
   const deliberate = exit.signal !== null && DELIBERATE.has(exit.signal);
@@ -42,7 +37,6 @@ export function decideAfterExit(exit: AgentExit, random01: number): AfterExit {
   if (deliberate || exit.code === DONE || exit.code === MISUSED) return { kind: "stay-down" };
   const before = exit.ranMs >= STEADY_AFTER_MS ? 0 : exit.crashes;
   const pauseMs =
-    PAUSE_BASE_MS / 2 +
-    fullJitter({ attempt: before, baseMs: PAUSE_BASE_MS, maxMs: PAUSE_MAX_MS, random01 });
+    PAUSE_BASE_MS / 2 + fullJitter({ attempt: before, baseMs: PAUSE_BASE_MS, maxMs: PAUSE_MAX_MS, random01 });
   return { kind: "restart", pauseMs, crashes: before + 1 };
 }

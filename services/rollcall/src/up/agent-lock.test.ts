@@ -32,10 +32,7 @@ describe("lockStateDirectory()", () => {
   });
 
   it("should not take a process that got the same id later for the holder", async () => {
-    writeFileSync(
-      join(directory, "agent.pid"),
-      JSON.stringify({ pid: process.ppid, started: "1" }),
-    );
+    writeFileSync(join(directory, "agent.pid"), JSON.stringify({ pid: process.ppid, started: "1" }));
     expect(await runningAgent(directory)).toBeNull();
   });
 

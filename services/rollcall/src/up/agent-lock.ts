@@ -23,13 +23,11 @@ interface Holder {
 const LOCK_FILE = "agent.pid";
 
 /**
- * Claim a state directory for the agent of this process: two agents with one identity would take the session from each other for ever.
- * Answers the function that gives it back. A holder that is gone, however it ended, holds nothing. Throws AgentRunningError.
+ * Claim a state directory for the agent of this process: two agents with one identity would take the session from each
+ * other for ever. Answers the function that gives it back. A holder that is gone, however it ended, holds nothing.
+ * Throws AgentRunningError.
  */
-export async function lockStateDirectory(
-  stateDirectory: string,
-  pid: number,
-): Promise<() => Promise<void>> {
+export async function lockStateDirectory(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
   await makeDirectory(stateDirectory, 0o700);
   const running = await runningAgent(stateDirectory);
   if (running !== null && running !== pid) throw new AgentRunningError(stateDirectory, running);

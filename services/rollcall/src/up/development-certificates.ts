@@ -39,12 +39,11 @@ export function developmentNames(host: string, hostname: string): readonly strin
 }
 
 /**
- * Make sure that a directory holds a development authority and a server certificate for these names that are good for some time. What is good
- * is kept, so that whoever trusts the authority need not be told again. Keys are readable by this user alone.
+ * Make sure that a directory holds a development authority and a server certificate for these names that are good for
+ * some time. What is good is kept, so that whoever trusts the authority need not be told again. Keys are readable by
+ * this user alone.
  */
-export async function keepDevelopmentCertificates(
-  options: DevelopmentOptions,
-): Promise<DevelopmentFiles> {
+export async function keepDevelopmentCertificates(options: DevelopmentOptions): Promise<DevelopmentFiles> {
   const { dir, names, clock, log } = options;
   const files = {
     caFile: join(dir, "ca.pem"),
@@ -80,9 +79,7 @@ export async function keepDevelopmentCertificates(
 }
 
 /** The task that renews the certificate while the process runs; whoever watches the files takes it up. */
-export function renewDevelopmentCertificates(
-  options: DevelopmentOptions & { readonly clock: Clock },
-): Task {
+export function renewDevelopmentCertificates(options: DevelopmentOptions & { readonly clock: Clock }): Task {
   return {
     name: "development-certificates",
     run: async (signal, succeeded) => {
@@ -97,10 +94,7 @@ export function renewDevelopmentCertificates(
 
 async function readPair(certFile: string, keyFile: string): Promise<Issued | null> {
   try {
-    const [certPem, keyPem] = await Promise.all([
-      readFile(certFile, "utf8"),
-      readFile(keyFile, "utf8"),
-    ]);
+    const [certPem, keyPem] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
     const isPair = new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem));
     return isPair ? { certPem, keyPem } : null;
   } catch {
@@ -134,8 +128,6 @@ function isSignedBy(server: Issued, authority: Issued): boolean {
 function isFor({ certPem }: Issued, names: readonly string[]): boolean {
   const certificate = new X509Certificate(certPem);
   return names.every((name) =>
-    isIP(name) === 0
-      ? certificate.checkHost(name) !== undefined
-      : certificate.checkIP(name) !== undefined,
+    isIP(name) === 0 ? certificate.checkHost(name) !== undefined : certificate.checkIP(name) !== undefined,
   );
 }

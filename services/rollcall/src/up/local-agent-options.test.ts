@@ -29,14 +29,7 @@ describe("localAgentOptions()", () => {
       program: "/bin/node",
       args: [
         ...["--x", "/repo/bin/rollcall", "agent", "--config", "c.yaml", "--log-level", "debug"],
-        ...[
-          "--set",
-          "Compute.Name=it's me",
-          "--server",
-          "127.0.0.1:7700",
-          "--state-dir",
-          "/data/agent",
-        ],
+        ...["--set", "Compute.Name=it's me", "--server", "127.0.0.1:7700", "--state-dir", "/data/agent"],
       ],
     });
     expect(options.commandForPeople).toBe(

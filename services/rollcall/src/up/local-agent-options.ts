@@ -56,14 +56,11 @@ export function localAgentOptions(input: LocalAgentInput): LocalAgentOptions {
 
 /** What the user says about the agent's trust counts more than what `up` knows. */
 function trusting({ trust, args }: LocalAgentInput): readonly string[] {
-  const isSaid = (path: string) =>
-    Object.keys(args.flags).some((name) => name.toLowerCase() === path.toLowerCase());
+  const isSaid = (path: string) => Object.keys(args.flags).some((name) => name.toLowerCase() === path.toLowerCase());
   const { caFile = null, serverName = null } = trust ?? {};
   return [
     ...(caFile === null || isSaid("Compute.TLS.CAFile") ? [] : ["--ca-file", caFile]),
-    ...(serverName === null || isSaid("Compute.TLS.ServerName")
-      ? []
-      : ["--tls-server-name", serverName]),
+    ...(serverName === null || isSaid("Compute.TLS.ServerName") ? [] : ["--tls-server-name", serverName]),
   ];
 }
 

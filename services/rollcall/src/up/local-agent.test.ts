@@ -35,8 +35,7 @@ function keep(program: string) {
     },
     ending.signal,
   );
-  const said = (msg: string, times = 1) =>
-    until(`"${msg}"`, () => lines.filter((line) => line.msg === msg)[times - 1]);
+  const said = (msg: string, times = 1) => until(`"${msg}"`, () => lines.filter((line) => line.msg === msg)[times - 1]);
   return { lines, ending, done, said };
 }
 
@@ -46,15 +45,12 @@ const CRASHED = "the local agent crashed, starting it again";
 const FOR_EVER = "setInterval(() => {}, 1000)";
 
 describe("keepLocalAgent()", () => {
-  it.each(["SIGKILL", "SIGTERM"] as const)(
-    "should leave it down after %s, and say how to start it",
-    async (signal) => {
-      const { done, said } = keep(FOR_EVER);
-      endProcess(Number((await said(STARTED)).pid), signal);
-      await done;
-      expect(await said(ENDED)).toMatchObject({ signal, command: "rollcall agent" });
-    },
-  );
+  it.each(["SIGKILL", "SIGTERM"] as const)("should leave it down after %s, and say how to start it", async (signal) => {
+    const { done, said } = keep(FOR_EVER);
+    endProcess(Number((await said(STARTED)).pid), signal);
+    await done;
+    expect(await said(ENDED)).toMatchObject({ signal, command: "rollcall agent" });
+  });
 
   it("should start it again after a crash", async () => {
     const { done, said, ending } = keep("process.exit(1)");
@@ -86,9 +82,7 @@ describe("keepLocalAgent()", () => {
     const unlock = await lockStateDirectory(stateDirectory, process.pid);
     const { done, lines } = keep(FOR_EVER);
     await done;
-    expect(lines).toEqual([
-      expect.objectContaining({ msg: "an agent runs already, left as it is", pid: process.pid }),
-    ]);
+    expect(lines).toEqual([expect.objectContaining({ msg: "an agent runs already, left as it is", pid: process.pid })]);
     await unlock();
   });
 });

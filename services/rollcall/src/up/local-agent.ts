@@ -28,13 +28,10 @@ export interface LocalAgentOptions {
 const GOODBYE_MS = 7000;
 
 /**
- * Run the agent of this machine as a child process until the signal aborts, and let it say goodbye then. One that crashes is started
- * again; one that somebody killed stays down, and the log says how to start it.
+ * Run the agent of this machine as a child process until the signal aborts, and let it say goodbye then. One that
+ * crashes is started again; one that somebody killed stays down, and the log says how to start it.
  */
-export async function keepLocalAgent(
-  options: LocalAgentOptions,
-  signal: AbortSignal,
-): Promise<void> {
+export async function keepLocalAgent(options: LocalAgentOptions, signal: AbortSignal): Promise<void> {
   const { log, clock, random, stateDirectory, commandForPeople } = options;
   let crashes = 0;
   while (!signal.aborted) {
@@ -48,10 +45,7 @@ export async function keepLocalAgent(
     if (signal.aborted) return;
     const next = decideAfterExit({ ...exit, crashes, ranMs: clock.nowMs() - startedMs }, random());
     if (next.kind === "stay-down") {
-      log.warn(
-        { ...exit, command: commandForPeople },
-        "the local agent ended, start it again with this command",
-      );
+      log.warn({ ...exit, command: commandForPeople }, "the local agent ended, start it again with this command");
       return;
     }
     crashes = next.crashes;

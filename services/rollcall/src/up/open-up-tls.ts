@@ -55,7 +55,9 @@ export async function openUpTls(
   return { source, trust, tasks: [] };
 }
 
-/** The name to expect where a certificate is not for the address by which this machine reaches itself; null when it is. */
+/**
+ * The name to expect where a certificate is not for the address by which this machine reaches itself; null when it is.
+ */
 function nameFor(host: string, certPem: string): string | null {
   const certificate = new X509Certificate(certPem);
   const reached = localAddress(host, 0)

@@ -1,19 +1,9 @@
 import type { TlsSource } from "@rollcall/identity";
-import {
-  type Logger,
-  type Running,
-  superviseTasks,
-  systemClock,
-  type Task,
-} from "@rollcall/process";
+import { type Logger, type Running, superviseTasks, systemClock, type Task } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { Probes } from "../control-plane/open-probes.ts";
-import {
-  configuredPoolSizes,
-  fitsEmbeddedPostgres,
-  sharedPoolSizes,
-} from "../control-plane/pool-sizes.ts";
+import { configuredPoolSizes, fitsEmbeddedPostgres, sharedPoolSizes } from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planUp } from "../control-plane/process-plan.ts";
 import { openWorkers } from "../workers/open-workers.ts";
 import { runWorker, type WorkerOptions } from "../workers/run-worker.ts";
@@ -38,7 +28,10 @@ export interface UpWorkersOptions {
   readonly log: Logger;
 }
 
-/** Start the services in several workers, each of which runs all of them; the primary keeps Postgres, the agent and the certificate. */
+/**
+ * Start the services in several workers, each of which runs all of them; the primary keeps Postgres, the agent and the
+ * certificate.
+ */
 export async function upWorkers(
   { plan, config, store, probes, tls, tasks, isOwnRecord, log }: UpWorkersOptions,
   signal: AbortSignal,
@@ -46,10 +39,7 @@ export async function upWorkers(
   const count = config["Health.Workers"];
   const pools = sharedPoolSizes(configuredPoolSizes(config), count);
   if (isOwnRecord && !fitsEmbeddedPostgres(count)) {
-    log.warn(
-      { workers: count },
-      "the embedded postgres may run out of connections, use fewer workers or Database.URL",
-    );
+    log.warn({ workers: count }, "the embedded postgres may run out of connections, use fewer workers or Database.URL");
   }
   const pool = openWorkers({
     count,

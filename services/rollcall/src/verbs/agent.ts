@@ -1,10 +1,4 @@
-import {
-  type AgentConfig,
-  agentKeys,
-  checkAgentConfig,
-  defaultStateDirectory,
-  startAgent,
-} from "@rollcall/agent";
+import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
 import { cliVersion, Failure, type Shell, UsageError } from "@rollcall/cli";
 import { type Logger, runProcess } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
@@ -39,11 +33,7 @@ const HELP = {
 };
 
 /** `rollcall agent`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
-export async function runAgent(
-  words: readonly string[],
-  shell: Shell,
-  process: NodeJS.Process,
-): Promise<number> {
+export async function runAgent(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, AGENT_VERB_KEYS);
   if (args.help) {
     shell.out.write(formatVerbHelp(HELP));
@@ -68,7 +58,8 @@ export async function runAgent(
 async function load(args: Arguments, shell: Shell) {
   const named = Object.keys(shell.env).some((name) => name.startsWith("ROLLCALL_"));
   const hasMore = named || configurationPath(shell, args.file) !== undefined;
-  // The other services' keys may stand in the same file. Loading them costs memory that an agent without one need not spend.
+  // The other services' keys may stand in the same file. Loading them costs memory that an agent without one need not
+  // spend.
   const alsoKnown = hasMore ? (await import("../config/all-keys.ts")).ALL_KEYS : {};
   return loadConfiguration<AgentVerbConfig>(
     { keys: AGENT_VERB_KEYS, alsoKnown, check: checkAgentConfig },
@@ -92,8 +83,9 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
 }
 
 /**
- * An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. It says no goodbye, since
- * nobody wants this node to be away: it is judged by its silence, like one whose agent crashed, and not at all when `up` is soon back.
+ * An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. It
+ * says no goodbye, since nobody wants this node to be away: it is judged by its silence, like one whose agent crashed,
+ * and not at all when `up` is soon back.
  */
 function endWithParent(process: NodeJS.Process, log: Logger): void {
   // No channel to a parent: somebody started it by hand.

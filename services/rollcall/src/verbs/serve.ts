@@ -1,19 +1,9 @@
 import { join } from "node:path";
-import {
-  ADMIN_TOKEN_FILE,
-  cliVersion,
-  findDataDirectory,
-  type Shell,
-  UsageError,
-} from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import type { Flags } from "@rollcall/config";
 import { type Logger, type Running, runProcess, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
-import {
-  CONTROL_PLANE_KEYS,
-  type ControlPlaneConfig,
-  loadControlPlaneConfig,
-} from "../config/control-plane-config.ts";
+import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
@@ -53,12 +43,11 @@ const HELP = {
 /** Within what Kubernetes waits by default. Health hands its agents on before anything else. */
 const SHUTDOWN_DEADLINE_MS = 28_000;
 
-/** `rollcall serve SERVICE`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
-export async function runServe(
-  words: readonly string[],
-  shell: Shell,
-  process: NodeJS.Process,
-): Promise<number> {
+/**
+ * `rollcall serve SERVICE`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong
+ * usage.
+ */
+export async function runServe(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, SERVE_KEYS);
   if (args.help) {
     shell.out.write(formatVerbHelp(HELP));
@@ -96,10 +85,7 @@ export async function runServe(
       signal,
     );
     const { port, agentPort } = running;
-    log.info(
-      { version, host: plan.host, port, agent_port: agentPort, probe_port: probes.port },
-      "serving",
-    );
+    log.info({ version, host: plan.host, port, agent_port: agentPort, probe_port: probes.port }, "serving");
     if (service === "registry") {
       for (const warning of exposure(exposureFacts(plan.host, values))) log.warn({}, warning);
     }
@@ -133,18 +119,14 @@ function serviceOf(words: readonly string[]): ServiceName {
   const [word, ...more] = words;
   const service = SERVICE_NAMES.find((name) => name === word);
   if (service === undefined || more.length > 0) {
-    const given =
-      words.length === 0 ? "no service was named" : `'${words.join(" ")}' is not a service`;
+    const given = words.length === 0 ? "no service was named" : `'${words.join(" ")}' is not a service`;
     throw new UsageError(`${given}, should be one of: ${SERVICE_NAMES.join(", ")}`);
   }
   return service;
 }
 
 /** --port and --probe-port mean the service's own. */
-function withOwnPorts(
-  service: ServiceName,
-  { port, "probe-port": probePort, ...flags }: Flags,
-): Flags {
+function withOwnPorts(service: ServiceName, { port, "probe-port": probePort, ...flags }: Flags): Flags {
   const keys = PORT_KEYS[service];
   return {
     ...flags,

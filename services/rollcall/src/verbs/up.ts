@@ -1,26 +1,10 @@
 import { join, resolve } from "node:path";
-import {
-  ADMIN_TOKEN_FILE,
-  cliVersion,
-  findDataDirectory,
-  type Shell,
-  UsageError,
-} from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "@rollcall/postgres-embedded";
-import {
-  type Logger,
-  makeDirectory,
-  type Running,
-  runProcess,
-  systemClock,
-} from "@rollcall/process";
+import { type Logger, makeDirectory, type Running, runProcess, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
-import {
-  CONTROL_PLANE_KEYS,
-  type ControlPlaneConfig,
-  loadControlPlaneConfig,
-} from "../config/control-plane-config.ts";
+import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
@@ -70,11 +54,7 @@ interface Up {
 }
 
 /** `rollcall up`. Answers the exit code: 0 after SIGTERM or SIGINT, 1 when it could not work, 2 for wrong usage. */
-export async function runUp(
-  words: readonly string[],
-  shell: Shell,
-  process: NodeJS.Process,
-): Promise<number> {
+export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
     shell.out.write(formatVerbHelp(HELP));
@@ -136,12 +116,10 @@ async function startWith(up: Up, probes: Probes, signal: AbortSignal): Promise<R
     const pools = configuredPoolSizes(config);
     const record = { url, pools, applicationName: "rollcall up", log, clock: systemClock };
     const store = await openRecord(record, signal);
-    return await startOnRecord(up, { probes, store, postgres }, signal).catch(
-      async (error: unknown) => {
-        await store.close();
-        throw error;
-      },
-    );
+    return await startOnRecord(up, { probes, store, postgres }, signal).catch(async (error: unknown) => {
+      await store.close();
+      throw error;
+    });
   } catch (error) {
     await postgres?.stop();
     throw error;
@@ -155,11 +133,7 @@ interface Foundation {
   readonly postgres: EmbeddedPostgres | null;
 }
 
-async function startOnRecord(
-  up: Up,
-  { probes, store, postgres }: Foundation,
-  signal: AbortSignal,
-): Promise<Running> {
+async function startOnRecord(up: Up, { probes, store, postgres }: Foundation, signal: AbortSignal): Promise<Running> {
   const { config, dataDirectory, log, process, tls } = up;
   const file = join(dataDirectory, ADMIN_TOKEN_FILE);
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
@@ -221,7 +195,10 @@ async function startAgent(up: Up, store: Store, server: string): Promise<() => P
   };
 }
 
-/** The token that the agent joins with, as its environment; nothing when it needs none, or was given one by whoever runs `up`. */
+/**
+ * The token that the agent joins with, as its environment; nothing when it needs none, or was given one by whoever runs
+ * `up`.
+ */
 async function joinTokenOf(
   { config }: Up,
   store: Store,

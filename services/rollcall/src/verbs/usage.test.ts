@@ -10,11 +10,7 @@ const shell = createTestShell();
 describe("up, serve and agent", () => {
   it.each([
     [runServe, [], "no service was named, should be one of: registry, health, admin"],
-    [
-      runServe,
-      ["scheduler"],
-      "'scheduler' is not a service, should be one of: registry, health, admin",
-    ],
+    [runServe, ["scheduler"], "'scheduler' is not a service, should be one of: registry, health, admin"],
     [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],
@@ -29,9 +25,7 @@ describe("up, serve and agent", () => {
     await expect(runUp(["--port", "x", "--log-level", "loud"], shell, process)).rejects.toThrow(
       /^the configuration is not right:\nflag --port: Listen\.Port: "x" is not a whole number\nflag --log-level: /,
     );
-    await expect(runAgent(["--label", "rollcall.io/x=y"], shell, process)).rejects.toThrow(
-      /rollcall\.io\/x/,
-    );
+    await expect(runAgent(["--label", "rollcall.io/x=y"], shell, process)).rejects.toThrow(/rollcall\.io\/x/);
   });
 
   it.each([

@@ -15,15 +15,13 @@ const HEAD = /^# (?:HELP|TYPE) (\S+)/;
 const SAMPLE = /^([a-zA-Z_:][\w:]*)(\{)?/;
 
 /**
- * Put the metrics of several processes together, each sample with the label `worker`. The samples of one metric stand together, as the
- * format demands; sums over workers are the reader's to make.
+ * Put the metrics of several processes together, each sample with the label `worker`. The samples of one metric stand
+ * together, as the format demands; sums over workers are the reader's to make.
  */
 export function mergeMetrics(texts: readonly MetricsText[]): string {
   const families = new Map<string, Family>();
   for (const { worker, text } of texts) addTo(families, worker, text);
-  const blocks = [...families.values()].map(({ head, samples }) =>
-    [...head, ...samples].join("\n"),
-  );
+  const blocks = [...families.values()].map(({ head, samples }) => [...head, ...samples].join("\n"));
   return `${blocks.join("\n\n")}\n`;
 }
 

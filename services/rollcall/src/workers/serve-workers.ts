@@ -1,12 +1,6 @@
 import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
-import {
-  type Logger,
-  type Running,
-  runProcess,
-  superviseTasks,
-  systemClock,
-} from "@rollcall/process";
+import { type Logger, type Running, runProcess, superviseTasks, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
@@ -58,10 +52,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     };
     try {
       const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
-      store = await openRecord(
-        { ...record, applicationName: `rollcall ${plan.name} primary` },
-        signal,
-      );
+      store = await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal);
       const { port, agentPort } = await pool.start(signal);
       probes.answerWith(
         () => pool.ready(),

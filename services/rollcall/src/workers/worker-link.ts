@@ -54,8 +54,8 @@ async function readyOf(check: ReadyCheck): Promise<ReadyReport> {
 }
 
 /**
- * A service manager may signal every process of a group, a terminal does, and the primary tells its workers besides: the first one counts.
- * A primary that is gone has taken the shared ports with it, so that its workers end as well.
+ * A service manager may signal every process of a group, a terminal does, and the primary tells its workers besides:
+ * the first one counts. A primary that is gone has taken the shared ports with it, so that its workers end as well.
  */
 function endsOnce(process: NodeJS.Process): ProcessLike {
   const ends = new EventEmitter();

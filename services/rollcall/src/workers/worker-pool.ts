@@ -2,12 +2,7 @@ import { fullJitter } from "@rollcall/domain";
 import { type Clock, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
 import { isReady, type ReadyReport } from "@rollcall/rpc";
 import { mergeMetrics } from "./merge-metrics.ts";
-import {
-  RunningWorker,
-  type ServingPorts,
-  type WorkerExit,
-  type WorkerProcess,
-} from "./worker-slot.ts";
+import { RunningWorker, type ServingPorts, type WorkerExit, type WorkerProcess } from "./worker-slot.ts";
 
 export interface WorkerPoolOptions {
   readonly count: number;
@@ -40,7 +35,10 @@ export class WorkerPool {
     this.#options = options;
   }
 
-  /** Start all, and resolve when each serves. Rejects, with all of them ended, when one cannot, or when the signal aborts. */
+  /**
+   * Start all, and resolve when each serves. Rejects, with all of them ended, when one cannot, or when the signal
+   * aborts.
+   */
   async start(signal: AbortSignal): Promise<ServingPorts> {
     const first = this.#numbers().map((number) => this.#run(number));
     try {
@@ -74,9 +72,7 @@ export class WorkerPool {
     const texts = await this.#each((worker, signal) => worker.ask("metrics", signal));
     return mergeMetrics([
       { worker: "primary", text: await renderMetrics(own) },
-      ...texts.flatMap(({ number, answer }) =>
-        answer === null ? [] : [{ worker: String(number), text: answer }],
-      ),
+      ...texts.flatMap(({ number, answer }) => (answer === null ? [] : [{ worker: String(number), text: answer }])),
     ]);
   }
 
@@ -130,10 +126,7 @@ export class WorkerPool {
       const bounds = { attempt: crashes, baseMs: PAUSE_BASE_MS, maxMs: PAUSE_MAX_MS };
       const pauseMs = PAUSE_BASE_MS / 2 + fullJitter({ ...bounds, random01: random() });
       crashes += 1;
-      log.error(
-        { worker: worker.number, ...exit, pause_ms: pauseMs },
-        "worker ended, starting it again",
-      );
+      log.error({ worker: worker.number, ...exit, pause_ms: pauseMs }, "worker ended, starting it again");
       await this.#settle(worker);
       await clock.sleep(pauseMs, signal).catch(() => {});
       if (signal.aborted) return;
@@ -141,14 +134,13 @@ export class WorkerPool {
     }
   }
 
-  /** Its exit was seen, so nobody acts under its instance any more: others need not wait until its lease has run out. */
+  /**
+   * Its exit was seen, so nobody acts under its instance any more: others need not wait until its lease has run out.
+   */
   async #settle({ number, instance }: RunningWorker): Promise<void> {
     if (instance === null) return;
     await this.#options.onCrashed(instance).catch((err: unknown) => {
-      this.#options.log.warn(
-        { worker: number, err },
-        "lease of a worker was not ended, it runs out",
-      );
+      this.#options.log.warn({ worker: number, err }, "lease of a worker was not ended, it runs out");
     });
   }
 

@@ -42,9 +42,7 @@ export const nodes: Migration = {
     `.execute(db);
     // One index for each state and each order of a listing, the id last: a page is read where it starts.
     for (const column of LISTED_COLUMNS) {
-      await sql`create index ${sql.ref(`nodes_${column}_idx`)} on nodes (${sql.ref(column)}, id)`.execute(
-        db,
-      );
+      await sql`create index ${sql.ref(`nodes_${column}_idx`)} on nodes (${sql.ref(column)}, id)`.execute(db);
     }
     await createIdentities().execute(db);
     await sql`
@@ -56,21 +54,15 @@ export const nodes: Migration = {
       comment on table node_labels is
         'Labels of every tier. effective marks the one of each key that counts, so that a selector finds nodes by an index.'
     `.execute(db);
-    await sql`create unique index node_labels_effective_key on node_labels (node_id, key) where effective`.execute(
-      db,
-    );
-    await sql`create index node_labels_selector_idx on node_labels (key, value, node_id) where effective`.execute(
-      db,
-    );
+    await sql`create unique index node_labels_effective_key on node_labels (node_id, key) where effective`.execute(db);
+    await sql`create index node_labels_selector_idx on node_labels (key, value, node_id) where effective`.execute(db);
     await createTombstones().execute(db);
     await sql`
       comment on table node_tombstones is
         'What is left of nodes that were removed: who did it, when, why, and their last state. Kept 30 days.'
     `.execute(db);
     await sql`create index node_tombstones_node_idx on node_tombstones (node_id, id)`.execute(db);
-    await sql`create index node_tombstones_removed_at_idx on node_tombstones (removed_at)`.execute(
-      db,
-    );
+    await sql`create index node_tombstones_removed_at_idx on node_tombstones (removed_at)`.execute(db);
   },
 };
 

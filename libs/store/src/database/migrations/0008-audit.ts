@@ -54,13 +54,12 @@ function createHead() {
 }
 
 /**
- * The encoding that libs/store/src/audit-hash.ts makes too: neither is changed without the other. Each field is BYTES:TEXT, so that no
- * text can be moved from the end of one to the start of the next unnoticed. In PL/pgSQL, and written out: a function of SQL costs ten
- * times as much a call, and all appenders wait for it.
+ * The encoding that libs/store/src/audit-hash.ts makes too: neither is changed without the other. Each field is
+ * BYTES:TEXT, so that no text can be moved from the end of one to the start of the next unnoticed. In PL/pgSQL, and
+ * written out: a function of SQL costs ten times as much a call, and all appenders wait for it.
  */
 function hashFunction() {
-  const field = (text: string) =>
-    `octet_length(convert_to(${text}, 'UTF8')) || ':' || ${text} || ','`;
+  const field = (text: string) => `octet_length(convert_to(${text}, 'UTF8')) || ':' || ${text} || ','`;
   const fields = ["actor", "method", "target", "reason", "outcome", "address", "request_id"];
   return sql`
     create function audit_hash(
@@ -80,7 +79,8 @@ function hashFunction() {
 
 /**
  * Under the lock that append_events takes as well: it makes each row follow the one that was committed before it. Each
- * statement of a volatile function reads what is committed then, so the head that is read under the lock is the last one.
+ * statement of a volatile function reads what is committed then, so the head that is read under the lock is the last
+ * one.
  */
 function appendAuditFunction() {
   return sql`

@@ -3,7 +3,8 @@ import { type Migration, sql } from "kysely";
 /** Until when access tokens are good, who made and ended them, and when they were last used. */
 export const accessTokens: Migration = {
   async up(db) {
-    // A constant as default: the rows that there are were brought by the configuration or the first start, and are not written again.
+    // A constant as default: the rows that there are were brought by the configuration or the first start, and are not
+    // written again.
     await sql`
       alter table access_tokens
         add column number bigint not null generated always as identity,

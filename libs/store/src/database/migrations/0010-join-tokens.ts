@@ -32,9 +32,7 @@ export const joinTokens: Migration = {
         add column joined_without_token boolean not null default false
     `.execute(db);
     await sql`create index nodes_ephemeral_idx on nodes (id) where ephemeral`.execute(db);
-    await sql`create index nodes_joined_without_token_idx on nodes (id) where joined_without_token`.execute(
-      db,
-    );
+    await sql`create index nodes_joined_without_token_idx on nodes (id) where joined_without_token`.execute(db);
   },
 };
 

@@ -24,9 +24,7 @@ export const healthPolicies: Migration = {
       comment on table health_policies is
         'What operators set of health policies; scope is the subject of their events. Written by admin; that of a node is gone with it.'
     `.execute(db);
-    await sql`create index health_policies_node_idx on health_policies (node_id) where node_id is not null`.execute(
-      db,
-    );
+    await sql`create index health_policies_node_idx on health_policies (node_id) where node_id is not null`.execute(db);
     await sql`
       create table configured_health_policy (
         singleton boolean not null default true,

@@ -49,8 +49,7 @@ export const VIRTUAL_MACHINE: RecordedMachine = {
   files: {
     "/etc/os-release": `NAME="Amazon Linux"\nVERSION="2023"\nPRETTY_NAME="Amazon Linux 2023.5"\n`,
     "/proc/cpuinfo": VIRTUAL_CPUINFO,
-    "/proc/meminfo":
-      "MemTotal:        3943412 kB\nMemFree: 2000000 kB\nMemAvailable:    3012345 kB\n",
+    "/proc/meminfo": "MemTotal:        3943412 kB\nMemFree: 2000000 kB\nMemAvailable:    3012345 kB\n",
     ...topologyFiles({ sockets: 1, coresEach: 1, threadsEach: 2 }),
     ...numaFiles(0, "0-1", 3_943_412, "10"),
     ...interfaceFiles("ens5", "0a:ff:d1:22:33:44", ""),
@@ -64,8 +63,7 @@ export const RASPBERRY_PI: RecordedMachine = {
   files: {
     "/etc/os-release": `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="Debian GNU/Linux"\n`,
     "/proc/cpuinfo": RASPBERRY_CPUINFO,
-    "/proc/meminfo":
-      "MemTotal:        3884376 kB\nMemFree: 2500000 kB\nMemAvailable:    3300000 kB\n",
+    "/proc/meminfo": "MemTotal:        3884376 kB\nMemFree: 2500000 kB\nMemAvailable:    3300000 kB\n",
     ...topologyFiles({ sockets: 1, coresEach: 4, threadsEach: 1 }),
     "/sys/class/hwmon/hwmon0/name": "cpu_thermal\n",
     "/sys/class/hwmon/hwmon0/temp1_input": "48199\n",
@@ -87,8 +85,7 @@ export const LAPTOP: RecordedMachine = {
   files: {
     "/etc/os-release": `NAME="Fedora Linux"\nPRETTY_NAME="Fedora Linux 40 (Workstation Edition)"\n`,
     "/proc/cpuinfo": LAPTOP_CPUINFO,
-    "/proc/meminfo":
-      "MemTotal:       32015412 kB\nMemFree: 9000000 kB\nMemAvailable:   21012345 kB\n",
+    "/proc/meminfo": "MemTotal:       32015412 kB\nMemFree: 9000000 kB\nMemAvailable:   21012345 kB\n",
     "/dev/kvm": "",
     "/sys/module/kvm_amd/parameters/nested": "1\n",
     ...topologyFiles({ sockets: 1, coresEach: 8, threadsEach: 2 }),
@@ -131,7 +128,9 @@ fe80000000000000a1b2c3d4e5f60718 02 40 20 80   wlp1s0
   },
 };
 
-/** The files of a machine whose threads are numbered as Linux does: first each core's first, then each core's second. */
+/**
+ * The files of a machine whose threads are numbered as Linux does: first each core's first, then each core's second.
+ */
 export function topologyFiles(shape: {
   readonly sockets: number;
   readonly coresEach: number;
@@ -146,10 +145,8 @@ export function topologyFiles(shape: {
   for (const cpu of all) {
     const socketOf = (other: number): number => Math.floor((other % cores) / shape.coresEach);
     const at = `/sys/devices/system/cpu/cpu${cpu}/topology`;
-    files[`${at}/thread_siblings_list`] =
-      `${all.filter((other) => other % cores === cpu % cores)}\n`;
-    files[`${at}/core_siblings_list`] =
-      `${all.filter((other) => socketOf(other) === socketOf(cpu))}\n`;
+    files[`${at}/thread_siblings_list`] = `${all.filter((other) => other % cores === cpu % cores)}\n`;
+    files[`${at}/core_siblings_list`] = `${all.filter((other) => socketOf(other) === socketOf(cpu))}\n`;
   }
   return files;
 }

@@ -1,8 +1,5 @@
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  GetHeldNodesResponseSchema,
-  HealthInternalService,
-} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { GetHeldNodesResponseSchema, HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { readPage } from "@rollcall/wire";
 import { heldToProto } from "../../convert.ts";
@@ -12,7 +9,10 @@ import { heldAfter, heldOf } from "../../query/held-page.ts";
 const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
-/** Answer what this replica knows of nodes that it holds: as much as a page may have. Replicas ask for no more than that at a time. */
+/**
+ * Answer what this replica knows of nodes that it holds: as much as a page may have. Replicas ask for no more than that
+ * at a time.
+ */
 export function getHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
   return async ({ nodeIds, afterId, limit, includeSamples }, context) => {
     const { replica, clock } = deps;

@@ -1,10 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
-import {
-  HealthInternalService,
-  ProbeNodesResponseSchema,
-} from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { HealthInternalService, ProbeNodesResponseSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Deps } from "../../deps.ts";
 import { heldOf } from "../../query/held-page.ts";
 
@@ -17,9 +14,7 @@ export function probeNodes(deps: Deps): MethodImpl<typeof METHOD> {
     const nowMs = clock.nowMs();
     const contacts = heldOf(replica, nodeIds).flatMap(({ id: nodeId, stream, lastFrameAtMs }) => {
       if (stream === null || lastFrameAtMs === null) return [];
-      return [
-        { nodeId, silentFor: durationFromMs(Math.max(0, Math.round(nowMs - lastFrameAtMs))) },
-      ];
+      return [{ nodeId, silentFor: durationFromMs(Math.max(0, Math.round(nowMs - lastFrameAtMs))) }];
     });
     return create(ProbeNodesResponseSchema, { contacts });
   };

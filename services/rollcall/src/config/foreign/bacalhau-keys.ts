@@ -3,8 +3,7 @@ import { listenHost, nothing, same, serverOf, turnsOn, words } from "./meanings.
 
 const JOBS = "it is about running jobs";
 const NATS = "it is about NATS between Bacalhau's nodes; agents hold one gRPC stream each";
-const CLIENT =
-  "it is about clients: `rollcall context` and --server say where the control plane is";
+const CLIENT = "it is about clients: `rollcall context` and --server say where the control plane is";
 const TOKEN = "it is no join token; `rollcall token create` makes one for Compute.JoinToken";
 const PARTS = "`rollcall up`, `serve` and `agent` say what runs";
 
@@ -44,10 +43,7 @@ const PRESENT: readonly ForeignKey[] = [
   ...nothing("there is no licence", ["Orchestrator.License"]),
   ...nothing("access is by tokens (`rollcall access`) and OIDC", ["API.Auth"]),
   ...nothing(CLIENT, ["API.TLS.UseTLS", "API.TLS.Insecure", "API.TLS.CAFile"]),
-  ...nothing("certificates come from files or from Up.TLS", [
-    "API.TLS.AutoCert",
-    "API.TLS.AutoCertCachePath",
-  ]),
+  ...nothing("certificates come from files or from Up.TLS", ["API.TLS.AutoCert", "API.TLS.AutoCertCachePath"]),
   listenHost("API.Host"),
   same("API.TLS.CertFile", "TLS.CertFile"),
   same("API.TLS.KeyFile", "TLS.KeyFile"),
@@ -105,10 +101,7 @@ const FORMER: readonly ForeignKey[] = [
   ...nothing("there is no user interface in the browser", ["Node.WebUI"]),
   ...nothing("versions are compared by what they can do", ["Node.StrictVersionMatch"]),
   ...nothing("there is no such check", ["Update", "Node.UpdateConfig", "Node.SkipChecks"]),
-  ...nothing("keys of nodes are made by their agents, tokens of people by `rollcall access`", [
-    "User",
-    "Auth",
-  ]),
+  ...nothing("keys of nodes are made by their agents, tokens of people by `rollcall access`", ["User", "Auth"]),
   ...nothing("metrics are at /metrics of the probes' port", ["Metrics"]),
 ];
 

@@ -15,28 +15,23 @@ afterAll(() => rmSync(cwd, { recursive: true }));
 describe("config convert", () => {
   const view = (folder = SAMPLES) => createConfigurationView(createTestShell({ cwd: folder }));
 
-  it.each(ALL_SAMPLES)(
-    "should write a file of ours that says what %s says, and nothing odd",
-    async (file) => {
-      const { yaml, leftAside } = await view().convert(file);
-      expect(leftAside.length).toBeGreaterThan(3);
-      writeFileSync(join(cwd, "ours.yaml"), yaml);
-      for (const load of [
-        (name: string, folder: string) => controlPlane(name, {}, folder),
-        (name: string, folder: string) => agent(name, folder),
-      ]) {
-        const ours = await load("ours.yaml", cwd);
-        expect(ours.warnings).toEqual([]);
-        expect(ours.values).toEqual((await load(file, SAMPLES)).values);
-      }
-    },
-  );
+  it.each(ALL_SAMPLES)("should write a file of ours that says what %s says, and nothing odd", async (file) => {
+    const { yaml, leftAside } = await view().convert(file);
+    expect(leftAside.length).toBeGreaterThan(3);
+    writeFileSync(join(cwd, "ours.yaml"), yaml);
+    for (const load of [
+      (name: string, folder: string) => controlPlane(name, {}, folder),
+      (name: string, folder: string) => agent(name, folder),
+    ]) {
+      const ours = await load("ours.yaml", cwd);
+      expect(ours.warnings).toEqual([]);
+      expect(ours.values).toEqual((await load(file, SAMPLES)).values);
+    }
+  });
 
   it("should say where each value comes from, and why the rest means nothing", async () => {
     const { yaml } = await view().convert("runner_config.py");
-    expect(
-      yaml,
-    ).toBe(`# Converted from runner_config.py. \`rollcall config default\` explains every key.
+    expect(yaml).toBe(`# Converted from runner_config.py. \`rollcall config default\` explains every key.
 
 Log:
   # LOG_LEVEL, runner_config.py:19

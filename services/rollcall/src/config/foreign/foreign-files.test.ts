@@ -100,9 +100,7 @@ describe("whole configuration files of other programs", () => {
     for (const path of foreign.paths) {
       const meaning = foreign.find(path)?.meaning("x", isSet);
       expect(meaning).toMatchObject(
-        meaning?.kind === "sets"
-          ? { path: expect.any(String) }
-          : { why: expect.stringMatching(/./) },
+        meaning?.kind === "sets" ? { path: expect.any(String) } : { why: expect.stringMatching(/./) },
       );
       if (meaning?.kind === "sets") expect(Object.keys(ALL_KEYS)).toContain(meaning.path);
     }
@@ -138,15 +136,14 @@ describe("names that other programs' documents have", () => {
     expect(warnings).toEqual([]);
   });
 
-  it.each([
-    "ResourceUpdateFrequency",
-    "Requester.ResourceUpdateFrequency",
-    "Compute.ResourceUpdateFrequency",
-  ])("should take %s for the agent's measurements", async (name) => {
-    writeFileSync(join(cwd, "r.yaml"), `${name}: 15 seconds\n`);
-    const { values } = await agent("r.yaml", cwd);
-    expect(values["Compute.Heartbeat.ResourceUpdateInterval"]).toBe(15_000);
-  });
+  it.each(["ResourceUpdateFrequency", "Requester.ResourceUpdateFrequency", "Compute.ResourceUpdateFrequency"])(
+    "should take %s for the agent's measurements",
+    async (name) => {
+      writeFileSync(join(cwd, "r.yaml"), `${name}: 15 seconds\n`);
+      const { values } = await agent("r.yaml", cwd);
+      expect(values["Compute.Heartbeat.ResourceUpdateInterval"]).toBe(15_000);
+    },
+  );
 
   it.each([
     "Node.Compute.ControlPlaneSettings.HeartbeatTopic",
@@ -196,9 +193,7 @@ describe("names that other programs' documents have", () => {
     writeFileSync(join(cwd, "both.yaml"), text);
     const { values, warnings } = await agent("both.yaml", cwd);
     expect(values["Compute.Server"]).toMatchObject({ host: "10.0.0.1" });
-    expect(warnings[0]?.message).toContain(
-      "left aside, since they mean nothing here: Compute.Orch",
-    );
+    expect(warnings[0]?.message).toContain("left aside, since they mean nothing here: Compute.Orch");
   });
 });
 

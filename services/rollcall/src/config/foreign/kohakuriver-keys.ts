@@ -12,13 +12,9 @@ export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
   ...nothing("set Listen.Host and Listen.Port; agents and clients speak gRPC there", [
     ...["HOST_BIND_IP", "HOST_PORT", "HOST_SSH_PROXY_PORT"],
   ]),
-  ...nothing("set Health.AdvertiseAddress where agents do not reach it by the same name", [
-    "HOST_REACHABLE_ADDRESS",
-  ]),
+  ...nothing("set Health.AdvertiseAddress where agents do not reach it by the same name", ["HOST_REACHABLE_ADDRESS"]),
   ...nothing("agents listen nowhere", ["RUNNER_BIND_IP", "RUNNER_PORT"]),
-  ...nothing("silent nodes are found within Orchestrator.NodeManager.DetectorTick", [
-    "CLEANUP_CHECK_INTERVAL_SECONDS",
-  ]),
+  ...nothing("silent nodes are found within Orchestrator.NodeManager.DetectorTick", ["CLEANUP_CHECK_INTERVAL_SECONDS"]),
   ...nothing("usage is measured for each heartbeat", ["RESOURCE_CHECK_INTERVAL_SECONDS"]),
   ...nothing("the record is Database.URL", ["DB_FILE"]),
   ...nothing("the log goes to the standard output", ["HOST_LOG_FILE", "RUNNER_LOG_FILE"]),
@@ -26,9 +22,7 @@ export const KOHAKURIVER_KEYS: readonly ForeignKey[] = [
     ...["AUTH_ENABLED", "ADMIN_SECRET", "ADMIN_REGISTER_SECRET", "SESSION_EXPIRE_HOURS"],
     "INVITATION_EXPIRE_HOURS",
   ]),
-  ...nothing(PATHS, [
-    ...["SHARED_DIR", "LOCAL_TEMP_DIR", "CONTAINER_DIR", "CONTAINER_TAR_DIR", "NUMACTL_PATH"],
-  ]),
+  ...nothing(PATHS, [...["SHARED_DIR", "LOCAL_TEMP_DIR", "CONTAINER_DIR", "CONTAINER_TAR_DIR", "NUMACTL_PATH"]]),
   ...nothing(WORK, [
     ...["RUNNER_USER", "DEFAULT_WORKING_DIR", "DEFAULT_CONTAINER_NAME", "INITIAL_BASE_IMAGE"],
     ...["TASKS_PRIVILEGED", "ADDITIONAL_MOUNTS", "ENV_CONTAINER_CPU_LIMIT"],

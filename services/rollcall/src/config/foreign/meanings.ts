@@ -1,10 +1,4 @@
-import {
-  type ForeignKey,
-  type ForeignMeaning,
-  formatAddress,
-  parseAddress,
-  type Written,
-} from "@rollcall/config";
+import { type ForeignKey, type ForeignMeaning, formatAddress, parseAddress, type Written } from "@rollcall/config";
 import { isBeyondLoopback } from "../../control-plane/process-plan.ts";
 
 /** The port at which agents register, unless it is configured otherwise. */
@@ -32,11 +26,7 @@ export function turnsOn(path: string, ours: string): ForeignKey {
 }
 
 /** A key whose values are words of another vocabulary; what is not in the table means nothing. */
-export function words(
-  path: string,
-  ours: string,
-  table: Readonly<Record<string, string>>,
-): ForeignKey {
+export function words(path: string, ours: string, table: Readonly<Record<string, string>>): ForeignKey {
   return {
     path,
     meaning: (written) => {
@@ -50,8 +40,8 @@ export function words(
 }
 
 /**
- * Where a node finds its orchestrator, or several: the agent registers at the same host, at the port of Rollcall's API. Their ports speak
- * other protocols.
+ * Where a node finds its orchestrator, or several: the agent registers at the same host, at the port of Rollcall's API.
+ * Their ports speak other protocols.
  */
 export function serverOf(path: string): ForeignKey {
   return {
@@ -68,7 +58,10 @@ export function serverOf(path: string): ForeignKey {
   };
 }
 
-/** Where a server listens. It is followed beyond loopback only where that is safe, or somebody has said that it is meant. */
+/**
+ * Where a server listens. It is followed beyond loopback only where that is safe, or somebody has said that it is
+ * meant.
+ */
 export function listenHost(path: string): ForeignKey {
   return {
     path,
