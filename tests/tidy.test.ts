@@ -108,12 +108,12 @@ describe("untidyFiles()", () => {
   it("should name long files and other names", () => {
     const files = [
       { path: "libs/domain/src/nodeId.ts", text: "" },
-      { path: "libs/domain/src/node-id.test.ts", text: "\n".repeat(300) },
-      { path: "libs/domain/src/long.ts", text: "\n".repeat(301) },
+      { path: "libs/domain/src/node-id.test.ts", text: "\n".repeat(400) },
+      { path: "libs/domain/src/long.ts", text: "\n".repeat(401) },
     ];
     expect(untidyFiles(files)).toEqual([
       "libs/domain/src/nodeId.ts: nodeId.ts is not kebab-case",
-      "libs/domain/src/long.ts: has 301 lines; 300 at most",
+      "libs/domain/src/long.ts: has 401 lines; 400 at most",
     ]);
   });
 });

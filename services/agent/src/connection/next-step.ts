@@ -1,5 +1,5 @@
 import { chooseWithin, fullJitter, rejectedRetry, spreadRetry } from "@rollcall/domain";
-import type { SessionEnd } from "./stream/session-end.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
 
 /** What an agent does after an attempt has failed or a stream has ended. */
 export type NextStep =

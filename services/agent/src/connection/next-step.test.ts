@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
+import type { SessionEnd } from "../stream/session-end.ts";
 import { decideNextStep, isDecision, isRejection } from "./next-step.ts";
-import type { SessionEnd } from "./stream/session-end.ts";
 
 const FIRST = {
   failures: 0,
@@ -59,6 +59,19 @@ describe("decideNextStep()", () => {
       const delayOf = (random01: number) => decideNextStep(end, { ...FIRST, rejectedForMs, random01 });
       expect(delayOf(0)).toMatchObject({ delayMs: leastMs });
       expect(delayOf(0.999999)).toMatchObject({ delayMs: mostMs });
+    },
+  );
+
+  it.each([
+    [undefined, 30_000],
+    [1_000, 30_000],
+    [90_000, 90_000],
+  ])(
+    "should leave a session to another process for 30 s at least, whatever the server says: %s",
+    (retryAfterMs, leastMs) => {
+      const end = refused({ reason: "SESSION_SUPERSEDED", retryAfterMs });
+      const step = decideNextStep(end, { ...FIRST, random01: 0 });
+      expect(step).toMatchObject({ kind: "retry", delayMs: leastMs });
     },
   );
 
