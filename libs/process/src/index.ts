@@ -22,12 +22,15 @@ export {
   renderMetrics,
 } from "./metrics.ts";
 export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
+export { Parts, startParts } from "./parts.ts";
 export { processStart } from "./process-start.ts";
 export {
   type PeriodicTask,
   periodicTask,
+  type RunningTasks,
   type SuperviseOptions,
   type Supervision,
+  startTasks,
   superviseTasks,
   type Task,
   type TaskStatus,

@@ -7,7 +7,7 @@ import { decideNextStep, isDecision, isRejection, type NextStep } from "./next-s
 export const GOODBYE_LIMIT_MS = 5_000;
 
 /** A move without a time of its own begins within this, so that the agents of one replica do not move at once. */
-export const MOVE_JITTER_MS = 1_000;
+const MOVE_JITTER_MS = 1_000;
 
 /** What the agent is at. */
 export type Stage =

@@ -18,10 +18,10 @@ export const CONNECT_TIMEOUT_MS = 5_000;
 export const WELCOME_TIMEOUT_MS = 20_000;
 
 /** Measuring shortly before a beat makes what it sends fresh, and the beat does not wait for it. */
-export const MEASURE_LEAD_MS = 1_000;
+const MEASURE_LEAD_MS = 1_000;
 
 /** A clock drifts slowly, and hardly ever jumps: frames tell the wall time once a minute. */
-export const TELL_TIME_EVERY_MS = 60_000;
+const TELL_TIME_EVERY_MS = 60_000;
 
 /** How much of a goodbye's reason is sent, in characters. */
 const MOST_REASON = 1_024;
