@@ -6,7 +6,6 @@ import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { finishRequest } from "./finish-request.ts";
 
-
 /** Answer a call with an error in its caller's protocol, without reading more of it. */
 export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   if (isGrpc(request)) {

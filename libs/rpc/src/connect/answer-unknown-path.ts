@@ -2,7 +2,6 @@ import { refuse } from "@rollcall/errors";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { answerConnectError, answerGrpcError, isGrpc, sendWhole } from "./answer-error.ts";
 
-
 const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/;
 const METHOD_PATH = /^\/[\w.]+\/\w+$/;
 

@@ -2,7 +2,6 @@ import { constants } from "node:http2";
 import type { Readable } from "node:stream";
 import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 
-
 /**
  * Once a call has its whole answer while its caller still sends, let go of the rest. On HTTP/2 the caller is told that
  * nobody listens any more (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,

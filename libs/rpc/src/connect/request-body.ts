@@ -5,7 +5,6 @@ import type { HttpRequest } from "../calls/http-handler.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { checkedBody, framingOf } from "./checked-body.ts";
 
-
 /**
  * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than
  * any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a body as if it

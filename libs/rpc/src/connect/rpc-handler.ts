@@ -54,7 +54,6 @@ export interface RpcHandlerOptions {
   readonly fallback?: HttpHandler | undefined;
 }
 
-
 /** A method as a call of it is served. */
 interface Served {
   readonly handler: UniversalHandler;

@@ -9,7 +9,6 @@ import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { refuseCall } from "../connect/answer-error.ts";
 import type { StrangerLog } from "./stranger-log.ts";
 
-
 export interface AnswerWatchOptions {
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: StrangerLog;

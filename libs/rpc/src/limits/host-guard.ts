@@ -5,7 +5,6 @@ import type { HttpRequest } from "../calls/http-handler.ts";
 import { peerOf } from "../calls/peer-of.ts";
 import type { StrangerLog } from "./stranger-log.ts";
 
-
 /** Whether a request may be answered, by the name that it was sent to. The domain's isRequestForUs() decides so. */
 export type HostRule = (request: {
   readonly method: string;

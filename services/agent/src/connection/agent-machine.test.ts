@@ -2,7 +2,8 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import { DEFAULT_PACE } from "../stream/pace.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
-import { type AgentEvent, type AgentState, beginAgent, dueAtMs, GOODBYE_LIMIT_MS, stepAgent } from "./agent-machine.ts";
+import { GOODBYE_LIMIT_MS, stepAgent } from "./agent-machine.ts";
+import { type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
 
 const UNREACHABLE: SessionEnd = { kind: "unreachable", message: "refused" };
 const refused = (reason: string, action?: "REGISTER" | "STOP"): SessionEnd => ({

@@ -10,7 +10,8 @@ import { HeartbeatSession, type SessionDeps } from "../stream/heartbeat-session.
 import { toMs } from "../stream/hello.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-machine.ts";
-import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs, stepAgent } from "./agent-machine.ts";
+import { stepAgent } from "./agent-machine.ts";
+import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
 import { ConnectionLog } from "./connection-log.ts";
 
 /** What keeps an agent connected. */
