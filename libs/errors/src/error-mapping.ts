@@ -56,25 +56,27 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Unimplemented]: "UNKNOWN_METHOD",
 };
 
-// Connect calls a request that it cannot decode an internal error, or an unimplemented method; it is the caller's
-// mistake.
-const UNDECODABLE =
-  /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed)/;
-const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
+// Connect and grpc-js take these mistakes of a caller for errors of the server, or for methods that are not there.
+const MALFORMED =
+  /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
+// What follows these is told by a library about its own state.
+const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
+const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
+/** Complete an error that a transport or a library made: the only place where such errors get their reason. */
 function withReason(error: ConnectError): ConnectError {
   if (describeError(error).reason !== undefined) return error;
+  const { rawMessage } = error;
   const cause = error.cause ?? error;
-  if (UNDECODABLE.test(error.rawMessage)) {
-    return refuse("MALFORMED_MESSAGE", error.rawMessage, { cause });
-  }
-  if (RESET_BY_PEER.test(error.rawMessage)) return refuse("CANCELLED", error.rawMessage, { cause });
+  if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
+  if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
+  if (RESET_BY_PEER.test(rawMessage)) return refuse("CANCELLED", rawMessage, { cause });
   const reason = REASON_OF_TRANSPORT[error.code];
   // Codes that other protocols ask for, such as NOT_FOUND of grpc.health.v1, carry no reason of ours.
   if (reason === undefined && !DEFECTS.has(error.code)) return error;
   if (reason === undefined) return refuse("INTERNAL", "internal error", { cause: error });
-  return refuse(reason, error.rawMessage, { cause });
+  return refuse(reason, rawMessage, { cause });
 }
 
 function isAbort(error: unknown): boolean {
