@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import net from "node:net";
-import { afterEach, describe, expect, it } from "@jest/globals";
+import { afterEach, describe, it } from "@jest/globals";
 import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { ManualClock, until } from "@rollcall/testkit/time";
