@@ -1,7 +1,7 @@
 export { Batcher, type BatcherOptions } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { errorCode } from "./error-code.ts";
-export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+export { type ProcessLike, type Running, type RunOptions, runProcess, StartError } from "./lifecycle.ts";
 export {
   createLogger,
   type LogFunction,

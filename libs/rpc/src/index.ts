@@ -32,6 +32,7 @@ export {
   type RpcServerOptions,
   type RunningServer,
 } from "./connect/server-options.ts";
+export { ListeningError } from "./connections/listening-error.ts";
 export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
 export {
   type GrpcHandler,

@@ -73,6 +73,7 @@ function onOpened(state: AgentState, event: Extract<AgentEvent, { readonly kind:
       // A control plane without a health replica names none: what was known before is the best guess then.
       endpoints: endpoints.length > 0 ? endpoints : state.endpoints,
       unreachable: state.held === null ? 0 : state.unreachable,
+      hasConnected: true,
     },
     effects: [{ kind: "hold" }],
   };
@@ -218,6 +219,7 @@ function decide(state: AgentState, end: SessionEnd, { nowMs, random01 }: AgentIn
   const next = decideNextStep(end, {
     failures: state.failures,
     unreachable: state.unreachable,
+    hasConnected: state.hasConnected,
     rejectedForMs: nowMs - (rejectedAtMs ?? nowMs),
     backoffMaxMs: silenceLimitMs(state.pace),
     random01,

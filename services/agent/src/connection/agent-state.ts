@@ -67,6 +67,8 @@ export interface AgentState {
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached. */
   readonly unreachable: number;
+  /** Whether this process has held a session. */
+  readonly hasConnected: boolean;
   /** When the node was first told that it is rejected, unless it was taken in since. */
   readonly rejectedAtMs: number | null;
 }
@@ -149,6 +151,7 @@ export function beginAgent(random01: number): AgentState {
     mustRegister: true,
     failures: 0,
     unreachable: 0,
+    hasConnected: false,
     rejectedAtMs: null,
   };
 }

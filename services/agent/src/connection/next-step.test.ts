@@ -5,6 +5,7 @@ import { decideNextStep, isDecision, isRejection } from "./next-step.ts";
 const FIRST = {
   failures: 0,
   unreachable: 0,
+  hasConnected: true,
   rejectedForMs: 0,
   backoffMaxMs: 20_000,
   random01: 0.5,
@@ -93,6 +94,11 @@ describe("decideNextStep()", () => {
     expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
       delayMs,
     });
+  });
+
+  it("should ask the registry at once when it was started with endpoints that cannot be reached", () => {
+    const end: SessionEnd = { kind: "unreachable", message: "" };
+    expect(decideNextStep(end, { ...FIRST, unreachable: 1, hasConnected: false })).toMatchObject({ register: "try" });
   });
 
   it.each([

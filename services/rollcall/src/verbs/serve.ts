@@ -16,6 +16,7 @@ import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
@@ -99,7 +100,10 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   return runProcess({
     process,
     log,
-    start: (signal) => startParts((parts) => start(signal, parts)),
+    start: (signal) =>
+      explainingStart({ portFlags: portFlagsOf(plan, values), databaseUrl: url, dataDirectory: null }, () =>
+        startParts((parts) => start(signal, parts)),
+      ),
     shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
   });
 }

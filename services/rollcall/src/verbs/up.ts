@@ -16,6 +16,7 @@ import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { formatBanner } from "../up/banner.ts";
@@ -83,7 +84,15 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   return runProcess({
     process,
     log,
-    start: (signal) => startParts((parts) => startUp(up, signal, parts)),
+    start: (signal) =>
+      explainingStart(
+        {
+          portFlags: portFlagsOf(planUp(values), values),
+          databaseUrl: values["Database.URL"] ?? null,
+          dataDirectory,
+        },
+        () => startParts((parts) => startUp(up, signal, parts)),
+      ),
     shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
   });
 }
