@@ -36,7 +36,7 @@ const HELP = {
 export async function runAgent(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, AGENT_VERB_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP));
+    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`agent takes no arguments: '${args.words[0]}'`);

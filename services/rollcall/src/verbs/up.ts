@@ -58,7 +58,7 @@ interface Up {
 export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP));
+    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
