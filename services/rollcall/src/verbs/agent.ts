@@ -10,6 +10,7 @@ import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
+import { CONNECTED } from "../up/local-agent.ts";
 
 /** The keys that `rollcall agent` reads. */
 const AGENT_VERB_KEYS = {
@@ -49,7 +50,9 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const code = await runProcess({
     process,
     log,
-    start: () => startAgent({ config: config.values, version: cliVersion(), log }),
+    // An `up` that has started it waits for this word.
+    start: () =>
+      startAgent({ config: config.values, version: cliVersion(), log, onConnected: () => process.send?.(CONNECTED) }),
   });
   await unlock();
   return code;

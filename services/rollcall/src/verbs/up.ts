@@ -124,12 +124,13 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const trust = tls === null ? {} : { tls: tls.trust };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
   // It ends before what hears its goodbye.
-  parts.onClose(await startAgent(up, store, addresses.server));
+  const agent = parts.add(await startAgent(up, store, addresses.server));
   parts.onClose(() => removeRunFile(dataDirectory, process.pid));
   const facts = exposureFacts(config["Listen.Host"], config);
   for (const warning of exposure(facts)) log.warn({}, warning);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
-  greet(up, facts, { ...addresses, tokenFile });
+  // Last of what is written, so that it is what a person sees.
+  void agent.connected.then(() => greet(up, facts, { ...addresses, tokenFile }));
   return {};
 }
 
@@ -149,21 +150,38 @@ function addressesOf(host: string, running: UpServices, probes: Probes) {
   };
 }
 
-/** Start the agent of this machine. Answers how to end it. */
-async function startAgent(up: Up, store: Store, server: string): Promise<() => Promise<void>> {
-  if (!up.config["Up.Agent"]) return async () => {};
+/** The agent of this machine. */
+interface LocalAgent {
+  /** Resolves when it has a session, when it had 5 s for that, or when it ends. */
+  readonly connected: Promise<void>;
+  /** End it, after its goodbye. */
+  close(): Promise<void>;
+}
+
+const CONNECT_LIMIT_MS = 5_000;
+
+async function startAgent(up: Up, store: Store, server: string): Promise<LocalAgent> {
+  if (!up.config["Up.Agent"]) return { connected: Promise.resolve(), close: async () => {} };
   const ending = new AbortController();
+  const settledBy = new AbortController();
+  const over = AbortSignal.any([ending.signal, settledBy.signal]);
+  // Rejects when it is connected or ends before that.
+  const connected = systemClock.sleep(CONNECT_LIMIT_MS, over).catch(() => {});
   const settled = localAgentOptions({ ...up, server, trust: up.tls?.trust ?? null });
   const options = {
     ...settled,
     env: { ...(await joinTokenOf(up, store, settled)), ...settled.env },
+    onConnected: () => settledBy.abort(),
   };
   const done = keepLocalAgent(options, ending.signal).catch((err: unknown) => {
     up.log.error({ err }, "the local agent cannot be kept");
   });
-  return async () => {
-    ending.abort(new Error("up is ending"));
-    await done;
+  return {
+    connected,
+    close: async () => {
+      ending.abort(new Error("up is ending"));
+      await done;
+    },
   };
 }
 
