@@ -5,24 +5,21 @@ import { type Logger, type Parts, runProcess, startParts, systemClock } from "@r
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
-import { verbFlags } from "../config/verb-flags.ts";
-import { formatVerbHelp, type VerbHelp } from "../config/verb-help.ts";
+import { formatVerbHelp, type VerbHelp, verbFlags } from "../config/verb-help.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
-import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
+import { PORT_KEYS, planServe, SERVICE_NAMES, type ServiceName } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
-import { openLog } from "../log.ts";
-import { logConfiguration } from "../log-configuration.ts";
-import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
+import { logConfiguration, openLog } from "../log.ts";
+import { workerRole } from "../workers/open-workers.ts";
 import { runWorker } from "../workers/run-worker.ts";
 import { serveWorkers } from "../workers/serve-workers.ts";
-import { workerRole } from "../workers/worker-role.ts";
 
 // The local agent and development certificates belong to `up` alone.
 const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;

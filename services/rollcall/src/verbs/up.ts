@@ -6,8 +6,7 @@ import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
-import { verbFlags } from "../config/verb-flags.ts";
-import { formatVerbHelp } from "../config/verb-help.ts";
+import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { type ExposureFacts, exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
@@ -17,8 +16,7 @@ import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
-import { openLog } from "../log.ts";
-import { logConfiguration } from "../log-configuration.ts";
+import { logConfiguration, openLog } from "../log.ts";
 import { formatBanner } from "../up/banner.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
 import { localAgentOptions, programName } from "../up/local-agent-options.ts";
@@ -26,7 +24,7 @@ import { localJoinToken } from "../up/local-join-token.ts";
 import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
 import { runUpWorker, type UpServices, upWorkers } from "../up/up-workers.ts";
-import { workerRole } from "../workers/worker-role.ts";
+import { workerRole } from "../workers/open-workers.ts";
 
 /** The flags of `up`, for completion. */
 export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
