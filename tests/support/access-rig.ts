@@ -8,7 +8,7 @@ import type { TestIssuer } from "../../libs/testkit/src/test-issuer.ts";
 import { loadControlPlaneConfig } from "../../services/rollcall/src/config/control-plane-config.ts";
 import { createServices } from "../../services/rollcall/src/control-plane/create-services.ts";
 import { openAuthentication } from "../../services/rollcall/src/control-plane/open-authentication.ts";
-import { openDoor } from "../../services/rollcall/src/control-plane/open-door.ts";
+import { openGuards } from "../../services/rollcall/src/control-plane/open-guards.ts";
 import { planUp } from "../../services/rollcall/src/control-plane/process-plan.ts";
 
 /** A method, where it is served, and its row of the policy table. */
@@ -37,8 +37,8 @@ export async function startAccessRig(database: TestDatabase, issuer: TestIssuer)
   const flags = { "OIDC.Issuer": issuer.url, "OIDC.Audience": issuer.audience };
   const shell = { env: {}, cwd: "/" };
   const { values: config } = await loadControlPlaneConfig({ shell, file: undefined, flags });
-  const door = openDoor({ store, config, clock, log, metrics });
-  const { failures, strangers, clientAddress } = door;
+  const guards = openGuards({ store, config, clock, log, metrics });
+  const { failures, strangers, clientAddress } = guards;
   const perActor = { perSecond: 1_000, burst: 1_000 };
   const refusals = createRefusalRecorder({ store, clock, log, metrics, perActor });
   const process = { store, config, instance: "access-test", clock, log, metrics };
@@ -74,7 +74,7 @@ export async function startAccessRig(database: TestDatabase, issuer: TestIssuer)
       await internal.close();
       await services.close();
       await refusals.close();
-      await door.close();
+      await guards.close();
     },
   };
 }

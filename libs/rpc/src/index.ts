@@ -50,8 +50,8 @@ export {
 } from "./grpc/grpc-service.ts";
 export { toGrpcStatus } from "./grpc/grpc-status.ts";
 export type { RecordRefusal, RefusedCall } from "./interceptors/record-refusals.ts";
-export type { CallCounts, CallParty } from "./limits/call-door.ts";
-export { CallDoor } from "./limits/call-door.ts";
+export type { CallCounts, CallParty } from "./limits/call-admission.ts";
+export { CallAdmission } from "./limits/call-admission.ts";
 export {
   type Attempt,
   FailedAttempts,

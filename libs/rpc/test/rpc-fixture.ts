@@ -15,7 +15,7 @@ import { captureLog, type LogLine } from "@rollcall/testkit/log-capture";
 import type { MethodPolicy, PolicyTable } from "../src/calls/policy.ts";
 import { createRpcServer } from "../src/connect/rpc-server.ts";
 import type { RpcServerOptions, RunningServer } from "../src/connect/server-options.ts";
-import { CallDoor } from "../src/limits/call-door.ts";
+import { CallAdmission } from "../src/limits/call-admission.ts";
 import { type NoiseCounts, StrangerLog } from "../src/limits/stranger-log.ts";
 import { TestCounts, type TestLimits } from "./test-counts.ts";
 
@@ -101,7 +101,7 @@ export class RpcFixture {
       authenticate: async (bearer) => TOKENS[bearer] ?? null,
       log,
       strangers,
-      calls: new CallDoor({ counts, metrics }),
+      calls: new CallAdmission({ counts, metrics }),
       metrics,
       closeGraceMs: 3_000,
       ...options,

@@ -1,6 +1,6 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ANONYMOUS, type Caller } from "@rollcall/identity";
-import type { CallPlace } from "../limits/call-door.ts";
+import type { CallPlace } from "../limits/call-admission.ts";
 
 /** Where the authorising interceptor leaves the caller. */
 export const callerKey = createContextKey<Caller>(ANONYMOUS, {

@@ -24,7 +24,7 @@ import { trustConnection } from "../connections/trust-connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
 import type { AnswerWatch } from "../limits/answer-watch.ts";
-import type { CallDoor } from "../limits/call-door.ts";
+import type { CallAdmission } from "../limits/call-admission.ts";
 import { refuseCall } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { completeErrors } from "./complete-errors.ts";
@@ -39,13 +39,13 @@ export interface RpcHandlerOptions {
   readonly policies: PolicyTable;
   readonly log: Logger;
   /** The error of a call that is refused before anything of it is read; null for one that may go on. */
-  refuseAtDoor(method: DescMethod, authorization: string | null): ConnectError | null;
+  refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
   /** Told of the calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
   /** Told of calls of methods that there are not. */
   onUnknownMethod(path: string, peer: string): void;
   /** Counts calls under way; they are not counted when absent. */
-  readonly calls?: CallDoor | undefined;
+  readonly calls?: CallAdmission | undefined;
   /** Gives up what nobody reads. */
   readonly answers: AnswerWatch;
   /** See RpcServerOptions. */
@@ -83,7 +83,7 @@ export function createRpcHandler(options: RpcHandlerOptions): HttpHandler {
       return;
     }
     const { spec } = served;
-    const refusal = options.refuseAtDoor(served.handler.method, request.headers.authorization ?? null);
+    const refusal = options.refuseUnread(served.handler.method, request.headers.authorization ?? null);
     if (refusal !== null) {
       options.onEarlyError(served.method, refusal, values.get(peerKey));
       refuseCall(request, response, refusal);

@@ -174,7 +174,7 @@ function rpcHandler(
     },
     interceptors,
     log,
-    refuseAtDoor: refuseStrangers(policies, options),
+    refuseUnread: refuseStrangers(policies, options),
     policies,
     onEarlyError: (method, error, peer) => {
       observe(method, codeName(error.code), 0);

@@ -8,7 +8,7 @@ import type { HttpHandler } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import type { PageTurns } from "../interceptors/limit-pages.ts";
 import type { RecordRefusal } from "../interceptors/record-refusals.ts";
-import type { CallDoor } from "../limits/call-door.ts";
+import type { CallAdmission } from "../limits/call-admission.ts";
 import type { FailedAttempts } from "../limits/failed-attempts.ts";
 import type { HostRule } from "../limits/host-guard.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
@@ -43,7 +43,7 @@ export interface RpcServerOptions {
    * Limits the calls under way of each caller and address; one for all servers of a process. Without it they are not
    * limited.
    */
-  readonly calls?: CallDoor;
+  readonly calls?: CallAdmission;
   /**
    * Tells where a call comes from that a proxy passed on. Without it the socket's peer counts, whatever headers say.
    */

@@ -10,7 +10,7 @@ import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
 import { codeName } from "../calls/method-name.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
-import type { CallDoor, CallPlace } from "../limits/call-door.ts";
+import type { CallAdmission, CallPlace } from "../limits/call-admission.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { DETAILS_TRAILER, errorFromGrpc } from "./grpc-error.ts";
 import { toGrpcStatus } from "./grpc-status.ts";
@@ -25,7 +25,7 @@ export interface GrpcObserverOptions {
   readonly log: StrangerLog | null;
   readonly clientAddress?: ClientAddress | undefined;
   /** What limits the calls of a method; undefined for one that is not limited here. */
-  doorOf(method: string): CallDoor | undefined;
+  admissionOf(method: string): CallAdmission | undefined;
 }
 
 /**
@@ -96,9 +96,9 @@ class CallObserver {
   /** Learn from its headers where a call comes from, and let it in; for those that are limited or logged. */
   #admit(call: ObservedCall, listener: Listener): void {
     const observed = call[OBSERVED];
-    const { log, clientAddress, doorOf } = this.#options;
-    const door = observed === undefined ? undefined : doorOf(observed.method);
-    if (observed === undefined || (log === null && door === undefined)) return;
+    const { log, clientAddress, admissionOf } = this.#options;
+    const admission = observed === undefined ? undefined : admissionOf(observed.method);
+    if (observed === undefined || (log === null && admission === undefined)) return;
     const { method, isStream } = observed;
     const { onReceiveMetadata } = listener;
     listener.onReceiveMetadata = (metadata) => {
@@ -106,7 +106,7 @@ class CallObserver {
       observed.peer = peer;
       try {
         const from = { needs: "anyone", isStream, peer, authorization: null } as const;
-        observed.place = door?.enter(from) ?? null;
+        observed.place = admission?.enter(from) ?? null;
       } catch (error) {
         call.sendStatus(toGrpcStatus(mapError(error)));
         return;

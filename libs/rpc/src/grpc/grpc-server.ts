@@ -7,7 +7,7 @@ import { methodName } from "../calls/method-name.ts";
 import { type ConnectionTimes, type GuardedServer, MESSAGE_LIMIT_BYTES } from "../connect/server-options.ts";
 import { listeningError } from "../connections/listening-error.ts";
 import { STRANGERS_STREAMS } from "../connections/trust-connection.ts";
-import type { CallDoor } from "../limits/call-door.ts";
+import type { CallAdmission } from "../limits/call-admission.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
 import { bindGrpc, type GrpcBinding } from "./grpc-binding.ts";
 import { grpcHealthRoute, grpcReflectionRoutes } from "./grpc-builtins.ts";
@@ -37,7 +37,7 @@ export interface GrpcServerOptions {
    * Limits the calls of health checks and reflection by address; its own services' calls are the service's to limit.
    * Not limited when absent.
    */
-  readonly calls?: CallDoor;
+  readonly calls?: CallAdmission;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress;
   readonly serving?: ServingStatus;
@@ -82,7 +82,7 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
     metrics: options.metrics,
     log: (options.logCalls ?? true) ? strangers : null,
     clientAddress,
-    doorOf: (method) => (own.has(method) ? undefined : calls),
+    admissionOf: (method) => (own.has(method) ? undefined : calls),
   });
   const { pingEveryMs = PING_EVERY_MS, pingAnswerMs = PING_ANSWER_MS } = options.connectionTimes ?? {};
   const server = new Server({

@@ -3,7 +3,7 @@ import { actorOf } from "@rollcall/identity";
 import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
 
 /**
- * Count calls for their callers, once it is known who they are: see CallDoor. Their places were taken before anything
+ * Count calls for their callers, once it is known who they are: see CallAdmission. Their places were taken before anything
  * was decoded.
  */
 export const countCallers: Interceptor = (next) => async (request) => {

@@ -28,11 +28,11 @@ export function exposureFacts(host: string, config: ControlPlaneConfig): Exposur
 /** What must not go unnoticed about who may join and who can listen; nothing when only this machine can. */
 export function exposure(facts: ExposureFacts): readonly string[] {
   if (!isBeyondLoopback(facts.host) && !facts.proxied) return [];
-  return [...openDoor(facts), ...openTransport(facts)];
+  return [...openGuards(facts), ...openTransport(facts)];
 }
 
 /** Nothing when somebody is asked. */
-function openDoor(facts: ExposureFacts): readonly string[] {
+function openGuards(facts: ExposureFacts): readonly string[] {
   const { host, proxied, manualApproval, joinTokens } = facts;
   if (manualApproval || joinTokens === "strict") return [];
   const where = isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";

@@ -22,7 +22,7 @@ import { agentEndpoint, createServices, reachableHost, type Services } from "./c
 import { hostRule } from "./host-rule.ts";
 import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
-import { type Door, openDoor } from "./open-door.ts";
+import { type CallGuards, openGuards } from "./open-guards.ts";
 import { openNats } from "./open-nats.ts";
 import type { Probes } from "./open-probes.ts";
 import { openPeerTls } from "./open-tls.ts";
@@ -86,8 +86,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   if (nats !== null) parts.add(nats);
   let work: RunningTasks | null = null;
   parts.onClose(() => work?.close());
-  const door = parts.add(openDoor({ store, config, clock, log, metrics }));
-  const { failures, strangers, clientAddress } = door;
+  const guards = parts.add(openGuards({ store, config, clock, log, metrics }));
+  const { failures, strangers, clientAddress } = guards;
   const shared = { ...common, failures, strangers, clientAddress };
   if (plan.services.includes("health")) boundGarbage();
   let agents: GrpcServer | null = null;
@@ -108,7 +108,7 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: P
   const servers = await listen(options, {
     services,
     authentication,
-    door,
+    guards,
     serving,
     parts,
     shares,
@@ -172,7 +172,7 @@ interface Servers {
 interface Listening {
   readonly services: Services;
   readonly authentication: Authentication;
-  readonly door: Door;
+  readonly guards: CallGuards;
   readonly serving: ServingStatus;
   readonly parts: Parts;
   /** How many connections each port may take. */
@@ -183,9 +183,9 @@ interface Listening {
 
 async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
-  { services, authentication, door, serving, parts, shares, closeServices }: Listening,
+  { services, authentication, guards, serving, parts, shares, closeServices }: Listening,
 ): Promise<Servers> {
-  const { calls, strangers, clientAddress } = door;
+  const { calls, strangers, clientAddress } = guards;
   const counted = { calls, strangers, clientAddress };
   const common = { host: plan.host, metrics: probes.metrics, log, clock, ...counted };
   const secure = tls ? { tls } : {};
@@ -235,8 +235,8 @@ async function listen(
     services: services.services,
     policies: services.policies,
     authenticate: authentication.authenticate,
-    recordRefusal: door.refusals.record,
-    failures: door.failures,
+    recordRefusal: guards.refusals.record,
+    failures: guards.failures,
     hosts: hostRule(config, tls ?? null),
     serving,
   });

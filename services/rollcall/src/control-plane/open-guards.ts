@@ -11,16 +11,16 @@ import {
   TOKEN_FAILURE_LIMITS,
 } from "@rollcall/domain";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import { CallDoor, type ClientAddress, FailedAttempts, StrangerLog } from "@rollcall/rpc";
+import { CallAdmission, type ClientAddress, FailedAttempts, StrangerLog } from "@rollcall/rpc";
 import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import { judgeProxies } from "./judge-proxies.ts";
 
-/** What all servers of a process share to keep out, and to note down, those who may not come in. */
-export interface Door {
+/** What limits callers, and notes down who is refused: shared by all servers of a process. */
+export interface CallGuards {
   readonly failures: FailedAttempts;
   readonly refusals: RefusalRecorder;
-  readonly calls: CallDoor;
+  readonly calls: CallAdmission;
   /** Where lines about those are written who are not known. */
   readonly strangers: StrangerLog;
   readonly clientAddress: ClientAddress;
@@ -28,7 +28,7 @@ export interface Door {
   close(): Promise<void>;
 }
 
-export interface DoorOptions {
+export interface GuardOptions {
   readonly store: CallStore;
   readonly config: ProcessConfig;
   readonly clock: Clock;
@@ -36,8 +36,8 @@ export interface DoorOptions {
   readonly metrics: MetricsRegistry;
 }
 
-/** Open the door of a process. */
-export function openDoor(options: DoorOptions): Door {
+/** Create the guards of a process. */
+export function openGuards(options: GuardOptions): CallGuards {
   const limits = {
     token: new FailureLimiter(TOKEN_FAILURE_LIMITS),
     node: new FailureLimiter(NODE_FAILURE_LIMITS),
@@ -55,7 +55,7 @@ export function openDoor(options: DoorOptions): Door {
   return {
     failures: new FailedAttempts(limits, clock),
     refusals,
-    calls: new CallDoor({ counts: new CallPlaces(callLimits(config)), metrics }),
+    calls: new CallAdmission({ counts: new CallPlaces(callLimits(config)), metrics }),
     strangers,
     clientAddress: (peer, headers) => clientAddress(peer, headers, judge),
     close: async () => {

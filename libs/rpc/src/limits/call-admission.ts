@@ -16,7 +16,7 @@ export interface ArrivingCall {
   readonly authorization: string | null;
 }
 
-export interface CallDoorOptions {
+export interface CallAdmissionOptions {
   readonly counts: CallCounts;
   readonly metrics: MetricsRegistry;
 }
@@ -35,13 +35,13 @@ const RETRY_AFTER_MS = 1_000;
  * until its answer was read: for its caller where the token was good before, else for its address, and for the caller
  * from when the token has been checked. One for all servers of a process.
  */
-export class CallDoor {
+export class CallAdmission {
   readonly #counts: CallCounts;
   readonly #turns = new Turns();
   readonly #known = new Map<string, string>();
   readonly #refused: (party: CallParty) => void;
 
-  constructor({ counts, metrics }: CallDoorOptions) {
+  constructor({ counts, metrics }: CallAdmissionOptions) {
     this.#counts = counts;
     const refused = counter(metrics, {
       name: "rollcall_calls_refused_total",

@@ -2,14 +2,14 @@ import { describe, expect, it } from "@jest/globals";
 import { reasonOf } from "@rollcall/errors";
 import { createMetrics } from "@rollcall/process";
 import { TestCounts } from "../../test/test-counts.ts";
-import { CallDoor } from "./call-door.ts";
+import { CallAdmission } from "./call-admission.ts";
 
 describe("CallPlace", () => {
   it("should have no turn to work once it was given back", async () => {
     const counts = new TestCounts({});
-    const door = new CallDoor({ counts, metrics: createMetrics({ defaults: false }) });
+    const admission = new CallAdmission({ counts, metrics: createMetrics({ defaults: false }) });
     const call = { needs: "viewer", isStream: false, peer: "192.0.2.1:1" } as const;
-    const place = door.enter({ ...call, authorization: "Bearer x" });
+    const place = admission.enter({ ...call, authorization: "Bearer x" });
     place.leave();
     const error = await place.turn(new AbortController().signal).catch((it: unknown) => it);
     expect(reasonOf(error)).toBe("CANCELLED");
