@@ -15,7 +15,7 @@ export function isPython({ name }: ConfigFile): boolean {
 const SLIP_LETTERS = 2;
 
 /**
- * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is nobody's key is
+ * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is no key is
  * the file's own, unless it looks like a misspelt key.
  */
 export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIndex): FileResult {

@@ -31,7 +31,7 @@ export interface RefusalDetails {
 
 /**
  * Bytes of an error's text, and of the texts of its details. gRPC carries an error in HTTP trailers, of which clients
- * take 64 KiB, and some 8 KiB: one that is larger reaches nobody. What a caller sent may be in an error, so that its
+ * take 64 KiB, and some 8 KiB: a larger one does not arrive. What a caller sent may be in an error, so that its
  * size is the caller's to choose.
  */
 const MOST_MESSAGE_BYTES = 1_024;

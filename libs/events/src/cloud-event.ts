@@ -114,7 +114,7 @@ export function readEventPosition(encoded: Uint8Array): EventPosition | null {
     if (typeof revision !== "string" || typeof logid !== "string") return null;
     return /^\d+$/.test(revision) ? { revision: BigInt(revision), logId: logid } : null;
   } catch {
-    // Somebody else's message: it has no position in any log of ours.
+    // A message of another publisher: it has no position in a log of ours.
     return null;
   }
 }

@@ -31,7 +31,7 @@ export const EVENTS_KEYS = defineKeys({
   "Events.Nats.CredentialsFile": {
     schema: optional(text()),
     default: undefined,
-    doc: "A .creds file that says who connects to NATS. It is read anew for each connection. Of the ways to say who connects, at most one may be set.",
+    doc: "A .creds file that says who connects to NATS. It is read for each connection. Of the ways to say who connects, at most one may be set.",
   },
   "Events.Nats.NkeyFile": {
     schema: optional(text()),

@@ -30,7 +30,7 @@ export async function dialNats(options: ConnectionOptions, signal: AbortSignal):
   }
 }
 
-/** Called in the context of whoever makes the socket. */
+/** Called in the context of the code that makes the socket. */
 function noteSocket(message: unknown): void {
   attempts.getStore()?.add((message as { readonly socket: Socket }).socket);
 }

@@ -37,7 +37,7 @@ export interface EventStream {
   readonly lastSequence: number;
   /** Whether it takes nothing but our events, so that their sequences can be foretold. */
   readonly isExclusive: boolean;
-  /** Whether messages stay until a limit is reached, and not until somebody has read them. */
+  /** Whether messages stay until a limit is reached, and not until they have been read. */
   readonly keepsMessages: boolean;
   /** Largest message that it takes, headers included. */
   readonly maxMessageBytes: number;
@@ -120,7 +120,7 @@ async function createStream(manager: JetStreamManager, settings: StreamSettings,
     log.info({ stream: name, subjects: info.config.subjects }, "nats stream created");
     return info;
   } catch (error) {
-    // Perhaps somebody else created it just now, with other settings.
+    // Another process may just have created it, with other settings.
     const existing = await findStream(manager, name);
     if (existing !== null) return existing;
     const overlaps = isApiError(error, SUBJECTS_OVERLAP);

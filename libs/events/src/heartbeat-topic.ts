@@ -22,7 +22,7 @@ export interface HeartbeatTopicOptions {
 const DEFAULT_LIMIT = 4_096;
 
 /**
- * Heartbeats as plain NATS messages, {"NodeID": ..., "Sequence": ...} as Bacalhau writes them. Nobody waits for them
+ * Heartbeats as plain NATS messages, {"NodeID": ..., "Sequence": ...} as Bacalhau writes them. No caller waits for them
  * and nothing repeats them: when NATS is away or slow they are dropped and counted.
  */
 export class HeartbeatTopic {
@@ -83,7 +83,7 @@ export class HeartbeatTopic {
       this.#isFlushing = false;
       if (this.#underWay > 0) this.#flush(connection);
     };
-    // It fails only when the connection is lost, and then the next one starts anew.
+    // It fails only when the connection is lost, and then the next one starts again.
     connection.flush().then(onAnswer, () => {});
   }
 }

@@ -11,7 +11,7 @@ export interface PublisherMetrics {
   rewound(): void;
 }
 
-/** The counters of publishing; those of nobody without a registry. */
+/** The counters of publishing; without a registry they count into the void. */
 export function publisherMetrics(registry: MetricsRegistry | undefined): PublisherMetrics {
   if (registry === undefined) return NO_PUBLISHER_METRICS;
   const published = counter(registry, {
@@ -57,7 +57,7 @@ export interface HeartbeatMetrics {
   dropped(reason: "away" | "slow"): void;
 }
 
-/** The counters of the heartbeat topic; those of nobody without a registry. */
+/** The counters of the heartbeat topic; without a registry they count into the void. */
 export function heartbeatMetrics(registry: MetricsRegistry | undefined): HeartbeatMetrics {
   if (registry === undefined) return NO_HEARTBEAT_METRICS;
   const sent = counter(registry, {

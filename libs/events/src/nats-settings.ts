@@ -11,7 +11,7 @@ import {
 } from "@nats-io/transport-node";
 import type { NatsUrl, UrlCredentials } from "./nats-url.ts";
 
-/** How to reach NATS and who to be there. Files are read anew for each connection, so they may be rotated. */
+/** How to reach NATS and who to be there. Files are read for each connection, so they may be rotated. */
 export interface NatsSettings {
   /**
    * Servers of one cluster, tried in random order; at least one. Name each that may be the only one alive: what a

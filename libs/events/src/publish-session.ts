@@ -28,7 +28,7 @@ export interface PublishSessionOptions {
   /** Go on behind this revision. */
   readonly after: bigint;
   readonly metrics: PublisherMetrics;
-  /** Looks at the stream anew; null when it is gone. */
+  /** Looks at the stream again; null when it is gone. */
   look(): Promise<EventStream | null>;
 }
 
@@ -39,12 +39,12 @@ type Expectation = NonNullable<JetStreamPublishOptions["expect"]>;
 const WRONG_LAST_MESSAGE_ID = 10_070;
 // For the headers, whose greatest part are the event's id and the stream's name.
 const HEADER_BYTES = 512;
-// Twice would do after duplicates; somebody else who writes to the stream may be unlucky company for longer.
+// Twice would do after duplicates; another publisher of the stream may get in between more often.
 const FUTILE_RUNS = 5;
 
 /**
  * Publishing to one stream over one connection, from one revision on. It ends with the first thing that goes wrong,
- * because what the stream then holds must be looked at anew.
+ * because what the stream then holds must be looked at again.
  */
 export class PublishSession {
   /** The caller goes on with the first event above this revision; it is below the cursor when NATS has lost events. */
@@ -156,7 +156,7 @@ export class PublishSession {
 
   #note(acknowledgement: PubAck, floor: number): void {
     const { duplicate, seq } = acknowledgement;
-    if (!duplicate && seq <= floor) throw new Error("the NATS stream begins anew: it was replaced");
+    if (!duplicate && seq <= floor) throw new Error("the NATS stream was replaced by another one");
     this.#lastSequence = Math.max(this.#lastSequence, seq);
     const { created } = this.#options.stream;
     this.#acknowledged = { created, lastSequence: this.#lastSequence };
@@ -164,7 +164,7 @@ export class PublishSession {
     else this.#options.metrics.published(1);
   }
 
-  /** Null when it can go on: somebody else has published, and where the stream ends must be looked at. */
+  /** Null when it can go on. Otherwise another process has published, and the end of the stream must be looked up. */
   async #recover(failure: Error, futile: number): Promise<Error | null> {
     const { StreamWrongLastSequence, StreamWrongLastSequenceUnknown } = JetStreamApiCodes;
     const isOutOfStep = isApiError(

@@ -17,7 +17,7 @@ export type Caller =
       /** From when on it is worth nothing, by the wall clock; absent for never. */
       readonly expiresAtMs?: number;
     }
-  /** Somebody, or a program, whom an OpenID Connect issuer vouches for. */
+  /** A person or program that an OpenID Connect issuer vouches for. */
   | {
       readonly kind: "person";
       readonly issuer: string;
@@ -28,11 +28,11 @@ export type Caller =
       readonly expiresAtMs: number;
     };
 
-/** A caller who is somebody. */
+/** A caller whose identity is known. */
 export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
 
 /**
- * Find whose token this is; null when it is nobody's. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is
+ * Find whose token this is; null when it is unknown. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is
  * somebody's who may not call with it, and another error when it cannot know (the store is away), never answers null
  * then.
  */

@@ -4,7 +4,7 @@ import { createHmac, timingSafeEqual } from "node:crypto";
 export interface ReplicaCall {
   /** The instance that calls. */
   readonly from: string;
-  /** The instance that is called: nobody else takes these credentials, not even its successor on the same port. */
+  /** The instance that is called. No other takes these credentials, not even its successor on the same port. */
   readonly to: string;
   /** The full path, for example `/rollcall.health.v1.HealthInternalService/ProbeNodes`. */
   readonly method: string;
@@ -13,7 +13,7 @@ export interface ReplicaCall {
 /** What credentials are worth. */
 export type ReplicaVerdict =
   | { readonly kind: "valid"; readonly from: string }
-  /** Made by a replica of this cluster, at another time: its clock differs, or somebody replays. */
+  /** Made by a replica of this cluster, at another time: its clock differs, or the call is a replay. */
   | { readonly kind: "expired" }
   | { readonly kind: "unknown" };
 

@@ -28,7 +28,7 @@ export async function ensurePassword(dir: string): Promise<string> {
   await createFileAtomically(path, `${randomBytes(24).toString("base64url")}\n`, 0o600);
   const password = (await readFile(path, "utf8")).trim();
   if (password === "") {
-    throw new EmbeddedPostgresError(`${path} is empty: restore it, or remove ${dir} to start anew`);
+    throw new EmbeddedPostgresError(`${path} is empty: restore it, or remove ${dir} to start again`);
   }
   return password;
 }
@@ -72,7 +72,7 @@ export async function ensureDataDirectory(options: InitOptions): Promise<void> {
     await initialise(draft, options);
     await rename(join(draft, "data"), target);
   } catch (error) {
-    // Somebody else was faster: theirs is as good, as the password is the same.
+    // Another process was faster. Its file is as good, since the password is the same.
     if (!isErrno(error, "ENOTEMPTY") && !isErrno(error, "EEXIST")) throw error;
     await isInitialised(target);
   } finally {
@@ -115,7 +115,7 @@ async function initialise(draft: string, options: InitOptions): Promise<void> {
     "--encoding=UTF8",
     "--no-locale",
     "--no-instructions",
-    // Whoever renounces durability while it runs needs none for its beginnings either.
+    // A server that runs without durability needs none while it is set up.
     ...(options.settings.fsync === "off" ? ["--no-sync"] : []),
     ...Object.entries(options.settings).flatMap(([name, value]) => ["--set", `${name}=${value}`]),
   ]);

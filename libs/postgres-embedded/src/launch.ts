@@ -18,7 +18,7 @@ export interface LaunchOptions extends ServerAddress {
   readonly binaries: Binaries;
   readonly runAs: RunAs;
   readonly clock: Clock;
-  /** Told the process id before the server begins: one that nobody watches must not run. */
+  /** Told the process id before the server begins: it must not run without a watcher. */
   readonly onSpawned: (pid: number) => void;
 }
 
@@ -69,7 +69,7 @@ export async function launch(options: LaunchOptions, signal: AbortSignal): Promi
 
 /** Fast shutdown; resolves when the server has ended. */
 export async function interrupt({ child, ended }: LaunchedServer): Promise<void> {
-  // Its own child, not waited for yet: the process id cannot have become anybody else's.
+  // Its own child, not waited for yet: the process id cannot be another process's yet.
   child.ref();
   child.kill("SIGINT");
   await ended;

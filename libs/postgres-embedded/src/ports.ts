@@ -10,7 +10,7 @@ const LOWEST_PORT = 20_000;
 const HIGHEST_PORT = 32_767;
 const MAX_ATTEMPTS = 200;
 
-/** Whether somebody could listen on this port of 127.0.0.1 just now. */
+/** Whether this port of 127.0.0.1 is free. */
 export function isPortFree(port: number): Promise<boolean> {
   return new Promise((resolve) => {
     const server = createServer();

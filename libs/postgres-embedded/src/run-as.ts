@@ -31,7 +31,7 @@ export function chooseRunAs(facts: RunAsFacts): RunAs {
   return { kind: "user", ...facts.unprivileged };
 }
 
-/** A program and its arguments, wrapped so that it runs as somebody. */
+/** A program and its arguments, wrapped so that it runs as another user. */
 export function commandAs(
   runAs: RunAs,
   program: string,

@@ -67,7 +67,7 @@ export async function chooseSocketDirectory(input: SocketDirectoryInput): Promis
  * Make the directory of a socket again where it is missing, and remove a lock file in it that names a process which is
  * no server of this data: Postgres would refuse to start for as long as any process has that id.
  *
- * @throws EmbeddedPostgresError when the directory is somebody else's, or others can enter it.
+ * @throws EmbeddedPostgresError when the directory belongs to another user, or others can enter it.
  */
 export async function readySocketDirectory(
   place: Place,

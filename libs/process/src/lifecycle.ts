@@ -63,7 +63,7 @@ export async function runProcess(options: RunOptions): Promise<number> {
     log.info({ signal: name }, "ending");
     ending.abort(new Error(`ended by ${String(name)}`));
   };
-  // Whatever nobody caught leaves the process in a state that nobody knows: say so, and end it.
+  // After an uncaught error the process is in an unknown state: say so, and end it.
   const onDefect = (error: unknown) => {
     log.fatal({ err: error }, "uncaught error");
     process.exit(1);

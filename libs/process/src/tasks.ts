@@ -9,7 +9,7 @@ export interface Task {
   readonly name: string;
   /**
    * Work until the signal aborts. To throw is to be started again after a while; to return is to be done for good.
-   * `succeeded` notes that a turn of the work went well: it ends a series of failures and starts the age anew.
+   * `succeeded` notes that a turn of the work went well: it ends a series of failures and resets the age.
    */
   run(signal: AbortSignal, succeeded: () => void): Promise<void>;
 }
@@ -161,7 +161,7 @@ export interface PeriodicTask {
   readonly name: string;
   readonly everyMs: number;
   readonly clock: Clock;
-  /** One turn. To throw is a failure: the supervisor starts anew after its pause. */
+  /** One turn. To throw is a failure: the supervisor starts the task again after a pause. */
   turn(signal: AbortSignal): Promise<void>;
 }
 

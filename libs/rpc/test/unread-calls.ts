@@ -30,7 +30,7 @@ export class RudeClients {
     return socket;
   }
 
-  /** A path to a port on which a client can stop reading: Node.js lets nobody do that to the socket of a session. */
+  /** A path to a port on which a client can stop reading: Node.js does not allow that for the socket of a session. */
   async pathTo(port: number): Promise<{ readonly url: string; block(): void }> {
     let upstream: net.Socket | undefined;
     const proxy = net.createServer((client) => {

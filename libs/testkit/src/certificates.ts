@@ -18,7 +18,7 @@ const HOUR_MS = 3_600_000;
 
 /** A test's own authority, and the files of what it signs. */
 export class TestAuthority {
-  /** The directory of all files. Whoever made the authority removes it. */
+  /** The directory of all files. The creator of the authority removes it. */
   readonly dir: string;
   readonly caFile: string;
   readonly #authority: Issued;

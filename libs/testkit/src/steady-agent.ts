@@ -4,7 +4,7 @@ import type { FakeAgent, FakeStream } from "./fake-agent.ts";
 
 export interface SteadyAgentOptions {
   readonly agent: FakeAgent;
-  /** Where it may connect, each as HOST:PORT; asked anew each time. */
+  /** Where it may connect, each as HOST:PORT; asked each time. */
   readonly endpoints: () => readonly string[];
   readonly beatEveryMs: number;
   /** Longest wait between two attempts where the server gives no time. Default 500. */
@@ -133,7 +133,7 @@ export class SteadyAgent {
       old.breakConnection();
       return stream;
     } catch {
-      // Nobody took it: it stays where it is.
+      // No server took it: it stays where it is.
       return old;
     }
   }

@@ -103,10 +103,10 @@ export class TestIssuer {
     return this.requests.filter((it) => it === request).length;
   }
 
-  /** Somebody decides about the login that began last. */
+  /** Decide about the login that began last. */
   decideLogin(state: "approved" | "denied"): void {
     const device = this.#devices.at(-1);
-    if (device === undefined) throw new Error("nobody logs in");
+    if (device === undefined) throw new Error("no login was begun");
     device.state = state;
   }
 

@@ -14,7 +14,7 @@ export interface TestNodeOptions {
   readonly hasKey?: boolean;
 }
 
-/** The fingerprint of the key of a node that addNode() added. Nobody has the private key. */
+/** The fingerprint of the key of a node that addNode() added. Its private key does not exist. */
 export function testFingerprint(id: string): string {
   return `SHA256:${id}`;
 }

@@ -45,7 +45,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   const clock = options.clock ?? systemClock;
   const random = options.random ?? Math.random;
   const tls = agentTls(config);
-  // Once at the start, where somebody sees what is wrong with the files.
+  // Once at the start, where an error in the files is seen.
   tls?.();
   const state = await openStateDirectory(config["Compute.StateDir"] ?? defaultStateDirectory());
   const keys = await NodeKeys.load(state, log);
@@ -100,7 +100,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
   };
 }
 
-/** Where an agent keeps its state when nobody says: system-wide for root, else in the user's home. */
+/** Where an agent keeps its state when none is configured: system-wide for root, else in the user's home. */
 export function defaultStateDirectory(): string {
   return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
 }

@@ -91,7 +91,7 @@ async function readAll(input: NodeJS.ReadStream): Promise<string> {
 }
 
 function createSink(process: NodeJS.Process, stream: NodeJS.WriteStream): Sink {
-  // `rollcall node list | head` closes the pipe early: nobody is left to tell, and nothing is wrong.
+  // `rollcall node list | head` closes the pipe early, and nothing is wrong.
   stream.on("error", (error: Error & { readonly code?: string }) => {
     process.exit(error.code === "EPIPE" ? 0 : 1);
   });

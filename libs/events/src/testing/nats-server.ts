@@ -171,7 +171,7 @@ async function findFreePort(): Promise<number> {
 }
 
 /**
- * Whether a server tells about itself, as NATS does to whoever connects; one that speaks TLS first only takes the
+ * Whether a server tells about itself, as NATS does to each client that connects; one that speaks TLS first only takes the
  * connection.
  */
 function greets(port: number): Promise<boolean> {

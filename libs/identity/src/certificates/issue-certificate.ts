@@ -15,7 +15,7 @@ import { bits, objectId, octets, sequence, setOf, tagged, time, truth, unsigned,
 /** A certificate and the key that belongs to it, as PEM. */
 export interface Issued {
   readonly certPem: string;
-  /** PKCS #8. Whoever writes it to a file makes that 0600. */
+  /** PKCS #8. A file that holds it has mode 0600. */
   readonly keyPem: string;
 }
 

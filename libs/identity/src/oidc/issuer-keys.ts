@@ -18,7 +18,7 @@ interface KeySet {
   readonly fetchedAtMs: number;
 }
 
-/** Older keys are fetched anew, while they go on being used. */
+/** Older keys are fetched again, and stay in use meanwhile. */
 const FRESH_MS = 600_000;
 /** Older keys are not used any more: the issuer may have withdrawn one of them long ago. */
 const USABLE_MS = 86_400_000;
@@ -72,7 +72,7 @@ export class IssuerKeys {
       if (!mayFetch) throw this.#unavailable();
       return this.#fetch();
     }
-    // In the background: nobody waits for news of keys that are good. Its failure is in the log.
+    // In the background: the keys are good, so no call waits. A failure is in the log.
     if (mayFetch) this.#fetch().catch(() => {});
     return keys;
   }

@@ -13,7 +13,7 @@ export interface OidcAuthenticatorOptions {
   readonly log: Logger;
 }
 
-/** None that uses a shared secret, and not "none": with either, whoever knows a public key could make tokens. */
+/** None that uses a shared secret, and not "none": with either, a public key would be enough to make tokens. */
 const ALGORITHMS = [
   ...["RS256", "RS384", "RS512", "PS256", "PS384", "PS512"],
   ...["ES256", "ES384", "ES512", "EdDSA", "Ed25519"],
@@ -86,7 +86,7 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
 function callerOf(claims: Claims, issuer: OidcIssuer): Caller {
   const who = subjectOfClaims(claims, issuer);
   if (who === null) {
-    throw tokenInvalid(issuer, `the claim ${issuer.subjectClaim} names nobody`);
+    throw tokenInvalid(issuer, `the claim ${issuer.subjectClaim} names no subject`);
   }
   const { name, subject } = who;
   const role = roleOfClaims(claims, name, issuer);

@@ -124,7 +124,7 @@ function privateKeyIn(pem: Buffer, file: string) {
     return createPrivateKey(pem);
   } catch (cause) {
     const isLocked = errorCode(cause) === "ERR_MISSING_PASSPHRASE" || /ENCRYPTED/.test(String(pem));
-    // Neither the text of OpenSSL, which helps nobody, nor the content, which is a secret.
+    // Neither the text of OpenSSL, which says nothing of use, nor the content, which is a secret.
     throw new TlsFileError(
       file,
       isLocked ? "the key needs a passphrase, write it without one" : "holds no private key in PEM form",

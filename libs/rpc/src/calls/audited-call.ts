@@ -31,7 +31,7 @@ const TARGET_FIELDS = ["node", "nodeId", "id", "fingerprint", "group", "name"];
 
 /** What an id, a name or a fingerprint looks like. Other texts are not worth keeping of a request that was refused. */
 const PLAIN = /^[A-Za-z0-9][A-Za-z0-9._:+/=-]{0,127}$/;
-/** The text of a token of ours, which somebody may give in place of its id: "rc_<id>_<secret>". */
+/** The text of a token of ours, which may be given in place of its id: "rc_<id>_<secret>". */
 const TOKEN = /^([a-z]{1,8}_[0-9A-Za-z]{4,32})_[\w-]{16,}$/;
 /** A JSON web token. */
 const WEB_TOKEN = /^ey[\w-]+\.[\w-]+\.[\w-]*$/;

@@ -68,7 +68,7 @@ export class Outbox<T> implements AsyncIterable<T> {
         });
       }
     } finally {
-      // The reader left: nothing pushed from now on can reach anybody.
+      // The reader left: nothing that is pushed from now on arrives.
       this.#end ??= "closed";
       this.#items.length = 0;
     }

@@ -14,7 +14,7 @@ export interface PeerConnection {
 
 /** How peers are recognised over TLS. */
 export interface PeerTls {
-  /** Read what a connection needs, anew for each. */
+  /** Read what a connection needs, again for each. */
   read(): ClientTls;
   /**
    * For what the own certificate is: a peer may show one for any of it, since processes of one cluster may share one.
@@ -39,7 +39,7 @@ const PING_EVERY_MS = 10_000;
 const PING_TIMEOUT_MS = 3_000;
 
 /**
- * Prepare to reach another process. It connects with the first call, and anew with the next one when the connection has
+ * Prepare to reach another process. It connects with the first call, and again with the next one when the connection has
  * broken.
  */
 export function connectPeer(options: PeerOptions): PeerConnection {

@@ -20,7 +20,7 @@ export function framingOf(headers: {
 
 /**
  * The same body, each of its messages in one piece and checked to be decoded within a moment. Rejects with
- * MESSAGE_TOO_LARGE. What is too long for a message is passed on as it comes, to whoever refuses it; what is packed is
+ * MESSAGE_TOO_LARGE. What is too long for a message is passed on as it comes, to what refuses it; what is packed is
  * checked where it is unpacked.
  *
  * @param source of the body: an address.

@@ -4,7 +4,7 @@ import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 
 /**
  * Once a call has its whole answer while its caller still sends, let go of the rest. On HTTP/2 the caller is told that
- * nobody listens any more (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
+ * the rest is not wanted (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
  * and the connection may serve again. Otherwise the call would stay half open and hold up the end of its connection.
  */
 export function finishRequest(request: HttpRequest, response: HttpResponse): void {
@@ -28,6 +28,6 @@ export function finishRequest(request: HttpRequest, response: HttpResponse): voi
 /** A body that was left half read is stuck on its listener: without it, it flows, and is gone. */
 function drop(readable: Pick<Readable, "removeAllListeners" | "resume">, listened: "readable" | "data"): void {
   readable.removeAllListeners(listened);
-  // A stream notices on the next tick that nobody listens for "readable".
+  // A stream notices on the next tick that there is no listener for "readable".
   setImmediate(() => readable.resume());
 }

@@ -46,7 +46,7 @@ export interface RpcHandlerOptions {
   onUnknownMethod(path: string, peer: string): void;
   /** Counts calls under way; they are not counted when absent. */
   readonly calls?: CallAdmission | undefined;
-  /** Gives up what nobody reads. */
+  /** Gives up what is not read. */
   readonly answers: AnswerWatch;
   /** See RpcServerOptions. */
   readonly clientAddress?: ClientAddress | undefined;
@@ -136,7 +136,7 @@ function admit(
     const { authorization = null } = request.headers;
     const place = calls?.enter({ needs, isStream, peer, authorization });
     if (place === undefined) return values;
-    // Not when its handler has returned: an answer that nobody has read yet holds its place.
+    // Not when its handler has returned: an answer that was not read yet holds its place.
     response.once("close", () => place.leave());
     return values.set(placeKey, place);
   } catch (error) {

@@ -180,7 +180,7 @@ function rpcHandler(
       observe(method, codeName(error.code), 0);
       strangers.write(earlyLine(method, error, peer));
     },
-    // Their paths are anybody's own words, of which no metric may be made.
+    // Their paths are chosen by callers: metrics with them would grow without a bound.
     onUnknownMethod: (path, peer) => strangers.write(unknownLine(path, peer)),
     answers: new AnswerWatch({ clock, log: strangers, metrics, ...answerTimes(options) }),
     calls,

@@ -33,7 +33,7 @@ export interface RpcServerOptions {
   readonly authenticate: Authenticator;
   /** Required when the caller of a method is "replica". */
   readonly authenticateReplica?: ReplicaAuthenticator;
-  /** Told of mutations that were refused to somebody authenticated. Nobody is when absent. */
+  /** Told of mutations that were refused to authenticated callers. Optional. */
   readonly recordRefusal?: RecordRefusal;
   /** Which names a browser may call this server by; any when absent. Others are refused with HOST_NOT_ALLOWED. */
   readonly hosts?: HostRule | undefined;
@@ -59,7 +59,7 @@ export interface RpcServerOptions {
   readonly requestMs?: number;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** What grpc.health.v1 answers; one for all ports of a process. Made anew when absent. */
+  /** What grpc.health.v1 answers; one for all ports of a process. Its own when absent. */
   readonly serving?: ServingStatus;
   /** Answers what is no RPC. Without it: 404. */
   readonly fallback?: HttpHandler;

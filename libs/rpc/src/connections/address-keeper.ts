@@ -90,7 +90,7 @@ export class AddressKeeper {
     this.#reading.hold(address, this.#servedOf(address));
   }
 
-  /** Charge what a connection has cost to its address, unless it is of somebody known. */
+  /** Charge what a connection has cost to its address, unless its caller is known. */
   spend({ address, standing, isTrusted }: Connection, cost: number): void {
     const { accounts, nowMs } = this.#options;
     if (cost > 0 && standing !== "known" && !isTrusted) accounts?.spend(address, cost, nowMs());

@@ -9,7 +9,7 @@ type StrangerStanding = Exclude<Standing, "known">;
 export interface ConnectionLimits {
   /** Most connections at a time. */
   readonly maxConnections: number;
-  /** Most strangers of one address at a time. Infinity for a port on which nobody becomes known. */
+  /** Most strangers of one address at a time. Infinity for a port on which no caller becomes known. */
   readonly maxStrangersOfAddress: number;
   /** How long a connection may be fresh. */
   readonly freshMs: number;
@@ -71,7 +71,7 @@ class Strangers<E extends TableEntry> {
 
 /**
  * The connections of one port: who is let in, who has to go for it, and whose time is over. A newcomer is let in at a
- * limit as long as there is one to shed for it, so that connections that do nothing lock nobody out. Known connections
+ * limit as long as there is one to shed for it, so that connections that do nothing lock no one out. Known connections
  * cost no more than their entry.
  */
 export class ConnectionTable<E extends TableEntry> {

@@ -15,7 +15,7 @@ export interface ConnectionOwner {
   settled(connection: Connection): void;
   callBegan(connection: Connection): void;
   callEnded(connection: Connection): void;
-  /** The peer did what nobody needs much of. */
+  /** The peer did something that honest peers do rarely. */
   nuisance(connection: Connection, nuisance: Nuisance): void;
 }
 
@@ -156,7 +156,7 @@ function destroyWithoutStacks(
   }
 }
 
-/** A stream that fails before anybody has looked at it. */
+/** For a stream that fails before it is served. */
 function ignore(): void {}
 
 /**

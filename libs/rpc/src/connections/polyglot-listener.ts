@@ -61,7 +61,7 @@ export class PolyglotListener {
   readonly #http1: http.Server;
   readonly #http2: http2.Http2Server;
   readonly #sockets = new Set<net.Socket>();
-  // On Node 20 an HTTP/2 server that closes waits for sessions that nobody closes, so they are kept here.
+  // On Node 20 an HTTP/2 server that closes waits for sessions that are never closed, so they are kept here.
   readonly #sessions = new Set<http2.ServerHttp2Session>();
   readonly #unrecognised = new Set<net.Socket>();
   readonly #keeper: ConnectionKeeper;

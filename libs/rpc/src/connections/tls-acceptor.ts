@@ -27,7 +27,7 @@ export interface TlsAcceptorOptions {
 
 /**
  * Makes TLS connections of a port's connections, with the certificate that its source has at that moment; those that
- * stand are not touched by a new one. Whoever speaks in clear text, or lacks a certificate, is told so and cut.
+ * stand are not touched by a new one. A peer that speaks in clear text, or lacks a certificate, is told so and cut.
  */
 export class TlsAcceptor {
   readonly #options: TlsAcceptorOptions;
@@ -35,7 +35,7 @@ export class TlsAcceptor {
   readonly #server: tls.Server;
   readonly #toPlaintext = new RefusalServer(tlsRequired);
   readonly #toStranger = new RefusalServer(certificateRequired);
-  /** Connections that nobody has taken over yet, by the address and port of their peer. */
+  /** Connections that were not taken over yet, by the address and port of their peer. */
   readonly #pending = new Map<string, net.Socket>();
   readonly #stopListening: () => void;
 
@@ -71,14 +71,14 @@ export class TlsAcceptor {
     });
   }
 
-  /** Cut the connections that nobody has taken over yet, and take no more certificates. */
+  /** Cut the connections that were not taken over yet, and take no more certificates. */
   close(): void {
     this.#stopListening();
     for (const socket of this.#pending.values()) socket.destroy();
   }
 
   #onSecure(socket: tls.TLSSocket): void {
-    // Whoever takes over listens for errors too; until then, and between, an unheard one would end the process.
+    // What takes over listens for errors too. Until then an unheard one would end the process.
     socket.on("error", () => socket.destroy());
     if (this.#asksClients && !hasShownCertificate(socket)) {
       const problem = String(socket.authorizationError ?? "none was sent");
@@ -110,7 +110,7 @@ export class TlsAcceptor {
       help: "Connections to ports that speak TLS that came to nothing, by reason.",
       labelNames: ["reason"],
     }).inc({ reason });
-    // Balancers and port scans connect and leave: nothing to tell anybody.
+    // Balancers and port scans connect and leave: not worth a line.
     if (reason === "left") return;
     strangers.write({
       level: "warn",

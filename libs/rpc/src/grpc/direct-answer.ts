@@ -14,7 +14,7 @@ export class DirectAnswer {
     this.#response = response;
   }
 
-  /** Whether nobody reads any more. */
+  /** Whether the caller has left. */
   get isLeft(): boolean {
     const { stream } = this.#response;
     return stream.closed || stream.destroyed;

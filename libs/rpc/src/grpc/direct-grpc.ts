@@ -59,7 +59,7 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   } finally {
     response.stream.off("close", onClose);
     clearTimeout(timer);
-    // Whoever listens for the end of the call hears of it, however it ended.
+    // Listeners for the end of the call are told, however it ended.
     context.abort(CALL_ENDED);
   }
 }
@@ -112,7 +112,7 @@ async function serveStream(
   const next = intercepted(call, async (request) => {
     const given = request.stream ? await only(request.message) : request.message;
     const told = impl(given, contextOf(context, request));
-    // Completed below, where they are encoded: nobody in between looks into them.
+    // Completed below, where they are encoded: nothing in between looks into them.
     const message = told as AsyncIterable<Message>;
     return { ...answeredOf(context), method, stream: true, message };
   });

@@ -36,7 +36,7 @@ export interface GrpcBinding {
 }
 
 /**
- * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. Whoever
+ * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. A peer that
  * beats is never asked, and no process is woken for it, as it would be by HTTP/2's pings.
  */
 const PEER_SILENCE_MS = 30_000;
@@ -120,7 +120,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
 
 /** grpc-js keeps to itself the HTTP/2 server that it feeds, whose sessions have to be looked after. */
 function innerServer(server: Server): http2.Http2Server {
-  // biome-ignore lint/complexity/useLiteralKeys: the compiler lets nobody else in, and fails when there is no such field any more.
+  // biome-ignore lint/complexity/useLiteralKeys: the compiler allows no other access, and fails when there is no such field any more.
   const [inner]: http2.Http2Server[] = [...server["http2Servers"].keys()];
   if (inner === undefined) throw new Error("this version of grpc-js has no HTTP/2 server to look at");
   return inner;

@@ -39,7 +39,7 @@ function detailsOf(error: GrpcServiceError): Status | null {
   try {
     return fromBinary(StatusSchema, bytes);
   } catch {
-    // Whoever sent this speaks another dialect: the code and the text are still worth having.
+    // The other side speaks another dialect: the code and the text are still worth having.
     return null;
   }
 }

@@ -126,7 +126,7 @@ const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
   // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
   "grpc.max_concurrent_streams": STRANGERS_STREAMS,
-  // Its bookkeeping costs memory for each connection and is read by nobody here.
+  // Its bookkeeping costs memory for each connection and is not read here.
   "grpc.enable_channelz": 0,
 };
 
@@ -141,7 +141,7 @@ async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): 
   binding.keeper.close();
 }
 
-/** grpc-js tells its troubles to one place for the whole process: what nobody reads on a console goes to the log. */
+/** grpc-js tells its troubles to one place for the whole process: it goes to the log instead of the console. */
 function logTroubles(log: Logger): void {
   const write = (level: "debug" | "warn") => (detail: unknown) =>
     log[level]({ detail: String(detail) }, "grpc-js says");

@@ -47,7 +47,7 @@ class UntilEnd<T> implements AsyncIterable<T>, AsyncIterator<T> {
     if (signal.aborted) this.#onAbort();
   }
 
-  /** Tell somebody else as well; at once when it has ended. */
+  /** Add a listener; it is called at once when the call has ended. */
   add(onEnd: OnEnd): void {
     if (this.#ended === null) this.#onEnd.push(onEnd);
     else onEnd(this.#ended.error);

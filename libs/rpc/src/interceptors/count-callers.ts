@@ -17,7 +17,7 @@ export const countCallers: Interceptor = (next) => async (request) => {
 };
 
 /**
- * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: whoever waits does
+ * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: a call that waits does
  * so within the deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
  */
 export const takeTurns: Interceptor = (next) => async (request) => {

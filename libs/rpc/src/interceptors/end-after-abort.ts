@@ -60,7 +60,7 @@ class EndAfterAbort<T> implements AsyncIterator<T> {
     this.#timer = setTimeout(() => {
       this.#cut = { reason: this.#signal.reason };
       this.#rejectStep?.(this.#signal.reason);
-      // Nobody waits for the handler any more, however it ends.
+      // The call has ended: how its handler ends changes nothing.
       this.#inner.return?.()?.catch(() => {});
     }, this.#graceMs);
   };

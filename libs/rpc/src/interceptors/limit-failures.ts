@@ -7,7 +7,7 @@ import { type Attempt, type FailedAttempts, nodeAttempt, tokenAttempt } from "..
 
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
-/** Let nobody try one credential after the other: see FailedAttempts. */
+/** Limit guesses of credentials: see FailedAttempts. */
 export function limitFailures(policies: PolicyTable, failures: FailedAttempts): Interceptor {
   return (next) => async (request) => {
     const attempt = attemptOf(policies, request);
@@ -18,7 +18,7 @@ export function limitFailures(policies: PolicyTable, failures: FailedAttempts): 
       failures.passed(attempt);
       return response;
     } catch (error) {
-      // Somebody who was recognised and then refused something has a good token all the same.
+      // A caller who was recognised and then refused something has a good token all the same.
       if (request.contextValues.get(callerKey).kind !== "anonymous") failures.passed(attempt);
       else failures.ended(attempt, error);
       throw error;

@@ -8,7 +8,7 @@ import { needsRole } from "../calls/find-caller.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 
-/** A mutation that somebody authenticated asked for, and did not get. */
+/** A mutation that was refused to an authenticated caller. */
 export interface RefusedCall extends AuditedCall {
   /** What the request named; may be empty. */
   readonly target: string;
@@ -24,8 +24,8 @@ export type RecordRefusal = (refusal: RefusedCall) => void;
 type Request = Parameters<Parameters<Interceptor>[0]>[0];
 
 /**
- * Tell of every mutation that was refused to somebody authenticated; of what is refused to strangers, count how often,
- * since anybody can have as much refused as they like.
+ * Tell of every mutation that was refused to an authenticated caller; count what is refused to strangers,
+ * who can cause any number of refusals.
  */
 export function recordRefusals(policies: PolicyTable, metrics: MetricsRegistry, record: RecordRefusal): Interceptor {
   const strangers = strangersRefused(metrics);

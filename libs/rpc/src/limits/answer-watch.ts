@@ -52,7 +52,7 @@ const DEFAULT_EVERY_MS = 5_000;
 const PONG_MS = 10_000;
 
 /**
- * Gives up answers that nobody reads, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for
+ * Gives up answers that are not read, of calls with one answer and of streams, over HTTP/1.1 and HTTP/2: what waits for
  * a peer that takes nothing of it for 30 s is dropped. A stream that has nothing to send waits as long as it likes.
  * Over HTTP/2 the call alone is ended, and its connection only if the peer answers no ping either: others may share it.
  */
@@ -167,13 +167,13 @@ export class AnswerWatch {
 /** What the client reads of it is RESOURCE_EXHAUSTED. */
 function endStream({ stream }: Http2ServerResponse): void {
   stream.close(constants.NGHTTP2_ENHANCE_YOUR_CALM);
-  // What waits would keep it alive for as long as nobody reads.
+  // What waits would keep it alive for as long as it is not read.
   stream.destroy();
 }
 
 /**
  * Count the writes of a response as they are begun and taken. Every way in which an answer is written passes here: the
- * one beside Connect's pipeline and that pipeline itself, which tells nobody how far it has come.
+ * one beside Connect's pipeline and that pipeline itself, which does not tell how far it has come.
  */
 function countWrites(call: Watched): void {
   const response = call.response as {

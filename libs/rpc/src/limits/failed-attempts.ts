@@ -31,13 +31,13 @@ const FAILURES: ReadonlySet<ErrorReasonName> = new Set<ErrorReasonName>([
   "JOIN_TOKEN_WRONG_CLUSTER",
 ]);
 
-/** One attempt to be somebody. */
+/** One attempt to prove an identity. */
 export interface Attempt {
   /** What is presented: a bearer token, or a node's proof. */
   readonly kind: "token" | "node";
   /** Where it comes from, as HOST:PORT. */
   readonly peer: string;
-  /** Names what is presented, and is of no use to whoever reads it. */
+  /** Names the credential without revealing it. */
   readonly credential: string;
 }
 
@@ -55,7 +55,7 @@ export function nodeAttempt(peer: string, nodeId: string): Attempt {
   return { kind: "node", peer, credential: `${peer.replace(/:\d+$/, "")} ${nodeId}` };
 }
 
-/** Keeps whoever fails too often from trying on. All servers of a process share one. */
+/** Refuses callers that fail too often. All servers of a process share one. */
 export class FailedAttempts {
   readonly #limits: Readonly<Record<Attempt["kind"], FailureLimits>>;
   readonly #clock: Pick<Clock, "nowMs">;

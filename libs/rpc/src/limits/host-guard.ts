@@ -22,7 +22,7 @@ export interface HostGuardOptions {
 }
 
 /**
- * Refuses what a page of somebody else has a browser send to this server, under a name that was made to resolve to it.
+ * Refuses what a foreign page has a browser send to this server, under a name that was made to resolve to it.
  */
 export class HostGuard {
   readonly #options: HostGuardOptions;

@@ -7,7 +7,7 @@ import { answerConnectError, answerGrpcError, isGrpc } from "../connect/answer-e
 import { finishRequest } from "../connect/finish-request.ts";
 
 /**
- * What a client still sends on its own account, such as its settings, must find somebody who reads it: a socket that
+ * What a client still sends on its own account, such as its settings, must be read: a socket that
  * was closed answers it with a reset, which takes the refusal along that the client has not read yet.
  */
 const LINGER_MS = 500;
@@ -29,7 +29,7 @@ const LAST_WORDS_MS = 5_000;
 
 /**
  * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads
- * what to do instead of "connection reset". Nothing else is reached from here. Whoever makes no call is cut after 5 s.
+ * what to do instead of "connection reset". Nothing else is reached from here. A connection without a call is cut after 5 s.
  */
 export class RefusalServer {
   readonly #http1: http.Server;

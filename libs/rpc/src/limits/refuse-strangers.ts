@@ -8,7 +8,7 @@ import { strangersRefused } from "../interceptors/record-refusals.ts";
 
 /**
  * Judge a call by its method and its authorization header, before anything else of it is read: the error of one that is
- * for replicas of the cluster alone and comes from somebody else, null for any other. Throws at once where nothing can
+ * for replicas of the cluster alone and comes from another caller, null for any other. Throws at once where nothing can
  * tell a replica.
  */
 export function refuseStrangers(

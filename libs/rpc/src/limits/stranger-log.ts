@@ -34,7 +34,7 @@ export interface StrangerLogOptions {
   readonly metrics?: MetricsRegistry;
 }
 
-/** A line about somebody who has not proved who they are. */
+/** A line about a caller who has not proved who it is. */
 export interface StrangerLine {
   readonly level: "debug" | "info" | "warn" | "error";
   /** HOST:PORT. */
@@ -51,15 +51,15 @@ export interface StrangerLine {
 const FAULT_COST = 10;
 
 /**
- * The log of what anybody can cause: refused and failed calls of callers who are not known, broken requests, failed
- * handshakes. The first lines of each address about each thing are written, then a count once a minute, so that nobody
+ * The log of what strangers can cause: refused and failed calls of callers who are not known, broken requests, failed
+ * handshakes. The first lines of each address about each thing are written, then a count once a minute, so that no one
  * can fill a disk by being refused. What concerns known callers does not come here.
  */
 export class StrangerLog {
   readonly #log: Logger;
   readonly #counts: NoiseCounts | null;
   readonly #clock: Clock;
-  /** What strangers have cost; null where nobody counts it. */
+  /** What strangers have cost; null where it is not counted. */
   readonly accounts: StrangerAccounts | null;
   readonly #leftOut: (lines: number) => void;
   readonly #ending = new AbortController();
@@ -96,7 +96,7 @@ export class StrangerLog {
     if (this.#counts !== null) this.#summarise(this.#counts);
   }
 
-  /** It ends by itself once all is silent, so that a process that nobody disturbs is never woken for this. */
+  /** It ends by itself once all is silent, so that an idle process is never woken for this. */
   async #summariseInTime(counts: NoiseCounts): Promise<void> {
     const { signal } = this.#ending;
     if (signal.aborted) return;

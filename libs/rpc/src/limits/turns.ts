@@ -37,7 +37,7 @@ export class Turns {
     });
   }
 
-  /** A turn passes on to the next without becoming free: nobody can overtake. */
+  /** A turn passes on to the next without becoming free, so no call can overtake. */
   #end(party: string): void {
     const [next] = this.#waiting.get(party) ?? [];
     if (next !== undefined) {

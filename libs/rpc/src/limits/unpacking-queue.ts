@@ -33,7 +33,7 @@ export class UnpackingQueue {
     return new Promise((resolve) => this.#waiting.add(resolve));
   }
 
-  /** A turn passes on without becoming free: nobody can overtake. */
+  /** A turn passes on without becoming free, so no message can overtake. */
   #next(): void {
     const [next] = this.#waiting;
     if (next === undefined) {

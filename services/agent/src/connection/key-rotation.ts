@@ -13,7 +13,7 @@ export interface KeyRotationDeps {
   readonly log: Logger;
   /** Numbers from 0 to less than 1, for jitter. */
   readonly random: () => number;
-  /** The age at which the key is rotated without anybody's asking; 0 for never. */
+  /** The age at which the key is rotated without an operator's request; 0 for never. */
   readonly intervalMs: number;
   /** When the present key was made, by this machine's wall clock. */
   readonly keyMadeAtMs: number;

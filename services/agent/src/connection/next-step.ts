@@ -12,7 +12,7 @@ export type NextStep =
        */
       readonly register: "no" | "try" | "must";
     }
-  /** Forget the registration, and do nothing until somebody starts the agent again. */
+  /** Forget the registration, and do nothing until the agent is started again. */
   | { readonly kind: "idle" };
 
 /** What happened before this end. */

@@ -13,7 +13,7 @@ import { readVm } from "./vm.ts";
 
 /** Reads what a machine is. */
 export interface FactsReader {
-  /** Read everything anew. Never rejects; takes at most a few times the time limit of a vendor tool. */
+  /** Read everything again. Never rejects; takes at most a few times the time limit of a vendor tool. */
   read(): Promise<MachineFacts>;
 }
 

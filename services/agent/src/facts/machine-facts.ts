@@ -1,5 +1,5 @@
 /**
- * What a machine is: everything about it that stays the same while nobody changes it.
+ * What a machine is: everything about it that stays the same unless the machine is changed.
  *
  * Free space, load, clock rates and temporary addresses are not here. They would make each report differ from the one
  * before, and a report that differs is written to the record. Memory and disk move by themselves on some machines

@@ -16,7 +16,7 @@ interface NodeInfoSnapshot {
 
 /** Keeps what the node says about itself. Nothing here rejects. */
 export interface NodeInfoKeeper {
-  /** Read the machine anew; joins a reading that is under way. */
+  /** Read the machine again, or join a reading that is under way. */
   refresh(): Promise<NodeInfoSnapshot>;
   /** The last reading; waits only for the very first one. */
   current(): Promise<NodeInfoSnapshot>;

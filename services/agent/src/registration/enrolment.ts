@@ -89,7 +89,7 @@ export class Enrolment {
     await this.#attempt("sentinel cannot be written", () => this.#deps.state.writeSentinel(next));
   }
 
-  /** Forget the registration: the next start registers anew. */
+  /** Forget the registration: the next start registers again. */
   async forget(): Promise<void> {
     this.#sentinel = undefined;
     await this.#attempt("sentinel cannot be removed", () => this.#deps.state.removeSentinel());

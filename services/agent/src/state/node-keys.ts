@@ -75,7 +75,7 @@ export class NodeKeys {
   async prepareNext(): Promise<NodeKeyPair> {
     if (this.#state.phase !== "settled") return this.#pair(this.#state.next);
     const next = generateKeyPair();
-    // Before anybody hears of it: a crash must never leave a key with the server that is nowhere else.
+    // Before the server hears of it: a crash must never leave the server with a key that is nowhere else.
     await this.#files.writeNextKey(next);
     const fingerprint = keyFingerprint(next.publicKey);
     this.#pairs.set(fingerprint, next);

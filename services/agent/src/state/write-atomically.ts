@@ -10,7 +10,7 @@ export async function replaceFile(path: string, text: string): Promise<void> {
   await viaTemporary(path, text, (temporary) => rename(temporary, path));
 }
 
-/** Write a file that must not exist yet. Rejects with EEXIST when it does, whoever was first. */
+/** Write a file that must not exist yet. Rejects with EEXIST when it does. */
 export async function createFile(path: string, text: string): Promise<void> {
   await viaTemporary(path, text, (temporary) => link(temporary, path));
 }

@@ -36,7 +36,7 @@ export function endOfGoAway(goAway: GoAway): SessionEnd {
 
 /**
  * Read the status with which a stream ended. An error without a reason of ours, on a stream on which nothing was
- * heard, comes from no health replica: the address is wrong, or nobody is there.
+ * heard, comes from no health replica: the address is wrong, or nothing listens there.
  */
 export function endOfStatus(error: unknown, reached: boolean): SessionEnd {
   if (error === undefined) {

@@ -80,7 +80,7 @@ export type SessionEffect =
   | { readonly kind: "measure" }
   /** Read the digest for a Hello in time, then answer `described`. */
   | { readonly kind: "describe"; readonly challenge: Challenge }
-  /** Read the machine, anew where `refresh` is set, then answer `info-read`. */
+  /** Read the machine, again where `refresh` is set, then answer `info-read`. */
   | { readonly kind: "read-info"; readonly refresh: boolean }
   | {
       readonly kind: "send-hello";

@@ -66,7 +66,7 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   readonly #nextKeys = new Map<string, Uint8Array>();
   /** Fingerprints of next keys, in the order in which they were offered. */
   readonly offers: string[] = [];
-  /** Offers are taken, but nobody hears of it, while this is set. */
+  /** Offers are taken, but the answers are lost, while this is set. */
   losesRotationAnswers = false;
 
   /** The stream opened last. */

@@ -12,7 +12,7 @@ export interface UsageFeed {
 /** A reading that has missed this many beats is not sent any more. */
 const OLDEST_IN_BEATS = 3;
 
-/** Beats may be seconds apart while somebody watches; a slow tool is given this long all the same. */
+/** Beats may be seconds apart while the node is watched; a slow tool is given this long all the same. */
 const LEAST_MAX_AGE_MS = 30_000;
 
 /** Create the feed of a sampler. Measurements are at least `leastGapMs` apart, however often they are asked for. */
@@ -22,7 +22,7 @@ export function createUsageFeed(sampler: UsageSampler, nowMs: () => number, leas
     measure: () => {
       if (nowMs() - measuredAtMs < leastGapMs) return;
       measuredAtMs = nowMs();
-      // Never rejects, and nobody waits for it: the next beat takes what there is.
+      // Never rejects, and is not awaited: the next beat takes what there is.
       void sampler.refresh();
     },
     latest: (intervalMs) =>

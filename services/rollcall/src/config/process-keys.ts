@@ -44,14 +44,14 @@ export const PROCESS_KEYS = defineKeys({
     default: "127.0.0.1",
     flag: "listen",
     aliases: ["API.Host"],
-    doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and anybody who reaches it may register a node; set Orchestrator.NodeManager.ManualApproval then.",
+    doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and any machine that reaches it may register; set Orchestrator.NodeManager.ManualApproval then.",
   },
   "Listen.TrustedProxies": {
     schema: list(network()),
     default: [] as readonly string[],
     flag: "trusted-proxies",
     aliases: ["TrustedProxies", "API.TrustedProxies"],
-    doc: "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From anybody else both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default none: then all that a proxy passes on are one caller to the limits of an address.",
+    doc: "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From other addresses both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default none: then all that a proxy passes on are one caller to the limits of an address.",
   },
   "Listen.CallsPerCaller": {
     schema: int({ min: 1, max: 100_000 }),
@@ -81,7 +81,7 @@ export const PROCESS_KEYS = defineKeys({
       }),
     ),
     default: [],
-    doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no page of somebody else reaches this server through a visitor's browser under a name that it has resolve here.",
+    doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no foreign page reaches this server through a visitor's browser under a name that it has resolve here.",
   },
   "Listen.MaxConnections": {
     schema: int({ min: 16, max: 1_000_000 }),
@@ -92,7 +92,7 @@ export const PROCESS_KEYS = defineKeys({
     schema: bool(),
     default: false,
     flag: "insecure-plaintext",
-    doc: "Whether to listen beyond loopback without TLS, where whoever is on the way can read access tokens and send calls of his own. For networks that encrypt by themselves.",
+    doc: "Whether to listen beyond loopback without TLS, where access tokens can be read on the way and used. For networks that encrypt by themselves.",
   },
   "TLS.CertFile": {
     schema: optional(text()),
@@ -121,7 +121,7 @@ export const PROCESS_KEYS = defineKeys({
   "TLS.Probes": {
     schema: bool(),
     default: false,
-    doc: "Whether /livez, /readyz and /metrics speak TLS too. Nobody is asked for a certificate there. Without it they are plain HTTP, for kubelets and scrapers.",
+    doc: "Whether /livez, /readyz and /metrics speak TLS too. Clients are not asked for a certificate there. Without it they are plain HTTP, for kubelets and scrapers.",
   },
   "Listen.Port": {
     schema: port(),
@@ -140,7 +140,7 @@ export const PROCESS_KEYS = defineKeys({
     schema: port(),
     default: 7720,
     flag: "internal-port",
-    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; nobody else is answered. With TLS.CertFile it speaks TLS as well, asks nobody for a certificate, and expects of the others one of TLS.CAFile for their address or for a name that its own certificate has. 0 takes a free one: they find it in the record.",
+    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; no other caller is answered. With TLS.CertFile it speaks TLS as well, asks for no certificate, and expects of the others one of TLS.CAFile for their address or for a name that its own certificate has. 0 takes a free one: they find it in the record.",
   },
   "Listen.ProbePort": {
     schema: port(),

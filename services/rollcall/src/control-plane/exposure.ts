@@ -2,7 +2,7 @@ import { speaksTls } from "../config/check-tls-config.ts";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { isBeyondLoopback } from "./process-plan.ts";
 
-/** What decides who can join without anybody having been asked. */
+/** What decides who can join without an operator's approval. */
 export interface ExposureFacts {
   /** The address that everything listens on. */
   readonly host: string;
@@ -31,13 +31,13 @@ export function exposure(facts: ExposureFacts): readonly string[] {
   return [...openGuards(facts), ...openTransport(facts)];
 }
 
-/** Nothing when somebody is asked. */
+/** Nothing when joining takes an approval or a token. */
 function openGuards(facts: ExposureFacts): readonly string[] {
   const { host, proxied, manualApproval, joinTokens } = facts;
   if (manualApproval || joinTokens === "strict") return [];
   const where = isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";
   return [
-    `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: whoever reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
+    `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: any machine that reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
   ];
 }
 
@@ -45,6 +45,6 @@ function openGuards(facts: ExposureFacts): readonly string[] {
 export function openTransport({ host, plaintext }: ExposureFacts): readonly string[] {
   if (!plaintext || !isBeyondLoopback(host)) return [];
   return [
-    `Everything listens on ${host} in clear text: whoever is on the way can read access tokens and use them, and what replicas of health tell each other. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
+    `Everything listens on ${host} in clear text: access tokens, and what replicas of health tell each other, can be read on the way. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
   ];
 }

@@ -26,7 +26,7 @@ export async function openAuthentication(options: AuthenticationOptions): Promis
   const byAccessToken = createAuthenticator({ store, clock, onUse });
   const byIssuer = await openOidc({ issuers: oidcIssuersOf(config), clock, log });
   if (byIssuer === null) return { authenticate: byAccessToken, uses };
-  // An access token that somebody chose may look like an issuer's: what is of no issuer is looked for in the record.
+  // A chosen access token may look like an issuer's: what is of no issuer is looked for in the record.
   return {
     authenticate: async (bearer) => (await byIssuer(bearer)) ?? byAccessToken(bearer),
     uses,

@@ -73,7 +73,7 @@ function callLimits(config: ProcessConfig): CallLimits {
     callerStreams: config["Listen.StreamsPerCaller"],
     stranger: config["Listen.CallsPerAddress"],
     node: config["Listen.NodeCallsPerAddress"],
-    // Whoever gave the record more connections has readers that ask for more.
+    // A record with more connections is meant for more readers.
     callerWork: Math.max(callerWork, Math.floor(config["Database.PoolSize"] / 2)),
   };
 }

@@ -22,7 +22,7 @@ const MOST_ATTEMPTS = 9;
 
 /**
  * Shows this process as an ORCHESTRATOR node for as long as its lease is held. `show` is called each time that the
- * lease is held anew: after doubt others may have shown it as gone.
+ * lease is held again: after doubt others may have shown it as gone.
  */
 export class OrchestratorNode implements Task {
   readonly name = "orchestrator-node";

@@ -17,7 +17,7 @@ export interface ProvideAdminTokenOptions {
 }
 
 /**
- * See to it that somebody may call admin, and say where the token is. Answers the file that holds it; null when there
+ * Make sure that there is a token for admin, and say where it is. Returns the file that holds it; null when there
  * is none.
  */
 export async function provideAdminToken(options: ProvideAdminTokenOptions): Promise<string | null> {

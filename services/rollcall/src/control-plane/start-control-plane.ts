@@ -33,9 +33,9 @@ import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
 export interface ControlPlaneOptions {
   readonly plan: ProcessPlan;
   readonly config: ControlPlaneConfig;
-  /** The open record. Whoever opened it closes it, after the process. */
+  /** The open record. Its opener closes it, after the process. */
   readonly store: Store;
-  /** The open probes. Whoever opened them closes them, after the process. */
+  /** The open probes. Their opener closes them, after the process. */
   readonly probes: Probes;
   /** The certificate of the API and of the agents' port; clear text when absent or null. */
   readonly tls?: TlsSource | null;
@@ -208,7 +208,7 @@ async function listen(
       ? null
       : await createRpcServer({
           ...common,
-          // Nobody outside has to reach a control plane that is one process.
+          // Of a control plane that is one process no other machine needs this port.
           host: plan.name === "up" ? LOOPBACK : plan.host,
           port: internalPort(plan, config),
           name: "internal",

@@ -107,7 +107,7 @@ export class ControlPlaneClient {
     return events.filter(({ type }) => type === "node.health.changed").map(({ after }) => after?.health);
   }
 
-  // Made anew each time: a connection that outlives the server it led to would fail the next call.
+  // Made each time: a connection that outlives the server it led to would fail the next call.
   #client<S extends DescService>(address: string, service: S): Client<S> {
     const token = readFileSync(this.#options.tokenFile, "utf8").trim();
     const transport = createConnectTransport({

@@ -7,7 +7,7 @@ import { createServer } from "node:net";
 const FIRST = 20_000;
 const LAST = 31_000;
 
-/** Find ports of 127.0.0.1 that nobody listens on, for processes that must find them again after a restart. */
+/** Find free ports of 127.0.0.1, for processes that must find them again after a restart. */
 export async function freePorts(count: number): Promise<readonly number[]> {
   const found = new Set<number>();
   while (found.size < count) {

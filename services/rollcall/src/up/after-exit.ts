@@ -14,7 +14,7 @@ export interface AgentExit {
 /** What follows. */
 export type AfterExit =
   | { readonly kind: "restart"; readonly pauseMs: number; readonly crashes: number }
-  /** Somebody, or its configuration, wants it to be down. */
+  /** It was stopped by hand, or its configuration is wrong. */
   | { readonly kind: "stay-down" };
 
 /** Signals with which people and service managers end a process; all others are crashes. */
@@ -27,7 +27,7 @@ const PAUSE_MAX_MS = 60_000;
 const STEADY_AFTER_MS = 60_000;
 
 /**
- * Decide what to do about an agent that ended. One that was killed by hand stays down: whoever did that wants to see
+ * Decide what to do about an agent that ended. One that was killed by hand stays down: the user wants to see
  * what the control plane makes of it, and an agent that comes back by itself would hide it. One that crashed is started
  * again, after a longer pause each time.
  */

@@ -56,7 +56,7 @@ async function readHolder(file: string): Promise<Holder | null> {
     const value: unknown = JSON.parse(await readFile(file, "utf8"));
     return isHolder(value) ? value : null;
   } catch {
-    // Not there, or cut short by a crash: nobody holds it.
+    // Not there, or cut short by a crash: it is free.
     return null;
   }
 }

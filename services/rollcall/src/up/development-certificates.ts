@@ -28,7 +28,7 @@ const AUTHORITY_DAYS = 3_650;
 const CERTIFICATE_DAYS = 365;
 /** Renewed when less is left. */
 const RENEW_DAYS = 30;
-/** Machines' clocks differ; nobody should have to wait for a certificate to begin. */
+/** Machines' clocks differ; a new certificate has to be good at once on all of them. */
 const BACKDATED_MS = 3_600_000;
 const AUTHORITY_NAME = "Rollcall development authority";
 
@@ -40,7 +40,7 @@ export function developmentNames(host: string, hostname: string): readonly strin
 
 /**
  * Make sure that a directory holds a development authority and a server certificate for these names that are good for
- * some time. What is good is kept, so that whoever trusts the authority need not be told again. Keys are readable by
+ * some time. What is good is kept, so that clients that trust the authority need no change. Keys are readable by
  * this user alone.
  */
 export async function keepDevelopmentCertificates(options: DevelopmentOptions): Promise<DevelopmentFiles> {
@@ -78,7 +78,7 @@ export async function keepDevelopmentCertificates(options: DevelopmentOptions): 
   return files;
 }
 
-/** The task that renews the certificate while the process runs; whoever watches the files takes it up. */
+/** The task that renews the certificate while the process runs; a TlsSource that watches the files takes it up. */
 export function renewDevelopmentCertificates(options: DevelopmentOptions & { readonly clock: Clock }): Task {
   return {
     name: "development-certificates",
@@ -98,12 +98,12 @@ async function readPair(certFile: string, keyFile: string): Promise<Issued | nul
     const isPair = new X509Certificate(certPem).checkPrivateKey(createPrivateKey(keyPem));
     return isPair ? { certPem, keyPem } : null;
   } catch {
-    // Not there, or cut short by a crash: made anew.
+    // Not there, or cut short by a crash: made again.
     return null;
   }
 }
 
-/** The key first: whoever looks in between finds a pair that does not fit, and looks again. */
+/** The key first: a reader in between finds a pair that does not fit, and looks again. */
 async function writePair(pair: Issued, certFile: string, keyFile: string): Promise<void> {
   await writeWhole(keyFile, pair.keyPem, 0o600);
   await writeWhole(certFile, pair.certPem, 0o644);

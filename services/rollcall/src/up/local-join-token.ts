@@ -17,7 +17,7 @@ const TTL_MS = 10 * 60_000;
 const DESCRIPTION = "for the agent of rollcall up";
 
 /**
- * Make a token of one use for the agent that `up` runs: it belongs to whoever started `up`. Null where no token is
+ * Make a token of one use for the agent that `up` runs: both belong to the same user. Null where no token is
  * asked for, and for an agent that has registered already. It approves nothing: that is decided as for other machines.
  */
 export async function localJoinToken(input: LocalJoinTokenInput): Promise<string | null> {

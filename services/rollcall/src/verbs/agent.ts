@@ -85,17 +85,17 @@ async function lock(stateDirectory: string, pid: number): Promise<() => Promise<
 
 /**
  * An agent that `up` started ends when `up` is killed: it would run on unseen, and be in the way of the next one. It
- * says no goodbye, since nobody wants this node to be away: it is judged by its silence, like one whose agent crashed,
+ * says no goodbye, since this node is not meant to be away: it is judged by its silence, like one whose agent crashed,
  * and not at all when `up` is soon back.
  */
 function endWithParent(process: NodeJS.Process, log: Logger): void {
-  // No channel to a parent: somebody started it by hand.
+  // No channel to a parent: it was started by hand.
   if (process.connected === undefined) return;
   const end = () => {
     log.warn({}, "up is gone, ending without a goodbye");
     process.exit(1);
   };
-  // It may have gone while this process still loaded, when nobody listened yet.
+  // It may have gone while this process still loaded, before it listened.
   if (process.connected) process.on("disconnect", end);
   else end();
 }

@@ -184,7 +184,7 @@ async function startAgent(up: Up, store: Store, server: string): Promise<LocalAg
 }
 
 /**
- * The token that the agent joins with, as its environment; nothing when it needs none, or was given one by whoever runs
+ * The token that the agent joins with, as its environment; nothing when it needs none, or was given one by the user of
  * `up`.
  */
 async function joinTokenOf(

@@ -31,7 +31,7 @@ export function openWorkers(options: OpenWorkersOptions): WorkerPool {
   });
 }
 
-/** Not named like our variables: none of these is anybody's to set. */
+/** Not named like our variables: users do not set these. */
 const NUMBER = "_ROLLCALL_WORKER";
 const POOL = "_ROLLCALL_WORKER_POOL";
 

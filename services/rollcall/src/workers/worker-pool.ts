@@ -135,7 +135,7 @@ export class WorkerPool {
   }
 
   /**
-   * Its exit was seen, so nobody acts under its instance any more: others need not wait until its lease has run out.
+   * Its exit was seen, so nothing acts under its instance any more: others need not wait until its lease has run out.
    */
   async #settle({ number, instance }: RunningWorker): Promise<void> {
     if (instance === null) return;

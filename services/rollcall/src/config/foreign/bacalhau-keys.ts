@@ -23,7 +23,7 @@ const PRESENT: readonly ForeignKey[] = [
   ...nothing("the node's id is Compute.Name, else the host's name", ["NameProvider"]),
   ...nothing("Bacalhau's own state is there; ours is Data.Dir and Compute.StateDir", ["DataDir"]),
   ...nothing("versions are compared by what they can do", ["StrictVersionMatch"]),
-  ...nothing("nothing is sent to anybody", ["DisableAnalytics"]),
+  ...nothing("nothing is sent anywhere", ["DisableAnalytics"]),
   ...nothing("there is no such check", ["UpdateConfig"]),
   ...nothing("there are no such switches", ["FeatureFlags"]),
   ...nothing("there is no user interface in the browser", ["WebUI"]),

@@ -59,7 +59,7 @@ export function serverOf(path: string): ForeignKey {
 }
 
 /**
- * Where a server listens. It is followed beyond loopback only where that is safe, or somebody has said that it is
+ * Where a server listens. It is followed beyond loopback only where that is safe, or declared to be
  * meant.
  */
 export function listenHost(path: string): ForeignKey {
