@@ -25,6 +25,7 @@ import {
   type TestDatabase,
   until,
 } from "@rollcall/testkit";
+import { sql } from "kysely";
 import { loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { openProbes } from "./open-probes.ts";
 import { planUp } from "./process-plan.ts";
@@ -105,6 +106,8 @@ it("should keep nodes safe while calls hold every connection that calls may have
   // As a migration that takes long does, until it is rolled back.
   const blocking = store
     .transaction(async (tx) => {
+      // However long the test takes on a busy machine.
+      await sql`set local idle_in_transaction_session_timeout = 0`.execute(tx);
       await tx.schema.alterTable("join_tokens").addColumn("more", "text").execute();
       locked.open();
       await blocked.passed;

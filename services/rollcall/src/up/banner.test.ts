@@ -49,7 +49,7 @@ Next, in another terminal:
   });
 
   it("should end with what must not go unnoticed", () => {
-    expect(formatBanner(FACTS)).not.toContain("whoever reaches it");
-    expect(formatBanner({ ...FACTS, host: "0.0.0.0" })).toContain("whoever reaches it");
+    expect(formatBanner(FACTS)).not.toContain("any machine that reaches it");
+    expect(formatBanner({ ...FACTS, host: "0.0.0.0" })).toContain("any machine that reaches it");
   });
 });
