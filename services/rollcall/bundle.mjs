@@ -1,5 +1,5 @@
-// Bundles the executable from its sources, with all that it imports, into a folder: it starts in a third of the time that
-// a thousand small files take. `make build` and the tests use the same function, so what is tested is what runs.
+// Bundles the executable from its sources, with all that it imports, into a folder: it starts in a third of the time
+// that a thousand small files take. `make build` and the tests use the same function, so what is tested is what runs.
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";

@@ -27,8 +27,8 @@ export function storeUnavailable(cause: unknown): ConnectError {
 }
 
 /**
- * The record could not be reached, or did not answer: an operation may succeed when it is tried again. Stores throw it in
- * place of what their driver says, which is its cause.
+ * The record could not be reached, or did not answer: an operation may succeed when it is tried again. Stores throw it
+ * in place of what their driver says, which is its cause.
  */
 export class StoreUnavailableError extends Error {
   override readonly name = "StoreUnavailableError";

@@ -77,7 +77,8 @@ export class Supervisor {
       await this.#watch();
       await this.#ensureDatabase();
     } catch (error) {
-      // What another process supervises is not ours to stop; otherwise what we launched would be left without a supervisor.
+      // What another process supervises is not ours to stop; otherwise what we launched would be left without a
+      // supervisor.
       if (isSupervisedElsewhere(error)) await this.release();
       else await this.stop();
       throw error;

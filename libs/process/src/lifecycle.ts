@@ -17,8 +17,8 @@ export interface Running {
 }
 
 /**
- * A start that cannot succeed as things are configured. Its message says what is wrong and what to do, so it is logged in
- * one line, without a stack.
+ * A start that cannot succeed as things are configured. Its message says what is wrong and what to do, so it is logged
+ * in one line, without a stack.
  */
 export class StartError extends Error {
   override readonly name = "StartError";

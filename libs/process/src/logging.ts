@@ -52,7 +52,9 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit. */
+/**
+ * Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit.
+ */
 function standardOutput() {
   const output = pino.destination({ fd: 1, sync: false, maxLength: MOST_WAITING_BYTES });
   // Without a reader there is no one to tell, and the process goes on with its work.

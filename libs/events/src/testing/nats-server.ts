@@ -171,8 +171,8 @@ async function findFreePort(): Promise<number> {
 }
 
 /**
- * Whether a server tells about itself, as NATS does to each client that connects; one that speaks TLS first only takes the
- * connection.
+ * Whether a server tells about itself, as NATS does to each client that connects; one that speaks TLS first only takes
+ * the connection.
  */
 function greets(port: number): Promise<boolean> {
   return new Promise((resolve) => {

@@ -39,8 +39,8 @@ const PING_EVERY_MS = 10_000;
 const PING_TIMEOUT_MS = 3_000;
 
 /**
- * Prepare to reach another process. It connects with the first call, and again with the next one when the connection has
- * broken.
+ * Prepare to reach another process. It connects with the first call, and again with the next one when the connection
+ * has broken.
  */
 export function connectPeer(options: PeerOptions): PeerConnection {
   const { address, interceptors, timeoutMs } = options;

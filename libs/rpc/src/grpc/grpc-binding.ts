@@ -36,8 +36,8 @@ export interface GrpcBinding {
 }
 
 /**
- * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. A peer that
- * beats is never asked, and no process is woken for it, as it would be by HTTP/2's pings.
+ * A peer from which nothing came for so long is asked by the kernel whether it lives, ten times in ten seconds. A peer
+ * that beats is never asked, and no process is woken for it, as it would be by HTTP/2's pings.
  */
 const PEER_SILENCE_MS = 30_000;
 /** How long the first bytes and the handshake of a connection may take. */

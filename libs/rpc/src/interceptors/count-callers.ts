@@ -3,8 +3,8 @@ import { actorOf } from "@rollcall/identity";
 import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
 
 /**
- * Count calls for their callers, once it is known who they are: see CallAdmission. Their places were taken before anything
- * was decoded.
+ * Count calls for their callers, once it is known who they are: see CallAdmission. Their places were taken before
+ * anything was decoded.
  */
 export const countCallers: Interceptor = (next) => async (request) => {
   const caller = request.contextValues.get(callerKey);
@@ -17,8 +17,8 @@ export const countCallers: Interceptor = (next) => async (request) => {
 };
 
 /**
- * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: a call that waits does
- * so within the deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
+ * Let each caller have so many calls at work at a time. Inside of what bounds the duration of calls: a call that waits
+ * does so within the deadline, and a call whose caller stopped waiting keeps its turn until its work has ended.
  */
 export const takeTurns: Interceptor = (next) => async (request) => {
   const place = request.contextValues.get(placeKey);

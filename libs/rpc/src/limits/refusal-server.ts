@@ -29,7 +29,8 @@ const LAST_WORDS_MS = 5_000;
 
 /**
  * Answers every call of a connection with the same refusal, in the caller's own protocol, and ends it: its user reads
- * what to do instead of "connection reset". Nothing else is reached from here. A connection without a call is cut after 5 s.
+ * what to do instead of "connection reset". Nothing else is reached from here. A connection without a call is cut after
+ * 5 s.
  */
 export class RefusalServer {
   readonly #http1: http.Server;

@@ -23,7 +23,10 @@ const OF_CONNECT_ALONE = new Set(["ENOENT", "EAGAIN"]);
 const UNAVAILABLE_TEXT =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Cannot use a pool after calling end)/i;
 
-/** An error of the Postgres driver as the rest of the program knows it: StoreUnavailableError when the server could not be reached. */
+/**
+ * An error of the Postgres driver as the rest of the program knows it: StoreUnavailableError when the server could not
+ * be reached.
+ */
 export function toStoreError(error: unknown): unknown {
   if (!isUnreachable(error)) return error;
   return new StoreUnavailableError(messageOf(error), { cause: error });

@@ -234,7 +234,10 @@ export class StayConnected {
     void this.#accepted(session.keyPair, welcome.clusterId, endpoints);
   }
 
-  /** The server has taken a proof by this key. Trouble with the files is logged where they are written, and holds up nothing. */
+  /**
+   * The server has taken a proof by this key. Trouble with the files is logged where they are written, and holds up
+   * nothing.
+   */
   async #accepted(keyPair: NodeKeyPair, clusterId: string, endpoints: readonly string[]): Promise<void> {
     const { keys } = this.#deps.identity;
     const { phase } = keys;

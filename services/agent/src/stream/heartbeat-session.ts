@@ -145,7 +145,9 @@ export class HeartbeatSession {
     }
   }
 
-  /** The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it. */
+  /**
+   * The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it.
+   */
   async #digestInTime(): Promise<Uint8Array> {
     const { clock, info } = this.#deps;
     const limit = new AbortController();

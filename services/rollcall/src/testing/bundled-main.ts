@@ -10,7 +10,9 @@ const CACHE = fileURLToPath(new URL("../../node_modules/.cache/bundles", import.
 /** Older bundles are of sources that have changed since. */
 const KEPT_MS = 86_400_000;
 
-/** The executable, bundled from the present sources; one that was bundled from the same sources before is used again. */
+/**
+ * The executable, bundled from the present sources; one that was bundled from the same sources before is used again.
+ */
 export async function bundledMain(): Promise<string> {
   const folder = join(CACHE, await sourcesKey());
   const main = join(folder, "src/main.js");

@@ -13,7 +13,9 @@ const MAIN = await bundledMain();
 /** Instead of a line, when none can come any more. */
 const ENDED = { msg: "" } as const satisfies LogLine;
 
-/** A start takes a second where nothing else runs, and a minute on a machine with many more busy processes than cores. */
+/**
+ * A start takes a second where nothing else runs, and a minute on a machine with many more busy processes than cores.
+ */
 const PATIENCE_MS = 120_000;
 
 const running = new Set<RollcallProcess>();
