@@ -70,10 +70,10 @@ export function isLoopback(baseUrl: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** How an address is shown: "127.0.0.1:7700". */
+/** How an address is shown, always with its port: "127.0.0.1:7700", "https://rollcall.example:443". */
 export function displayAddress(baseUrl: string): string {
-  const url = new URL(baseUrl);
-  return url.protocol === "http:" ? url.host : `${url.protocol}//${url.host}`;
+  const { protocol, hostname, port } = new URL(baseUrl);
+  return protocol === "http:" ? `${hostname}:${port || 80}` : `${protocol}//${hostname}:${port || 443}`;
 }
 
 function toBaseUrl(text: string, source: string, isTls: (hostAndPort: string) => boolean): string {

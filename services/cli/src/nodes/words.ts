@@ -19,10 +19,10 @@ import {
 // The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
 // number.
 
-/** "Requester" or "Compute", the words of Bacalhau's listing. */
+/** "compute" or "control-plane", as --type takes them. */
 export function typeWord(type: NodeType): string {
-  if (type === NodeType.ORCHESTRATOR) return "Requester";
-  return type === NodeType.COMPUTE ? "Compute" : `TYPE_${type}`;
+  if (type === NodeType.ORCHESTRATOR) return "control-plane";
+  return type === NodeType.COMPUTE ? "compute" : `type-${type}`;
 }
 
 /** PENDING, APPROVED or REJECTED. */
