@@ -11,4 +11,3 @@ export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./par
 export { cliVersion } from "./program.ts";
 export { runCli } from "./run-cli.ts";
 export type { Shell, Sink } from "./shell.ts";
-

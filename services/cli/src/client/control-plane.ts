@@ -1,10 +1,10 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import type { GlobalOptions } from "../command.ts";
 import type { ChosenContext } from "../contexts/context.ts";
 import type { RenewedToken } from "../contexts/context-token.ts";
 import { Failure, parseDurationMs } from "../failure.ts";
-import type { GlobalOptions } from "../command.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
 import { type Addresses, addressesOf, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
@@ -23,12 +23,7 @@ export interface ControlPlane {
    * Make a call. When it fails, throw a Failure that reads "failed to <what>: <why>"; `reword` puts the server's words
    * into those of the command line.
    */
-  attempt<T>(
-    at: ServiceName,
-    what: string,
-    call: () => Promise<T>,
-    reword?: (text: string) => string,
-  ): Promise<T>;
+  attempt<T>(at: ServiceName, what: string, call: () => Promise<T>, reword?: (text: string) => string): Promise<T>;
   /** Say in one line why a call failed. */
   explain(at: ServiceName, error: unknown): Promise<string>;
 }

@@ -24,7 +24,7 @@ describe("describeFailure()", () => {
     const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
     expect(describeIt(error)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused\n" +
-        "hint: `rollcall up` starts one here; --server or ROLLCALL_SERVER names another",
+        "hint: `rollcall up` starts a control plane here; --server or ROLLCALL_SERVER names another address, --registry that of registry alone",
     );
     expect(describeBriefly(error, CALLEE)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused",
@@ -78,7 +78,7 @@ describe("describeFailure()", () => {
   it("should not send somebody whose role is too low for another token", () => {
     const error = refusal("needs the role operator", "ROLE_TOO_LOW", Code.PermissionDenied);
     expect(describeIt(error)).toBe(
-      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask somebody whose role suffices",
+      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask a user whose role is high enough",
     );
   });
 

@@ -55,7 +55,7 @@ describe("completion", () => {
     expect(await complete("events", "--type", "node.k")).toEqual(types);
     expect(await complete("events", "--type=node.k")).toEqual(types.map((it) => `--type=${it}`));
     expect(await complete("events", "--type", "=", "node.k")).toEqual(types);
-    expect(await complete("events", "--output", "=")).toEqual(["table", "json", "yaml", "csv"]);
+    expect(await complete("events", "--output", "=")).toEqual(["table", "wide", "name", "json", "yaml", "csv"]);
   });
 
   it("should offer options, the global ones too", async () => {

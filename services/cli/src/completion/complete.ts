@@ -158,7 +158,10 @@ function walk(program: Command, words: readonly string[]): Place {
       const option = allOptions(command).find(({ short, long }) => word === short || word === long);
       pending = option?.required ? option : null;
     } else {
-      const next = left.length === 0 ? command.commands.find((it) => it.name() === word || it.aliases().includes(word)) : undefined;
+      const next =
+        left.length === 0
+          ? command.commands.find((it) => it.name() === word || it.aliases().includes(word))
+          : undefined;
       if (next === undefined) left.push(word);
       else command = next;
     }

@@ -78,5 +78,7 @@ function parseStart(text: string | undefined, follow: boolean, nowMs: number): S
   if (atMs !== null) return { kind: "time", atMs };
   if (follow && /^[\w-]{20,}$/.test(text)) return { kind: "token", token: text };
   const expected = "a duration ago such as 1h, a time such as 2026-05-01T12:00:00Z, or a revision";
-  throw new UsageError(`cannot use '${text}' as since value, should be ${expected}${follow ? ", or a resume token" : ""}`);
+  throw new UsageError(
+    `cannot use '${text}' as since value, should be ${expected}${follow ? ", or a resume token" : ""}`,
+  );
 }

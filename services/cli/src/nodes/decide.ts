@@ -109,7 +109,8 @@ async function decideNodes(
   const changed = answer === null ? await nodeAsItIs(control, node, format) : answer.node;
   // Only a ban takes ids that no node has; the id may be mistyped.
   if (answer !== null && answer.node === undefined) shell.err.write(`there is no node ${node}: its id is banned\n`);
-  for (const remark of answer?.node === undefined ? [] : remarks(answer.node)) shell.err.write(`${printable(remark)}\n`);
+  for (const remark of answer?.node === undefined ? [] : remarks(answer.node))
+    shell.err.write(`${printable(remark)}\n`);
   if (format === "table") shell.out.write("Ok\n");
   else if (format === "name") shell.out.write(`${changed?.id ?? node}\n`);
   else await writePlain(shell, format, changed === undefined ? {} : toPlain(NodeSchema, changed));

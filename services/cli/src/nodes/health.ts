@@ -11,7 +11,7 @@ import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts
 import type { Invocation, Verb } from "../command.ts";
 import { Failure, UsageError } from "../failure.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
-import { itemWriter, type ListingOptions, onePage, printListing, readPages } from "../output/listing.ts";
+import { itemWriter, type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { openScreen } from "../output/screen.ts";
 import { choosePaint } from "../output/style.ts";
 import { formatTime } from "../output/units.ts";

@@ -130,5 +130,7 @@ function telling(node: Node) {
 
 function since(node: Node): Cell {
   const at = telling(node)?.since;
-  return at === undefined ? NOTHING : { text: formatTime(timestampMs(at)), raw: new Date(timestampMs(at)).toISOString() };
+  return at === undefined
+    ? NOTHING
+    : { text: formatTime(timestampMs(at)), raw: new Date(timestampMs(at)).toISOString() };
 }

@@ -50,9 +50,10 @@ function listNodes(invocation: Invocation<NodeListOptions>, range: Range) {
   const groups = chooseGroups(options);
   const control = reachControlPlane(shell, options);
   const registry = control.client("registry", RegistryService);
-  const join = groups.includes("seen") && options.output !== "name"
-    ? new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: false })
-    : null;
+  const join =
+    groups.includes("seen") && options.output !== "name"
+      ? new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: false })
+      : null;
   return printListing(invocation, {
     columns: listColumns(groups),
     nameOf: ({ node }: ListedNode) => node.id,

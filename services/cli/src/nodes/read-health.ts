@@ -40,8 +40,7 @@ export class HealthJoin {
     try {
       const nodes: NodeHealth[] = [];
       const pages = readPages(
-        (part) =>
-          this.#health.listNodeHealth({ ...part, nodeIds: [...nodeIds], includeSamples: this.#includeSamples }),
+        (part) => this.#health.listNodeHealth({ ...part, nodeIds: [...nodeIds], includeSamples: this.#includeSamples }),
         { countOf: (page) => page.nodes.length, size: nodeIds.length },
       );
       for await (const page of pages) nodes.push(...page.nodes);

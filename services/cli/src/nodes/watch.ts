@@ -54,8 +54,7 @@ export const nodeWatch: Verb<NodeWatchOptions> = async (invocation) => {
   const count = options.count === undefined ? Number.POSITIVE_INFINITY : parseCount("count", options.count, 1);
   const control = reachControlPlane(shell, options);
   const reference = args[0];
-  const draw =
-    reference === undefined ? drawFleet(invocation, control) : drawNode(invocation, control, reference);
+  const draw = reference === undefined ? drawFleet(invocation, control) : drawNode(invocation, control, reference);
   await redraw(shell, draw, { intervalMs, count });
 };
 
@@ -105,11 +104,7 @@ function drawFleet({ shell, options }: Invocation<NodeWatchOptions>, control: Co
   };
 }
 
-function drawNode(
-  { shell, options }: Invocation<NodeWatchOptions>,
-  control: ControlPlane,
-  reference: string,
-): Draw {
+function drawNode({ shell, options }: Invocation<NodeWatchOptions>, control: ControlPlane, reference: string): Draw {
   return async () => {
     const node = await getNode(control, reference, "watch");
     const { health, warning } = await readHealth(shell, control, [node.id]);

@@ -19,10 +19,10 @@ import {
 // The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
 // number.
 
-/** "compute" or "control-plane", as --type takes them. */
+/** "Compute" or "Control-plane", which --type takes in any case. */
 export function typeWord(type: NodeType): string {
-  if (type === NodeType.ORCHESTRATOR) return "control-plane";
-  return type === NodeType.COMPUTE ? "compute" : `type-${type}`;
+  if (type === NodeType.ORCHESTRATOR) return "Control-plane";
+  return type === NodeType.COMPUTE ? "Compute" : `TYPE_${type}`;
 }
 
 /** PENDING, APPROVED or REJECTED. */

@@ -150,7 +150,9 @@ function fieldsOf(context: Context): Readonly<Record<string, string | null>> {
 function nameInUse(shell: Shell, options: GlobalOptions, { current }: Contexts): string {
   const name = options.context || shell.env.ROLLCALL_CONTEXT || current;
   if (name !== null) return name;
-  throw new Failure("no context is in use\nhint: `rollcall login` creates one, `rollcall context use NAME` chooses one");
+  throw new Failure(
+    "no context is in use\nhint: `rollcall login` creates one, `rollcall context use NAME` chooses one",
+  );
 }
 
 function mustKnow(contexts: Contexts, name: string): Context {

@@ -34,7 +34,12 @@ export function defineNode(node: Command, shell: Shell): void {
     .alias("status")
     .description("Show a node on one screen")
     .argument("<node>", NODE_NAME)
-    .action(action(shell, loaded(async () => (await import("../nodes/describe.ts")).nodeDescribe)));
+    .action(
+      action(
+        shell,
+        loaded(async () => (await import("../nodes/describe.ts")).nodeDescribe),
+      ),
+    );
   addNotes(describe, "-o yaml|json prints all that is recorded of it, a rollcall.node.v1.Node in proto JSON.");
   for (const decision of keysOf(DECISIONS)) defineDecision(node, shell, decision);
   const label = node
@@ -45,13 +50,23 @@ export function defineNode(node: Command, shell: Shell): void {
     addChoice(label),
     "Such labels override those of join tokens and of the nodes themselves, which cannot be removed here; `rollcall node describe` shows where each comes from. Keys with the prefix rollcall.io/ are reserved, except rollcall.io/group.",
   );
-  label.action(action(shell, loaded<NodeDecideOptions>(async () => (await import("../nodes/decide.ts")).nodeLabel)));
+  label.action(
+    action(
+      shell,
+      loaded<NodeDecideOptions>(async () => (await import("../nodes/decide.ts")).nodeLabel),
+    ),
+  );
   const bans = node.command("bans").description("List the banned ids and keys, the newest first");
   addNotes(
     addListingOptions(bans),
     "-o json|yaml prints a rollcall.admin.v1.ListBansResponse in proto JSON; -o csv prints RFC 4180.",
   );
-  bans.action(action(shell, loaded<ListingOptions>(async () => (await import("../nodes/list.ts")).nodeBans)));
+  bans.action(
+    action(
+      shell,
+      loaded<ListingOptions>(async () => (await import("../nodes/list.ts")).nodeBans),
+    ),
+  );
   defineWhy(node, shell);
   defineHealth(node, shell);
   const watch = node
@@ -61,11 +76,21 @@ export function defineNode(node: Command, shell: Shell): void {
     .option("--interval <duration>", "Time between two frames", "2s")
     .option("--count <frames>", "End after so many frames");
   addNotes(addSelection(watch), "Redraws in place on a terminal; elsewhere it prints one snapshot after the other.");
-  watch.action(action(shell, loaded<NodeWatchOptions>(async () => (await import("../nodes/watch.ts")).nodeWatch)));
+  watch.action(
+    action(
+      shell,
+      loaded<NodeWatchOptions>(async () => (await import("../nodes/watch.ts")).nodeWatch),
+    ),
+  );
   const summary = node
     .command("summary")
     .description("Count the nodes by state, and add up cores, memory, disk and GPUs")
-    .action(action(shell, loaded(async () => (await import("../nodes/summary.ts")).nodeSummary)));
+    .action(
+      action(
+        shell,
+        loaded(async () => (await import("../nodes/summary.ts")).nodeSummary),
+      ),
+    );
   addNotes(summary, "-o json|yaml prints a rollcall.registry.v1.GetClusterSummaryResponse in proto JSON.");
 }
 
@@ -99,7 +124,12 @@ function defineList(node: Command, shell: Shell): void {
     .option("--next-token <token>", "Go on where an earlier list with --limit ended; use the same filters and order")
     .option("--deleted", "List removed nodes instead: when, by whom and why, the newest first; no filters")
     .option("--no-style", "Print neither colours nor bold headings")
-    .action(action(shell, loaded<NodeListOptions>(async () => (await import("../nodes/list.ts")).nodeList)));
+    .action(
+      action(
+        shell,
+        loaded<NodeListOptions>(async () => (await import("../nodes/list.ts")).nodeList),
+      ),
+    );
   addNotes(
     addListingOptions(addLimit(list, "nodes")),
     'STATUS is the health of a machine, and the connection of a process of the control plane. LAST SEEN comes from the health service; "-" is unknown. Where the terminal is too narrow, columns are left out; -o wide prints them all.',
@@ -153,7 +183,12 @@ function defineWhy(node: Command, shell: Shell): void {
     .argument("<node>", NODE_NAME)
     .option("--limit <count>", "Print at most this many of the latest events, 1000 at most", "100")
     .option("--since <time>", "Only events since then: a duration ago such as 1h, or a time")
-    .action(action(shell, loaded<NodeWhyOptions>(async () => (await import("../nodes/why.ts")).nodeWhy)));
+    .action(
+      action(
+        shell,
+        loaded<NodeWhyOptions>(async () => (await import("../nodes/why.ts")).nodeWhy),
+      ),
+    );
   addNotes(
     why,
     "Each entry says when, what, by which evidence (silence, threshold and the policy that set it, time not counted, replica) and by whom, the newest last.",
@@ -167,7 +202,12 @@ function defineHealth(node: Command, shell: Shell): void {
     .description("Show live usage with sparklines of the last 60 samples, of one node or of all")
     .argument("[node]", NODE_NAME)
     .option("-f, --follow", "Redraw one node live, every 2 s, until Ctrl-C")
-    .action(action(shell, loaded<NodeHealthOptions>(async () => (await import("../nodes/health.ts")).nodeHealth)));
+    .action(
+      action(
+        shell,
+        loaded<NodeHealthOptions>(async () => (await import("../nodes/health.ts")).nodeHealth),
+      ),
+    );
   addNotes(
     addListingOptions(health),
     "-o json|yaml prints a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse in proto JSON; -o csv prints the latest sample of each node.",

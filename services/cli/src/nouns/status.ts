@@ -23,7 +23,7 @@ import { formatSummary } from "../nodes/summary.ts";
 import { connectionWord } from "../nodes/words.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { choosePaint, columnsOf } from "../output/style.ts";
-import { type Column, stateCell, TablePrinter, type TableLook } from "../output/table.ts";
+import { type Column, stateCell, type TableLook, TablePrinter } from "../output/table.ts";
 import { formatDuration, formatExactDuration } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { brakeWarnings } from "./brake.ts";

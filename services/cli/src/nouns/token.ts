@@ -41,7 +41,10 @@ const TOKEN = ["<token-id>", "Id of the join token, as `token list` shows it"] a
 export function defineToken(token: Command, shell: Shell): void {
   defineCreate(token.command("create").description("Create a join token, and print it once"), shell);
   const list = addListingOptions(token.command("list").description("List join tokens, the newest first"));
-  addNotes(list, "-o json|yaml prints a rollcall.admin.v1.ListJoinTokensResponse in proto JSON; -o csv prints RFC 4180.");
+  addNotes(
+    list,
+    "-o json|yaml prints a rollcall.admin.v1.ListJoinTokensResponse in proto JSON; -o csv prints RFC 4180.",
+  );
   list.action(action(shell, tokenList));
   const show = token.command("show").description("Show one join token, and the machines that used it last");
   addNotes(show.argument(...TOKEN), "-o json|yaml prints a rollcall.admin.v1.GetJoinTokenResponse in proto JSON.");
@@ -56,7 +59,10 @@ function defineCreate(command: Command, shell: Shell): void {
   command
     .option("--description <text>", "What it is for")
     .option("--uses <count>", 'How many machines can join with it, or "unlimited" (default: 1)')
-    .option("--ttl <duration>", 'How long it is valid, such as 1h or 7d, or "never" to let it never expire (default: 24h)')
+    .option(
+      "--ttl <duration>",
+      'How long it is valid, such as 1h or 7d, or "never" to let it never expire (default: 24h)',
+    )
     .option(
       "--name-pattern <pattern>",
       'Only nodes with such a name: "*" stands for any characters, "?" for one; quote it: \'gpu-*\'',

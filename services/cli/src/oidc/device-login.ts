@@ -1,9 +1,9 @@
 import { AccessService, type LoginIssuer } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { displayAddress } from "../client/addresses.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
+import type { Invocation } from "../command.ts";
 import type { OidcLogin } from "../contexts/context.ts";
 import { Failure, UsageError } from "../failure.ts";
-import type { Invocation } from "../command.ts";
 import { printable } from "../output/text.ts";
 import { beginLogin, discoverIssuer, finishLogin } from "./issuer-client.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { csvRecord } from "./csv.ts";
+import { csvRecord } from "./table.ts";
 
 describe("csvRecord()", () => {
   it.each([

@@ -33,7 +33,7 @@ describe("login", () => {
     expect(answer).toEqual({
       code: 0,
       out: `Logged in to ${server.address} as token:0123456789ab, role operator: context 127.0.0.1\n`,
-      err: `kept in ${configPath()}\n`,
+      err: `saved in ${configPath()}\n`,
     });
     expect(statSync(configPath()).mode & 0o777).toBe(0o600);
     expect(statSync(join(home, ".config/rollcall")).mode & 0o777).toBe(0o700);
@@ -103,7 +103,7 @@ describe("contexts", () => {
       "",
     ]);
     expect((await cli("context use one")).out).toBe("Using context one\n");
-    expect((await cli("context show")).out).toContain("name        one\n");
+    expect((await cli("context show")).out).toContain("name     one\n");
     expect((await cli("context rename one prod")).out).toBe("Renamed context one to prod\n");
     expect((await cli("whoami")).out).toContain("context  prod\n");
     expect((await cli("context delete prod")).code).toBe(0);

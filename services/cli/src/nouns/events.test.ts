@@ -51,7 +51,7 @@ describe("events", () => {
 
   it("should print a ListEventsResponse as JSON and YAML, page after page", async () => {
     happened(1_200);
-    const { out } = await runAgainst(server, "events --output json");
+    const { out } = await runAgainst(server, "events --since 0 --output json");
     const answer = JSON.parse(out);
     expect(answer.events).toHaveLength(1_200);
     expect(answer.events[0]).toEqual({
@@ -67,7 +67,7 @@ describe("events", () => {
       after: { membership: "APPROVED" },
     });
     expect(answer.resumeToken).toBe("token-of-revision-1200");
-    const yaml = await runAgainst(server, "events --output yaml --limit 1");
+    const yaml = await runAgainst(server, "events --output yaml --since 0 --limit 1");
     expect(yaml.out).toContain("events:\n  - id: id-1\n");
     expect(yaml.out).toContain('nextPageToken: "1"\n');
   });
@@ -95,8 +95,14 @@ describe("events", () => {
   });
 
   it.each([
-    ["events --since yesterday", "cannot use 'yesterday' as since value, should be a revision\n"],
-    ["events --follow --since -1", "cannot use '-1' as since value, should be a revision or a resume token\n"],
+    [
+      "events --since yesterday",
+      "cannot use 'yesterday' as since value, should be a duration ago such as 1h, a time such as 2026-05-01T12:00:00Z, or a revision\n",
+    ],
+    [
+      "events --follow --since -1",
+      "cannot use '-1' as since value, should be a duration ago such as 1h, a time such as 2026-05-01T12:00:00Z, or a revision, or a resume token\n",
+    ],
   ])("should refuse `%s` as wrong usage", async (line, err) => {
     expect(await runAgainst(server, line)).toEqual({ code: 2, out: "", err });
   });
@@ -116,10 +122,10 @@ describe("events", () => {
 });
 
 describe("events --follow", () => {
-  it("should print one object a line until Ctrl-C, which is no failure", async () => {
+  it("should print one object a line until Ctrl-C, and exit with 130", async () => {
     happened(3);
     const outcome = await follow("events --follow --since 0 --output json", (out) => out.includes('"id-3"'));
-    expect(outcome).toMatchObject({ code: 0, err: "" });
+    expect(outcome).toMatchObject({ code: 130, err: "" });
     const events = outcome.out
       .trimEnd()
       .split("\n")
@@ -128,16 +134,18 @@ describe("events --follow", () => {
     expect(server.calls).toEqual(["WatchEvents fromBeginning true"]);
   });
 
-  it("should begin with now", async () => {
+  it("should begin with now when none of the latest is wanted", async () => {
     happened(2);
     server.events.endings.push("break");
     const ctrlC = new AbortController();
-    const { code, out } = await runAgainst(server, "events --follow", {
+    const { code, out } = await runAgainst(server, "events --follow --last 0", {
       interrupted: ctrlC.signal,
       onError: () => happened(1),
-      onOutput: () => ctrlC.abort(),
+      onOutput: (all) => {
+        if (/^3/m.test(all)) ctrlC.abort();
+      },
     });
-    expect({ code, revisions: out.match(/^\d+/gm) }).toEqual({ code: 0, revisions: ["3"] });
+    expect({ code, revisions: out.match(/^\d+/gm) }).toEqual({ code: 130, revisions: ["3"] });
   });
 
   it("should end after as many as are asked for", async () => {
@@ -157,7 +165,7 @@ describe("events --follow", () => {
       known = count;
       return count === 6;
     });
-    expect(outcome.code).toBe(0);
+    expect(outcome.code).toBe(130);
     expect(ids(outcome.out)).toEqual(["id-1", "id-2", "id-3", "id-4", "id-5", "id-6"]);
   });
 
@@ -165,8 +173,8 @@ describe("events --follow", () => {
     happened(2);
     server.events.endings.push("too-slow");
     const { code, out, err } = await follow("events --follow --since 0 --output json", (all) => ids(all).length === 3);
-    expect({ code, ids: ids(out) }).toEqual({ code: 0, ids: ["id-1", "id-2", "id-2"] });
-    expect(err).toBe("warning: the stream broke: the watcher does not keep up; going on\n");
+    expect({ code, ids: ids(out) }).toEqual({ code: 130, ids: ["id-1", "id-2", "id-2"] });
+    expect(err).toBe("warning: the stream broke: the watcher does not keep up; resuming\n");
     expect(server.calls.at(-1)).toBe("WatchEvents resumeToken token-of-revision-1");
   });
 });

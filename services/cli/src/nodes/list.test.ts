@@ -14,10 +14,10 @@ describe("node list", () => {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toBe(
       lines(
-        "ID            TYPE       APPROVAL  STATUS     SCHEDULING  LABELS           CORES  MEMORY   GPUS  LAST SEEN  CONNECTION",
-        "n1            Compute    APPROVED  HEALTHY    ELIGIBLE    gpu=h100,zone=a  16     64.0 GB  2     2s ago     CONNECTED",
-        "n2            Compute    APPROVED  HEALTHY    ELIGIBLE    gpu=h100,zone=a  16     64.0 GB  2     -          CONNECTED",
-        "up-host-7700  Requester  APPROVED  CONNECTED  ELIGIBLE    -                -      -        -     -          CONNECTED",
+        "ID            TYPE           APPROVAL  STATUS     SCHEDULING  LABELS           CORES  MEMORY    GPUS  LAST SEEN  CONNECTION",
+        "n1            Compute        APPROVED  HEALTHY    ELIGIBLE    gpu=h100,zone=a  16     64.0 GiB  2     2s ago     CONNECTED",
+        "n2            Compute        APPROVED  HEALTHY    ELIGIBLE    gpu=h100,zone=a  16     64.0 GiB  2     -          CONNECTED",
+        "up-host-7700  Control-plane  APPROVED  CONNECTED  ELIGIBLE    -                -      -         -     -          CONNECTED",
       ),
     );
     expect(server.calls.at(-1)).toBe("ListNodeHealth n1,n2,up-host-7700");
@@ -82,7 +82,7 @@ describe("node list", () => {
     }
     server.add(node);
     expect((await list("--show reasons --hide-header")).out).toBe(
-      "n1  Compute  REJECTED  HEALTHY  2026-08-06 09:00:00  AUTO_APPROVED  wrong rack\n",
+      "n1  Compute  REJECTED  HEALTHY  2026-08-06 09:00:00Z  AUTO_APPROVED  wrong rack\n",
     );
   });
 
@@ -110,7 +110,7 @@ describe("node list", () => {
       "--filter-status up",
       `cannot use 'up' as filter-status value, should be one of: ["healthy" "unhealthy" "unknown" "connected" "disconnected"]`,
     ],
-    ["--output xml", `cannot use 'xml' as output value, should be one of: ["table" "json" "yaml" "csv"]`],
+    ["--output xml", `cannot use 'xml' as output value, should be one of: ["table" "wide" "name" "json" "yaml" "csv"]`],
     [
       "--order-by available_cpu",
       "cannot order by available_cpu: what is free on a node is not recorded; --order-by cores orders by what it has in total",

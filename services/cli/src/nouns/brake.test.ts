@@ -36,7 +36,7 @@ describe("brake status", () => {
         "zone=b   FROZEN   1m   9     0       0     0        frozen by token:ops: new switch",
       ),
     );
-    expect(err).toBe("no process of health decides just now: nothing is released\n");
+    expect(err).toBe("no process of health decides at the moment: nothing is released\n");
   });
 
   it.each([
@@ -103,7 +103,7 @@ describe("brake freeze and release", () => {
     const blind = await runAgainst(server, "brake release --now --group zone=a");
     expect(blind).toMatchObject({
       code: 2,
-      err: expect.stringContaining("let go 25 reactions of zone=a at once? There is no terminal"),
+      err: expect.stringContaining("release 25 reactions of zone=a at once? There is no terminal"),
     });
     await runAgainst(server, "brake release --now --yes -m done");
     expect(server.calls.at(-1)).toBe("ReleaseReactions cluster done true");

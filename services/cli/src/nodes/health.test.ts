@@ -38,11 +38,11 @@ describe("node health", () => {
         "n1  HEALTHY  last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
         "          HEARTBEAT",
         "CPU              ▁▅█  95%",
-        "Memory           ▃▃▃  25%  16.0 GB / 64.0 GB",
-        "Disk                  10%  50.0 GB / 500 GB",
+        "Memory           ▃▃▃  25%  16.0 GiB / 64.0 GiB",
+        "Disk                  10%  50.0 GiB / 500 GiB",
         "Temp               ▅  54 °C  max 61 °C",
         "GPU 0            ▇▇▇  80%  -",
-        "  memory         ▅▅▅  50%  40.0 GB / 80.0 GB",
+        "  memory         ▅▅▅  50%  40.0 GiB / 80.0 GiB",
       ),
     );
   });
@@ -121,7 +121,7 @@ describe("node health", () => {
         if (all.split("90%").length > 2) ctrlC.abort();
       },
     });
-    expect(code).toBe(0);
+    expect(code).toBe(130);
     expect(out).toMatch(/CPU +▁ {2}10%/);
     expect(out).toMatch(/CPU +▁█ {2}90%/);
     expect(out).toContain("the service is ending");

@@ -25,7 +25,7 @@ describe("node watch", () => {
         if (all.split("\u001b[H").length > 3) ctrlC.abort();
       },
     });
-    expect(code).toBe(0);
+    expect(code).toBe(130);
     expect(out.startsWith("\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[H")).toBe(true);
     expect(out.endsWith("\u001b[?7h\u001b[?25h\u001b[?1049l")).toBe(true);
   });

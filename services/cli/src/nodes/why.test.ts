@@ -45,7 +45,7 @@ describe("node why", () => {
         "",
         "last heard 2s ago by replica health-1; UNHEALTHY in 57s unless it is heard",
         "node n1 may take no work because an operator cordoned it (disk swap).",
-        "  to change that an operator cordoned it (disk swap): rollcall node uncordon n1",
+        "  to change that: rollcall node uncordon n1",
       ),
     );
     expect(server.calls).toContain("ExplainNode n1 7");

@@ -85,7 +85,7 @@ describe("config list of values that contradict each other", () => {
     expect(answer.out).toContain("DisconnectTimeout  30s");
     expect(answer.err).toBe(
       lines(
-        "these values do not go together, and what needs them would not start:",
+        "these values contradict each other, and what needs them would not start:",
         "rollcall.yaml:3: TLS.KeyFile: no",
       ),
     );

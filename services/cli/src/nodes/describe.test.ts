@@ -5,9 +5,9 @@ import { computeNode } from "../testing/sample-nodes.ts";
 const server = useFakeControlPlane();
 
 describe("node describe", () => {
-  it("should print YAML by default: states with their reasons, labels with where they come from", async () => {
+  it("should print the whole record as YAML: states with their reasons, labels with where they come from", async () => {
     server.add(computeNode("n1"));
-    const { code, out } = await runAgainst(server, "node describe n1");
+    const { code, out } = await runAgainst(server, "node describe n1 -o yaml");
     expect(code).toBe(0);
     expect(out).toMatch(/^id: n1\ntype: NODE_TYPE_COMPUTE\nmembership:\n {2}state: MEMBERSHIP_STATE_APPROVED\n/);
     expect(out).toContain("  reason: AUTO_APPROVED\n");
@@ -29,7 +29,7 @@ describe("node describe", () => {
     expect(await runAgainst(server, "node describe n1 --output csv")).toEqual({
       code: 2,
       out: "",
-      err: `cannot use 'csv' as output value, should be one of: ["yaml" "json"]\n`,
+      err: `cannot use 'csv' as output value, should be one of: ["table" "name" "json" "yaml"]\n`,
     });
   });
 

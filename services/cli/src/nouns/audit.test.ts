@@ -87,7 +87,7 @@ describe("audit verify", () => {
     const { code, out } = await runAgainst(server, "audit verify");
     expect(code).toBe(0);
     expect(server.calls).toEqual(["VerifyAuditLog 0 -", "VerifyAuditLog 5000 -"]);
-    expect(out).toContain("The audit log is whole: 5002 entries.\n");
+    expect(out).toContain("The audit log is intact: 5002 entries.\n");
     expect(out).toContain(`Head: 5002:${HASH}\n`);
   });
 
@@ -100,7 +100,7 @@ describe("audit verify", () => {
     const { code, out, err } = await runAgainst(server, "audit verify");
     expect([code, out]).toEqual([1, ""]);
     expect(err).toContain("the audit log is broken at entry 7: it was changed");
-    expect(err).toContain("the 6 entries before it are as they were written");
+    expect(err).toContain("the 6 entries before it are intact");
   });
 
   it("should print the verdict for programs, and fail all the same", async () => {

@@ -47,7 +47,7 @@ describe("status", () => {
 
   it.each([
     [false, "not configured"],
-    [true, "5 revisions behind, at 1, nobody relays: NATS cannot be reached"],
+    [true, "5 revisions behind, at 1, no process relays: NATS cannot be reached"],
   ])("should tell why nothing is relayed, with configured %s", async (configured, text) => {
     server.status = create(GetControlPlaneStatusResponseSchema, {
       relay: { configured, revision: 1n, lag: 5n },

@@ -67,8 +67,8 @@ describe("policy set", () => {
   });
 
   it.each([
-    ["policy set --unhealthy-after 1m", "say for whom the policy is"],
-    ["policy set --default --node n1 --unhealthy-after 1m", "say for whom the policy is"],
+    ["policy set --unhealthy-after 1m", "say which nodes the policy is for"],
+    ["policy set --default --node n1 --unhealthy-after 1m", "say which nodes the policy is for"],
     ["policy set --default", "say what the policy sets"],
     ["policy set --default --unhealthy-after soon", "cannot use 'soon' as unhealthy-after value"],
     ["policy set --default --unhealthy-after-missed few", "cannot use 'few'"],

@@ -61,7 +61,7 @@ describe("node approve and the like, of many nodes", () => {
     expect(answer).toEqual({
       code: 1,
       out: lines("NODE  OUTCOME", "n1    Ok", "n2    node n2 already approved", "n3    node n3 not found"),
-      err: "failed to approve 2 of 3 nodes\n",
+      err: "failed to approve 1 of 3 nodes\n",
     });
     const { out } = await runAgainst(server, "node cordon n1 n2 --yes --output json");
     expect(JSON.parse(out)).toMatchObject({
@@ -87,7 +87,7 @@ describe("node approve and the like, of many nodes", () => {
     ["node approve n1 --all", "--all means every node"],
     ["node approve --filter-status healthy,connected", "not both"],
     ["node approve --filter-approval perhaps", "cannot use 'perhaps'"],
-    ["node approve n1 n2 --etag x", "--etag is of one node"],
+    ["node approve n1 n2 --etag x", "--etag is for one node"],
     ["node approve --labels= --filter-approval pending", "--labels is empty"],
     ["node label n1", "which labels"],
     ["node label n1 a=1 a=2", "a is set twice"],
@@ -129,7 +129,7 @@ describe("node ban, unban and bans", () => {
     expect(await runAgainst(server, "node ban ghost")).toEqual({
       code: 0,
       out: "Ok\n",
-      err: "there is no node ghost, only its id\n",
+      err: "there is no node ghost: its id is banned\n",
     });
   });
 

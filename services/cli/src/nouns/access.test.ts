@@ -10,7 +10,7 @@ describe("access create", () => {
       code: 0,
       out: "rc_0000000000a1_secret\n",
       err: expect.stringMatching(
-        /^Access token 0000000000a1 \(ci\) has the role viewer and is good until .*\. It is shown this once\.\n$/,
+        /^Access token 0000000000a1 \(ci\) has the role viewer and is valid until .*\. It is not shown again\.\n$/,
       ),
     });
     expect(server.calls).toEqual([`CreateAccessToken ci 1 ${30 * 86_400_000} r1`]);

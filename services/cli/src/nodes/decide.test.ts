@@ -28,13 +28,20 @@ describe("node approve, reject and the like", () => {
     expect(node.membership?.state).toBe(MembershipState.APPROVED);
   });
 
-  it("should say what was refused and why, on standard error", async () => {
+  it("should say that there is nothing to change, and fail for that with --strict alone", async () => {
     server.add(computeNode("n1"));
     expect(await runAgainst(server, "node approve n1")).toEqual({
+      code: 0,
+      out: "Ok\n",
+      err: "nothing to change: node n1 already approved\n",
+    });
+    expect(JSON.parse((await runAgainst(server, "node approve n1 -o json")).out)).toMatchObject({ id: "n1" });
+    expect(await runAgainst(server, "node approve n1 --strict")).toEqual({
       code: 1,
       out: "",
       err: "failed to approve node n1: node n1 already approved\n",
     });
+    expect((await runAgainst(server, "node approve n1 n1 --all --yes --strict")).code).toBe(2);
   });
 
   it("should print the node when a format is asked for", async () => {

@@ -14,7 +14,7 @@ describe("token create", () => {
     const terminal = { columns: 200, rows: 50 };
     const { code, out, err } = await runAgainst(server, "token create", { terminal });
     expect([code, out]).toEqual([0, `${TEXT}\n`]);
-    expect(err).toContain(`Join token ${ID} lets in one machine until 2026-08-07 12:00:00Z.`);
+    expect(err).toContain(`Join token ${ID} is valid for one machine until 2026-08-07 12:00:00Z.`);
     expect(err).toContain(`rollcall agent --server ${server.address} --join-token ${TEXT}\n`);
   });
 
@@ -46,7 +46,7 @@ describe("token create", () => {
 
   it("should take no end for an answer when it is asked for", async () => {
     const { err } = await runAgainst(server, "token create --uses unlimited --ttl never");
-    expect(err).toContain("lets in any number of machines until it is revoked.");
+    expect(err).toContain("is valid for any number of machines until it is revoked.");
   });
 
   it("should print the message", async () => {
