@@ -65,7 +65,7 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<read
 }
 
 /** One stream. It fails when it falls silent. */
-async function* openStream({ client, query }: FollowOptions, start: WatchStart) {
+async function* openStream({ client, query, interrupted }: FollowOptions, start: WatchStart) {
   const silence = new AbortController();
   const arm = () =>
     setTimeout(() => {
@@ -75,7 +75,7 @@ async function* openStream({ client, query }: FollowOptions, start: WatchStart) 
   try {
     const request = { start, ...query.filter };
     // No deadline: it is to go on for as long as it can.
-    const call = { timeoutMs: 0, signal: silence.signal };
+    const call = { timeoutMs: 0, signal: AbortSignal.any([silence.signal, interrupted]) };
     for await (const message of client.watchEvents(request, call)) {
       clearTimeout(timer);
       yield message;

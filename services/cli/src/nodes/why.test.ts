@@ -43,7 +43,7 @@ describe("node why", () => {
         `${at}  scheduling.changed  ELIGIBLE -> INELIGIBLE: OPERATOR_CORDONED, disk swap`,
         "                      by token:ops",
         "",
-        "last heard 2s ago by replica health-1; UNHEALTHY in 57s unless it is heard",
+        "last heard 2s ago; UNHEALTHY in 57s unless it is heard",
         "node n1 may take no work because an operator cordoned it (disk swap).",
         "  to change that: rollcall node uncordon n1",
       ),
@@ -63,7 +63,7 @@ describe("node why", () => {
     server.beat("n1", 36_000);
     const { out } = await runAgainst(server, "node why n1");
     expect(out).toContain(
-      "\nlast heard 36s ago by replica health-1; not connected: it said goodbye; UNKNOWN in 4m unless it comes back\n",
+      "\nlast heard 36s ago; not connected: it said goodbye; UNKNOWN in 4m unless it comes back\n",
     );
   });
 

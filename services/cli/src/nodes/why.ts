@@ -62,7 +62,7 @@ function timelineText(
   const lines = [
     ...(hasEarlier ? ["(earlier entries are left out: --limit shows more)"] : []),
     ...(entries.length === 0 ? ["(the log has no entry about this node)"] : []),
-    ...entries.flatMap((entry) => entryLines(entry, width)),
+    ...entries.filter(({ event }) => event?.type !== MOVED).flatMap((entry) => entryLines(entry, width)),
     "",
     ...(contact === null ? [] : [wrap(printable(contact), width)]),
     wrap(printable(summary), width),
@@ -71,13 +71,28 @@ function timelineText(
   return `${lines.join("\n")}\n`;
 }
 
+/** Who did it: a person or program by its name in the log, the rest by what it is. */
+function actorWords(event: TimelineEntry["event"]): string {
+  const { actor = "-", subject = "" } = event ?? {};
+  if (actor === "system" || actor.startsWith("replica:")) return "the control plane";
+  return actor === `node:${subject}` ? "the node" : actor;
+}
+
 const INDENT = " ".repeat(22);
 
-/** When and what on one line; how and by whom on the next. */
+/** Where a node's stream is says nothing about the node; -o json has it. */
+const MOVED = "node.session.moved";
+const RELEASED = "node.reactions.allowed";
+
+/** When and what on one line; by whom on the next. Replicas and their ids are left to -o json. */
 function entryLines({ event, text }: TimelineEntry, width: number): readonly string[] {
   const time = event?.time === undefined ? "-" : formatTime(timestampMs(event.time));
   const what = (event?.type ?? "").replace("node.", "");
-  const lines = [`${what}  ${text}`, `by ${event?.actor ?? "-"}`]
+  const told =
+    event?.type === RELEASED
+      ? "reactions to its loss may begin"
+      : text.replaceAll(/; judged by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
+  const lines = [`${what}  ${told}`, `by ${actorWords(event)}`]
     .flatMap((line) => wrap(printable(line), Math.max(20, width - INDENT.length)).split("\n"))
     .map((line) => INDENT + line);
   const [first = INDENT, ...others] = lines;

@@ -163,15 +163,17 @@ const BACKOFF_MAX_MS = 10_000;
 
 /** Print the events that there are, if any were asked for, and then each new one. */
 async function follow(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
-  const { interrupted, err } = invocation.shell;
+  const { err } = invocation.shell;
   const { query } = source;
+  const enough = new AbortController();
+  const interrupted = AbortSignal.any([invocation.shell.interrupted, enough.signal]);
   const write = eventWriter(invocation);
   let left = query.limit === 0 ? Number.POSITIVE_INFINITY : query.limit;
   let start = query.start;
   if (start.kind === "latest" || start.kind === "time") {
     let resumeToken = "";
     for await (const page of readEvents(source)) {
-      await write(page.events.slice(0, left));
+      if (page.events.length > 0) await write(page.events.slice(0, left));
       left -= page.events.length;
       resumeToken = page.resumeToken;
     }
@@ -188,7 +190,8 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
   for await (const batch of batches) {
     await write(batch.slice(0, left));
     left -= batch.length;
-    if (left <= 0) return;
+    // The request ends with it; to leave the loop alone waits for the server's next message.
+    if (left <= 0) enough.abort();
   }
 }
 

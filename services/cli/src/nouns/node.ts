@@ -191,8 +191,8 @@ function defineWhy(node: Command, shell: Shell): void {
     );
   addNotes(
     why,
-    "Each entry says when, what, by which evidence (silence, threshold and the policy that set it, time not counted, replica) and by whom, the newest last.",
-    "-o json|yaml prints a rollcall.registry.v1.ExplainNodeResponse in proto JSON.",
+    "Each entry says when, what, on which evidence (silence, threshold and the policy that set it, time not counted) and by whom, the newest last.",
+    "-o json|yaml prints a rollcall.registry.v1.ExplainNodeResponse in proto JSON, with every replica that took part.",
   );
 }
 

@@ -62,23 +62,25 @@ export class TablePrinter<Row> {
 
   /** The next rows as lines, the headings first when they have not been printed yet. */
   print(rows: readonly Row[]): string {
-    let cells: readonly (readonly Cell[])[] = rows.map((row) => this.#columns.map((column) => this.#fit(column, row)));
-    this.#widths = this.#widths.map((width, at) =>
-      cells.reduce((widest, line) => Math.max(widest, textWidth(line[at]?.text ?? "")), width),
-    );
     const isFirst = !this.#hasBegun;
     this.#hasBegun = true;
+    this.#measure(rows);
     if (isFirst && !this.#look.wide && this.#look.columns > 0) {
-      const kept = thatFit(this.#columns, this.#widths, this.#look.columns);
-      this.#columns = pick(this.#columns, kept);
-      this.#widths = pick(this.#widths, kept);
-      cells = cells.map((line) => pick(line, kept));
+      this.#columns = columnsThatFit(this.#columns, this.#widths, this.#look.columns);
+      this.#widths = this.#columns.map(({ title }) => (this.#look.hideHeader ? 0 : textWidth(title)));
+      this.#measure(rows);
     }
-    const lines = cells.map((line) => this.#line(line));
+    const lines = rows.map((row) => this.#line(this.#columns.map((column) => this.#fit(column, row))));
     if (isFirst && !this.#look.hideHeader) {
       lines.unshift(this.#line(this.#columns.map(({ title }) => ({ text: title, style: "bold" }))));
     }
     return lines.map((line) => `${line}\n`).join("");
+  }
+
+  #measure(rows: readonly Row[]): void {
+    this.#widths = this.#columns.map((column, at) =>
+      rows.reduce((widest, row) => Math.max(widest, textWidth(this.#fit(column, row).text)), this.#widths[at] ?? 0),
+    );
   }
 
   #fit(column: Column<Row>, row: Row): Cell {
@@ -104,25 +106,34 @@ export class TablePrinter<Row> {
   }
 }
 
-/** The places of the columns that fit, in order. */
-function thatFit<Row>(
+/** A column that is narrower says too little. */
+const LEAST_WIDTH = 12;
+
+/**
+ * The columns that fit, in order: those of the highest rank are left out first. The last one that would be left out is
+ * cut short instead, where it may be cut and enough of it fits.
+ */
+function columnsThatFit<Row>(
   columns: readonly Column<Row>[],
   widths: readonly number[],
   available: number,
-): readonly number[] {
-  let kept = columns.map((_, at) => at);
-  const needed = () => kept.reduce((sum, at) => sum + (widths[at] ?? 0) + GAP.length, -GAP.length);
-  while (needed() > available) {
-    const rankOf = (at: number) => columns[at]?.rank ?? 0;
-    const least = kept.reduce((found, at) => (rankOf(at) > rankOf(found) ? at : found), kept[0] ?? 0);
-    if (rankOf(least) === 0) break;
-    kept = kept.filter((at) => at !== least);
+): readonly Column<Row>[] {
+  const rankOf = (at: number) => columns[at]?.rank ?? 0;
+  const places = columns.map((_, at) => at);
+  const widthOf = (kept: readonly number[]) => kept.reduce((sum, at) => sum + (widths[at] ?? 0) + GAP.length, 0);
+  let kept = places;
+  let dropped: number | null = null;
+  while (widthOf(kept) - GAP.length > available) {
+    const next = kept.reduce((found, at) => (rankOf(at) > rankOf(found) ? at : found), kept[0] ?? 0);
+    if (rankOf(next) === 0) break;
+    kept = kept.filter((at) => at !== next);
+    dropped = next;
   }
-  return kept;
-}
-
-function pick<T>(values: readonly T[], places: readonly number[]): readonly T[] {
-  return places.flatMap((at) => (at in values ? [values[at] as T] : []));
+  const left = available - widthOf(kept);
+  const isCut = (at: number) => at === dropped && columns[at]?.limit !== undefined && left >= LEAST_WIDTH;
+  return columns.flatMap((column, at) =>
+    kept.includes(at) ? [column] : isCut(at) ? [{ ...column, limit: left }] : [],
+  );
 }
 
 /** A cell that is "-" for people and empty for programs when there is no text. */

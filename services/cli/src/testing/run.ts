@@ -21,6 +21,8 @@ export interface Surroundings {
   readonly home?: string;
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interrupted?: AbortSignal;
+  /** The wall clock; one that stands still when absent. */
+  readonly wallMs?: () => number;
   /** Answers questions; without it there is nobody at a terminal. */
   readonly ask?: Shell["ask"];
   /** What comes on standard input. */
@@ -48,7 +50,7 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
     err: err.sink,
     ask: surroundings.ask ?? null,
     readInput: async () => surroundings.input ?? "",
-    wallMs: () => NOW_MS,
+    wallMs: surroundings.wallMs ?? (() => NOW_MS),
     interrupted: surroundings.interrupted ?? new AbortController().signal,
   };
   const parts: Parts = {
