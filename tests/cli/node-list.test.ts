@@ -116,8 +116,7 @@ describe("node list", () => {
   });
 
   it("should read page after page without --limit, and from page to page with it", async () => {
-    const ids = Array.from({ length: 450 }, (_, at) => `n${String(at).padStart(3, "0")}`);
-    for (const id of ids) await addNode(rig.store, id);
+    const ids = await rig.addNodes(450);
     expect(idsOf((await list("--hide-header")).out)).toEqual(ids);
     const first = await list("--limit 2 --show labels --hide-header");
     expect(idsOf(first.out)).toEqual(["n000", "n001"]);
@@ -130,10 +129,10 @@ describe("node list", () => {
   });
 
   it("should go on without health, with one warning", async () => {
-    for (let at = 0; at < 201; at += 1) await addNode(rig.store, `n${at}`);
+    await rig.addNodes(201);
     const { code, out, err } = await list("--health 127.0.0.1:1");
     expect(code).toBe(0);
-    expect(out.split("\n")[1]).toMatch(/^n0 .* {2}- +DISCONNECTED$/);
+    expect(out.split("\n")[1]).toMatch(/^n000 .* {2}- +DISCONNECTED$/);
     expect(err).toBe(
       "warning: last seen and usage are missing: cannot reach the health service at 127.0.0.1:1: connection refused\n",
     );

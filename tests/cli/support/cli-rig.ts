@@ -6,6 +6,7 @@ import { afterAll, beforeAll } from "@jest/globals";
 import { silentLogger, systemClock } from "../../../libs/process/src/index.ts";
 import { accessTokenHash, ensureAccessToken, type Store } from "../../../libs/store/src/index.ts";
 import {
+  addNode,
   createTestDatabase,
   FakeAgent,
   type FakeStream,
@@ -38,12 +39,16 @@ export interface CliRig {
   register(id: string, info?: Info): Promise<TestNode>;
   /** Register a machine, and hold its stream until the test file ends. Resolves when it is HEALTHY. */
   connect(id: string, info?: Info): Promise<FakeStream>;
+  /** Put as many machines into the record, without any event. Returns their ids, in order. */
+  addNodes(count: number): Promise<readonly string[]>;
   /** Create an access token of a role; its text. */
   createToken(role: Role): Promise<string>;
   /** Remove all machines. */
   removeNodes(): Promise<void>;
 }
 
+/** Fewer than the record has connections. */
+const AT_A_TIME = 8;
 const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
 
 /** What a running rig consists of. */
@@ -112,6 +117,13 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
       await stream.beatAcknowledged();
       await running().client.becomes(id, "APPROVED CONNECTED HEALTHY");
       return stream;
+    },
+    addNodes: async (count) => {
+      const ids = Array.from({ length: count }, (_, at) => `n${String(at).padStart(3, "0")}`);
+      for (let at = 0; at < count; at += AT_A_TIME) {
+        await Promise.all(ids.slice(at, at + AT_A_TIME).map((id) => addNode(running().database.store, id)));
+      }
+      return ids;
     },
     createToken: (role) => createToken(running().database.store, role),
     removeNodes: async () => {
