@@ -16,7 +16,9 @@ describe("access create", () => {
     expect({ code, out }).toEqual({ code: 0, out: expect.stringMatching(TEXT) });
     const id = TEXT.exec(out)?.[1];
     expect(err).toMatch(
-      new RegExp(`^Access token ${id} \\(ci\\) has the role viewer and is valid until \\d.*Z\\. It is not shown again\\.\n$`),
+      new RegExp(
+        `^Access token ${id} \\(ci\\) has the role viewer and is valid until \\d.*Z\\. It is not shown again\\.\n$`,
+      ),
     );
     const again = await rig.run("access create ci --role viewer --ttl 30d --request-id r1");
     expect(again).toMatchObject({ code: 0, out });
@@ -42,7 +44,9 @@ describe("access list and revoke", () => {
   it("should list tokens, the oldest first, and revoked ones with --all", async () => {
     const one = await create("one");
     const two = await create("two", "operator");
-    const rows = (await rig.run("access list")).out.split("\n").map((line) => line.split(/ {2,}/).slice(0, 4).join(" "));
+    const rows = (await rig.run("access list")).out
+      .split("\n")
+      .map((line) => line.split(/ {2,}/).slice(0, 4).join(" "));
     expect(rows[0]).toBe("ID NAME ROLE STATE");
     expect(rows.slice(-3)).toEqual([`${one.id} one viewer VALID`, `${two.id} two operator VALID`, ""]);
     // By its text, of which no more than the id is sent.

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from "@jest/globals";
-import { sql } from "../../libs/store/node_modules/kysely/dist/index.js";
+import { until } from "../../libs/testkit/src/index.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();
@@ -9,6 +9,8 @@ beforeAll(async () => {
   await rig.run(["node", "cordon", "n1", "-m", "a, b"]);
   const env = { ROLLCALL_TOKEN: await rig.createToken("viewer") };
   await rig.run("node approve n2 -m try", { env });
+  // Refusals are written a little after they are answered.
+  await until("the refusal to be written", async () => (await targetsOf("--outcome ROLE_TOO_LOW")).length > 0);
 });
 
 async function targetsOf(options: string): Promise<string[]> {
@@ -71,7 +73,7 @@ describe("audit verify", () => {
   });
 
   it("should name the first broken entry and fail, for programs too", async () => {
-    await sql`update audit_log set target = 'n9' where sequence = 3`.execute(rig.store.db);
+    await rig.store.db.updateTable("audit_log").set({ target: "n9" }).where("sequence", "=", 3n).execute();
     const { code, out, err } = await rig.run("audit verify");
     expect([code, out]).toEqual([1, ""]);
     expect(err).toMatch(/^the audit log is broken at entry 3: .*\nthe 2 entries before it are intact/);

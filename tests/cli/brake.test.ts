@@ -11,7 +11,9 @@ describe("brake", () => {
     await until("the group to be counted", async () => (await rig.run("brake status")).out.includes("zone=a"));
     const { out, code } = await rig.run("brake status");
     expect(code).toBe(0);
-    expect(out).toMatch(/^GROUP +STATE +FOR +SIZE +SILENT +LOST +PENDING +DETAIL\ncluster +NORMAL +- +\d+ +0 +0 +0 +-\n/);
+    expect(out).toMatch(
+      /^GROUP +STATE +FOR +SIZE +SILENT +LOST +PENDING +DETAIL\ncluster +NORMAL +- +\d+ +0 +0 +0 +-\n/,
+    );
     const json = JSON.parse((await rig.run("brake status --group zone=a -o json")).out);
     expect(json).toMatchObject({ brakes: [{ group: "zone=a", state: "BRAKE_STATE_NORMAL" }] });
     expect((await rig.run("brake status -o name")).out).toBe("cluster\nzone=a\n");
@@ -20,13 +22,18 @@ describe("brake", () => {
   });
 
   it("should freeze a group and release it, and take a repetition for done", async () => {
-    expect(await rig.run(["brake", "freeze", "--group", "zone=a", "-m", "new switch"])).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(await rig.run(["brake", "freeze", "--group", "zone=a", "-m", "new switch"])).toMatchObject({
+      code: 0,
+      out: "Ok\n",
+    });
     const again = await rig.run("brake freeze --group zone=a");
     expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
     expect((await rig.run("brake freeze --group zone=a --strict")).code).toBe(1);
     const csv = (await rig.run("brake status --group zone=a -o csv --hide-header")).out;
     expect(csv).toMatch(/^zone=a,FROZEN,\S+Z,\d,0,0,0,frozen by token:\S+: new switch\r\n$/);
-    expect((await rig.run("status")).out).toMatch(/^Brake: +zone=a is FROZEN \(frozen by .*: new switch\): of \d nodes/m);
+    expect((await rig.run("status")).out).toMatch(
+      /^Brake: +zone=a is FROZEN \(frozen by .*: new switch\): of \d nodes/m,
+    );
     expect((await rig.run("brake release --group zone=a")).out).toBe("Ok\n");
     const released = await rig.run("brake release --group zone=a");
     expect(released).toMatchObject({ code: 0, err: expect.stringContaining("nothing to change: ") });

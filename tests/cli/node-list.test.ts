@@ -47,9 +47,7 @@ describe("node list", () => {
   it("should print RFC 4180, names, and a ListNodesResponse for programs", async () => {
     await rig.connect("n1", { ...INFO, labels: { zone: "a", gpu: "h100" } });
     const csv = (await list("-o csv")).out.split("\r\n");
-    expect(csv[0]).toBe(
-      "id,type,approval,status,scheduling,labels,cores,memory_bytes,gpus,last_seen,connection",
-    );
+    expect(csv[0]).toBe("id,type,approval,status,scheduling,labels,cores,memory_bytes,gpus,last_seen,connection");
     expect(csv[1]).toMatch(
       /^n1,Compute,APPROVED,HEALTHY,ELIGIBLE,"gpu=h100,zone=a",8,17179869184,0,\d{4}-\S+Z,CONNECTED$/,
     );
@@ -167,11 +165,29 @@ describe("node list --deleted", () => {
     await rig.register("gone");
     await rig.run(["node", "delete", "gone", "-m", "sold"]);
     const [heading, row] = words((await list("--deleted")).out);
-    expect(heading).toEqual(
-      ["ID", "TYPE", "DELETED", "ACTOR", "REASON", "MESSAGE", "APPROVAL", "STATUS", "CONNECTION"],
-    );
+    expect(heading).toEqual([
+      "ID",
+      "TYPE",
+      "DELETED",
+      "ACTOR",
+      "REASON",
+      "MESSAGE",
+      "APPROVAL",
+      "STATUS",
+      "CONNECTION",
+    ]);
     const [time, actor] = [expect.stringMatching(/^\d{4}-.*Z$/), expect.stringMatching(/^token:/)];
-    expect(row).toEqual(["gone", "Compute", time, actor, "OPERATOR_DELETED", "sold", "APPROVED", "UNKNOWN", "DISCONNECTED"]);
+    expect(row).toEqual([
+      "gone",
+      "Compute",
+      time,
+      actor,
+      "OPERATOR_DELETED",
+      "sold",
+      "APPROVED",
+      "UNKNOWN",
+      "DISCONNECTED",
+    ]);
     await rig.register("gone-too");
     await rig.run("node delete gone-too");
     const some = await list("--deleted --limit 1 -o json");

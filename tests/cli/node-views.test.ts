@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { until } from "../../libs/testkit/src/index.ts";
 import { lines } from "../../services/cli/src/testing/run.ts";
 import { INFO } from "../../services/registry/src/testing/test-node.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
@@ -69,7 +70,9 @@ describe("node why", () => {
     expect(out).toMatch(/health\.changed {2}UNKNOWN -> HEALTHY: HEARTBEAT_RECEIVED\n {22}by the control plane$/m);
     expect(out).toMatch(/scheduling\.changed {2}.*OPERATOR_CORDONED, disk swap\n {22}by token:\S+$/m);
     expect(out).toMatch(/\nlast heard \d+s ago; UNHEALTHY in \d+s unless it is heard\n/);
-    expect(out).toMatch(/because an operator cordoned it \(disk swap\)\.\n {2}to change that: rollcall node uncordon n1\n$/);
+    expect(out).toMatch(
+      /because an operator cordoned it \(disk swap\)\.\n {2}to change that: rollcall node uncordon n1\n$/,
+    );
     expect(out).not.toContain("replica");
     const some = (await rig.run("node why n1 --limit 1 --since 1h")).out;
     expect(some).toMatch(/^\(earlier entries are left out: --limit shows more\)\n.*scheduling\.changed/);
@@ -77,7 +80,7 @@ describe("node why", () => {
 
   it("should say how silence goes on after a goodbye", async () => {
     const stream = await rig.connect("n1");
-    stream.send({ case: "goodbye", value: { reason: 1 } });
+    stream.send({ case: "goodbye", value: { reason: "stopped" } });
     await rig.client.becomes("n1", "APPROVED DISCONNECTED UNHEALTHY");
     const { out } = await rig.run("node why n1");
     expect(out).toMatch(/\nlast heard \d+s ago; not connected: .*; UNKNOWN in \dm unless it comes back\n/);
@@ -220,7 +223,9 @@ describe("node summary and status", () => {
         "Control plane: 1 connected / 1 total",
       ),
     );
-    expect(out).toMatch(/^CPU in use: +37% of 8 cores, 1 node reporting\nMemory in use: 32\.0 GiB \/ 64\.0 GiB \(50%\)$/m);
+    expect(out).toMatch(
+      /^CPU in use: +37% of 8 cores, 1 node reporting\nMemory in use: 32\.0 GiB \/ 64\.0 GiB \(50%\)$/m,
+    );
     expect(JSON.parse((await rig.run("node summary --output json")).out)).toMatchObject({ mayTakeWork: 1 });
     const alone = await rig.run(`node summary ${AWAY}`);
     expect(alone.out).toMatch(/Cluster: +\S+\n$/);
@@ -232,8 +237,15 @@ describe("node summary and status", () => {
     expect(code).toBe(0);
     expect(out).toMatch(/^Log: +at revision \d+, whole\nRelay to NATS: not configured\nJoining: +approved at once, /m);
     expect(out).toMatch(/^PROCESS +STATUS +FOR +VERSION\nup-\S+ +CONNECTED +\d+\w +0\.1\.0$/m);
+    await until("upkeep to have run", async () => (await rig.run("status")).out.includes("SUCCEEDED"));
+    expect((await rig.run("status")).out).toMatch(
+      /^UPKEEP +OUTCOME +LAST RUN +TOOK +ROWS +RUNS +BY\n[\s\S]*^collect-nodes +SUCCEEDED +\d+\w ago +\d+\w+ +0 +\d+ +up-/m,
+    );
     const json = JSON.parse((await rig.run("status --output json")).out);
-    expect(json).toMatchObject({ processes: [{ type: "NODE_TYPE_ORCHESTRATOR" }], brake: { brakes: expect.anything() } });
+    expect(json).toMatchObject({
+      processes: [{ type: "NODE_TYPE_ORCHESTRATOR" }],
+      brake: { brakes: expect.anything() },
+    });
     const alone = await rig.run("status --admin 127.0.0.1:1 -o json");
     expect(alone.code).toBe(0);
     expect(JSON.parse(alone.out)).not.toHaveProperty("brake");

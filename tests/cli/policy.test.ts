@@ -38,7 +38,9 @@ describe("policy set", () => {
   });
 
   it("should read what show prints, and durations as people write them", async () => {
-    await rig.run("policy set --group gpus --selector gpu --priority 3 --unhealthy-after 90s --unhealthy-after-missed 4");
+    await rig.run(
+      "policy set --group gpus --selector gpu --priority 3 --unhealthy-after 90s --unhealthy-after-missed 4",
+    );
     const shown = (await rig.run("policy show --group gpus -o yaml")).out;
     const before = await policyOf("--group gpus");
     const { policy } = JSON.parse((await rig.run("policy show --group gpus -o json")).out);

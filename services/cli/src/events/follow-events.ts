@@ -13,6 +13,8 @@ export interface FollowOptions {
   readonly query: EventQuery;
   /** Where to begin. */
   readonly start: Start;
+  /** Whether events were read before: then the first stream that breaks is resumed, too. */
+  readonly hasBegun: boolean;
   /** Ends it without an error. */
   readonly interrupted: AbortSignal;
   /** Called with one line for each break of the stream. */
@@ -42,7 +44,7 @@ const PASSING = new Set([
 export async function* followEvents(options: FollowOptions): AsyncGenerator<readonly Event[]> {
   const { control, interrupted } = options;
   let start = startOf(options.start);
-  let hasBegun = false;
+  let { hasBegun } = options;
   for (let attempt = 0; !interrupted.aborted; attempt += 1) {
     try {
       for await (const message of openStream(options, start)) {

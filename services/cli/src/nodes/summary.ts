@@ -93,7 +93,7 @@ function share(
 }
 
 /** Usage as lines for people; none when no node has reported any. */
-function formatUsage(health: GetClusterHealthResponse, warn: (line: string) => void): string {
+export function formatUsage(health: GetClusterHealthResponse, warn: (line: string) => void): string {
   const missing = health.missingReplicaIds;
   if (missing.length > 0) {
     const ids = printable(missing.join(", "));

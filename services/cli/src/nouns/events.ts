@@ -169,7 +169,8 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
   const interrupted = AbortSignal.any([invocation.shell.interrupted, enough.signal]);
   const write = eventWriter(invocation);
   let left = query.limit === 0 ? Number.POSITIVE_INFINITY : query.limit;
-  let start = query.start;
+  let { start } = query;
+  let hasBegun = false;
   if (start.kind === "latest" || start.kind === "time") {
     let resumeToken = "";
     for await (const page of readEvents(source)) {
@@ -178,11 +179,13 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
       resumeToken = page.resumeToken;
     }
     start = { kind: "token", token: resumeToken };
+    hasBegun = true;
   }
   if (left <= 0) return;
   const batches = followEvents({
     ...source,
     start,
+    hasBegun,
     interrupted,
     onBreak: (line) => err.write(`warning: the stream broke: ${line}; resuming\n`),
     pause: (attempt) => sleep(backoffMs(attempt), undefined, { signal: interrupted }),

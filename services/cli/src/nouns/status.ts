@@ -85,7 +85,8 @@ async function readProcesses(control: ControlPlane): Promise<readonly Node[]> {
   return processes;
 }
 
-function formatWork({ log, relay, joining }: GetControlPlaneStatusResponse): string {
+/** The log, its relay and how nodes join, a line each. */
+export function formatWork({ log, relay, joining }: GetControlPlaneStatusResponse): string {
   return [
     `Log:           ${logText(log)}\n`,
     `Relay to NATS: ${relayText(relay)}\n`,

@@ -1,10 +1,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach } from "@jest/globals";
 import type { Parts } from "../parts.ts";
 import { runCli } from "../run-cli.ts";
 import type { Shell, Sink } from "../shell.ts";
-import { FakeControlPlane, TOKEN } from "./fake-control-plane.ts";
 import { NOW_MS } from "./sample-nodes.ts";
 
 /** What a command line left behind. */
@@ -78,21 +76,6 @@ function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => 
     rows: () => terminal?.rows ?? 0,
   };
   return { sink, text: () => all };
-}
-
-/** Run a command line, written as one text without quotes, against a fake with the right token. */
-export function runAgainst(server: FakeControlPlane, line: string, surroundings: Surroundings = {}): Promise<Outcome> {
-  const env = { ROLLCALL_SERVER: server.address, ROLLCALL_TOKEN: TOKEN, ...surroundings.env };
-  return run(line.split(" "), { ...surroundings, env });
-}
-
-/** Start a fake before the tests of a file, empty it before each, and stop it after them. */
-export function useFakeControlPlane(): FakeControlPlane {
-  const server = new FakeControlPlane();
-  beforeAll(() => server.start());
-  afterAll(() => server.stop());
-  beforeEach(() => server.clear());
-  return server;
 }
 
 /** Lines of a golden text, each ended. */

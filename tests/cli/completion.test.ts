@@ -1,12 +1,13 @@
-import { describe, expect, it } from "@jest/globals";
-import { run, runAgainst, useFakeControlPlane } from "../testing/run.ts";
-import { computeNode } from "../testing/sample-nodes.ts";
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { addNode } from "../../libs/testkit/src/index.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
 
-const server = useFakeControlPlane();
+const rig = useControlPlane();
+
+afterEach(() => rig.removeNodes());
 
 async function complete(...words: readonly string[]): Promise<readonly string[]> {
-  const { code, out } = await run(["__complete", ...words], {
-    env: { ROLLCALL_SERVER: server.address, ROLLCALL_TOKEN: "test-token" },
+  const { code, out } = await rig.run(["__complete", ...words], {
     parts: {
       verbs: [
         {
@@ -28,26 +29,11 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
 
 describe("completion", () => {
   it("should offer commands", async () => {
-    expect(await complete("")).toEqual([
-      "serve",
-      "node",
-      "token",
-      "policy",
-      "brake",
-      "events",
-      "audit",
-      "status",
-      "config",
-      "login",
-      "logout",
-      "whoami",
-      "access",
-      "context",
-      "version",
-      "completion",
-    ]);
+    const nouns = "serve node token policy brake events audit status config login logout whoami access context";
+    expect(await complete("")).toEqual([...nouns.split(" "), "version", "completion"]);
     expect(await complete("node", "un")).toEqual(["uncordon", "unban"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
+    expect(await complete("--output", "json", "token", "r")).toEqual(["revoke"]);
   });
 
   it("should offer values however they are joined to their option", async () => {
@@ -55,16 +41,16 @@ describe("completion", () => {
     expect(await complete("events", "--type", "node.k")).toEqual(types);
     expect(await complete("events", "--type=node.k")).toEqual(types.map((it) => `--type=${it}`));
     expect(await complete("events", "--type", "=", "node.k")).toEqual(types);
-    expect(await complete("events", "--output", "=")).toEqual(["table", "wide", "name", "json", "yaml", "csv"]);
+    expect(await complete("events", "-o", "")).toEqual(["table", "wide", "name", "json", "yaml", "csv"]);
+    expect(await complete("node", "list", "--type", "c")).toEqual(["compute", "control-plane"]);
   });
 
   it("should offer options, the global ones too", async () => {
-    expect(await complete("node", "list", "--filter")).toEqual([
-      "--filter-approval",
-      "--filter-status",
-      "--filter-type",
-    ]);
+    const filters = ["--filter-approval", "--filter-status", "--filter-type"];
+    expect(await complete("node", "list", "--filter")).toEqual(filters);
+    expect(await complete("node", "list", "--ty")).toEqual(["--type"]);
     expect(await complete("node", "describe", "n1", "--out")).toEqual(["--output"]);
+    expect(await complete("node", "cordon", "--str")).toEqual(["--strict"]);
   });
 
   it("should offer the words that an option takes, also after a comma", async () => {
@@ -75,24 +61,18 @@ describe("completion", () => {
   });
 
   it("should offer node ids where a node is wanted", async () => {
-    server.add(computeNode("n1"), computeNode("n2"), computeNode("other"));
+    for (const id of ["n1", "n2", "other"]) await addNode(rig.store, id);
     expect(await complete("node", "approve", "n")).toEqual(["n1", "n2"]);
     expect(await complete("node", "reject", "-m", "why", "o")).toEqual(["other"]);
     expect(await complete("node", "approve", "n1", "")).toEqual(["n2", "other"]);
     expect(await complete("node", "describe", "n1", "")).toEqual([]);
+    expect(await complete("node", "status", "o")).toEqual(["other"]);
+    expect(await complete("policy", "show", "--node", "o")).toEqual(["other"]);
   });
 
-  it("should read on after short pages", async () => {
-    server.add(...["n1", "n2", "n3"].map((id) => computeNode(id)));
-    server.mostOfPage = 1;
-    expect(await complete("node", "approve", "n")).toEqual(["n1", "n2", "n3"]);
-  });
-
-  it("should be silent when nobody answers", async () => {
-    const { code, out, err } = await run(["__complete", "node", "approve", ""], {
-      env: { ROLLCALL_SERVER: "127.0.0.1:1" },
-    });
-    expect({ code, out, err }).toEqual({ code: 0, out: "", err: "" });
+  it("should be silent when there is no answer", async () => {
+    const env = { ROLLCALL_SERVER: "127.0.0.1:1" };
+    expect(await rig.run(["__complete", "node", "approve", ""], { env })).toEqual({ code: 0, out: "", err: "" });
   });
 
   it("should leave the words of other parts to them", async () => {
@@ -103,13 +83,13 @@ describe("completion", () => {
 
 describe("completion <shell>", () => {
   it.each(["bash", "zsh", "fish"])("should print a script for %s", async (shell) => {
-    const { code, out } = await runAgainst(server, `completion ${shell}`);
+    const { code, out } = await rig.run(`completion ${shell}`);
     expect(code).toBe(0);
     expect(out).toContain("__complete");
   });
 
   it("should refuse other shells", async () => {
-    expect((await runAgainst(server, "completion tcsh")).err).toBe(
+    expect((await rig.run("completion tcsh")).err).toBe(
       `cannot use 'tcsh' as shell value, should be one of: ["bash" "zsh" "fish"]\n`,
     );
   });

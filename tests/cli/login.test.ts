@@ -2,12 +2,21 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import { TestIssuer } from "@rollcall/testkit/issuer";
-import { TOKEN } from "../testing/fake-control-plane.ts";
-import { type Outcome, run, type Surroundings, useFakeControlPlane } from "../testing/run.ts";
-import { NOW_MS } from "../testing/sample-nodes.ts";
+import { TestIssuer } from "../../libs/testkit/src/test-issuer.ts";
+import { type Outcome, run, type Surroundings } from "../../services/cli/src/testing/run.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
 
-const server = useFakeControlPlane();
+const issuer = new TestIssuer();
+beforeAll(() => issuer.start());
+afterAll(() => issuer.stop());
+
+const rig = useControlPlane(() => ({
+  "OIDC.Issuer": issuer.url,
+  "OIDC.Audience": issuer.audience,
+  "OIDC.ClientID": issuer.clientId,
+}));
+const without = useControlPlane();
+const HOUR_MS = 3_600_000;
 
 let home: string;
 beforeEach(() => {
@@ -16,7 +25,7 @@ beforeEach(() => {
 afterEach(() => rmSync(home, { recursive: true }));
 
 function cli(line: string, surroundings: Surroundings = {}): Promise<Outcome> {
-  return run(line.split(" "), { home, cwd: home, ...surroundings });
+  return run(line.split(" "), { home, cwd: home, wallMs: () => Date.now(), ...surroundings });
 }
 
 function configPath(): string {
@@ -29,10 +38,11 @@ function config(): string {
 
 describe("login", () => {
   it("should keep a token that is good, for its user alone, and use it from then on", async () => {
-    const answer = await cli(`login --server ${server.address} --token ${TOKEN}`);
+    const answer = await cli(`login --server ${rig.address} --token ${rig.token}`);
+    const [, tokenId = ""] = /as token:(\S+), /.exec(answer.out) ?? [];
     expect(answer).toEqual({
       code: 0,
-      out: `Logged in to ${server.address} as token:0123456789ab, role operator: context 127.0.0.1\n`,
+      out: `Logged in to ${rig.address} as token:${tokenId}, role admin: context 127.0.0.1\n`,
       err: `saved in ${configPath()}\n`,
     });
     expect(statSync(configPath()).mode & 0o777).toBe(0o600);
@@ -42,44 +52,44 @@ describe("login", () => {
   });
 
   it("should read the token from standard input", async () => {
-    const { code } = await cli(`login --server ${server.address}`, { input: `${TOKEN}\n` });
+    const { code } = await cli(`login --server ${rig.address}`, { input: `${rig.token}\n` });
     expect(code).toBe(0);
-    expect(config()).toContain(`token: ${TOKEN}`);
+    expect(config()).toContain(`token: ${rig.token}`);
   });
 
   it("should keep the path of a token's file, not its content", async () => {
-    writeFileSync(join(home, "token"), `${TOKEN}\n`);
-    const { code } = await cli(`login --server ${server.address} --token-file token`);
+    writeFileSync(join(home, "token"), `${rig.token}\n`);
+    const { code } = await cli(`login --server ${rig.address} --token-file token`);
     expect(code).toBe(0);
     expect(config()).toContain(`token_file: ${join(home, "token")}`);
-    expect(config()).not.toContain(TOKEN);
+    expect(config()).not.toContain(rig.token);
     expect((await cli("whoami")).code).toBe(0);
   });
 
   it("should keep nothing of a token that is not good, and ask for one when there is none", async () => {
-    const wrong = await cli(`login --server ${server.address} --token wrong`);
+    const wrong = await cli(`login --server ${rig.address} --token wrong`);
     expect(wrong).toMatchObject({ code: 1, err: expect.stringMatching(/^failed to log in: /) });
     expect(() => config()).toThrow("ENOENT");
-    expect(await cli(`login --server ${server.address}`)).toMatchObject({
+    expect(await cli(`login --server ${rig.address}`)).toMatchObject({
       code: 2,
       err: expect.stringMatching(/^no access token was given/),
     });
   });
 
   it("should keep the addresses of services apart", async () => {
-    const apart = `--registry ${server.address} --health 127.0.0.1:1 --admin ${server.address}`;
-    await cli(`login --context apart ${apart} --token ${TOKEN}`);
+    const apart = `--registry ${rig.address} --health 127.0.0.1:1 --admin ${rig.address}`;
+    await cli(`login --context apart ${apart} --token ${rig.token}`);
     expect(config()).toMatch(/apart:\n {4}registry: .*\n {4}health: http:\/\/127.0.0.1:1\n/);
   });
 
   it("should refuse a name that is none", async () => {
-    const { code, err } = await cli(`login --context a/b --token ${TOKEN}`);
+    const { code, err } = await cli(`login --context a/b --token ${rig.token}`);
     expect(code).toBe(2);
     expect(err).toContain("cannot use 'a/b' as context value");
   });
 
   it("should name what is wrong with the file, to verbs that need it alone", async () => {
-    await cli(`login --server ${server.address} --token ${TOKEN}`);
+    await cli(`login --server ${rig.address} --token ${rig.token}`);
     writeFileSync(configPath(), "contexts: [");
     expect((await cli("version")).code).toBe(0);
     const { code, err } = await cli("whoami");
@@ -90,12 +100,12 @@ describe("login", () => {
 
 describe("contexts", () => {
   beforeEach(async () => {
-    await cli(`login --context one --server ${server.address} --token ${TOKEN}`);
-    await cli(`login --context two --server ${server.address} --token ${TOKEN}`);
+    await cli(`login --context one --server ${rig.address} --token ${rig.token}`);
+    await cli(`login --context two --server ${rig.address} --token ${rig.token}`);
   });
 
   it("should be listed, used, shown, renamed and deleted", async () => {
-    const url = `http://${server.address}`;
+    const url = `http://${rig.address}`;
     expect((await cli("context list")).out.split("\n").map((it) => it.trim())).toEqual([
       expect.stringMatching(/^CURRENT +NAME +SERVER +LOGIN$/),
       `one   ${url}  token`,
@@ -114,7 +124,7 @@ describe("contexts", () => {
 
   it("should never show a token", async () => {
     for (const line of ["context list", "context show one", "context show one --output yaml"]) {
-      expect((await cli(line)).out).not.toContain(TOKEN);
+      expect((await cli(line)).out).not.toContain(rig.token);
     }
   });
 
@@ -147,18 +157,20 @@ describe("contexts", () => {
   });
 
   it("should send their token nowhere else", async () => {
-    const elsewhere = server.address.replace("127.0.0.1", "localhost");
+    const elsewhere = rig.address.replace("127.0.0.1", "localhost");
     const { code, err } = await cli(`whoami --server ${elsewhere}`);
     expect(code).toBe(1);
-    expect(err).toContain("the call carries no access token");
+    expect(err).toContain("this method needs an access token");
   });
 
   it("should forget the token at logout, and revoke it if told so", async () => {
-    await cli("access create mine --role viewer");
-    server.access.me.credential = { case: "accessToken", value: server.access.tokens[0] as never };
+    const { out } = await cli("access create mine --role viewer");
+    await cli(`login --context two --server ${rig.address} --token ${out.trim()}`);
+    expect((await cli("whoami")).out).toMatch(/^role +viewer$/m);
     expect((await cli("logout --revoke")).out).toBe("Logged out of context two\n");
-    expect(server.calls.at(-1)).toBe("RevokeAccessToken 0000000000a1 logout");
-    expect((await cli("whoami")).err).toContain("the call carries no access token");
+    const id = /^rc_([0-9a-f]{12})_/.exec(out)?.[1];
+    expect((await rig.run("access list --all -o csv")).out).toContain(`${id},mine,viewer,REVOKED`);
+    expect((await cli("whoami")).err).toContain("this method needs an access token");
     expect((await cli("whoami --context one")).code).toBe(0);
   });
 
@@ -169,29 +181,15 @@ describe("contexts", () => {
 });
 
 describe("login --oidc", () => {
-  let issuer: TestIssuer;
-  beforeAll(async () => {
-    issuer = new TestIssuer();
-    await issuer.start();
-  });
-  afterAll(() => issuer.stop());
-  beforeEach(async () => {
+  beforeEach(() => {
     issuer.tokenLifeS = 3_600;
-    const { url, clientId, audience } = issuer;
-    server.access.issuers = [{ issuer: url, clientId, audience, scopes: "openid offline_access" }];
   });
-
-  /** Whatever the issuer signs is taken, as the real one would. */
-  function takeAll(): void {
-    server.tokens.has = (token) => token.split(".").length === 3;
-  }
 
   async function logIn(verdict: "approved" | "denied" = "approved"): Promise<Outcome> {
-    takeAll();
     const onError = (all: string) => {
       if (all.includes("confirm the code WDJB-MJHT")) issuer.decideLogin(verdict);
     };
-    return cli(`login --oidc --server ${server.address}`, { onError });
+    return cli(`login --oidc --server ${rig.address}`, { onError });
   }
 
   it("should keep a login that was confirmed in a browser", async () => {
@@ -204,27 +202,27 @@ describe("login --oidc", () => {
   });
 
   it("should renew a login that has run out, once, and keep what it got", async () => {
-    // The shell's clock stands at another time than the issuer's.
-    issuer.tokenLifeS = Math.floor((NOW_MS - Date.now()) / 1_000);
     await logIn();
     const before = config();
-    issuer.tokenLifeS += 7_200;
+    // By then the first token has run out, and the one that it is renewed with has not.
+    issuer.tokenLifeS = (3 * HOUR_MS) / 1_000;
+    const later = { wallMs: () => Date.now() + 2 * HOUR_MS };
     const asked = issuer.count("POST /token");
-    expect((await cli("node list")).code).toBe(0);
+    expect((await cli("node list", later)).code).toBe(0);
     expect(issuer.count("POST /token")).toBe(asked + 1);
     expect(config()).not.toBe(before);
-    expect((await cli("node list")).code).toBe(0);
+    expect((await cli("node list", later)).code).toBe(0);
     expect(issuer.count("POST /token")).toBe(asked + 1);
   });
 
   it("should say when a login is over, and when the issuer is away", async () => {
-    issuer.tokenLifeS = Math.floor((NOW_MS - Date.now()) / 1_000);
     await logIn();
+    const later = { wallMs: () => Date.now() + 2 * HOUR_MS };
     issuer.away = true;
-    expect((await cli("whoami")).err).toContain("cannot reach the issuer");
+    expect((await cli("whoami", later)).err).toContain("cannot reach the issuer");
     issuer.away = false;
     issuer.forgetLogins();
-    expect((await cli("whoami")).err).toContain(
+    expect((await cli("whoami", later)).err).toContain(
       "the login of context 127.0.0.1 is over: log in again with `rollcall login --oidc --context 127.0.0.1`",
     );
   });
@@ -236,16 +234,11 @@ describe("login --oidc", () => {
     expect(() => config()).toThrow("ENOENT");
   });
 
-  it("should say that there is no issuer, and ask which of several", async () => {
-    const line = `login --oidc --server ${server.address}`;
-    const [first] = server.access.issuers;
-    server.access.issuers = [];
-    expect((await cli(line)).err).toMatch(/offers no login by an issuer\nhint: /);
-    if (first === undefined) throw new Error("no issuer");
-    server.access.issuers = [first, { ...first, issuer: "https://b.example" }];
-    expect(await cli(line)).toMatchObject({
+  it("should say that there is no issuer, and which there are", async () => {
+    expect((await cli(`login --oidc --server ${without.address}`)).err).toMatch(/offers no login by an issuer\nhint: /);
+    expect(await cli(`login --oidc --issuer https://b.example --server ${rig.address}`)).toMatchObject({
       code: 2,
-      err: `choose an issuer with --issuer, should be one of: ${issuer.url} https://b.example\n`,
+      err: `choose an issuer with --issuer, should be one of: ${issuer.url}\n`,
     });
   });
 });
