@@ -114,7 +114,7 @@ describe("node list", () => {
   });
 
   it("should read page after page without --limit, and from page to page with it", async () => {
-    const ids = await rig.addNodes(450);
+    const ids = await rig.addNodes(210);
     expect(idsOf((await list("--hide-header")).out)).toEqual(ids);
     const first = await list("--limit 2 --show labels --hide-header");
     expect(idsOf(first.out)).toEqual(["n000", "n001"]);

@@ -4,7 +4,7 @@ import { Failure, systemCodeOf, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
 
-/** What the user said on the command line. */
+/** The flags of the command line. */
 export interface TlsFlags {
   readonly caFile?: string;
   readonly clientCert?: string;
@@ -20,7 +20,7 @@ export interface TlsOptions {
   readonly servername?: string;
 }
 
-/** What clients of a server have to be told. */
+/** What clients of a server have to trust. */
 export interface Trust {
   /** PEM file of the authority, absolute; null for those that the system trusts, and in clear text. */
   readonly caFile: string | null;

@@ -7,6 +7,7 @@ import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { styleOfState } from "../output/style.ts";
 import { pad, printable } from "../output/text.ts";
 import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
+import { wrapValue } from "../output/wrap.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
 import { HealthJoin } from "./read-health.ts";
@@ -41,10 +42,14 @@ export interface StatusPanelInput {
 type StateMessage = NonNullable<Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]>;
 
 const LABEL_WIDTH = 12;
+/** A label, a state and since when. */
+const LEAD_WIDTH = 34;
 
 /** One node on one screen, for people. */
 export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: PanelLook): string {
-  const { paint } = look;
+  const { paint, columns } = look;
+  const row = (label: string, value: string) =>
+    wrapValue(pad(label, LABEL_WIDTH), value === "" ? "-" : printable(value), columns, LABEL_WIDTH);
   const work = node.mayTakeWork ? paint("good", "may take work") : paint("dim", "takes no work");
   const lines = [
     `${paint("bold", node.id)}  ${typeWord(node.type)}  ${work}`,
@@ -57,10 +62,10 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
       row("", `hold ${holdWord(hold.kind)} by ${hold.actor}: ${hold.message || "-"}`),
     ),
     row("Contact", contactLine(health)),
-    ...wishLines(health),
+    ...wishFields(health).map((field) => row(...field)),
     "",
-    ...machineLines(node.info),
-    ...identityLines(node, nowMs),
+    ...machineFields(node.info).map((field) => row(...field)),
+    ...identityFields(node, nowMs).map((field) => row(...field)),
     ...node.labels.map((label, at) =>
       row(at === 0 ? "Labels" : "", `${label.key}=${label.value}  (${tierWord(label.tier)})`),
     ),
@@ -72,13 +77,16 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
     const why = [of?.reason, of?.message].filter((part) => part).join(": ");
     const actor = of?.actor ? `by ${of.actor}` : "";
-    const painted = paint(styleOfState(word), pad(word, 13));
-    return `${pad(label, LABEL_WIDTH)}${painted}${pad(since, 9)}${printable([actor, why].filter((part) => part).join("  "))}`;
+    const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(word, 13))}${pad(since, 9)}`;
+    return wrapValue(lead, printable([actor, why].filter((part) => part).join("  ")), columns, LEAD_WIDTH);
   }
 }
 
+/** A line of the panel: its label and what it says. */
+type Field = readonly [label: string, value: string];
+
 /** What the agent's own configuration asks for and is not granted; nothing where there is no difference. */
-function wishLines(health: NodeHealth | undefined): string[] {
+function wishFields(health: NodeHealth | undefined): Field[] {
   const asked = [
     ["a heartbeat every", health?.wishedHeartbeatInterval, health?.heartbeatInterval],
     ["information every", health?.wishedInfoInterval, health?.infoInterval],
@@ -87,32 +95,34 @@ function wishLines(health: NodeHealth | undefined): string[] {
     if (wished === undefined || told === undefined) return [];
     const [wishedMs, toldMs] = [durationMs(wished), durationMs(told)];
     if (wishedMs === toldMs) return [];
-    return [`${what} ${formatExactDuration(wishedMs)} (is told ${formatExactDuration(toldMs)})`];
+    return [`${what} ${formatExactDuration(wishedMs)} (gets ${formatExactDuration(toldMs)})`];
   });
-  return ungranted.length === 0 ? [] : [row("Asks for", ungranted.join(", "))];
+  return ungranted.length === 0 ? [] : [["Asks for", ungranted.join(", ")]];
 }
 
-function machineLines(info: NodeInfo | undefined): string[] {
+function machineFields(info: NodeInfo | undefined): Field[] {
   if (info === undefined) return [];
   const cpu = info.cpu;
   const gpus = new Map<string, number>();
   for (const gpu of info.gpus) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
   return [
-    row("Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")),
-    row("OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")),
-    row("CPU", cpuText(cpu)),
-    row("Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`),
-    row("Disk", formatBytes(Number(info.diskBytes))),
-    row("GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"),
-    row("VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`),
-    row("VFIO GPUs", String(info.vfioGpus.length)),
-    row("Agent", info.agentVersion),
+    ["Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")],
+    ["OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")],
+    ["CPU", cpuText(cpu)],
+    ["Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`],
+    ["Disk", formatBytes(Number(info.diskBytes))],
+    ["GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"],
+    ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`],
+    ["VFIO GPUs", String(info.vfioGpus.length)],
+    ["Agent", info.agentVersion],
   ];
 }
 
 /** With what the node proves that it is itself, and how it joined. */
-function identityLines(node: Node, nowMs: number): string[] {
-  const { keyFingerprint, keyRotationRequiredSince: since, nextKeyFingerprint, createTime, joinTokenId } = node;
+function identityFields(node: Node, nowMs: number): Field[] {
+  const { keyFingerprint, keySince, keyRotationRequiredSince: since, nextKeyFingerprint } = node;
+  const { createTime, joinTokenId } = node;
+  const age = keySince === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(keySince))}`;
   const rotation = since === undefined ? "" : `rotation required for ${formatDuration(nowMs - timestampMs(since))}`;
   const next = nextKeyFingerprint === "" ? "" : `next ${nextKeyFingerprint}`;
   const joined = [
@@ -121,8 +131,8 @@ function identityLines(node: Node, nowMs: number): string[] {
     node.ephemeral ? "ephemeral" : "",
   ];
   return [
-    ...(keyFingerprint === "" ? [] : [row("Key", commas([keyFingerprint, next, rotation]))]),
-    row("Registered", commas(joined)),
+    ...(keyFingerprint === "" ? [] : [["Key", commas([keyFingerprint, age, next, rotation])] as const]),
+    ["Registered", commas(joined)],
   ];
 }
 
@@ -139,8 +149,4 @@ function cpuText(cpu: NodeInfo["cpu"]): string {
 
 function plural(count: number, what: string): string {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
-}
-
-function row(label: string, value: string): string {
-  return `${pad(label, LABEL_WIDTH)}${value === "" ? "-" : printable(value)}`;
 }

@@ -13,7 +13,7 @@ import { Failure, UsageError } from "../failure.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { itemWriter, type ListingOptions, printListing, readPages } from "../output/listing.ts";
 import { openScreen } from "../output/screen.ts";
-import { choosePaint } from "../output/style.ts";
+import { choosePaint, columnsOf } from "../output/style.ts";
 import { formatTime } from "../output/units.ts";
 import type { Shell } from "../shell.ts";
 import { healthColumns, type ObservedNode } from "./health-columns.ts";
@@ -103,7 +103,8 @@ function observed(health: NodeHealth): ObservedNode {
 
 /** How panels are drawn for this call. */
 export function panelLook(shell: Shell, options: Invocation["options"]): PanelLook {
-  return { paint: choosePaint(shell, options), sparkWidth: sparkWidthFor(shell.out.columns()) };
+  const columns = columnsOf(shell);
+  return { paint: choosePaint(shell, options), sparkWidth: sparkWidthFor(columns), columns };
 }
 
 /**

@@ -17,7 +17,7 @@ import { healthPanel } from "./health-panel.ts";
 import { formatUsage } from "./summary.ts";
 import { usageHistory } from "./usage.ts";
 
-const LOOK = { paint: paintNothing, sparkWidth: 10 };
+const LOOK = { paint: paintNothing, sparkWidth: 10, columns: 0 };
 
 /** What a replica knows of n1, which was heard 2.4 s ago. */
 function healthOf(changes: Partial<NodeHealth> = {}): NodeHealth {
@@ -125,6 +125,16 @@ describe("statusPanel()", () => {
     );
   });
 
+  it("should fit a terminal", () => {
+    const panel = statusPanel({ node: computeNode("n1"), health: healthOf(), nowMs: NOW_MS }, { ...LOOK, columns: 50 });
+    expect(panel).toContain(
+      lines("Contact     last seen 2s ago, heartbeat every 15s,", "            unhealthy after 1m, unknown after 5m"),
+    );
+    expect(panel).toContain(
+      lines("Health      HEALTHY      for 3h   by", `${" ".repeat(34)}replica:health-1`, `${" ".repeat(34)} HEARTBEAT`),
+    );
+  });
+
   it("should show what the agent's configuration asks for and is not granted", () => {
     const panel = (changes: Partial<NodeHealth>) =>
       statusPanel({ node: computeNode("n1"), health: healthOf(changes), nowMs: NOW_MS }, LOOK);
@@ -133,21 +143,20 @@ describe("statusPanel()", () => {
       infoInterval: durationFromMs(60_000),
       wishedInfoInterval: durationFromMs(30_000),
     };
-    expect(panel(wishes)).toContain(
-      "\nAsks for    a heartbeat every 5s (is told 15s), information every 30s (is told 1m)\n",
-    );
+    expect(panel(wishes)).toContain("\nAsks for    a heartbeat every 5s (gets 15s), information every 30s (gets 1m)\n");
     expect(panel({ wishedHeartbeatInterval: durationFromMs(15_000) })).not.toContain("Asks for");
   });
 
   it("should show what is wanted of its key, and how it joined", () => {
     const node = computeNode("n1", {
+      keySince: timestampFromMs(NOW_MS - 86_400_000),
       keyRotationRequiredSince: timestampFromMs(NOW_MS - 120_000),
       nextKeyFingerprint: "SHA256:next",
       joinTokenId: "0000000000a1",
       ephemeral: true,
     });
     const panel = statusPanel({ node, health: undefined, nowMs: NOW_MS }, LOOK);
-    expect(panel).toContain("\nKey         SHA256:abc, next SHA256:next, rotation required for 2m\n");
+    expect(panel).toContain("\nKey         SHA256:abc, for 1d, next SHA256:next, rotation required for 2m\n");
     expect(panel).toContain("\nRegistered  2026-08-06 09:00:00Z, with join token 0000000000a1, ephemeral\n");
   });
 });

@@ -15,17 +15,9 @@ import {
 import type { Command } from "commander";
 import { displayAddress, isLoopback } from "../client/addresses.ts";
 import { alreadyDone } from "../client/already-done.ts";
+import type { Trust } from "../client/client-tls.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
-import {
-  action,
-  addChangeOptions,
-  addListingOptions,
-  addNotes,
-  type Invocation,
-  REQUEST_ID,
-  STRICT,
-  type Verb,
-} from "../command.ts";
+import { action, addChangeOptions, addListingOptions, addNotes, REQUEST_ID, STRICT, type Verb } from "../command.ts";
 import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
 import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
@@ -97,8 +89,7 @@ interface TokenCreateOptions {
   readonly requestId?: string;
 }
 
-const tokenCreate: Verb<TokenCreateOptions> = async (invocation) => {
-  const { shell, options } = invocation;
+const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const request = {
     description: options.description ?? "",
@@ -116,14 +107,14 @@ const tokenCreate: Verb<TokenCreateOptions> = async (invocation) => {
   const answer = await control.attempt("admin", "create a join token", () => tokens.createJoinToken(request));
   const text = answer.text === "" ? "" : `${answer.text}\n`;
   await writeAnswer(shell, format, [CreateJoinTokenResponseSchema, answer], text);
-  if (format === "table") shell.err.write(hint(invocation, answer, control));
+  if (format !== "table") return;
+  // Without a terminal, standard error is often a log.
+  const shown = shell.out.isTerminal ? answer.text : "TOKEN";
+  const trust = control.trust("registry");
+  shell.err.write(hint(answer, { registry: control.addresses.registry, trust, token: shown }));
 };
 
-function hint(
-  { shell }: Invocation,
-  { text, token }: CreateJoinTokenResponse,
-  { addresses: { registry }, trust }: Pick<ReturnType<typeof reachControlPlane>, "addresses" | "trust">,
-): string {
+function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
   const id = token?.id ?? "";
   if (text === "") {
     return `An earlier call with this request id created join token ${id}, and its text cannot be shown again; use \`rollcall token revoke ${id}\` and create another.\n`;
@@ -131,26 +122,32 @@ function hint(
   const limit = token?.maxUses ?? 0;
   const machines = limit === 0 ? "any number of machines" : limit === 1 ? "one machine" : `${limit} machines`;
   const until = token?.expireTime === undefined ? "until it is revoked" : `until ${timeText(token.expireTime)}`;
-  const { caFile, serverName } = trust("registry");
+  return `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On the machine:\n\n${joinCommand(command)}`;
+}
+
+/** What the command that joins a machine depends on. */
+interface JoinCommand {
+  /** Base URL of the registry. */
+  readonly registry: string;
+  readonly trust: Trust;
+  /** The token's text, or what stands for it. */
+  readonly token: string;
+}
+
+/** The command that joins a machine, and what has to be known about it. */
+export function joinCommand({ registry, trust: { caFile, serverName }, token }: JoinCommand): string {
   const flags = [
     `--server ${displayAddress(registry)}`,
     ...(caFile === null ? [] : [`--ca-file ${quoted(caFile)}`]),
     ...(serverName === null ? [] : [`--tls-server-name ${quoted(serverName)}`]),
-    // Without a terminal, standard error is often a log.
-    `--join-token ${shell.out.isTerminal ? text : "TOKEN"}`,
+    `--join-token ${token}`,
   ];
-  const steps = [
+  const remarks = [
     ...(caFile === null ? [] : [`Another machine needs a copy of ${caFile}.`]),
     ...(isLoopback(registry) ? ["Another machine needs an address in --server that leads here."] : []),
     "In --join-token-file or ROLLCALL_JOIN_TOKEN_FILE the token is hidden from the list of processes.",
   ];
-  return `
-Join token ${id} is valid for ${machines} ${until}. It is not shown again. On the machine:
-
-  rollcall agent ${flags.join(" ")}
-
-${steps.join("\n")}
-`;
+  return `  rollcall agent ${flags.join(" ")}\n\n${remarks.join("\n")}\n`;
 }
 
 /** A word of a command line, in quotes where a shell needs them. */

@@ -23,3 +23,13 @@ function wrapLine(line: string, columns: number): readonly string[] {
   }
   return [...lines, current];
 }
+
+/** Wrap a value that stands behind a label: what does not fit `columns` (0 for no limit) goes on below the value. */
+export function wrapValue(label: string, value: string, columns: number, labelWidth: number): string {
+  if (columns === 0) return label + value;
+  const lines = wrapLine(value, Math.max(LEAST_WIDTH, columns - labelWidth));
+  return label + lines.join(`\n${" ".repeat(labelWidth)}`);
+}
+
+/** A value that is narrower is hard to read. */
+const LEAST_WIDTH = 20;

@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly interrupted?: AbortSignal;
   /** The wall clock; one that stands still when absent. */
   readonly wallMs?: () => number;
-  /** Answers questions; without it there is nobody at a terminal. */
+  /** Answers questions; without it there is no terminal. */
   readonly ask?: Shell["ask"];
   /** What comes on standard input. */
   readonly input?: string;
