@@ -131,7 +131,7 @@ describe("statusPanel()", () => {
       lines("Contact     last seen 2s ago, heartbeat every 15s,", "            unhealthy after 1m, unknown after 5m"),
     );
     expect(panel).toContain(
-      lines("Health      HEALTHY      for 3h   by", `${" ".repeat(34)}replica:health-1`, `${" ".repeat(34)} HEARTBEAT`),
+      lines("Health      HEALTHY      for 3h   by replica:health-1", `${" ".repeat(34)}HEARTBEAT`),
     );
   });
 

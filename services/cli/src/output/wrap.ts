@@ -21,7 +21,7 @@ function wrapLine(line: string, columns: number): readonly string[] {
       current = longer;
     }
   }
-  return [...lines, current];
+  return [...lines, current].map((it) => it.trimEnd());
 }
 
 /** Wrap a value that stands behind a label: what does not fit `columns` (0 for no limit) goes on below the value. */
