@@ -14,19 +14,18 @@ help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
 		/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(INSTALLED) ## Build, then run everything on this machine with its data in .rollcall (ARGS: flags of `rollcall up`)
-	@$(BIN)/tsc -b services/rollcall
+run: build ## Build, then run everything on this machine with its data in .rollcall (ARGS: flags of `rollcall up`)
 	@exec bin/rollcall up --data-dir .rollcall $(ARGS)
 
-build: $(INSTALLED) ## Compile what changed into each package's dist
-	$(BIN)/tsc -b
+build: $(INSTALLED) ## Bundle the executable, which bin/rollcall runs
+	@node services/rollcall/bundle.mjs
 
 test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, breaking changes, tests (ARGS: arguments for jest)
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
 
-acceptance: $(INSTALLED) ## What takes longer than tests may: drills (ARGS: arguments for jest)
-	$(BIN)/tsc -b services/rollcall bench
+acceptance: build ## What takes longer than tests may: drills (ARGS: arguments for jest)
+	$(BIN)/tsc -b bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
@@ -46,12 +45,12 @@ fmt: $(INSTALLED) ## Format sources and schema, and mend what the linter can men
 	$(BIN)/biome check --write
 	$(BIN)/buf format proto --write
 
-bench: $(INSTALLED) ## Measure, beside a rival or bound of the same run (NAME: one row, for example heartbeats)
-	$(BIN)/tsc -b services/rollcall bench
+bench: build ## Measure, beside a rival or bound of the same run (NAME: one row, for example heartbeats)
+	$(BIN)/tsc -b bench
 	@node bench/dist/main.js $(NAME)
 
-drill: $(INSTALLED) ## Break something on purpose and see that nobody is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
-	$(BIN)/tsc -b services/rollcall bench
+drill: build ## Break something on purpose and see that nobody is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
+	$(BIN)/tsc -b bench
 	@node bench/dist/drills/main.js $(NAME) $(if $(SHORT),--short)
 
 fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats by coverage (ARGS: SECONDS SEED CASE; default 600 s, a new seed, all)
@@ -59,7 +58,7 @@ fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats b
 	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./libs/testkit/src/source/source-loader.js tests/fuzz/beat-reader-main.ts
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
-	rm -rf libs/*/dist services/*/dist bench/dist coverage
+	rm -rf libs/*/dist services/*/dist services/rollcall/bundle bench/dist coverage
 
 # The targets below are parts of those above, and maintainers' chores.
 

@@ -4,11 +4,13 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { bundledMain } from "../services/rollcall/src/testing/bundled-main.ts";
 import { createUpFixture, type UpFixture } from "../services/rollcall/src/testing/up-fixture.ts";
 import { commandBlocks } from "./support/readme-blocks.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
 const START_LIMIT_MS = 120_000;
+const MAIN = await bundledMain();
 const COMMAND_LIMIT_MS = 60_000;
 const ADDRESS_IN_README = "127.0.0.1:7700";
 
@@ -70,11 +72,8 @@ function layOutCheckout(dataDirectory: string): string {
   symlinkSync(join(workspaceRoot, "node_modules"), join(folder, "node_modules"));
   mkdirSync(join(folder, "bin"));
   const program = join(folder, "bin/rollcall");
-  const loader = join(workspaceRoot, "libs/testkit/src/source/source-loader.js");
-  const main = join(workspaceRoot, "services/rollcall/src/main.ts");
-  // From the sources, like all tests: the built program may be older, or not be there.
-  const command = `node --conditions=source --import '${loader}' '${main}'`;
-  writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec ${command} "$@"\n`);
+  // Of the present sources, like all tests: the built program may be older, or not be there.
+  writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec node '${MAIN}' "$@"\n`);
   chmodSync(program, 0o755);
   return folder;
 }

@@ -1,7 +1,7 @@
 import type { Package, SourceFile } from "./workspace.ts";
 
 /** What each package may carry in a release: imports point one way. ARCHITECTURE.md shows the same table. */
-const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
+export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   domain: [],
   api: [],
   errors: ["api"],

@@ -1,5 +1,4 @@
 import type { BenchContext } from "../bench-context.ts";
-import type { FleetSize } from "./fleet.ts";
 
 /** How to run a drill. */
 export interface DrillOptions {
@@ -22,6 +21,14 @@ export interface Drill {
   readonly name: string;
   readonly title: string;
   run(context: BenchContext, options: DrillOptions): Promise<Verdict>;
+}
+
+/** How many agents there are, and how they are judged. */
+export interface FleetSize {
+  readonly agents: number;
+  readonly replicas: number;
+  readonly intervalMs: number;
+  readonly unhealthyAfterMs: number;
 }
 
 /** A drill of a fleet: something is broken on purpose, and nobody may be judged for it. */

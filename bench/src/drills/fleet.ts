@@ -7,15 +7,7 @@ import type { PacedOrder, PacedOutcome } from "../load/paced-load.ts";
 import { seedNodes } from "../seeds/seed-nodes.ts";
 import { type BenchDatabase, startDatabase, withClient } from "../servers/database.ts";
 import { type RunningService, startService } from "../servers/rollcall.ts";
-import type { DrillOutcome } from "./drill.ts";
-
-/** How many agents there are, and how they are judged. */
-export interface FleetSize {
-  readonly agents: number;
-  readonly replicas: number;
-  readonly intervalMs: number;
-  readonly unhealthyAfterMs: number;
-}
+import type { DrillOutcome, FleetSize } from "./drill.ts";
 
 /** As configured by default. */
 export const FULL_SIZE: FleetSize = {

@@ -2,7 +2,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger, systemClock } from "@rollcall/process";
 import { currentRevision, EventFeed, openStore } from "@rollcall/store";
 import { type Bench, BenchContext } from "../bench-context.ts";
-import { Fleet, type FleetSize, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
+import type { FleetSize } from "../drills/drill.ts";
+import { Fleet, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
 import { type Figure, percentile } from "../report.ts";
 
 const UNHEALTHY_AFTER_MS = 10_000;

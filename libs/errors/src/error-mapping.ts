@@ -26,51 +26,23 @@ export function storeUnavailable(cause: unknown): ConnectError {
   });
 }
 
-// Class 08 is "connection exception"; 57P0x is a server that ends, crashes, or starts; 53300 has no connection left.
-const UNAVAILABLE_SQLSTATE = /^(08...|57P0[1-5]|53300)$/;
-const UNAVAILABLE_ERRNO = new Set([
-  "ECONNREFUSED",
-  "ECONNRESET",
-  "ECONNABORTED",
-  "EPIPE",
-  "ETIMEDOUT",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOTFOUND",
-  "EAI_AGAIN",
-  "ENOENT",
-  "EAGAIN",
-]);
-// Alone, these would also be a missing file, or a full pipe; of a connect call they are a socket that is missing, or
-// one at which too many wait.
-const OF_CONNECT_ALONE = new Set(["ENOENT", "EAGAIN"]);
-// pg reports these without a code.
-const UNAVAILABLE_TEXT =
-  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Cannot use a pool after calling end)/i;
+/**
+ * The record could not be reached, or did not answer: an operation may succeed when it is tried again. Stores throw it in
+ * place of what their driver says, which is its cause.
+ */
+export class StoreUnavailableError extends Error {
+  override readonly name = "StoreUnavailableError";
+}
 
-/** Whether an error of the Postgres driver, or one of its causes, means that the server could not be reached. */
+/** Whether an error, or one of its causes, is a StoreUnavailableError. */
 export function isStoreUnavailable(error: unknown): boolean {
   let current = error;
   // A cause may be its own ancestor; no honest chain is this long.
   for (let depth = 0; depth < 8 && isNativeError(current); depth += 1) {
-    if ("errors" in current && isUnavailableList(current.errors)) return true;
-    if (isConnectionError(current)) return true;
+    if (current instanceof StoreUnavailableError) return true;
     current = current.cause;
   }
   return false;
-}
-
-/** A host with several addresses fails with the list of what each said. */
-function isUnavailableList(errors: unknown): boolean {
-  return Array.isArray(errors) && errors.some(isStoreUnavailable);
-}
-
-function isConnectionError(error: Error): boolean {
-  const code = "code" in error && typeof error.code === "string" ? error.code : "";
-  if (UNAVAILABLE_SQLSTATE.test(code)) return true;
-  const isConnect = "syscall" in error && error.syscall === "connect";
-  if (UNAVAILABLE_ERRNO.has(code) && (isConnect || !OF_CONNECT_ALONE.has(code))) return true;
-  return UNAVAILABLE_TEXT.test(error.message);
 }
 
 /** The reason that an error gets which the transport or a library made, by its code. */
@@ -84,25 +56,27 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
   [Code.Unimplemented]: "UNKNOWN_METHOD",
 };
 
-// Connect calls a request that it cannot decode an internal error, or an unimplemented method; it is the caller's
-// mistake.
-const UNDECODABLE =
-  /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed)/;
-const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
+// Connect and grpc-js take these mistakes of a caller for errors of the server, or for methods that are not there.
+const MALFORMED =
+  /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
+// What follows these is told by a library about its own state.
+const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
+const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);
 
+/** Complete an error that a transport or a library made: the only place where such errors get their reason. */
 function withReason(error: ConnectError): ConnectError {
   if (describeError(error).reason !== undefined) return error;
+  const { rawMessage } = error;
   const cause = error.cause ?? error;
-  if (UNDECODABLE.test(error.rawMessage)) {
-    return refuse("MALFORMED_MESSAGE", error.rawMessage, { cause });
-  }
-  if (RESET_BY_PEER.test(error.rawMessage)) return refuse("CANCELLED", error.rawMessage, { cause });
+  if (UNDECODABLE.test(rawMessage)) return refuse("MALFORMED_MESSAGE", "the message cannot be decoded", { cause });
+  if (MALFORMED.test(rawMessage)) return refuse("MALFORMED_MESSAGE", rawMessage, { cause });
+  if (RESET_BY_PEER.test(rawMessage)) return refuse("CANCELLED", rawMessage, { cause });
   const reason = REASON_OF_TRANSPORT[error.code];
   // Codes that other protocols ask for, such as NOT_FOUND of grpc.health.v1, carry no reason of ours.
   if (reason === undefined && !DEFECTS.has(error.code)) return error;
   if (reason === undefined) return refuse("INTERNAL", "internal error", { cause: error });
-  return refuse(reason, error.rawMessage, { cause });
+  return refuse(reason, rawMessage, { cause });
 }
 
 function isAbort(error: unknown): boolean {

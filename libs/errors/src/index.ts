@@ -1,4 +1,4 @@
-export { isStoreUnavailable, mapError, storeUnavailable } from "./error-mapping.ts";
+export { isStoreUnavailable, mapError, StoreUnavailableError, storeUnavailable } from "./error-mapping.ts";
 export { CODE_OF_REASON, type ErrorReasonName, isErrorReasonName } from "./error-table.ts";
 export {
   describeError,

@@ -1,7 +1,7 @@
 export { Batcher, type BatcherOptions } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { errorCode } from "./error-code.ts";
-export { type ProcessLike, type Running, type RunOptions, runProcess } from "./lifecycle.ts";
+export { type ProcessLike, type Running, type RunOptions, runProcess, StartError } from "./lifecycle.ts";
 export {
   createLogger,
   type LogFunction,
@@ -22,12 +22,15 @@ export {
   renderMetrics,
 } from "./metrics.ts";
 export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
+export { Parts, startParts } from "./parts.ts";
 export { processStart } from "./process-start.ts";
 export {
   type PeriodicTask,
   periodicTask,
+  type RunningTasks,
   type SuperviseOptions,
   type Supervision,
+  startTasks,
   superviseTasks,
   type Task,
   type TaskStatus,

@@ -16,6 +16,14 @@ export interface Running {
   readonly done?: Promise<void>;
 }
 
+/**
+ * A start that cannot succeed as things are configured. Its message says what is wrong and what to do, so it is logged in
+ * one line, without a stack.
+ */
+export class StartError extends Error {
+  override readonly name = "StartError";
+}
+
 export interface RunOptions {
   /** Start everything. The signal aborts when the process is told to end while it still starts. */
   start(signal: AbortSignal): Promise<Running>;
@@ -106,7 +114,8 @@ async function startWithin(
     return "failed";
   } catch (error) {
     if (ending.aborted) return "cancelled";
-    log.fatal({ err: error }, "start failed");
+    if (error instanceof StartError) log.fatal({ problem: error.message }, "cannot start");
+    else log.fatal({ err: error }, "start failed");
     return "failed";
   } finally {
     over.abort();

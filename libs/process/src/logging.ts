@@ -1,3 +1,4 @@
+import process from "node:process";
 import { pino } from "pino";
 import { formatLogLine } from "./log-format.ts";
 
@@ -29,9 +30,12 @@ export interface LoggerOptions {
   readonly fields?: Readonly<Record<string, unknown>>;
 }
 
-/** Create the log of a process. Writing is synchronous, so that the last line before an end is not lost. */
+/** What may wait for a reader of standard output that does not keep up. Beyond it lines are dropped. */
+const MOST_WAITING_BYTES = 16_777_216;
+
+/** Create the log of a process. */
 export function createLogger(options: LoggerOptions): Logger {
-  const target = options.destination ?? pino.destination({ fd: 1, sync: true });
+  const target = options.destination ?? standardOutput();
   const destination = options.pretty ? { write: (line: string) => target.write(formatLogLine(line)) } : target;
   return pino(
     {
@@ -46,6 +50,21 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     { write: (line: string) => void destination.write(line) },
   );
+}
+
+/** Standard output, written asynchronously: a slow terminal or pipe holds up nothing. What waits is written at the exit. */
+function standardOutput() {
+  const output = pino.destination({ fd: 1, sync: false, maxLength: MOST_WAITING_BYTES });
+  // Without a reader there is no one to tell, and the process goes on with its work.
+  output.on("error", () => {});
+  process.on("exit", () => {
+    try {
+      output.flushSync();
+    } catch {
+      // Standard output is gone, or was never opened.
+    }
+  });
+  return output;
 }
 
 const ignore: LogFunction = () => {};

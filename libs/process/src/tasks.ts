@@ -57,6 +57,24 @@ export function superviseTasks(tasks: readonly Task[], options: SuperviseOptions
   };
 }
 
+/** Tasks that run until they are closed. */
+export interface RunningTasks {
+  /** Abort them, and wait until all have ended. */
+  close(): Promise<void>;
+}
+
+/** Run and supervise tasks until they are closed; see superviseTasks(). */
+export function startTasks(tasks: readonly Task[], options: Omit<SuperviseOptions, "signal">): RunningTasks {
+  const ending = new AbortController();
+  const { done } = superviseTasks(tasks, { ...options, signal: ending.signal });
+  return {
+    close: async () => {
+      ending.abort(new Error("the process is ending"));
+      await done;
+    },
+  };
+}
+
 class SupervisedTask {
   readonly #task: Task;
   readonly #options: SuperviseOptions;

@@ -10,6 +10,7 @@ export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
 export { callerKey, callerOf, requestIdKey, requestIdOf } from "./calls/call-context.ts";
 export type { CallCounts, CallParty } from "./calls/call-counts.ts";
 export { type ClientAddress, grpcAddressOf } from "./calls/client-address.ts";
+export type { HttpHandler } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
 export { hasTooManyParts } from "./calls/message-parts.ts";
 export { Outbox } from "./calls/outbox.ts";
@@ -27,11 +28,11 @@ export { createRequestValidator, type RequestValidator } from "./calls/request-v
 export { createRpcServer } from "./connect/rpc-server.ts";
 export {
   type GuardedServer,
-  type HttpHandler,
   MESSAGE_LIMIT_BYTES,
   type RpcServerOptions,
   type RunningServer,
 } from "./connect/server-options.ts";
+export { ListeningError } from "./connections/listening-error.ts";
 export { DETAILS_TRAILER, errorFromGrpc } from "./grpc/grpc-error.ts";
 export {
   type GrpcHandler,

@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from "node:fs";
 import tls from "node:tls";
 import { TlsSource } from "@rollcall/identity";
 import { systemClock } from "@rollcall/process";
-import { TestAuthority } from "@rollcall/testkit/certificates";
+import { TestAuthority } from "./certificates.ts";
 import { captureLog } from "./log-capture.ts";
 
 /** An authority of a test's own, what it signs, and whatever the test has to close. */

@@ -1,5 +1,7 @@
 import type { Clock, Logger, Task } from "@rollcall/process";
 import type { AgentStatus } from "./agent-status.ts";
+import { KeyRotation } from "./connection/key-rotation.ts";
+import { StayConnected } from "./connection/stay-connected.ts";
 import type { NodeDescription } from "./convert.ts";
 import type { FactsReader } from "./facts/facts-reader.ts";
 import { createNodeInfoKeeper } from "./info/node-info-keeper.ts";
@@ -8,8 +10,6 @@ import type { Registrar } from "./registration/registrar.ts";
 import type { StateDirectory } from "./state/state-directory.ts";
 import type { HeartbeatTransport } from "./stream/heartbeat-transport.ts";
 import type { AgentIdentity } from "./stream/hello.ts";
-import { KeyRotation } from "./tasks/rotate-key.ts";
-import { StayConnected } from "./tasks/stay-connected.ts";
 import { createUsageFeed } from "./usage/usage-feed.ts";
 import type { UsageSampler } from "./usage/usage-sampler.ts";
 import { WishLog } from "./wish-log.ts";
@@ -74,7 +74,7 @@ export function createAgent(deps: AgentDeps): Agent {
     log,
     intervalMs: deps.keyRotationIntervalMs ?? 0,
     keyMadeAtMs: deps.keyMadeAtMs ?? clock.wallMs(),
-    onOffered: () => stayConnected.renew("its key is rotated"),
+    onOffered: () => stayConnected.renew(),
   });
   return {
     tasks: [

@@ -7,11 +7,11 @@ describe("Alarm", () => {
     const clock = new ManualClock();
     const rung: number[] = [];
     const alarm = new Alarm(clock, () => rung.push(clock.nowMs()));
-    alarm.set(1_000);
-    alarm.set(2_000);
+    alarm.setAt(1_000);
+    alarm.setAt(2_000);
     await clock.pass(5_000);
     expect(rung).toEqual([2_000]);
-    alarm.set(0);
+    alarm.setAt(0);
     await clock.pass(0);
     expect(rung).toEqual([2_000, 5_000]);
   });
@@ -22,7 +22,7 @@ describe("Alarm", () => {
     const alarm = new Alarm(clock, () => {
       rung += 1;
     });
-    alarm.set(0);
+    alarm.setAt(0);
     alarm.clear();
     await clock.pass(10);
     expect(rung).toBe(0);

@@ -4,33 +4,34 @@ import type { Clock } from "@rollcall/process";
 export class Alarm {
   readonly #clock: Clock;
   readonly #onDue: () => void;
-  #pending: AbortController | undefined;
+  #pending: { readonly atMs: number; readonly cancel: AbortController } | null = null;
 
   constructor(clock: Clock, onDue: () => void) {
     this.#clock = clock;
     this.#onDue = onDue;
   }
 
-  /** Ring in so many milliseconds, at once when 0 or less; the time set before is forgotten. */
-  set(inMs: number): void {
+  /** Ring at this time of the monotonic clock, at once when it has passed. Replaces the time set before. */
+  setAt(atMs: number): void {
+    if (this.#pending?.atMs === atMs) return;
     this.clear();
-    const pending = new AbortController();
+    const pending = { atMs, cancel: new AbortController() };
     this.#pending = pending;
-    this.#clock.sleep(inMs, pending.signal).then(
+    this.#clock.sleep(Math.max(0, atMs - this.#clock.nowMs()), pending.cancel.signal).then(
       () => {
         if (this.#pending !== pending) return;
-        this.#pending = undefined;
+        this.#pending = null;
         this.#onDue();
       },
       () => {
-        // Cleared, or set anew.
+        // Cleared, or set to another time.
       },
     );
   }
 
   /** Do not ring. */
   clear(): void {
-    this.#pending?.abort();
-    this.#pending = undefined;
+    this.#pending?.cancel.abort();
+    this.#pending = null;
   }
 }

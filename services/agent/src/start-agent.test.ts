@@ -67,7 +67,8 @@ describe("startAgent()", () => {
     });
     await eventually(() => expect(server.kinds()).toContain("nodeInfo"));
     expect(server.kinds()[0]).toBe("hello");
-    expect(running.status()).toMatchObject({ phase: "connected", membership: "APPROVED" });
+    // On a busy machine the stream may just be opened again.
+    await eventually(() => expect(running.status()).toMatchObject({ phase: "connected", membership: "APPROVED" }));
     await running.close();
     expect(server.kinds().at(-1)).toBe("goodbye");
     expect(server.kinds().filter((kind) => kind === "goodbye")).toHaveLength(1);

@@ -28,7 +28,7 @@ describe("bin/rollcall", () => {
   });
 
   it("should run what was built, with its words", async () => {
-    const dist = join(root, "services/rollcall/dist");
+    const dist = join(root, "services/rollcall/bundle/src");
     mkdirSync(dist, { recursive: true });
     writeFileSync(join(dist, "main.js"), "console.log(process.argv.slice(2).join());");
     expect((await run(join(root, "bin/rollcall"), ["node", "list"])).stdout).toBe("node,list\n");

@@ -196,7 +196,7 @@ describe("strangers", () => {
 });
 
 describe("the log", () => {
-  it("should have a few lines of a stranger's many calls and a count, and a line of each call of somebody known", async () => {
+  it("should have a few lines of a stranger's many calls and a count, and a line of each call of a known caller that is no read, or fails", async () => {
     const { baseUrl, agentsUrl, lines, close } = await start();
     const stranger = clientOf(RegistryService, baseUrl, {});
     const known = clientOf(RegistryService, baseUrl, as("modest"));
@@ -211,6 +211,7 @@ describe("the log", () => {
         body: "{}",
       });
       await known.getNode({ node: "n1" });
+      expect((await refusalOf(known.getNode({ node: "missing" }))).reason).toBe("NODE_NOT_FOUND");
     }
     await close();
     const calls = lines.filter(({ msg }) => msg === "call finished");

@@ -3,14 +3,11 @@ import type { ConnectError } from "@connectrpc/connect";
 import { encodeEnvelope } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, endStreamFlag, endStreamToJson, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { finishRequest } from "./finish-request.ts";
-import type { HttpHandler } from "./server-options.ts";
-
-type Request = Parameters<HttpHandler>[0];
-type Response = Parameters<HttpHandler>[1];
 
 /** Answer a call with an error in its caller's protocol, without reading more of it. */
-export function refuseCall(request: Request, response: Response, error: ConnectError): void {
+export function refuseCall(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   if (isGrpc(request)) {
     answerGrpcError(request, response, error);
     return;
@@ -21,7 +18,7 @@ export function refuseCall(request: Request, response: Response, error: ConnectE
 }
 
 /** In gRPC and gRPC-Web alike an error without messages may be all in the headers, if the answer ends with them. */
-export function answerGrpcError(request: Request, response: Response, error: ConnectError): void {
+export function answerGrpcError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const headers: Record<string, string> = { "content-type": request.headers["content-type"] ?? "" };
   for (const [name, value] of setTrailerStatus(new Headers(), error)) headers[name] = value;
   if ("stream" in response) {
@@ -34,7 +31,7 @@ export function answerGrpcError(request: Request, response: Response, error: Con
 }
 
 /** As Connect's unary calls have it, which any program that knows JSON can read. */
-export function answerConnectError(request: Request, response: Response, error: ConnectError): void {
+export function answerConnectError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const body = JSON.stringify(errorToJson(error, undefined));
   const status = codeToHttpStatus(error.code);
   sendWhole(request, response, status, { "content-type": "application/json" }, body);
@@ -43,7 +40,7 @@ export function answerConnectError(request: Request, response: Response, error: 
 /**
  * As Connect's streams have it: the error is in the frame that ends the stream, and the status of HTTP says nothing.
  */
-function answerConnectStreamError(request: Request, response: Response, error: ConnectError): void {
+function answerConnectStreamError(request: HttpRequest, response: HttpResponse, error: ConnectError): void {
   const end = JSON.stringify(endStreamToJson(new Headers(), error, undefined));
   const type = request.headers["content-type"] ?? "";
   const frame = encodeEnvelope(endStreamFlag, Buffer.from(end));
@@ -52,8 +49,8 @@ function answerConnectStreamError(request: Request, response: Response, error: C
 
 /** Answer at once, without waiting for what the caller still sends. */
 export function sendWhole(
-  request: Request,
-  response: Response,
+  request: HttpRequest,
+  response: HttpResponse,
   status: number,
   headers: Record<string, string>,
   body: string | Uint8Array,
@@ -64,11 +61,11 @@ export function sendWhole(
   response.end(body);
 }
 
-function isConnectStream(request: Request): boolean {
+function isConnectStream(request: HttpRequest): boolean {
   return /^application\/connect\+/.test(request.headers["content-type"] ?? "");
 }
 
 /** Whether a request is one of gRPC or gRPC-Web. */
-export function isGrpc(request: Request): boolean {
+export function isGrpc(request: HttpRequest): boolean {
   return /^application\/grpc/.test(request.headers["content-type"] ?? "");
 }

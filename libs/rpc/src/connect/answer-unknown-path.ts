@@ -1,9 +1,6 @@
 import { refuse } from "@rollcall/errors";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { answerConnectError, answerGrpcError, isGrpc, sendWhole } from "./answer-error.ts";
-import type { HttpHandler } from "./server-options.ts";
-
-type Request = Parameters<HttpHandler>[0];
-type Response = Parameters<HttpHandler>[1];
 
 const RPC_CONTENT_TYPE = /^application\/(proto|json|connect\+(proto|json))(;|$)/;
 const METHOD_PATH = /^\/[\w.]+\/\w+$/;
@@ -13,8 +10,8 @@ const METHOD_PATH = /^\/[\w.]+\/\w+$/;
  * else 404. Whether it was the call of a method is returned.
  */
 export function answerUnknownPath(
-  request: Request,
-  response: Response,
+  request: HttpRequest,
+  response: HttpResponse,
   path: string,
   fallback: HttpHandler | undefined,
 ): boolean {

@@ -1,16 +1,13 @@
 import { constants } from "node:http2";
 import type { Readable } from "node:stream";
-import type { HttpHandler } from "./server-options.ts";
-
-type Request = Parameters<HttpHandler>[0];
-type Response = Parameters<HttpHandler>[1];
+import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 
 /**
  * Once a call has its whole answer while its caller still sends, let go of the rest. On HTTP/2 the caller is told that
  * nobody listens any more (RST_STREAM, NO_ERROR); on HTTP/1.1, which knows no such thing, the rest is read and dropped,
  * and the connection may serve again. Otherwise the call would stay half open and hold up the end of its connection.
  */
-export function finishRequest(request: Request, response: Response): void {
+export function finishRequest(request: HttpRequest, response: HttpResponse): void {
   if (!("stream" in response)) {
     response.once("finish", () => {
       if (!request.complete) drop(request, "readable");

@@ -1,22 +1,20 @@
 import { constants } from "node:http2";
 import { setImmediate as turn } from "node:timers/promises";
 import { refuse } from "@rollcall/errors";
+import type { HttpRequest } from "../calls/http-handler.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { checkedBody, framingOf } from "./checked-body.ts";
-import type { HttpHandler } from "./server-options.ts";
-
-type Request = Parameters<HttpHandler>[0];
 
 /**
  * The body of a request, each of its messages in one piece, failing as MESSAGE_TOO_LARGE when one has more parts than
  * any needs, and as CANCELLED when the caller resets the call or its connection breaks. Node ends such a body as if it
  * were complete, or with an ECONNRESET that could be taken for the store's.
  */
-export function requestBody(request: Request, isStream: boolean): AsyncIterable<Uint8Array> {
+export function requestBody(request: HttpRequest, isStream: boolean): AsyncIterable<Uint8Array> {
   return checkedBody(rawBody(request, isStream), framingOf(request.headers), connectionOf(request)?.address ?? "");
 }
 
-async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uint8Array> {
+async function* rawBody(request: HttpRequest, isStream: boolean): AsyncGenerator<Uint8Array> {
   try {
     // A request that is refused half read must not take its connection with it before the refusal has been sent.
     const chunks = request.iterator({ destroyOnReturn: false });
@@ -30,7 +28,7 @@ async function* rawBody(request: Request, isStream: boolean): AsyncGenerator<Uin
   if (request.aborted || isReset(request)) throw refuse("CANCELLED", "the caller went away");
 }
 
-function isReset(request: Request): boolean {
+function isReset(request: HttpRequest): boolean {
   if (!("stream" in request)) return false;
   return (request.stream?.rstCode ?? 0) !== constants.NGHTTP2_NO_ERROR;
 }

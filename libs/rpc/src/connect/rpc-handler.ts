@@ -17,6 +17,7 @@ import { mapError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-values.ts";
 import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { methodName } from "../calls/method-name.ts";
 import { peerOf } from "../calls/peer-of.ts";
 import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
@@ -31,7 +32,7 @@ import { completeErrors } from "./complete-errors.ts";
 import { finishRequest } from "./finish-request.ts";
 import { requestBody } from "./request-body.ts";
 import { COMPRESSIONS } from "./request-compression.ts";
-import { type HttpHandler, MESSAGE_LIMIT_BYTES } from "./server-options.ts";
+import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 export interface RpcHandlerOptions {
   routes(router: ConnectRouter): void;
@@ -52,9 +53,6 @@ export interface RpcHandlerOptions {
   readonly clientAddress?: ClientAddress | undefined;
   readonly fallback?: HttpHandler | undefined;
 }
-
-type Request = Parameters<HttpHandler>[0];
-type Response = Parameters<HttpHandler>[1];
 
 /** A method as a call of it is served. */
 interface Served {
@@ -125,8 +123,8 @@ function servedMethods(options: RpcHandlerOptions): ReadonlyMap<string, Served> 
  */
 function admit(
   served: Omit<Served, "handler" | "spec">,
-  request: Request,
-  response: Response,
+  request: HttpRequest,
+  response: HttpResponse,
   { calls, answers, clientAddress, onEarlyError }: RpcHandlerOptions,
 ): ContextValues | null {
   const { method, needs, isStream, deadlineMs } = served;
@@ -152,8 +150,8 @@ function admit(
 
 /** A request for what is no method here. */
 interface OtherRequest {
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly path: string;
   readonly peer: string;
 }
@@ -205,8 +203,8 @@ function recordSpecs(router: ConnectRouter, specs: Map<DescMethod, DirectSpec>):
 
 async function serveGrpc(
   { spec, method }: Served & { readonly spec: DirectSpec },
-  request: Request,
-  response: Response,
+  request: HttpRequest,
+  response: HttpResponse,
   values: ContextValues,
   { interceptors, onEarlyError }: RpcHandlerOptions,
 ): Promise<void> {
@@ -223,8 +221,8 @@ async function serveGrpc(
 
 async function serve(
   { handler, method, isStream }: Served,
-  request: Request,
-  response: Response,
+  request: HttpRequest,
+  response: HttpResponse,
   values: ContextValues,
   options: RpcHandlerOptions,
 ): Promise<void> {
@@ -259,7 +257,7 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
 }
 
 /** Null when the request has no authority, or one that makes no URL. */
-function universalRequest(request: Request, response: Response, values: ContextValues, isStream: boolean) {
+function universalRequest(request: HttpRequest, response: HttpResponse, values: ContextValues, isStream: boolean) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
     return { ...universal, body: requestBody(request, isStream) };
@@ -272,7 +270,7 @@ function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {
   return methodKind === "client_streaming" || methodKind === "bidi_streaming";
 }
 
-function giveUp(response: Response): void {
+function giveUp(response: HttpResponse): void {
   if (response.headersSent) {
     if ("stream" in response) response.stream.close();
     else response.destroy();

@@ -1,7 +1,7 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import { afterEach, describe, expect, it } from "@jest/globals";
 import type { NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { describeError, refuse } from "@rollcall/errors";
+import { describeError, refuse, StoreUnavailableError } from "@rollcall/errors";
 import { renderMetrics } from "@rollcall/process";
 import {
   echoNode,
@@ -200,7 +200,7 @@ describe("authorisation", () => {
   });
 
   it("should tell a store that is away from a token that is wrong", async () => {
-    const away = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
+    const away = new StoreUnavailableError("connect ECONNREFUSED");
     await start({ authenticate: () => Promise.reject(away) });
     const error = describeError(await failureOf(fixture.registry().getNode({ node: "n" })));
     expect(error).toMatchObject({ reason: "STORE_UNAVAILABLE", retryAfterMs: 1_000 });

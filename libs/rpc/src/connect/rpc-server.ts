@@ -6,6 +6,7 @@ import { systemClock } from "@rollcall/process";
 import { routeHealth } from "../builtins/health-service.ts";
 import { type ReflectionService, reflectionServices, routeReflection } from "../builtins/reflection-service.ts";
 import { ServingStatus } from "../builtins/serving-status.ts";
+import type { HttpHandler } from "../calls/http-handler.ts";
 import { methodName } from "../calls/method-name.ts";
 import { type MethodPolicy, type PolicyTable, policyProblems } from "../calls/policy.ts";
 import { createRequestValidator } from "../calls/request-validator.ts";
@@ -31,7 +32,7 @@ import { type StrangerLine, StrangerLog } from "../limits/stranger-log.ts";
 import { StreamWatch } from "../limits/stream-watch.ts";
 import { refuseCall } from "./answer-error.ts";
 import { createRpcHandler } from "./rpc-handler.ts";
-import type { GuardedServer, HttpHandler, RpcServerOptions } from "./server-options.ts";
+import type { GuardedServer, RpcServerOptions } from "./server-options.ts";
 
 const DEFAULT_MAX_CONNECTIONS = 8_192;
 

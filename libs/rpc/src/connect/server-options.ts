@@ -1,11 +1,10 @@
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import type { Authenticator, ReplicaAuthenticator, TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { ServingStatus } from "../builtins/serving-status.ts";
 import type { ClientAddress } from "../calls/client-address.ts";
+import type { HttpHandler } from "../calls/http-handler.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import type { PageTurns } from "../interceptors/limit-pages.ts";
 import type { RecordRefusal } from "../interceptors/record-refusals.ts";
@@ -16,12 +15,6 @@ import type { StrangerLog } from "../limits/stranger-log.ts";
 
 /** The largest message that any port of ours takes: 1 MiB. */
 export const MESSAGE_LIMIT_BYTES = 1_048_576;
-
-/** A plain HTTP handler for what is no RPC, for example the console's pages. */
-export type HttpHandler = (
-  request: IncomingMessage | Http2ServerRequest,
-  response: ServerResponse | Http2ServerResponse,
-) => void;
 
 export interface RpcServerOptions {
   /** An address of this machine; "127.0.0.1" unless the operator says otherwise. */
@@ -100,6 +93,9 @@ export interface ConnectionTimes {
   readonly tickMs?: number;
   /** How long a peer may take to answer a ping. Default 20 s. */
   readonly answerMs?: number;
+  /** How often a gRPC server pings each connection, and how long it waits for the answer. Default 5 min, and 10 s. */
+  readonly pingEveryMs?: number;
+  readonly pingAnswerMs?: number;
 }
 
 /** A server that listens. */

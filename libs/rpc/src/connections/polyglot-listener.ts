@@ -5,7 +5,7 @@ import net from "node:net";
 import type { TLSSocket } from "node:tls";
 import type { TlsSource } from "@rollcall/identity";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { HttpHandler } from "../connect/server-options.ts";
+import type { HttpHandler } from "../calls/http-handler.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { closeWithSocket } from "./close-with-socket.ts";

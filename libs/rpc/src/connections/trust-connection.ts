@@ -1,4 +1,4 @@
-import type { HttpHandler } from "../connect/server-options.ts";
+import type { HttpRequest } from "../calls/http-handler.ts";
 import { connectionOf } from "./connection.ts";
 
 /**
@@ -18,7 +18,7 @@ const REPLICAS_STREAMS = 10_000;
  * Trust a connection on which a known caller or a replica has called: it may have more streams, for many watches, and
  * does not suffer for what strangers of its address do.
  */
-export function trustConnection(request: Parameters<HttpHandler>[0], by: "known" | "replica"): void {
+export function trustConnection(request: HttpRequest, by: "known" | "replica"): void {
   const connection = connectionOf(request);
   const streams = by === "replica" ? REPLICAS_STREAMS : KNOWN_STREAMS;
   if (connection === undefined || connection.grantedStreams >= streams) return;

@@ -4,8 +4,8 @@ import type { ConnectError, ContextValues, HandlerContext, Interceptor, MethodIm
 import { headerTimeout, parseTimeout } from "@connectrpc/connect/protocol-grpc";
 import { mapError, refuse } from "@rollcall/errors";
 import { checkParts } from "../calls/decode-message.ts";
+import type { HttpHandler } from "../calls/http-handler.ts";
 import { finishRequest } from "../connect/finish-request.ts";
-import type { HttpHandler } from "../connect/server-options.ts";
 import { connectionOf } from "../connections/connection.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { DirectAnswer } from "./direct-answer.ts";

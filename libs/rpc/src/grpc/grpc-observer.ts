@@ -5,7 +5,7 @@ import {
   type ServerInterceptingCallInterface,
   type ServerInterceptor,
 } from "@grpc/grpc-js";
-import { describeError, isCallersFault, mapError, refuse } from "@rollcall/errors";
+import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
 import { codeName } from "../interceptors/code-name.ts";
@@ -163,21 +163,9 @@ function methodsOf(call: ServerInterceptingCallInterface): ServerInterceptingCal
   return Object.getPrototypeOf(call);
 }
 
-// grpc-js takes these mistakes of a caller for errors of the server, or for methods that are not there.
-const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
-const MALFORMED = /^(Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
-
 /** The status with code and reason of the contract, where grpc-js made it by itself. */
 function completeStatus(status: Status): Status {
   if (status.code === GrpcCode.OK) return status;
   if ((status.metadata?.get(DETAILS_TRAILER).length ?? 0) > 0) return status;
-  const details = status.details ?? "";
-  if (UNDECODABLE.test(details)) {
-    return toGrpcStatus(refuse("MALFORMED_MESSAGE", "the message cannot be decoded"));
-  }
-  if (MALFORMED.test(details)) return toGrpcStatus(refuse("MALFORMED_MESSAGE", details));
-  if (status.code === GrpcCode.RESOURCE_EXHAUSTED && /larger than/.test(details)) {
-    return toGrpcStatus(refuse("MESSAGE_TOO_LARGE", details));
-  }
-  return toGrpcStatus(errorFromGrpc({ code: status.code, details }));
+  return toGrpcStatus(errorFromGrpc({ code: status.code, details: status.details ?? "" }));
 }

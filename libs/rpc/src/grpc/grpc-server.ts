@@ -84,7 +84,13 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
     clientAddress,
     doorOf: (method) => (own.has(method) ? undefined : calls),
   });
-  const server = new Server({ ...CHANNEL_OPTIONS, interceptors: [observer] });
+  const { pingEveryMs = PING_EVERY_MS, pingAnswerMs = PING_ANSWER_MS } = options.connectionTimes ?? {};
+  const server = new Server({
+    ...CHANNEL_OPTIONS,
+    "grpc.keepalive_time_ms": pingEveryMs,
+    "grpc.keepalive_timeout_ms": pingAnswerMs,
+    interceptors: [observer],
+  });
   const names = routes.map(({ service }) => service.typeName);
   const health = grpcHealthRoute(serving);
   const listed = [...routes.map(({ service }) => service), health.service];
@@ -109,12 +115,15 @@ export async function createGrpcServer(options: GrpcServerOptions): Promise<Grpc
   };
 }
 
+/**
+ * For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one that
+ * beats.
+ */
+const PING_EVERY_MS = 300_000;
+const PING_ANSWER_MS = 10_000;
+
 const CHANNEL_OPTIONS: ServerOptions = {
   "grpc.max_receive_message_length": MESSAGE_LIMIT_BYTES,
-  // For machines that lost power behind a proxy, whose kernel answers for them. Every connection is asked, also one
-  // that beats.
-  "grpc.keepalive_time_ms": 300_000,
-  "grpc.keepalive_timeout_ms": 10_000,
   // As the API has it for strangers. A proxy that holds the streams of more agents opens another connection.
   "grpc.max_concurrent_streams": STRANGERS_STREAMS,
   // Its bookkeeping costs memory for each connection and is read by nobody here.

@@ -1,3 +1,4 @@
+import { MethodOptions_IdempotencyLevel } from "@bufbuild/protobuf/wkt";
 import { Code, type Interceptor } from "@connectrpc/connect";
 import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
@@ -20,8 +21,8 @@ export interface LogCallsOptions {
 }
 
 /**
- * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Of
- * callers who are not known the lines are few: see StrangerLog.
+ * Write one line for a unary call, at its end; two for a stream, when it has been let in and when it has ended. Reads
+ * that succeed are written at debug level. Of callers who are not known the lines are few: see StrangerLog.
  */
 export function logCalls({ log, strangers, clock }: LogCallsOptions): Interceptor {
   return (next) => (request) => {
@@ -29,7 +30,8 @@ export function logCalls({ log, strangers, clock }: LogCallsOptions): Intercepto
     const { contextValues: values, stream: isStream } = request;
     values.set(seenKey, true);
     const method = methodName(request.method);
-    const normal = QUIET.test(method) ? "debug" : "info";
+    const isRead = request.method.idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
+    const normal = QUIET.test(method) || isRead ? "debug" : "info";
     const peer = values.get(peerKey);
     const write = (level: Level, what: string, fields: object, message: string, isFault = false) => {
       const own = { method, request_id: values.get(requestIdKey), ...fields };
@@ -77,7 +79,7 @@ function outcomeOf(error: unknown): Outcome {
   const fields = { code: codeName(code), reason, message };
   const what = reason ?? codeName(code);
   if (code !== Code.Internal && reason !== "STORE_UNAVAILABLE") {
-    return { what, fields, isFault: isCallersFault({ code, reason }) };
+    return { level: "info", what, fields, isFault: isCallersFault({ code, reason }) };
   }
   const level = code === Code.Internal ? "error" : "warn";
   const { cause } = mapped;

@@ -5,12 +5,9 @@ import { actorOf } from "@rollcall/identity";
 import { type Clock, counter, type MetricsRegistry } from "@rollcall/process";
 import { callerKey } from "../calls/call-context.ts";
 import { peerKey } from "../calls/call-values.ts";
+import type { HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { refuseCall } from "../connect/answer-error.ts";
-import type { HttpHandler } from "../connect/server-options.ts";
 import type { StrangerLog } from "./stranger-log.ts";
-
-type Request = Parameters<HttpHandler>[0];
-type Response = Parameters<HttpHandler>[1];
 
 export interface AnswerWatchOptions {
   readonly clock: Pick<Clock, "nowMs">;
@@ -29,8 +26,8 @@ export interface AnswerWatchOptions {
 /** A call whose answer is looked after. */
 export interface WatchedCall {
   readonly method: string;
-  readonly request: Request;
-  readonly response: Response;
+  readonly request: HttpRequest;
+  readonly response: HttpResponse;
   readonly values: ContextValues;
   /** The longest that its method may take; 0 for a stream, whose request may come as late as it likes. */
   readonly deadlineMs: number;

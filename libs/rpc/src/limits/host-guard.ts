@@ -1,11 +1,9 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { counter, type MetricsRegistry } from "@rollcall/process";
+import type { HttpRequest } from "../calls/http-handler.ts";
 import { peerOf } from "../calls/peer-of.ts";
-import type { HttpHandler } from "../connect/server-options.ts";
 import type { StrangerLog } from "./stranger-log.ts";
-
-type Request = Parameters<HttpHandler>[0];
 
 /** Whether a request may be answered, by the name that it was sent to. The domain's isRequestForUs() decides so. */
 export type HostRule = (request: {
@@ -34,7 +32,7 @@ export class HostGuard {
   }
 
   /** The error for a request that may not be answered; null for others. */
-  refusalOf(request: Request): ConnectError | null {
+  refusalOf(request: HttpRequest): ConnectError | null {
     const { hosts, strangers, metrics } = this.#options;
     const authority = authorityOf(request);
     const { method = "" } = request;
@@ -64,12 +62,12 @@ export class HostGuard {
 /** Longer than any name. */
 const MOST_SHOWN = 260;
 
-function authorityOf({ headers }: Request): string {
+function authorityOf({ headers }: HttpRequest): string {
   const { ":authority": authority, host } = headers;
   return String(authority ?? host ?? "");
 }
 
-function hasBrowserHeaders({ headers }: Request): boolean {
+function hasBrowserHeaders({ headers }: HttpRequest): boolean {
   if (headers.origin !== undefined) return true;
   for (const name in headers) if (name.startsWith("sec-fetch-")) return true;
   return false;

@@ -2,9 +2,9 @@ import http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
 import type { ConnectError } from "@connectrpc/connect";
+import type { HttpHandler, HttpRequest } from "../calls/http-handler.ts";
 import { answerConnectError, answerGrpcError, isGrpc } from "../connect/answer-error.ts";
 import { finishRequest } from "../connect/finish-request.ts";
-import type { HttpHandler } from "../connect/server-options.ts";
 
 /**
  * What a client still sends on its own account, such as its settings, must find somebody who reads it: a socket that
@@ -72,7 +72,7 @@ export class RefusalServer {
  * A client that is answered while it still writes may take its broken write for the answer. One that never ends is
  * answered all the same.
  */
-function afterRequest(request: Parameters<HttpHandler>[0], limitMs: number, answer: () => void): void {
+function afterRequest(request: HttpRequest, limitMs: number, answer: () => void): void {
   const settle = () => {
     forget();
     answer();

@@ -25,10 +25,8 @@ export async function migrate(url: string, log: Logger): Promise<void> {
     if (Object.keys(MIGRATIONS).every((name) => done.has(name))) return;
     const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
     const { error, results = [] } = await migrator.migrateToLatest();
-    for (const { migrationName, status } of results) {
-      log.info({ migration: migrationName, status }, "database migrated");
-    }
     if (error !== undefined) throw error;
+    log.info({ migrations: results.length, to: results.at(-1)?.migrationName }, "database migrated");
   } finally {
     await db.destroy();
   }

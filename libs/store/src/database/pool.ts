@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
-import { refuse } from "@rollcall/errors";
+import { refuse, StoreUnavailableError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
 import { type PostgresCursor, type PostgresPool, type PostgresPoolClient, type PostgresQueryResult, sql } from "kysely";
 import pg from "pg";
+import { toStoreError } from "./store-error.ts";
 
 /**
  * Whom a pool serves. `reserved` is for the process's own work that keeps nodes safe: a fixed number of loops, whatever
@@ -109,7 +110,7 @@ export function createPool(options: PoolOptions): BoundedPool {
       return await pool.connect();
     } catch (error) {
       // With connections to spare it is the server that does not let anybody in.
-      if (!isLate(error) || inUse < size) throw error;
+      if (!isLate(error) || inUse < size) throw toStoreError(error);
       turnedAway.late += 1;
       throw noConnection(lane, size, error);
     }
@@ -151,7 +152,7 @@ function openPool(options: PoolOptions): pg.Pool {
 /** The error of somebody for whom there was no connection. */
 function noConnection(lane: Lane, size: number, cause: unknown): Error {
   if (lane === "reserved") {
-    return new Error("Connection terminated: every reserved connection is in use", { cause });
+    return new StoreUnavailableError("every reserved connection is in use", { cause });
   }
   return refuse("OVERLOADED", "every connection to the record is in use, try again", {
     metadata: { connections: String(size) },
@@ -181,10 +182,10 @@ function wrap(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient 
       }
       return result;
     } catch (error) {
-      if (!isUnanswered(error)) throw error;
+      if (!isUnanswered(error)) throw toStoreError(error);
       // The answer may still come, and would be taken for that of the next query.
       broken = true;
-      throw new Error("Connection terminated: the server did not answer in time", { cause: error });
+      throw new StoreUnavailableError("the server did not answer in time", { cause: error });
     }
   }
   return {

@@ -1,25 +1,30 @@
 import { describe, expect, it } from "@jest/globals";
 import { refuse } from "@rollcall/errors";
+import { generateKeyPair } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import { createNodeInfoKeeper } from "../info/node-info-keeper.ts";
+import { NodeKeys } from "../state/node-keys.ts";
 import type { Sentinel } from "../state/sentinel.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
-import { settledKeys } from "../testing/memory-key-files.ts";
+import { MemoryKeyFiles, settledKeys } from "../testing/memory-key-files.ts";
 import { Enrolment, type EnrolmentDeps } from "./enrolment.ts";
 import { JoinTokenError } from "./join-token.ts";
 
 const RUNNING = new AbortController().signal;
 
-function enrolment(state: Partial<EnrolmentDeps["state"]> = {}, others: Pick<EnrolmentDeps, "joinToken"> = {}) {
+function enrolment(
+  state: Partial<EnrolmentDeps["state"]> = {},
+  { keys = settledKeys(), ...others }: Pick<EnrolmentDeps, "joinToken"> & { readonly keys?: NodeKeys } = {},
+) {
   const plane = new FakeControlPlane();
   const written: Sentinel[] = [];
   const description = { agentVersion: "0.1.0", advertiseUrl: "", labels: {} };
   const subject = new Enrolment({
     identity: {
       nodeId: "node-1",
-      keys: settledKeys(),
+      keys,
       agentVersion: "0.1.0",
       bootId: "",
       machineFingerprint: "",
@@ -61,6 +66,20 @@ describe("Enrolment", () => {
     plane.endpoints = [];
     await subject.register(RUNNING);
     expect(subject.sentinel?.healthEndpoints).toEqual(["10.0.0.1:7701"]);
+  });
+
+  it("should register with the node's other key when the server has taken that one already", async () => {
+    const [current, next] = [generateKeyPair(), generateKeyPair()];
+    const files = new MemoryKeyFiles(current, next);
+    const keys = new NodeKeys({ files, log: silentLogger, current, next });
+    const { subject, plane } = enrolment({}, { keys });
+    const first = keys.toUse() === current ? next : current;
+    plane.adopt("node-1", first.publicKey);
+    expect((await subject.register(RUNNING)).ok).toBe(true);
+    expect(plane.registrations).toHaveLength(2);
+    const stranger = generateKeyPair();
+    plane.adopt("node-1", stranger.publicKey);
+    expect(await subject.register(RUNNING)).toMatchObject({ ok: false, end: { reason: "NODE_KEY_MISMATCH" } });
   });
 
   it("should work without a disk", async () => {

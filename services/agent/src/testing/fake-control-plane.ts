@@ -81,6 +81,11 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
     this.#keys.delete(nodeId);
   }
 
+  /** Take this for the node's key, however that came about. */
+  adopt(nodeId: string, publicKey: Uint8Array): void {
+    this.#keys.set(nodeId, publicKey);
+  }
+
   async register(registration: Registration, signal: AbortSignal): Promise<Registered> {
     signal.throwIfAborted();
     const { nodeId, keyPair, info, joinToken } = registration;

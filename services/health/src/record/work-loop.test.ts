@@ -1,13 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
+import { StoreUnavailableError } from "@rollcall/errors";
 import { type Logger, silentLogger } from "@rollcall/process";
 import { eventually } from "@rollcall/testkit";
 import { ManualClock } from "@rollcall/testkit/time";
 import { WorkLoop } from "./work-loop.ts";
 
-const AWAY = Object.assign(new Error("connect ECONNREFUSED"), {
-  code: "ECONNREFUSED",
-  syscall: "connect",
-});
+const AWAY = new StoreUnavailableError("connect ECONNREFUSED");
 
 function start(turn: () => Promise<void>, options: { everyMs?: number; log?: Logger } = {}) {
   const clock = new ManualClock();

@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from "@rollcall/errors";
 import type { Store } from "@rollcall/store";
 
 /** Changes of the record by a replica. */
@@ -16,9 +17,7 @@ export interface MeddledStore {
 }
 
 /** The error of a connection that broke while the answer was on its way. */
-export const LOST_ANSWER = Object.assign(new Error("Connection terminated unexpectedly"), {
-  code: "ECONNRESET",
-});
+export const LOST_ANSWER = new StoreUnavailableError("Connection terminated unexpectedly");
 
 export function meddle(store: Store): MeddledStore {
   const next = new Map<MeddledChange | null, () => Promise<void>>();

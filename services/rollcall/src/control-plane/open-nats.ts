@@ -1,7 +1,8 @@
 import { natsSettings, streamSettings } from "@rollcall/events/config";
 import type { HealthDeps } from "@rollcall/health";
+import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { RegistryDeps } from "@rollcall/registry";
-import type { SharedDeps } from "./create-services.ts";
+import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
 /** The connection of a process to NATS, as its services use it. */
@@ -14,13 +15,23 @@ export interface ProcessNats {
   close(): Promise<void>;
 }
 
+/** What a connection is made with. */
+export interface NatsOptions {
+  readonly config: ControlPlaneConfig;
+  /** Named to the server. */
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: MetricsRegistry;
+}
+
 /**
  * Begin to connect to NATS when one is configured and the process has something for it; null otherwise. Nothing waits
  * for the connection: NATS may come and go at any time.
  */
 export async function openNats(
   plan: ProcessPlan,
-  { config, instance, clock, log, metrics }: Omit<SharedDeps, "store">,
+  { config, instance, clock, log, metrics }: NatsOptions,
 ): Promise<ProcessNats | null> {
   const settings = natsSettings(config);
   const subject = config["Events.HeartbeatTopic"];

@@ -6,9 +6,11 @@ import {
   type Clock,
   type Logger,
   openFilesLimit,
+  type Parts,
   type Running,
-  type SuperviseOptions,
-  superviseTasks,
+  type RunningTasks,
+  startParts,
+  startTasks,
   type Task,
   watchOpenFiles,
 } from "@rollcall/process";
@@ -59,24 +61,15 @@ export interface ControlPlane extends Running {
 
 const LOOPBACK = "127.0.0.1";
 
-/** Ends one thing that was started. */
-type Close = () => Promise<unknown>;
-
 /**
  * Start the services of a plan behind their ports, and resolve when the process holds its lease. When something cannot
  * start, what was started before is ended and the error is thrown; the store stays open.
  */
-export async function startControlPlane(options: ControlPlaneOptions, signal: AbortSignal): Promise<ControlPlane> {
-  const started: Close[] = [];
-  try {
-    return await start(options, signal, started);
-  } catch (error) {
-    for (const close of started.reverse()) await close();
-    throw error;
-  }
+export function startControlPlane(options: ControlPlaneOptions, signal: AbortSignal): Promise<ControlPlane> {
+  return startParts((parts) => start(options, signal, parts));
 }
 
-async function start(options: ControlPlaneOptions, signal: AbortSignal, started: Close[]): Promise<ControlPlane> {
+async function start(options: ControlPlaneOptions, signal: AbortSignal, parts: Parts) {
   const { plan, config, store, probes, tls, version, clock, log } = options;
   const { metrics } = probes;
   tls?.measure(metrics);
@@ -84,19 +77,30 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, started:
   const serving = new ServingStatus();
   const instance = `${orchestratorId(shownName(plan), hostname(), plan.port, 1)}.${randomBytes(4).toString("hex")}`;
   options.onInstance?.(instance);
-  const door = openDoor({ store, config, clock, log, metrics });
-  started.push(door.close);
+  // The lease ends last, since others take over with its end. What it and the other tasks need is started later.
+  const supervised = { log, clock, metrics };
+  let keeping: RunningTasks | null = null;
+  parts.onClose(() => keeping?.close());
   const peerTls = tls ? openPeerTls(tls, options.caFile ?? null) : null;
   const common = { store, config, instance, clock, log, metrics, peerTls };
+  const nats = await openNats(plan, common);
+  if (nats !== null) parts.add(nats);
+  let work: RunningTasks | null = null;
+  parts.onClose(() => work?.close());
+  const door = parts.add(openDoor({ store, config, clock, log, metrics }));
   const { failures, strangers, clientAddress } = door;
   const shared = { ...common, failures, strangers, clientAddress };
-  const nats = await openNats(plan, shared);
-  if (nats !== null) started.push(nats.close);
   if (plan.services.includes("health")) boundGarbage();
   let agents: GrpcServer | null = null;
   const onWelcomed = (peer: string) => agents?.known(peer);
   const services = createServices(plan, { ...shared, onWelcomed }, nats);
-  started.push(services.close);
+  let isServing = true;
+  const closeServices = async () => {
+    if (!isServing) return;
+    isServing = false;
+    await services.close();
+  };
+  parts.onClose(closeServices);
   await services.start();
 
   const authentication = await openAuthentication({ store, config, clock, log });
@@ -107,8 +111,9 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, started:
     authentication,
     door,
     serving,
-    started,
+    parts,
     shares,
+    closeServices,
   });
   agents = servers.agents;
   const address = `${reachableHost(plan.host)}:${servers.api.port}`;
@@ -135,9 +140,8 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, started:
   const guarded = [servers.agents, servers.api, servers.internal].filter((it) => it !== null);
   const openFiles = watchOpenFiles({ servers: guarded, limit, clock, log, metrics });
   const own = [node, openFiles, authentication.uses, ...(tls ? [tls.task] : []), ...(options.tasks ?? [])];
-  const work = supervise([...own, ...services.tasks], { log, clock, metrics });
-  const keeping = supervise([keeper], { log, clock, metrics });
-  started.push(keeping.end, work.end);
+  work = startTasks([...own, ...services.tasks], supervised);
+  keeping = startTasks([keeper], supervised);
   if (servers.agents !== null && servers.internal !== null) {
     services.health?.advertise({
       agentEndpoint: agentEndpoint(plan, config, servers.agents.port),
@@ -147,26 +151,15 @@ async function start(options: ControlPlaneOptions, signal: AbortSignal, started:
   }
   await aborted(AbortSignal.any([firstHeld.signal, signal]));
   signal.throwIfAborted();
-  return {
-    port: servers.api.port,
-    agentPort: servers.agents?.port ?? null,
-    close: async () => {
-      // Balancers first; then no new work; then what is under way; the lease last, since with it others take over.
-      serving.drain();
-      await services.health?.drain().catch((err: unknown) => {
-        // They are told to come back elsewhere instead.
-        log.warn({ err }, "agents were not handed on");
-      });
-      await servers.api.close();
-      await services.close();
-      await servers.agents?.close();
-      await servers.internal?.close();
-      await door.close();
-      await work.end();
-      await nats?.close();
-      await keeping.end();
-    },
-  };
+  // Balancers are told first, then agents move elsewhere; then no new work, then what is under way.
+  parts.onClose(async () => {
+    serving.drain();
+    await services.health?.drain().catch((err: unknown) => {
+      // They are told to come back elsewhere instead.
+      log.warn({ err }, "agents were not handed on");
+    });
+  });
+  return { port: servers.api.port, agentPort: servers.agents?.port ?? null };
 }
 
 interface Servers {
@@ -176,20 +169,22 @@ interface Servers {
   readonly api: GuardedServer;
 }
 
-/** What the servers of a process serve, and where what was started is noted. */
+/** What the servers of a process serve, and where they are noted. */
 interface Listening {
   readonly services: Services;
   readonly authentication: Authentication;
   readonly door: Door;
   readonly serving: ServingStatus;
-  readonly started: Close[];
+  readonly parts: Parts;
   /** How many connections each port may take. */
   readonly shares: DescriptorPlan;
+  /** Between the end of the API and that of the agents' port: streams are told to come back. */
+  closeServices(): Promise<void>;
 }
 
 async function listen(
   { plan, config, probes, tls, clock, log }: ControlPlaneOptions,
-  { services, authentication, door, serving, started, shares }: Listening,
+  { services, authentication, door, serving, parts, shares, closeServices }: Listening,
 ): Promise<Servers> {
   const { calls, strangers, clientAddress } = door;
   const counted = { calls, strangers, clientAddress };
@@ -209,7 +204,6 @@ async function listen(
           logCalls: false,
           serving,
         });
-  if (agents !== null) started.push(() => agents.close());
   const internal =
     services.health === null
       ? null
@@ -230,7 +224,9 @@ async function listen(
           authenticate: async () => null,
           serving,
         });
-  if (internal !== null) started.push(() => internal.close());
+  if (internal !== null) parts.add(internal);
+  if (agents !== null) parts.add(agents);
+  parts.onClose(closeServices);
   const api = await createRpcServer({
     ...common,
     ...secure,
@@ -245,22 +241,8 @@ async function listen(
     hosts: hostRule(config, tls ?? null),
     serving,
   });
-  started.push(() => api.close());
+  parts.add(api);
   return { agents, internal, api };
-}
-
-function supervise(
-  tasks: readonly Task[],
-  options: Omit<SuperviseOptions, "signal">,
-): { readonly end: () => Promise<void> } {
-  const ending = new AbortController();
-  const { done } = superviseTasks(tasks, { ...options, signal: ending.signal });
-  return {
-    end: async () => {
-      ending.abort(new Error("the process is ending"));
-      await done;
-    },
-  };
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

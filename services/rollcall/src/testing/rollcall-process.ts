@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { fileURLToPath } from "node:url";
 import { until } from "@rollcall/testkit/time";
+import { bundledMain } from "./bundled-main.ts";
 
 /** One line of a process's log. */
 export interface LogLine {
@@ -8,26 +8,19 @@ export interface LogLine {
   readonly [field: string]: unknown;
 }
 
-const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
-const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
-
-/** The words that run the executable from its sources. */
-const FROM_SOURCE: readonly string[] = ["--conditions=source", "--import", LOADER, MAIN];
+const MAIN = await bundledMain();
 
 /** Instead of a line, when none can come any more. */
 const ENDED = { msg: "" } as const satisfies LogLine;
 
-/**
- * A start from the sources takes seconds where nothing else runs, and a minute on a machine with six times as many busy
- * processes as cores.
- */
+/** A start takes a second where nothing else runs, and a minute on a machine with many more busy processes than cores. */
 const PATIENCE_MS = 120_000;
 
 const running = new Set<RollcallProcess>();
 /** Processes that the ones above started, by the lines in which they said so. */
 const descendants = new Set<number>();
 
-/** A real process of ours, run from its sources. */
+/** A real process of ours. */
 export class RollcallProcess {
   readonly #child: ChildProcess;
   readonly #lines: LogLine[] = [];
@@ -37,7 +30,7 @@ export class RollcallProcess {
 
   /** @param openFiles the limit of open files, as `ulimit -n` sets it. */
   constructor(args: readonly string[], env: Readonly<Record<string, string>> = {}, openFiles?: number) {
-    const words = [process.execPath, ...FROM_SOURCE, ...args];
+    const words = [process.execPath, MAIN, ...args];
     const limited = ["/bin/sh", "-c", `ulimit -n ${openFiles}; exec "$@"`, "sh", ...words];
     const [program = "", ...rest] = openFiles === undefined ? words : limited;
     this.#child = spawn(program, rest, {

@@ -1,5 +1,13 @@
 import type { TlsSource } from "@rollcall/identity";
-import { type Logger, type Running, superviseTasks, systemClock, type Task } from "@rollcall/process";
+import {
+  type Logger,
+  type Parts,
+  type Running,
+  startParts,
+  startTasks,
+  systemClock,
+  type Task,
+} from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { Probes } from "../control-plane/open-probes.ts";
@@ -32,40 +40,37 @@ export interface UpWorkersOptions {
  * Start the services in several workers, each of which runs all of them; the primary keeps Postgres, the agent and the
  * certificate.
  */
-export async function upWorkers(
+export function upWorkers(options: UpWorkersOptions, signal: AbortSignal): Promise<UpServices> {
+  return startParts((parts) => start(options, signal, parts));
+}
+
+async function start(
   { plan, config, store, probes, tls, tasks, isOwnRecord, log }: UpWorkersOptions,
   signal: AbortSignal,
-): Promise<UpServices> {
+  parts: Parts,
+) {
   const count = config["Health.Workers"];
   const pools = sharedPoolSizes(configuredPoolSizes(config), count);
   if (isOwnRecord && !fitsEmbeddedPostgres(count)) {
     log.warn({ workers: count }, "the embedded postgres may run out of connections, use fewer workers or Database.URL");
   }
-  const pool = openWorkers({
-    count,
-    store: () => store,
-    ...(isOwnRecord ? { pools } : {}),
-    env: { DATABASE_URL: store.url },
-    log,
-  });
+  const pool = parts.add(
+    openWorkers({
+      count,
+      store: () => store,
+      ...(isOwnRecord ? { pools } : {}),
+      env: { DATABASE_URL: store.url },
+      log,
+    }),
+  );
   const ports = await pool.start(signal);
   probes.answerWith(
     () => pool.ready(),
     (own) => pool.metrics(own),
   );
-  const ending = new AbortController();
-  const own = tls === null ? tasks : [tls.task, ...tasks];
-  const { done } = superviseTasks(own, { log, clock: systemClock, signal: ending.signal });
+  parts.add(startTasks(tls === null ? tasks : [tls.task, ...tasks], { log, clock: systemClock }));
   log.info({ plan: plan.name, workers: count, ...ports }, "workers serving");
-  return {
-    port: ports.port,
-    agentPort: ports.agentPort,
-    close: async () => {
-      await pool.close();
-      ending.abort(new Error("the process is ending"));
-      await done;
-    },
-  };
+  return { port: ports.port, agentPort: ports.agentPort };
 }
 
 /** Run one worker of an `up`. Answers the exit code. */

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import type { Flags } from "@rollcall/config";
-import { type Logger, type Running, runProcess, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
@@ -9,13 +9,14 @@ import { verbFlags } from "../config/verb-flags.ts";
 import { formatVerbHelp } from "../config/verb-help.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
-import { openProbes, type Probes } from "../control-plane/open-probes.ts";
+import { openProbes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
@@ -72,42 +73,39 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
   if (role !== null) return runWorker({ ...several, role });
   if (service === "health" && values["Health.Workers"] > 1) return serveWorkers(several);
   if (tls !== null) process.on("SIGHUP", () => void tls.reload());
-  const startWith = async (probes: Probes, signal: AbortSignal): Promise<Running> => {
+  const start = async (signal: AbortSignal, parts: Parts) => {
+    const probesTls = values["TLS.Probes"] ? tls : null;
+    const hosts = hostRule(values, tls);
+    const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
     const record = { url, pools: configuredPoolSizes(values), log, clock: systemClock };
-    const store = await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal);
+    const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${service}` }, signal));
     if (service === "admin") {
       const file = join(values["Data.Dir"] ?? findDataDirectory(shell), ADMIN_TOKEN_FILE);
       await provideAdminToken({ store, config: values, file, always: false, log });
     }
     const version = cliVersion();
-    const running = await startControlPlane(
-      { plan, config: values, store, probes, tls, caFile, version, clock: systemClock, log },
-      signal,
+    const { port, agentPort } = parts.add(
+      await startControlPlane(
+        { plan, config: values, store, probes, tls, caFile, version, clock: systemClock, log },
+        signal,
+      ),
     );
-    const { port, agentPort } = running;
     log.info({ version, host: plan.host, port, agent_port: agentPort, probe_port: probes.port }, "serving");
     if (service === "registry") {
       for (const warning of exposure(exposureFacts(plan.host, values))) log.warn({}, warning);
     }
     if (service === "health") warnOfPlaintext(plan.host, values, log);
-    return {
-      close: async () => {
-        await running.close();
-        await store.close();
-        await probes.close();
-      },
-    };
+    return {};
   };
-  const start = async (signal: AbortSignal): Promise<Running> => {
-    const probesTls = values["TLS.Probes"] ? tls : null;
-    const hosts = hostRule(values, tls);
-    const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts });
-    return startWith(probes, signal).catch(async (error: unknown) => {
-      await probes.close();
-      throw error;
-    });
-  };
-  return runProcess({ process, log, start, shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS });
+  return runProcess({
+    process,
+    log,
+    start: (signal) =>
+      explainingStart({ portFlags: portFlagsOf(plan, values), databaseUrl: url, dataDirectory: null }, () =>
+        startParts((parts) => start(signal, parts)),
+      ),
+    shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
+  });
 }
 
 /** What replicas of health tell each other crosses the network too. */

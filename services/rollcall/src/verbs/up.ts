@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
-import { type EmbeddedPostgres, startEmbeddedPostgres } from "@rollcall/postgres-embedded";
-import { type Logger, makeDirectory, type Running, runProcess, systemClock } from "@rollcall/process";
+import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
+import { type Logger, makeDirectory, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -16,6 +16,7 @@ import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { openLog } from "../log.ts";
 import { logConfiguration } from "../log-configuration.ts";
 import { formatBanner } from "../up/banner.ts";
@@ -83,90 +84,61 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
   return runProcess({
     process,
     log,
-    start: (signal) => startUp(up, signal),
+    start: (signal) =>
+      explainingStart(
+        {
+          portFlags: portFlagsOf(planUp(values), values),
+          databaseUrl: values["Database.URL"] ?? null,
+          dataDirectory,
+        },
+        () => startParts((parts) => startUp(up, signal, parts)),
+      ),
     shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS,
   });
 }
 
-async function startUp(up: Up, signal: AbortSignal): Promise<Running> {
-  const { config, dataDirectory, log, tls } = up;
-  await makeDirectory(dataDirectory, 0o700);
-  const probesTls = config["TLS.Probes"] ? (tls?.source ?? null) : null;
-  const plan = planUp(config);
-  const hosts = hostRule(config, tls?.source ?? null);
-  const probes = await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts });
-  return startWith(up, probes, signal).catch(async (error: unknown) => {
-    await probes.close();
-    throw error;
-  });
-}
-
-async function startWith(up: Up, probes: Probes, signal: AbortSignal): Promise<Running> {
-  const { config, dataDirectory, log } = up;
-  const postgres =
-    config["Database.URL"] === undefined
-      ? await startEmbeddedPostgres({
-          dir: join(dataDirectory, "postgres"),
-          parent: dataDirectory,
-          log,
-        })
-      : null;
-  try {
-    const url = config["Database.URL"] ?? postgres?.url ?? "";
-    const pools = configuredPoolSizes(config);
-    const record = { url, pools, applicationName: "rollcall up", log, clock: systemClock };
-    const store = await openRecord(record, signal);
-    return await startOnRecord(up, { probes, store, postgres }, signal).catch(async (error: unknown) => {
-      await store.close();
-      throw error;
-    });
-  } catch (error) {
-    await postgres?.stop();
-    throw error;
-  }
-}
-
-/** What stands before the services start, and is closed after them. */
-interface Foundation {
-  readonly probes: Probes;
-  readonly store: Store;
-  readonly postgres: EmbeddedPostgres | null;
-}
-
-async function startOnRecord(up: Up, { probes, store, postgres }: Foundation, signal: AbortSignal): Promise<Running> {
+async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const { config, dataDirectory, log, process, tls } = up;
+  await makeDirectory(dataDirectory, 0o700);
+  const source = tls?.source ?? null;
+  const plan = planUp(config);
+  const hosts = hostRule(config, source);
+  const probesTls = config["TLS.Probes"] ? source : null;
+  const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
+  const databaseUrl = config["Database.URL"] ?? (await startPostgres(up, parts));
+  const record = { url: databaseUrl, pools: configuredPoolSizes(config), applicationName: "rollcall up" };
+  const store = parts.add(await openRecord({ ...record, log, clock: systemClock }, signal));
   const file = join(dataDirectory, ADMIN_TOKEN_FILE);
   const tokenFile = await provideAdminToken({ store, config, file, always: true, log });
-  const plan = planUp(config);
   const version = cliVersion();
-  const common = { plan, config, store, probes, log, tls: tls?.source ?? null };
+  const common = { plan, config, store, probes, log, tls: source };
   const tasks = tls?.tasks ?? [];
-  const running: UpServices =
+  const caFile = tls?.trust.caFile ?? null;
+  const isOwnRecord = config["Database.URL"] === undefined;
+  const running: UpServices = parts.add(
     config["Health.Workers"] > 1
-      ? await upWorkers({ ...common, tasks, isOwnRecord: postgres !== null }, signal)
-      : await startControlPlane(
-          { ...common, caFile: tls?.trust.caFile ?? null, tasks, clock: systemClock, version },
-          signal,
-        );
+      ? await upWorkers({ ...common, tasks, isOwnRecord }, signal)
+      : await startControlPlane({ ...common, caFile, tasks, clock: systemClock, version }, signal),
+  );
   const addresses = addressesOf(plan.host, running, probes);
   const trust = tls === null ? {} : { tls: tls.trust };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
-  const endAgent = await startAgent(up, store, addresses.server);
+  // It ends before what hears its goodbye.
+  parts.onClose(await startAgent(up, store, addresses.server));
+  parts.onClose(() => removeRunFile(dataDirectory, process.pid));
   const facts = exposureFacts(config["Listen.Host"], config);
   for (const warning of exposure(facts)) log.warn({}, warning);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
   greet(up, facts, { ...addresses, tokenFile });
-  return {
-    close: async () => {
-      await removeRunFile(dataDirectory, process.pid);
-      // First of all, while there is still somebody to hear its goodbye.
-      await endAgent();
-      await running.close();
-      await store.close();
-      await postgres?.stop();
-      await probes.close();
-    },
-  };
+  return {};
+}
+
+/** Start a Postgres of our own. Returns its URL. */
+async function startPostgres({ dataDirectory, log }: Up, parts: Parts): Promise<string> {
+  const dir = join(dataDirectory, "postgres");
+  const postgres = await startEmbeddedPostgres({ dir, parent: dataDirectory, log });
+  parts.onClose(() => postgres.stop());
+  return postgres.url;
 }
 
 function addressesOf(host: string, running: UpServices, probes: Probes) {

@@ -1,6 +1,6 @@
 import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
-import { type Logger, type Running, runProcess, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
@@ -33,40 +33,27 @@ export async function runWorker(options: WorkerOptions): Promise<number> {
   const plan = planWorker(options.plan, role.number);
   const link = openWorkerLink(process);
   if (tls !== null) process.on("SIGHUP", () => void tls.reload());
-  const start = async (signal: AbortSignal): Promise<Running> => {
-    const store = await openRecord(
-      {
-        url: options.databaseUrl,
-        pools: role.pools ?? configuredPoolSizes(config),
-        applicationName: `rollcall ${plan.name} worker ${role.number}`,
-        log,
-        clock: systemClock,
-      },
-      signal,
-    );
+  const start = async (signal: AbortSignal, parts: Parts) => {
+    const record = {
+      url: options.databaseUrl,
+      pools: role.pools ?? configuredPoolSizes(config),
+      applicationName: `rollcall ${plan.name} worker ${role.number}`,
+    };
+    const store = parts.add(await openRecord({ ...record, log, clock: systemClock }, signal));
     const common = { plan, config, store, tls, caFile: options.caFile, clock: systemClock, log };
-    const running = await startControlPlane(
-      {
-        ...common,
-        probes: link.probes,
-        version: cliVersion(),
-        onInstance: (instance) => link.tell({ kind: "instance", instance }),
-      },
-      signal,
-    ).catch(async (error: unknown) => {
-      await store.close();
-      throw error;
-    });
-    const { port, agentPort } = running;
+    const onInstance = (instance: string) => link.tell({ kind: "instance", instance });
+    const { port, agentPort } = parts.add(
+      await startControlPlane({ ...common, probes: link.probes, version: cliVersion(), onInstance }, signal),
+    );
     log.info({ port, agent_port: agentPort }, "worker serving");
     link.tell({ kind: "serving", port, agentPort: agentPort ?? 0 });
-    return {
-      close: async () => {
-        await running.close();
-        await store.close();
-      },
-    };
+    return {};
   };
   const shutdownDeadlineMs = WORKER_SHUTDOWN_DEADLINE_MS;
-  return runProcess({ process: link.process, log, start, shutdownDeadlineMs });
+  return runProcess({
+    process: link.process,
+    log,
+    start: (signal) => startParts((parts) => start(signal, parts)),
+    shutdownDeadlineMs,
+  });
 }

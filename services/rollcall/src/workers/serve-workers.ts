@@ -1,6 +1,6 @@
 import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
-import { type Logger, type Running, runProcess, superviseTasks, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, runProcess, startParts, startTasks, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
@@ -27,45 +27,26 @@ const POOLS = { poolSize: 1, reservedPoolSize: 1 };
 export async function serveWorkers(options: ServeWorkersOptions): Promise<number> {
   const { plan, config, log, process } = options;
   const ending = { ...options, shutdownDeadlineMs: SHUTDOWN_DEADLINE_MS };
-  const start = async (signal: AbortSignal): Promise<Running> => {
-    let store: Awaited<ReturnType<typeof openRecord>> | null = null;
-    const count = config["Health.Workers"];
-    const pool = openWorkers({ count, store: () => store, env: {}, log });
-    if (options.tls !== null) process.on("SIGHUP", () => pool.signal("SIGHUP"));
-    const probes = await openProbes({
-      plan,
-      clock: systemClock,
-      log,
-      tls: config["TLS.Probes"] ? options.tls : null,
-      hosts: hostRule(config, options.tls),
-    });
-    const watching = new AbortController();
-    const watched = { log, clock: systemClock, signal: watching.signal };
+  const start = async (signal: AbortSignal, parts: Parts) => {
+    const hosts = hostRule(config, options.tls);
+    const probesTls = config["TLS.Probes"] ? options.tls : null;
+    const probes = parts.add(await openProbes({ plan, clock: systemClock, log, tls: probesTls, hosts }));
+    const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
+    const store = parts.add(await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal));
     // The workers watch the certificate of their ports themselves; this one is for the probes.
-    const { done } = superviseTasks(options.tls === null ? [] : [options.tls.task], watched);
-    const close = async () => {
-      await pool.close();
-      watching.abort(new Error("the process is ending"));
-      await done;
-      await store?.close();
-      await probes.close();
-    };
-    try {
-      const record = { url: options.databaseUrl, pools: POOLS, log, clock: systemClock };
-      store = await openRecord({ ...record, applicationName: `rollcall ${plan.name} primary` }, signal);
-      const { port, agentPort } = await pool.start(signal);
-      probes.answerWith(
-        () => pool.ready(),
-        (own) => pool.metrics(own),
-      );
-      sayServing(log, { plan, workers: count, port, agentPort, probes });
-      return { close };
-    } catch (error) {
-      await close();
-      throw error;
-    }
+    parts.add(startTasks(options.tls === null ? [] : [options.tls.task], { log, clock: systemClock }));
+    const count = config["Health.Workers"];
+    const pool = parts.add(openWorkers({ count, store: () => store, env: {}, log }));
+    if (options.tls !== null) process.on("SIGHUP", () => pool.signal("SIGHUP"));
+    const { port, agentPort } = await pool.start(signal);
+    probes.answerWith(
+      () => pool.ready(),
+      (own) => pool.metrics(own),
+    );
+    sayServing(log, { plan, workers: count, port, agentPort, probes });
+    return {};
   };
-  return runProcess({ ...ending, start });
+  return runProcess({ ...ending, start: (signal) => startParts((parts) => start(signal, parts)) });
 }
 
 function sayServing(

@@ -54,7 +54,7 @@ function createHead() {
 }
 
 /**
- * The encoding that libs/store/src/audit-hash.ts makes too: neither is changed without the other. Each field is
+ * The encoding that libs/store/src/access/audit-hash.ts makes too: neither is changed without the other. Each field is
  * BYTES:TEXT, so that no text can be moved from the end of one to the start of the next unnoticed. In PL/pgSQL, and
  * written out: a function of SQL costs ten times as much a call, and all appenders wait for it.
  */

@@ -1,5 +1,5 @@
 import { chooseWithin, fullJitter, rejectedRetry, spreadRetry } from "@rollcall/domain";
-import type { SessionEnd } from "./stream/session-end.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
 
 /** What an agent does after an attempt has failed or a stream has ended. */
 export type NextStep =
@@ -21,6 +21,8 @@ export interface Attempts {
   readonly failures: number;
   /** Times in a row that no health endpoint could be reached, this one counted. */
   readonly unreachable: number;
+  /** Whether this process has held a session: what it knows of the endpoints was good then. */
+  readonly hasConnected: boolean;
   /**
    * Since the node was first told that it is rejected or banned, without having been taken in again; 0 when this is the
    * first time.
@@ -32,7 +34,10 @@ export interface Attempts {
   readonly random01: number;
 }
 
-/** Times in a row to reach no health endpoint before the agent asks the registry where they are now. */
+/**
+ * Times in a row to reach no health endpoint before the agent asks the registry where they are now. One that has just
+ * been started knows them from a file, and asks at once.
+ */
 const UNREACHABLE_LIMIT = 5;
 
 /** What only a person can lift is asked about again no sooner than this. For a rejection see rejectedRetry(). */
@@ -78,7 +83,7 @@ export function decideNextStep(end: SessionEnd, attempts: Attempts): NextStep {
       return {
         kind: "retry",
         delayMs: backoff(attempts),
-        register: attempts.unreachable >= UNREACHABLE_LIMIT ? "try" : "no",
+        register: attempts.unreachable >= (attempts.hasConnected ? UNREACHABLE_LIMIT : 1) ? "try" : "no",
       };
     case "refused":
       return afterRefusal(end, attempts);

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
+import type { SessionEnd } from "../stream/session-end.ts";
 import { decideNextStep, isDecision, isRejection } from "./next-step.ts";
-import type { SessionEnd } from "./stream/session-end.ts";
 
 const FIRST = {
   failures: 0,
   unreachable: 0,
+  hasConnected: true,
   rejectedForMs: 0,
   backoffMaxMs: 20_000,
   random01: 0.5,
@@ -63,6 +64,19 @@ describe("decideNextStep()", () => {
   );
 
   it.each([
+    [undefined, 30_000],
+    [1_000, 30_000],
+    [90_000, 90_000],
+  ])(
+    "should leave a session to another process for 30 s at least, whatever the server says: %s",
+    (retryAfterMs, leastMs) => {
+      const end = refused({ reason: "SESSION_SUPERSEDED", retryAfterMs });
+      const step = decideNextStep(end, { ...FIRST, random01: 0 });
+      expect(step).toMatchObject({ kind: "retry", delayMs: leastMs });
+    },
+  );
+
+  it.each([
     ["NODE_DELETED", refused({ reason: "NODE_DELETED" })],
     ["an order to stop", refused({ action: "STOP" })],
   ])("should stay idle after %s", (_, end) => {
@@ -80,6 +94,11 @@ describe("decideNextStep()", () => {
     expect(decideNextStep(end, { ...FIRST, failures, random01: 0.99999 })).toMatchObject({
       delayMs,
     });
+  });
+
+  it("should ask the registry at once when it was started with endpoints that cannot be reached", () => {
+    const end: SessionEnd = { kind: "unreachable", message: "" };
+    expect(decideNextStep(end, { ...FIRST, unreachable: 1, hasConnected: false })).toMatchObject({ register: "try" });
   });
 
   it.each([

@@ -1,9 +1,9 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Welcome } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { explainTlsError } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
-import { isDecision, type NextStep } from "../next-step.ts";
-import type { OpenSession } from "../stream/connector.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
+import { isDecision, type NextStep } from "./next-step.ts";
 
 /** A clock that is further off than this is worth a word, although nothing depends on it. */
 const NOTABLE_SKEW_MS = 60_000;
@@ -20,7 +20,7 @@ export class ConnectionLog {
     this.#wallMs = wallMs;
   }
 
-  connected({ endpoint, welcome }: OpenSession, membership: string | undefined): void {
+  connected(endpoint: string, welcome: Welcome, membership: string | undefined): void {
     this.#wasConnected = true;
     this.#lastTrouble = "";
     const session_epoch = String(welcome.sessionEpoch);

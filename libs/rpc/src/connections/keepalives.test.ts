@@ -1,0 +1,91 @@
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import net from "node:net";
+import { afterEach, describe, it } from "@jest/globals";
+import { HealthService } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
+import { ManualClock, until } from "@rollcall/testkit/time";
+import { connectRaw, frame, PREFACE } from "../../test/raw-http2.ts";
+import type { ConnectionTimes } from "../connect/server-options.ts";
+import { grpcRoute } from "../grpc/grpc-handlers.ts";
+import { createGrpcServer } from "../grpc/grpc-server.ts";
+import { StrangerLog } from "../limits/stranger-log.ts";
+import { PolyglotListener } from "./polyglot-listener.ts";
+
+const closers: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function openAgents(connectionTimes: ConnectionTimes = {}): Promise<number> {
+  const server = await createGrpcServer({
+    host: "127.0.0.1",
+    port: 0,
+    connectionTimes,
+    // Its time stands still, so that no other limit ends a connection.
+    clock: new ManualClock(),
+    log: silentLogger,
+    metrics: createMetrics({ defaults: false }),
+    closeGraceMs: 100,
+    routes: [grpcRoute(HealthService, { heartbeat: () => {} })],
+  });
+  closers.push(() => server.close());
+  return server.port;
+}
+
+async function openApi(): Promise<number> {
+  const listener = await PolyglotListener.listen({
+    name: "api",
+    host: "127.0.0.1",
+    port: 0,
+    firstByteMs: 60_000,
+    maxConnections: 10,
+    log: silentLogger,
+    strangers: new StrangerLog({ log: silentLogger }),
+    metrics: createMetrics({ defaults: false }),
+    clock: systemClock,
+    handler: () => {},
+  });
+  closers.push(() => listener.destroy());
+  return listener.port;
+}
+
+/** In how many seconds the kernel asks after the peer of a connection, from the server's side; null for never. */
+async function probesAfterSeconds(port: number, clientPort: number): Promise<number | null> {
+  const hex = (value: number) => value.toString(16).toUpperCase().padStart(4, "0");
+  const table = await readFile("/proc/net/tcp", "utf8");
+  const row = table
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .find(([, local = "", remote = ""]) => local.endsWith(`:${hex(port)}`) && remote.endsWith(`:${hex(clientPort)}`));
+  // Timer 2 is that of keepalives; its time is in hundredths of a second.
+  const [timer, when = "0"] = row?.[5]?.split(":") ?? [];
+  return timer === "02" ? Number.parseInt(when, 16) / 100 : null;
+}
+
+const onLinux = process.platform === "linux" ? it : it.skip;
+
+describe("keepalives", () => {
+  onLinux.each([
+    ["the agents' port", openAgents, 30],
+    ["the API's port", openApi, 60],
+  ] as const)("should have the kernel ask after silent peers of %s", async (_, open, afterSeconds) => {
+    const port = await open();
+    const socket = net.connect(port, "127.0.0.1");
+    closers.push(() => socket.destroy());
+    await once(socket, "connect");
+    await until("the kernel keeps a timer", async () => {
+      const seconds = await probesAfterSeconds(port, socket.localPort ?? 0);
+      return seconds !== null && seconds <= afterSeconds && seconds > afterSeconds / 2;
+    });
+  });
+
+  it("should ping agents, and leave those that do not answer", async () => {
+    const port = await openAgents({ pingEveryMs: 50, pingAnswerMs: 50 });
+    const socket = await connectRaw(port);
+    closers.push(() => socket.destroy());
+    // Settings are acknowledged, pings are not: the machine is gone, and something before it is not.
+    socket.write(Buffer.concat([PREFACE, frame("SETTINGS", { flags: 1 })]));
+    await once(socket, "close");
+  });
+});

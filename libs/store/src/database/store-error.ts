@@ -1,0 +1,56 @@
+import { isNativeError } from "node:util/types";
+import { StoreUnavailableError } from "@rollcall/errors";
+
+// Class 08 is "connection exception"; 57P0x is a server that ends, crashes, or starts; 53300 has no connection left.
+const UNAVAILABLE_SQLSTATE = /^(08...|57P0[1-5]|53300)$/;
+const UNAVAILABLE_ERRNO = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ENOENT",
+  "EAGAIN",
+]);
+// Alone, these would also be a missing file, or a full pipe; of a connect call they are a socket that is missing, or
+// one at which too many wait.
+const OF_CONNECT_ALONE = new Set(["ENOENT", "EAGAIN"]);
+// pg reports these without a code.
+const UNAVAILABLE_TEXT =
+  /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|timeout expired|Cannot use a pool after calling end)/i;
+
+/** An error of the Postgres driver as the rest of the program knows it: StoreUnavailableError when the server could not be reached. */
+export function toStoreError(error: unknown): unknown {
+  if (!isUnreachable(error)) return error;
+  return new StoreUnavailableError(messageOf(error), { cause: error });
+}
+
+/** A host with several addresses fails with a list of errors, and no message of its own. */
+function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** Whether an error of the driver, or one of its causes, means that the server could not be reached. */
+function isUnreachable(error: unknown): boolean {
+  let current = error;
+  // A cause may be its own ancestor; no honest chain is this long.
+  for (let depth = 0; depth < 8 && isNativeError(current); depth += 1) {
+    if (current instanceof AggregateError && current.errors.some(isUnreachable)) return true;
+    if (isConnectionError(current)) return true;
+    current = current.cause;
+  }
+  return false;
+}
+
+function isConnectionError(error: Error): boolean {
+  const code = "code" in error && typeof error.code === "string" ? error.code : "";
+  if (UNAVAILABLE_SQLSTATE.test(code)) return true;
+  const isConnect = "syscall" in error && error.syscall === "connect";
+  if (UNAVAILABLE_ERRNO.has(code) && (isConnect || !OF_CONNECT_ALONE.has(code))) return true;
+  return UNAVAILABLE_TEXT.test(error.message);
+}

@@ -1,0 +1,238 @@
+import { describe, expect, it } from "@jest/globals";
+import fc from "fast-check";
+import { DEFAULT_PACE } from "../stream/pace.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
+import { GOODBYE_LIMIT_MS, stepAgent } from "./agent-machine.ts";
+import { type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
+
+const UNREACHABLE: SessionEnd = { kind: "unreachable", message: "refused" };
+const refused = (reason: string, action?: "REGISTER" | "STOP"): SessionEnd => ({
+  kind: "refused",
+  reason,
+  message: "",
+  retryAfterMs: undefined,
+  action,
+});
+
+const loaded = (isRegistered: boolean, endpoints: readonly string[] = ["a", "b", "c"]): AgentEvent => ({
+  kind: "loaded",
+  isRegistered,
+  endpoints,
+});
+const registered: AgentEvent = { kind: "registered", membership: "APPROVED", endpoints: ["a", "b"] };
+const notRegistered = (end: SessionEnd): AgentEvent => ({ kind: "not-registered", end });
+const opened = (endpoints: readonly string[] = [], epoch = 1n): AgentEvent => ({
+  kind: "opened",
+  epoch,
+  membership: undefined,
+  endpoints,
+});
+const notOpened = (end: SessionEnd, hasOtherKey = false): AgentEvent => ({ kind: "not-opened", end, hasOtherKey });
+const ended = (end: SessionEnd): AgentEvent => ({ kind: "session-ended", end, pace: DEFAULT_PACE });
+const moveAsked = (endpoints: readonly string[] = [], isOwnWish = false): AgentEvent => ({
+  kind: "move-asked",
+  isOwnWish,
+  retryAfterMs: 100,
+  endpoints,
+});
+const due: AgentEvent = { kind: "due" };
+
+/** An agent, and what its shell was told to do. */
+class Run {
+  state: AgentState = beginAgent(0);
+  nowMs = 0;
+
+  constructor(...events: readonly AgentEvent[]) {
+    for (const event of events) this.step(event);
+  }
+
+  step(event: AgentEvent, random01 = 0.5): readonly string[] {
+    const { state, effects } = stepAgent(this.state, event, { nowMs: this.nowMs, random01 });
+    this.state = state;
+    return effects.map((effect) => {
+      if (effect.kind === "open") return `open ${effect.endpoint}`;
+      return effect.kind === "log-end" ? `log ${effect.next.kind}` : effect.kind;
+    });
+  }
+
+  /** Let time pass until something is due, and do it. */
+  wait(): readonly string[] {
+    this.nowMs = dueAtMs(this.state) ?? this.nowMs;
+    return this.step(due);
+  }
+}
+
+const connected = () => new Run(loaded(true), opened());
+
+describe("stepAgent()", () => {
+  it("should register first where it never did, and open a stream then", () => {
+    const run = new Run();
+    expect(run.step(loaded(false, []))).toEqual(["register"]);
+    expect(run.step(registered)).toEqual(["open a"]);
+    expect(run.step(opened(["b"], 4n))).toEqual(["hold"]);
+    expect(run.state).toMatchObject({ held: { endpoint: "a", epoch: 4n }, membership: "APPROVED", endpoints: ["b"] });
+  });
+
+  it("should skip registration where it is remembered, and spread over the endpoints", () => {
+    const run = new Run();
+    run.state = beginAgent(1 / 1_024);
+    expect(run.step(loaded(true))).toEqual(["open b"]);
+  });
+
+  it("should try every endpoint before it waits, and begin with the next one after that", () => {
+    const run = new Run(loaded(true));
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open b"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["open c"]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+    expect(run.state).toMatchObject({ stage: { kind: "waiting" }, unreachable: 1, failures: 1 });
+    // It was just started, and what it knows may be old.
+    expect(run.wait()).toEqual(["register"]);
+    expect(run.step(notRegistered(UNREACHABLE))).toEqual(["open a"]);
+    expect(run.step(notOpened(refused("OVERLOADED")))).toEqual(["log retry"]);
+    expect(run.state.unreachable).toBe(0);
+    expect(run.wait()).toEqual(["open b"]);
+  });
+
+  it("should ask the registry after five rounds that reached nobody, and go on without it", () => {
+    const run = new Run(loaded(true, ["a"]), opened(), ended({ kind: "silent" }));
+    expect(run.wait()).toEqual(["open a"]);
+    for (let round = 1; round < 5; round += 1) {
+      run.step(notOpened(UNREACHABLE));
+      expect(run.wait()).toEqual(["open a"]);
+    }
+    run.step(notOpened(UNREACHABLE));
+    expect(run.wait()).toEqual(["register"]);
+    expect(run.step(notRegistered(UNREACHABLE))).toEqual(["open a"]);
+  });
+
+  it("should not open a stream before a registration that the server asks for", () => {
+    const run = connected();
+    expect(run.step(ended(refused("NODE_NOT_REGISTERED")))).toEqual(["log retry"]);
+    expect(run.wait()).toEqual(["register"]);
+    expect(run.step(notRegistered(UNREACHABLE))).toEqual(["log retry"]);
+    expect(run.wait()).toEqual(["register"]);
+    expect(run.step(registered)).toEqual(["open b"]);
+  });
+
+  it("should try the node's other key once, at each endpoint", () => {
+    const run = new Run(loaded(true));
+    const isRefused = refused("PROOF_INVALID");
+    expect(run.step(notOpened(isRefused, true))).toEqual(["open a"]);
+    expect(run.step(notOpened(isRefused, true))).toEqual(["log retry"]);
+  });
+
+  it("should forget and stay idle when the node was deleted", () => {
+    const run = connected();
+    expect(run.step(ended(refused("NODE_DELETED")))).toEqual(["log idle", "forget"]);
+    expect(dueAtMs(run.state)).toBeNull();
+    expect(run.step({ kind: "close" })).toEqual(["give-up"]);
+    expect(run.state.stage.kind).toBe("closed");
+  });
+
+  it.each([
+    ["where the server says", ["z"], "open z"],
+    ["elsewhere", [], "open b"],
+  ])("should move %s, and leave the present stream only then", (_, named, open) => {
+    const run = connected();
+    expect(run.step(moveAsked(named))).toEqual([]);
+    expect(run.state.held?.endpoint).toBe("a");
+    expect(run.wait()).toEqual([open]);
+    expect(run.state.stage.kind).toBe("connected");
+    expect(run.step(opened([], 2n))).toEqual(["hold"]);
+    expect(run.state).toMatchObject({ held: { epoch: 2n }, stage: { kind: "connected", move: null } });
+  });
+
+  it("should stay at its replica for a wish of its own", () => {
+    const run = connected();
+    run.step(moveAsked([], true));
+    expect(run.wait()).toEqual(["open a"]);
+  });
+
+  it("should try to move again, anywhere then, while the present stream goes on", () => {
+    const run = connected();
+    run.step(moveAsked(["z"]));
+    run.wait();
+    expect(run.step(notOpened(UNREACHABLE))).toEqual([]);
+    expect(run.state.held?.endpoint).toBe("a");
+    expect(run.wait()).toEqual(["open c"]);
+  });
+
+  it("should keep opening the next stream when the present one ends meanwhile", () => {
+    const run = connected();
+    run.step(moveAsked(["z"]));
+    run.wait();
+    // The Hello of the move took the session: that is no other process with this identity.
+    expect(run.step(ended(refused("SESSION_SUPERSEDED")))).toEqual([]);
+    expect(run.step(notOpened(UNREACHABLE))).toEqual(["log retry"]);
+    expect(run.state).toMatchObject({ held: null, stage: { kind: "waiting", untilMs: run.nowMs } });
+  });
+
+  it("should wait long before it takes a session back from another process", () => {
+    const run = connected();
+    run.step(ended(refused("SESSION_SUPERSEDED")));
+    expect(dueAtMs(run.state)).toBeGreaterThanOrEqual(30_000);
+  });
+
+  it.each(["NODE_REJECTED", "NODE_BANNED"])("should leave the present stream too when a move is told %s", (reason) => {
+    const run = connected();
+    run.step(moveAsked());
+    run.wait();
+    expect(run.step(notOpened(refused(reason)))).toEqual(["drop", "log retry"]);
+    expect(run.state.held).toBeNull();
+  });
+
+  it("should say goodbye on the present stream, whatever is being opened", () => {
+    const run = connected();
+    run.step(moveAsked());
+    run.wait();
+    expect(run.step({ kind: "close" })).toEqual(["give-up", "goodbye"]);
+    expect(run.step(opened())).toEqual([]);
+    expect(run.step(ended({ kind: "left" }))).toEqual([]);
+    expect(run.state.stage.kind).toBe("closed");
+    expect(GOODBYE_LIMIT_MS).toBe(5_000);
+  });
+
+  it("should count failures until a Beat is acknowledged", () => {
+    const run = new Run(loaded(true, ["a"]));
+    for (const _ of [1, 2]) {
+      run.step(notOpened(refused("NODE_REJECTED")));
+      run.wait();
+    }
+    expect(run.state).toMatchObject({ failures: 2, rejectedAtMs: 0 });
+    run.step(opened());
+    run.step({ kind: "acked" });
+    expect(run.state).toMatchObject({ failures: 0, rejectedAtMs: null });
+  });
+
+  it("should never hold two sessions, nor open two streams, and end for good, whatever comes", () => {
+    const ends = [UNREACHABLE, { kind: "silent" } as const, refused("NODE_REJECTED"), refused("NODE_NOT_REGISTERED")];
+    const event = fc.constantFrom<AgentEvent>(
+      ...[registered, opened(), moveAsked(["z"]), moveAsked([], true), due, due, { kind: "acked" } as const],
+      ...ends.flatMap((end) => [notOpened(end), notOpened(end, true), notRegistered(end), ended(end)]),
+    );
+    fc.assert(
+      fc.property(fc.array(event, { maxLength: 80 }), (history) => {
+        const run = new Run(loaded(true));
+        let opening = 1;
+        for (const it of history) {
+          // A shell answers for what it was told to do alone.
+          if ((it.kind === "opened" || it.kind === "not-opened") && opening === 0) continue;
+          if (it.kind === "session-ended" && run.state.held === null) continue;
+          if (it.kind === "opened" || it.kind === "not-opened") opening -= 1;
+          const effects = it.kind === "due" ? run.wait() : run.step(it);
+          opening += effects.filter((effect) => effect.startsWith("open ")).length;
+          expect(opening).toBeLessThanOrEqual(1);
+          const { stage, held } = run.state;
+          if (stage.kind === "waiting" || stage.kind === "registering" || stage.kind === "opening")
+            expect(held).toBeNull();
+          const isWorking = stage.kind === "opening" || stage.kind === "registering" || opening > 0;
+          if (stage.kind !== "connected" && stage.kind !== "idle" && !isWorking)
+            expect(dueAtMs(run.state)).not.toBeNull();
+        }
+        run.step({ kind: "abort" });
+        expect(run.state).toMatchObject({ stage: { kind: "closed" }, held: null });
+        expect(run.step(opened())).toEqual([]);
+      }),
+    );
+  });
+});

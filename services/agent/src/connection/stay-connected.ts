@@ -1,0 +1,292 @@
+import { type GoAway, GoAwayAction, type Settings, type Welcome } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Membership } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { AgentKeys, MembershipState } from "@rollcall/domain";
+import type { NodeKeyPair } from "@rollcall/identity";
+import { membershipStateFromProto } from "@rollcall/wire";
+import type { AgentPhase, AgentStatus } from "../agent-status.ts";
+import { Alarm } from "../alarm.ts";
+import { Enrolment, type EnrolmentDeps } from "../registration/enrolment.ts";
+import { HeartbeatSession, type SessionDeps } from "../stream/heartbeat-session.ts";
+import { toMs } from "../stream/hello.ts";
+import type { SessionEnd } from "../stream/session-end.ts";
+import type { SessionNews } from "../stream/session-machine.ts";
+import { stepAgent } from "./agent-machine.ts";
+import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
+import { ConnectionLog } from "./connection-log.ts";
+
+/** What keeps an agent connected. */
+export interface StayConnectedDeps extends EnrolmentDeps, SessionDeps {
+  /** Numbers from 0 to less than 1, for jitter. */
+  readonly random: () => number;
+  /** Told what the server's settings are, whenever they come. */
+  readonly onSettings?: (settings: Settings) => void;
+  /** Told that the next key was taken in a proof, and is the node's key. */
+  readonly onKeyUsed?: () => void;
+}
+
+/** What keeps the process alive while nothing is due: a service manager would start it again, as a new node. */
+const IDLE_TURN_MS = 86_400_000;
+
+/** Registers the node when that is needed, and keeps one stream open: carries out what stepAgent() decides. */
+export class StayConnected {
+  readonly #deps: StayConnectedDeps;
+  readonly #enrolment: Enrolment;
+  readonly #log: ConnectionLog;
+  readonly #alarm: Alarm;
+  readonly #closed = new AbortController();
+  #state: AgentState;
+  #held: HeartbeatSession | null = null;
+  #candidate: { readonly session: HeartbeatSession; readonly welcome: Welcome | null } | null = null;
+  #registering = new AbortController();
+  #goodbyeReason = "";
+  #succeeded: () => void = () => {};
+
+  constructor(deps: StayConnectedDeps) {
+    this.#deps = deps;
+    this.#enrolment = new Enrolment(deps);
+    this.#log = new ConnectionLog(deps.log, () => deps.clock.wallMs());
+    this.#alarm = new Alarm(deps.clock, () => this.#dispatch({ kind: "due" }));
+    this.#state = beginAgent(deps.random());
+  }
+
+  status(): Omit<AgentStatus, "ungrantedWishes"> {
+    const { stage, held, membership } = this.#state;
+    return {
+      phase: PHASES[stage.kind],
+      nodeId: this.#deps.identity.nodeId,
+      endpoint: held?.endpoint,
+      sessionEpoch: held?.epoch,
+      membership,
+    };
+  }
+
+  /** Open a new stream, and leave the present one only then. Without one the next attempt is new anyway. */
+  renew(): void {
+    this.#dispatch({ kind: "move-asked", isOwnWish: true, retryAfterMs: 0, endpoints: [] });
+  }
+
+  /** Work until the signal aborts or the agent is closed. An abort leaves without a goodbye. */
+  async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
+    this.#succeeded = succeeded;
+    const abort = (): void => this.#dispatch({ kind: "abort" });
+    signal.addEventListener("abort", abort, { once: true });
+    if (signal.aborted) abort();
+    // The first of two measurements between which the CPU's share is taken.
+    this.#deps.usage.measure();
+    // Begun here so that it is done by the time that a server asks who is there.
+    void this.#deps.info.current();
+    await this.#enrolment.load();
+    const { sentinel } = this.#enrolment;
+    const endpoints = sentinel?.healthEndpoints ?? [];
+    this.#dispatch({ kind: "loaded", isRegistered: sentinel !== undefined, endpoints });
+    await this.#ended();
+    signal.removeEventListener("abort", abort);
+  }
+
+  /** Say goodbye and end for good. */
+  async close(reason: string): Promise<void> {
+    this.#goodbyeReason = reason;
+    this.#dispatch({ kind: "close" });
+    await this.#ended();
+  }
+
+  async #ended(): Promise<void> {
+    const { signal } = this.#closed;
+    if (signal.aborted) return;
+    await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+  }
+
+  #dispatch(event: AgentEvent): void {
+    const { clock, random } = this.#deps;
+    const { state, effects } = stepAgent(this.#state, event, { nowMs: clock.nowMs(), random01: random() });
+    this.#state = state;
+    for (const effect of effects) this.#carryOut(effect);
+    this.#setAlarm();
+  }
+
+  #setAlarm(): void {
+    const state = this.#state;
+    if (state.stage.kind === "closed") {
+      this.#alarm.clear();
+      this.#closed.abort();
+    } else if (state.stage.kind === "idle") {
+      this.#alarm.setAt(this.#deps.clock.nowMs() + IDLE_TURN_MS);
+    } else {
+      const atMs = dueAtMs(state);
+      if (atMs === null) this.#alarm.clear();
+      else this.#alarm.setAt(atMs);
+    }
+  }
+
+  #carryOut(effect: AgentEffect): void {
+    switch (effect.kind) {
+      case "register":
+        void this.#register();
+        return;
+      case "open": {
+        const { pace } = this.#held ?? this.#state;
+        const onNews = (session: HeartbeatSession, news: SessionNews): void => this.#onNews(session, news);
+        const session = new HeartbeatSession(this.#deps, { endpoint: effect.endpoint, pace, onNews });
+        this.#candidate = { session, welcome: null };
+        return;
+      }
+      case "hold":
+        this.#hold();
+        return;
+      case "drop":
+        this.#drop();
+        return;
+      case "give-up": {
+        this.#registering.abort();
+        const session = this.#candidate?.session;
+        this.#candidate = null;
+        session?.drop();
+        return;
+      }
+      case "goodbye":
+        this.#held?.goodbye(this.#goodbyeReason, effect.limitMs);
+        return;
+      case "forget":
+        void this.#enrolment.forget();
+        return;
+      case "log-end":
+        this.#log.ended(effect.end, effect.next);
+        return;
+    }
+  }
+
+  async #register(): Promise<void> {
+    const { phase } = this.#deps.identity.keys;
+    const stop = new AbortController();
+    this.#registering = stop;
+    const outcome = await this.#enrolment.register(stop.signal);
+    this.#noteKey(phase);
+    if (stop.signal.aborted) return;
+    if (outcome.ok) {
+      const endpoints = this.#enrolment.sentinel?.healthEndpoints ?? [];
+      this.#dispatch({ kind: "registered", membership: outcome.membership, endpoints });
+    } else {
+      this.#dispatch({ kind: "not-registered", end: outcome.end });
+    }
+  }
+
+  #onNews(session: HeartbeatSession, news: SessionNews): void {
+    if (session === this.#candidate?.session) this.#onCandidate(session, news);
+    else if (session === this.#held) this.#onHeld(session, news);
+  }
+
+  #onCandidate(session: HeartbeatSession, news: SessionNews): void {
+    if (news.kind === "opened") {
+      const { welcome } = news;
+      this.#candidate = { session, welcome };
+      const endpoints = this.#deps.registrar.resolve(welcome.healthEndpoints);
+      const membership = stateOf(welcome.membership);
+      this.#dispatch({ kind: "opened", epoch: welcome.sessionEpoch, membership, endpoints });
+    } else if (news.kind === "ended") {
+      this.#candidate = null;
+      const { end } = news;
+      const { keys } = this.#deps.identity;
+      this.#dispatch({ kind: "not-opened", end, hasOtherKey: isKeyRefused(end) && keys.refused(session.keyPair) });
+    } else {
+      this.#note(news);
+    }
+  }
+
+  #onHeld(session: HeartbeatSession, news: SessionNews): void {
+    if (news.kind === "ended") {
+      this.#held = null;
+      this.#dispatch({ kind: "session-ended", end: news.end, pace: session.pace });
+    } else if (news.kind !== "opened") {
+      this.#note(news);
+    }
+  }
+
+  #note(news: Exclude<SessionNews, { readonly kind: "opened" | "ended" }>): void {
+    switch (news.kind) {
+      case "acked":
+        this.#dispatch({ kind: "acked" });
+        return;
+      case "settings":
+        this.#deps.onSettings?.(news.settings);
+        return;
+      case "membership":
+        this.#onMembership(news.membership);
+        return;
+      case "move-asked":
+        this.#onMoveAsked(news.goAway);
+        return;
+    }
+  }
+
+  #hold(): void {
+    const candidate = this.#candidate;
+    if (candidate?.welcome == null) return;
+    const { session, welcome } = candidate;
+    this.#candidate = null;
+    this.#drop();
+    this.#held = session;
+    this.#succeeded();
+    const { endpoints, membership } = this.#state;
+    this.#log.connected(session.endpoint, welcome, membership);
+    void this.#accepted(session.keyPair, welcome.clusterId, endpoints);
+  }
+
+  /** The server has taken a proof by this key. Trouble with the files is logged where they are written, and holds up nothing. */
+  async #accepted(keyPair: NodeKeyPair, clusterId: string, endpoints: readonly string[]): Promise<void> {
+    const { keys } = this.#deps.identity;
+    const { phase } = keys;
+    await keys.accepted(keyPair);
+    this.#noteKey(phase);
+    await this.#enrolment.remember(clusterId, endpoints);
+  }
+
+  /** Its end is no event any more. */
+  #drop(): void {
+    const session = this.#held;
+    this.#held = null;
+    session?.drop();
+  }
+
+  #onMembership(membership: Membership): void {
+    this.#dispatch({ kind: "membership", membership: stateOf(membership) });
+    const { reason, message } = membership;
+    this.#deps.log.info({ membership: this.#state.membership, reason, detail: message }, "membership changed");
+  }
+
+  #onMoveAsked({ action, message, retryAfter, endpoints }: GoAway): void {
+    if (action === GoAwayAction.MOVE) this.#log.moving(message);
+    this.#dispatch({
+      kind: "move-asked",
+      isOwnWish: false,
+      retryAfterMs: retryAfter ? toMs(retryAfter) : 0,
+      endpoints: this.#deps.registrar.resolve(endpoints),
+    });
+  }
+
+  /** @param before the phase before a proof was tried. */
+  #noteKey(before: AgentKeys["phase"]): void {
+    const { phase } = this.#deps.identity.keys;
+    if (before !== "settled" && phase === "settled") this.#deps.onKeyUsed?.();
+  }
+}
+
+const PHASES: Readonly<Record<AgentState["stage"]["kind"], AgentPhase>> = {
+  starting: "starting",
+  registering: "registering",
+  opening: "connecting",
+  connected: "connected",
+  waiting: "waiting",
+  idle: "idle",
+  closing: "connected",
+  closed: "closed",
+};
+
+/** Whether the server refused the key with which the stream was opened. */
+function isKeyRefused(end: SessionEnd): boolean {
+  return end.kind === "refused" && end.reason === "PROOF_INVALID";
+}
+
+/** The state of a membership, as far as this agent knows its name. */
+function stateOf(membership: Membership | undefined): MembershipState | undefined {
+  return membership && membershipStateFromProto(membership.state);
+}

@@ -1,0 +1,2 @@
+/** See bundle.mjs. */
+export function bundle(folder: string): Promise<string>;

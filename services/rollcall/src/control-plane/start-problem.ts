@@ -1,0 +1,129 @@
+import { readdir, readFile, readlink } from "node:fs/promises";
+import { EmbeddedPostgresError } from "@rollcall/postgres-embedded";
+import { StartError } from "@rollcall/process";
+import { ListeningError } from "@rollcall/rpc";
+import type { ProcessConfig } from "../config/process-keys.ts";
+import { isOfTheSystem } from "../system-error.ts";
+import { internalPort, type ProcessPlan } from "./process-plan.ts";
+
+/** What a start is told with, so that its errors name what can be changed. */
+export interface StartFacts {
+  /** By port, the flag that sets it. */
+  readonly portFlags: ReadonlyMap<number, string>;
+  /** The Postgres that was configured; null for one of our own. */
+  readonly databaseUrl: string | null;
+  /** Null for a process without one. */
+  readonly dataDirectory: string | null;
+}
+
+/** The flags of the ports of a process that runs everything, or one service. */
+export function portFlagsOf(plan: ProcessPlan, config: ProcessConfig): StartFacts["portFlags"] {
+  const flags: readonly (readonly [number, string])[] = [
+    [plan.port, "--port"],
+    [plan.probePort, "--probe-port"],
+    [config["Listen.AgentPort"], "--agent-port"],
+    [internalPort(plan, config), "--internal-port"],
+  ];
+  return new Map([...flags].reverse());
+}
+
+/** Run a start, and throw what its user can mend as a StartError. */
+export async function explainingStart<T>(facts: StartFacts, start: () => Promise<T>): Promise<T> {
+  try {
+    return await start();
+  } catch (error) {
+    throw await explained(error, facts);
+  }
+}
+
+async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
+  if (error instanceof ListeningError) return listeningProblem(error, facts);
+  const code = Object(error).code as unknown;
+  if (typeof code === "string" && code in DATABASE_PROBLEMS) return databaseProblem(error, code, facts);
+  if (error instanceof EmbeddedPostgresError) {
+    const advice = error.failure === "supervised-elsewhere" ? ", or use another --data-dir" : "";
+    return new StartError(`${error.message}${advice}`, { cause: error });
+  }
+  if (facts.databaseUrl !== null && /SSL|certificate/i.test(String(error))) {
+    const advice = "add sslmode=require to its URL, with sslrootcert=FILE for an authority of your own";
+    return new StartError(`Postgres at ${placeOf(facts.databaseUrl)} and TLS: ${Object(error).message}; ${advice}`, {
+      cause: error,
+    });
+  }
+  if (code === "ENOSPC") return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
+  if (isOfTheSystem(error) && facts.dataDirectory !== null && "path" in error) {
+    const problem = `the data directory ${facts.dataDirectory} cannot be used: ${error.message}`;
+    return new StartError(`${problem}; choose another one with --data-dir`, { cause: error });
+  }
+  return error;
+}
+
+async function listeningProblem(error: ListeningError, { portFlags }: StartFacts): Promise<StartError> {
+  const { code, port, message, cause } = error;
+  const flag = portFlags.get(port);
+  const change = flag === undefined ? "choose another port" : `choose another port with ${flag}`;
+  switch (code) {
+    case "EADDRINUSE": {
+      const holder = await portHolder(port);
+      const by = holder === null ? "stop the process that has it" : `stop ${holder}`;
+      return new StartError(`${message}: ${by}, or ${change}`, { cause });
+    }
+    case "EACCES":
+      return new StartError(`${message}: ${change}, above 1023`, { cause });
+    default:
+      return new StartError(`${message}: change --listen`, { cause });
+  }
+}
+
+/** What Postgres refuses for good, by SQLSTATE, and what to do. */
+const DATABASE_PROBLEMS: Readonly<Record<string, string>> = {
+  "28P01":
+    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, @ as %40",
+  "28000": "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
+  "3D000": "create the database, or name another one at the end of the URL",
+  "42501":
+    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE on its schema",
+  "53100": "the disk of Postgres is full: free some space",
+};
+
+function databaseProblem(error: unknown, code: string, { databaseUrl }: StartFacts): StartError {
+  const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${placeOf(databaseUrl)}`;
+  return new StartError(`${place}: ${Object(error).message}; ${DATABASE_PROBLEMS[code]}`, { cause: error });
+}
+
+/** Host and port of a Postgres URL, without its password. */
+function placeOf(url: string): string {
+  if (!URL.canParse(url)) return "a URL that cannot be read (percent-encode special characters of its password)";
+  const { hostname, port } = new URL(url);
+  return `${hostname === "" ? "a local socket" : decodeURIComponent(hostname)}:${port === "" ? "5432" : port}`;
+}
+
+/** Which process listens on a port, as "NAME (pid PID)"; null where the system does not tell this user. */
+async function portHolder(port: number): Promise<string | null> {
+  try {
+    const inodes = await listeningInodes(port);
+    for (const pid of await readdir("/proc")) {
+      if (!/^\d+$/.test(pid)) continue;
+      const links = await readdir(`/proc/${pid}/fd`).catch(() => []);
+      for (const link of links) {
+        const target = await readlink(`/proc/${pid}/fd/${link}`).catch(() => "");
+        if (!inodes.has(target)) continue;
+        return `${(await readFile(`/proc/${pid}/comm`, "utf8")).trim()} (pid ${pid})`;
+      }
+    }
+    return null;
+  } catch {
+    // A system without /proc.
+    return null;
+  }
+}
+
+/** The sockets that listen on a port, as links of a process's descriptors name them. */
+async function listeningInodes(port: number): Promise<ReadonlySet<string>> {
+  const LISTENING = "0A";
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, "0")}`;
+  const tables = await Promise.all(["/proc/net/tcp", "/proc/net/tcp6"].map((file) => readFile(file, "utf8")));
+  const rows = tables.flatMap((table) => table.split("\n").map((line) => line.trim().split(/\s+/)));
+  const listening = rows.filter(([, local = "", , state]) => state === LISTENING && local.endsWith(suffix));
+  return new Set(listening.map((row) => `socket:[${row[9]}]`));
+}

@@ -1,0 +1,51 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rename, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { bundle } from "../../bundle.mjs";
+
+const WORKSPACE = fileURLToPath(new URL("../../../..", import.meta.url));
+const CACHE = fileURLToPath(new URL("../../node_modules/.cache/bundles", import.meta.url));
+/** Older bundles are of sources that have changed since. */
+const KEPT_MS = 86_400_000;
+
+/** The executable, bundled from the present sources; one that was bundled from the same sources before is used again. */
+export async function bundledMain(): Promise<string> {
+  const folder = join(CACHE, await sourcesKey());
+  const main = join(folder, "src/main.js");
+  if (existsSync(main)) return main;
+  await mkdir(CACHE, { recursive: true });
+  await discardOld();
+  const draft = join(CACHE, randomUUID());
+  await bundle(draft);
+  // Another worker may have been faster: its bundle is the same.
+  await rename(draft, folder).catch(() => rm(draft, { recursive: true, force: true }));
+  return main;
+}
+
+/** A digest of what the sources are: their names, sizes and times. */
+async function sourcesKey(): Promise<string> {
+  const digest = createHash("sha256");
+  for (const parent of ["libs", "services"]) {
+    for (const name of (await readdir(join(WORKSPACE, parent))).sort()) {
+      const folder = join(WORKSPACE, parent, name, "src");
+      if (!existsSync(folder)) continue;
+      for (const file of (await readdir(folder, { recursive: true })).sort()) {
+        if (!file.endsWith(".ts") || file.endsWith(".test.ts")) continue;
+        const { size, mtimeMs } = await stat(join(folder, file));
+        digest.update(`${parent}/${name}/${file} ${size} ${mtimeMs}\n`);
+      }
+    }
+  }
+  const packages = await stat(join(WORKSPACE, "pnpm-lock.yaml"));
+  return digest.update(`${packages.size} ${packages.mtimeMs}`).digest("hex").slice(0, 32);
+}
+
+async function discardOld(): Promise<void> {
+  for (const name of await readdir(CACHE)) {
+    const folder = join(CACHE, name);
+    const { mtimeMs } = await stat(folder);
+    if (Date.now() - mtimeMs > KEPT_MS) await rm(folder, { recursive: true, force: true });
+  }
+}
