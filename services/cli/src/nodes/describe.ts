@@ -12,7 +12,16 @@ import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
-import { connectionWord, healthWord, holdWord, membershipWord, schedulingWord, tierWord, typeWord } from "./words.ts";
+import {
+  actorWords,
+  connectionWord,
+  healthWord,
+  holdWord,
+  membershipWord,
+  schedulingWord,
+  tierWord,
+  typeWord,
+} from "./words.ts";
 
 /** `node describe`: one node on one screen, or all that is recorded of it, a rollcall.node.v1.Node. */
 export const nodeDescribe: Verb = async ({ shell, args, options }) => {
@@ -59,7 +68,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     state("Health", healthWord(node.health?.state), node.health),
     state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
     ...(node.scheduling?.holds ?? []).map((hold) =>
-      row("", `hold ${holdWord(hold.kind)} by ${hold.actor}: ${hold.message || "-"}`),
+      row("", `hold ${holdWord(hold.kind)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`),
     ),
     row("Contact", contactLine(health)),
     ...wishFields(health).map((field) => row(...field)),
@@ -76,7 +85,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
   function state(label: string, word: string, of: StateMessage | undefined): string {
     const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
     const why = [of?.reason, of?.message].filter((part) => part).join(": ");
-    const actor = of?.actor ? `by ${of.actor}` : "";
+    const actor = of?.actor ? `by ${actorWords(of.actor, node.id)}` : "";
     const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(word, 13))}${pad(since, 9)}`;
     return wrapValue(lead, printable([actor, why].filter((part) => part).join("  ")), columns, LEAD_WIDTH);
   }

@@ -100,9 +100,9 @@ describe("statusPanel()", () => {
       lines(
         "n1  Compute  may take work",
         "",
-        "Approval    APPROVED     for 3h   by system  AUTO_APPROVED",
-        "Connection  CONNECTED    for 3h   by replica:health-1  SESSION_OPENED",
-        "Health      HEALTHY      for 3h   by replica:health-1  HEARTBEAT",
+        "Approval    APPROVED     for 3h   by the control plane  AUTO_APPROVED",
+        "Connection  CONNECTED    for 3h   by the control plane  SESSION_OPENED",
+        "Health      HEALTHY      for 3h   by the control plane  HEARTBEAT",
         "Scheduling  ELIGIBLE     for 3h",
         "Contact     last seen 2s ago, heartbeat every 15s, unhealthy after 1m, unknown after 5m",
         "",
@@ -131,7 +131,7 @@ describe("statusPanel()", () => {
       lines("Contact     last seen 2s ago, heartbeat every 15s,", "            unhealthy after 1m, unknown after 5m"),
     );
     expect(panel).toContain(
-      lines("Health      HEALTHY      for 3h   by replica:health-1", `${" ".repeat(34)}HEARTBEAT`),
+      lines("Health      HEALTHY      for 3h   by the control plane", `${" ".repeat(34)}HEARTBEAT`),
     );
   });
 

@@ -17,6 +17,7 @@ import { wrap } from "../output/wrap.ts";
 import type { Shell } from "../shell.ts";
 import { contactText } from "./contact.ts";
 import { HealthJoin } from "./read-health.ts";
+import { actorWords } from "./words.ts";
 
 /** What `node why` takes. */
 export interface NodeWhyOptions {
@@ -71,13 +72,6 @@ function timelineText(
   return `${lines.join("\n")}\n`;
 }
 
-/** Who did it: a person or program by its name in the log, the rest by what it is. */
-function actorWords(event: TimelineEntry["event"]): string {
-  const { actor = "-", subject = "" } = event ?? {};
-  if (actor === "system" || actor.startsWith("replica:")) return "the control plane";
-  return actor === `node:${subject}` ? "the node" : actor;
-}
-
 const INDENT = " ".repeat(22);
 
 /** Where a node's stream is says nothing about the node; -o json has it. */
@@ -92,7 +86,7 @@ function entryLines({ event, text }: TimelineEntry, width: number): readonly str
     event?.type === RELEASED
       ? "reactions to its loss may begin"
       : text.replaceAll(/; judged by replica [^;\s]+/g, "").replaceAll(/, replica \S+$/g, "");
-  const lines = [`${what}  ${told}`, `by ${actorWords(event)}`]
+  const lines = [`${what}  ${told}`, `by ${actorWords(event?.actor ?? "", event?.subject ?? "")}`]
     .flatMap((line) => wrap(printable(line), Math.max(20, width - INDENT.length)).split("\n"))
     .map((line) => INDENT + line);
   const [first = INDENT, ...others] = lines;

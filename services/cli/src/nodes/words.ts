@@ -65,6 +65,12 @@ export function labelsText(node: Node): string {
   return node.labels.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join(",");
 }
 
+/** The actor of a change to a node: people and programs as the log has them, the rest by what they are. */
+export function actorWords(actor: string, nodeId: string): string {
+  if (actor === "system" || actor.startsWith("replica:")) return "the control plane";
+  return actor === `node:${nodeId}` ? "the node" : actor || "-";
+}
+
 function word(schema: DescEnum, value: number | undefined): string {
   if (value === undefined || value === 0) return "-";
   return schema.value[value]?.localName ?? String(value);
