@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, it } from "@jest/globals";
+import { FaultProxy } from "../../libs/testkit/src/fault-proxy.ts";
 import { until } from "../../libs/testkit/src/index.ts";
 import { lines } from "../../services/cli/src/testing/run.ts";
 import { INFO } from "../../services/registry/src/testing/test-node.ts";
@@ -125,19 +126,25 @@ describe("node health", () => {
     expect((await rig.run("node health n1")).out).toMatch(/^n1 {2}UNKNOWN {2}last seen -\n/);
   });
 
-  it("should redraw one node as it is heard, until Ctrl-C", async () => {
+  it("should redraw one node as it is heard, go on after an outage, and end with Ctrl-C", async () => {
+    const proxy = await FaultProxy.start(Number(rig.address.split(":")[1]));
     const stream = await rig.connect("n1");
     const ctrlC = new AbortController();
+    let isBroken = false;
     const { code, out } = await rig.run("node health n1 --follow --no-color", {
+      env: { ROLLCALL_SERVER: `127.0.0.1:${proxy.port}` },
       interrupted: ctrlC.signal,
       onOutput: (all) => {
         if (all.includes("90%")) ctrlC.abort();
-        else stream.beat(usage(all.includes("10%") ? 90 : 10));
+        else if (all.includes("10%") && !isBroken) {
+          isBroken = true;
+          proxy.reset();
+        } else stream.beat(usage(isBroken ? 90 : 10));
       },
     });
+    await proxy.close();
     expect(code).toBe(130);
-    expect(out).toMatch(/^CPU .* 10%$/m);
-    expect(out).toMatch(/^CPU .* 90%$/m);
+    expect(out).toMatch(/^CPU .* 10%$[\s\S]*^cannot reach the health service at [\s\S]*^CPU .* 90%$/m);
   });
 
   it("should follow one node, for people", async () => {
@@ -183,14 +190,23 @@ describe("node watch", () => {
     expect(gone).toMatchObject({ code: 1, out: "" });
     expect(gone.err).toMatch(/^failed to watch node n1: node n1 not found/);
     await rig.register("n1");
-    const removed: Promise<void>[] = [];
-    const { code, out } = await rig.run("node watch n1 --interval 500ms --count 3", {
-      onOutput: () => {
-        if (removed.length === 0) removed.push(rig.removeNodes());
+    const ctrlC = new AbortController();
+    let [isGone, isBack] = [false, false];
+    const { code, out } = await rig.run("node watch n1 --interval 50ms", {
+      interrupted: ctrlC.signal,
+      onOutput: (all) => {
+        const failure = all.lastIndexOf("failed to watch node n1: node n1 not found");
+        if (!isGone) {
+          isGone = true;
+          void rig.removeNodes();
+        } else if (failure >= 0 && !isBack) {
+          isBack = true;
+          void rig.register("n1");
+        } else if (isBack && all.lastIndexOf("n1  Compute") > failure) ctrlC.abort();
       },
     });
-    expect(code).toBe(0);
-    expect(out.match(/failed to watch node n1: node n1 not found/g)?.length).toBeGreaterThanOrEqual(1);
+    expect(code).toBe(130);
+    expect(out).toMatch(/^n1 {2}Compute[\s\S]*^failed to watch node n1[\s\S]*^n1 {2}Compute/m);
   });
 
   it("should show inside the frame that health does not answer", async () => {
