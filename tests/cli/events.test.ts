@@ -189,7 +189,7 @@ describe("events --follow", () => {
 });
 
 describe("events republish", () => {
-  it("should say that nothing was published, and want a revision", async () => {
+  it("should say what is published again, and want a revision", async () => {
     const { code, out } = await rig.run("events republish --from 1");
     expect({ code, out }).toEqual({
       code: 0,
@@ -197,6 +197,9 @@ describe("events republish", () => {
     });
     const json = await rig.run("events republish --from 1 -o json");
     expect(JSON.parse(json.out)).toEqual({ fromRevision: "1", throughRevision: "0" });
+    await rig.store.db.updateTable("event_relay").set({ revision: 3n }).execute();
+    const again = await rig.run("events republish --from 2 --request-id r1");
+    expect(again).toEqual({ code: 0, out: "revisions 2 to 3 are published again\n", err: "" });
     for (const line of ["events republish --from x", "events republish"]) {
       expect(await rig.run(line)).toMatchObject({ code: 2, err: expect.stringContaining("from") });
     }

@@ -16,6 +16,15 @@ const rig = useControlPlane(() => ({
   "OIDC.ClientID": issuer.clientId,
 }));
 const without = useControlPlane();
+const several = useControlPlane(
+  () => ({}),
+  `OIDC:
+  Issuer: https://a.example
+  Audience: a
+  ClientID: cli
+  MoreIssuers: [{Issuer: https://b.example, Audience: b, ClientID: cli, SubjectPrefix: b}]
+`,
+);
 const HOUR_MS = 3_600_000;
 
 let home: string;
@@ -234,8 +243,12 @@ describe("login --oidc", () => {
     expect(() => config()).toThrow("ENOENT");
   });
 
-  it("should say that there is no issuer, and which there are", async () => {
+  it("should say that there is no issuer, and ask which of several", async () => {
     expect((await cli(`login --oidc --server ${without.address}`)).err).toMatch(/offers no login by an issuer\nhint: /);
+    expect(await cli(`login --oidc --server ${several.address}`)).toMatchObject({
+      code: 2,
+      err: "choose an issuer with --issuer, should be one of: https://a.example https://b.example\n",
+    });
     expect(await cli(`login --oidc --issuer https://b.example --server ${rig.address}`)).toMatchObject({
       code: 2,
       err: `choose an issuer with --issuer, should be one of: ${issuer.url}\n`,

@@ -64,9 +64,9 @@ interface Parts {
 
 /**
  * Start registry, health and admin in this process before the tests of a file, on a database of its own, as `rollcall
- * up` does; `flags` are those of `up`, asked for when it starts.
+ * up` does; `flags` are those of `up`, asked for when it starts, and `file` is the text of a configuration file.
  */
-export function useControlPlane(flags: () => Readonly<Record<string, string>> = () => ({})): CliRig {
+export function useControlPlane(flags: () => Readonly<Record<string, string>> = () => ({}), file = ""): CliRig {
   let parts: Parts | undefined;
   const agents: FakeAgent[] = [];
   const running = () => {
@@ -74,7 +74,7 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
     return parts;
   };
   beforeAll(async () => {
-    parts = await start(flags());
+    parts = await start(flags(), file);
   });
   afterAll(async () => {
     for (const agent of agents) agent.close();
@@ -133,11 +133,13 @@ export function useControlPlane(flags: () => Readonly<Record<string, string>> = 
   };
 }
 
-async function start(flags: Readonly<Record<string, string>>): Promise<Parts> {
+async function start(flags: Readonly<Record<string, string>>, text: string): Promise<Parts> {
   const database = await createTestDatabase();
   const { store } = database;
   const folder = mkdtempSync(join(tmpdir(), "rollcall-cli-"));
-  const given = { shell: { env: {}, cwd: folder }, file: undefined, flags: { ...FREE_PORTS, ...flags } };
+  const file = join(folder, "rollcall.yaml");
+  writeFileSync(file, text);
+  const given = { shell: { env: {}, cwd: folder }, file, flags: { ...FREE_PORTS, ...flags } };
   const { values: config } = await loadControlPlaneConfig(given);
   const shared = { plan: planUp(config), clock: systemClock, log: silentLogger };
   const probes = await openProbes(shared);

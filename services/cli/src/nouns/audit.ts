@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   type AuditEntry,
@@ -8,11 +8,12 @@ import {
   AuditProblemKind,
   AuditService,
   ListAuditEntriesResponseSchema,
+  type VerifyAuditLogRequestSchema,
   type VerifyAuditLogResponse,
   VerifyAuditLogResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
 import type { Command } from "commander";
-import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
+import { reachControlPlane } from "../client/control-plane.ts";
 import { action, addLimit, addListingOptions, addNotes, type Verb } from "../command.ts";
 import { Failure, parseCount, parseMoment, UsageError } from "../failure.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
@@ -131,7 +132,11 @@ const auditVerify: Verb<AuditVerifyOptions> = async ({ shell, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);
   const expected = options.expectHead === undefined ? null : parseHead(options.expectHead);
   const control = reachControlPlane(shell, options);
-  const verdict = await verify(control, expected);
+  const client = control.client("admin", AuditService);
+  const verdict = await verifyAll(
+    (request) => control.attempt("admin", "verify the audit log", () => client.verifyAuditLog(request)),
+    expected,
+  );
   if (format !== "table") await writePlain(shell, format, toPlain(VerifyAuditLogResponseSchema, verdict));
   const { problem, checked, head } = verdict;
   if (problem !== undefined) throw broken(problem, checked);
@@ -155,20 +160,22 @@ function broken({ sequence, kind, message }: AuditProblem, checked: bigint): Fai
   );
 }
 
+/** What one call of VerifyAuditLog is asked. */
+type PieceRequest = MessageInitShape<typeof VerifyAuditLogRequestSchema>;
+
 /** Check the whole log, piece by piece. Returns the last answer, with the entries of all pieces counted. */
-async function verify(control: ControlPlane, expected: AuditHead | null): Promise<VerifyAuditLogResponse> {
-  const client = control.client("admin", AuditService);
-  const expectedHead = expected === null ? {} : { expectedHead: expected };
+export async function verifyAll(
+  check: (request: PieceRequest) => Promise<VerifyAuditLogResponse>,
+  expectedHead: AuditHead | null,
+): Promise<VerifyAuditLogResponse> {
+  const expected = expectedHead === null ? {} : { expectedHead };
   let after: AuditHead | undefined;
   let checked = 0n;
   for (;;) {
-    const request = { ...expectedHead, ...(after === undefined ? {} : { after }) };
-    const piece = await control.attempt("admin", "verify the audit log", () => client.verifyAuditLog(request));
+    const piece = await check({ ...expected, ...(after === undefined ? {} : { after }) });
     checked += piece.checked;
     after = piece.through;
-    if (piece.complete || piece.problem !== undefined || after === undefined) {
-      return { ...piece, checked };
-    }
+    if (piece.complete || piece.problem !== undefined || after === undefined) return { ...piece, checked };
   }
 }
 
