@@ -4,7 +4,6 @@ export {
   convertConfig,
   printConverted,
 } from "./convert-config.ts";
-export { printDefaultYaml } from "./default-yaml.ts";
 export { formatDuration, parseDuration } from "./duration.ts";
 export { ForeignIndex, type ForeignKey, type ForeignMeaning } from "./foreign.ts";
 export { bacalhauNames, HEARTBEAT_INTERVAL_NAMES, INFO_INTERVAL_NAMES } from "./foreign-names.ts";
@@ -23,11 +22,12 @@ export {
   loadConfig,
   type Origin,
 } from "./load-config.ts";
+export { printDefaultYaml } from "./print-sections.ts";
 export { formatProblem, formatProblems, type Problem } from "./problems.ts";
-export { readConfigFile } from "./read-config-file.ts";
 export type { Environment } from "./read-environment.ts";
 export type { Flags } from "./read-flags.ts";
 export type { ConfigFile } from "./read-yaml.ts";
+export { readConfigFile } from "./read-yaml.ts";
 export {
   type Address,
   address,

@@ -1,5 +1,6 @@
 import { stringify } from "yaml";
-import type { Written } from "./value-types.ts";
+import { type ConfigKeys, declaredKeys } from "./keys.ts";
+import { type Written, writeValue } from "./value-types.ts";
 
 /** The longest line of a comment. */
 const LINE_WIDTH = 96;
@@ -93,4 +94,17 @@ function sharedLength(a: readonly string[], b: readonly string[]): number {
 
 function indent(depth: number): string {
   return "  ".repeat(depth);
+}
+
+/**
+ * Print a file with every key at its default, explained. Keys that are not set by default are commented out.
+ * To load it changes nothing.
+ */
+export function printDefaultYaml<T>(keys: ConfigKeys<T>): string {
+  const printed = declaredKeys(keys).map(({ path, doc, aliases, schema, default: value }) => ({
+    path,
+    notes: [doc, ...(aliases === undefined ? [] : [`Also as: ${aliases.join(", ")}.`])],
+    written: writeValue(schema, value),
+  }));
+  return `${printSections(printed).join("\n")}\n`;
 }

@@ -1,3 +1,4 @@
+import { readFile, stat } from "node:fs/promises";
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
@@ -12,7 +13,7 @@ export interface ConfigFile {
 }
 
 /** The largest file that is read. No configuration is larger, and the parser recurses. */
-export const LARGEST_FILE_BYTES = 65_536;
+const LARGEST_FILE_BYTES = 65_536;
 // No configuration is nested deeper than this; a file of nothing but brackets must not exhaust the stack.
 const DEEPEST = 32;
 // Anchors let a small file stand for an enormous one; no configuration has this many values.
@@ -175,4 +176,16 @@ function isEmpty(written: Written): boolean {
 function isUnset(node: unknown): boolean {
   if (node === null || node === undefined) return true;
   return isScalar(node) && node.type === "PLAIN" && /^(|~|null)$/i.test(String(node.value ?? ""));
+}
+
+/**
+ * Read a configuration file for loadConfig(). The path is how messages name it.
+ * Throws when it cannot be read, or is larger than 64 KiB.
+ */
+export async function readConfigFile(path: string): Promise<ConfigFile> {
+  const { size } = await stat(path);
+  if (size > LARGEST_FILE_BYTES) {
+    throw new Error(`${path} has ${size} bytes: no configuration is that large`);
+  }
+  return { name: path, text: await readFile(path, "utf8") };
 }

@@ -1,4 +1,5 @@
 import type { DescMethod } from "@bufbuild/protobuf";
+import type { Interceptor } from "@connectrpc/connect";
 
 /** What a token's holder may do; each role may do all that the ones before it may. */
 export type Role = "viewer" | "operator" | "admin";
@@ -68,4 +69,12 @@ export function roleSuffices(has: Role, needs: Role): boolean {
 /** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */
 export function bearerOf(authorization: string | null): string | null {
   return authorization?.match(/^bearer +([\x21-\x7e]{1,8192})$/i)?.[1] ?? null;
+}
+
+/** Send an access token with each call of a client. */
+export function sendBearer(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
 }

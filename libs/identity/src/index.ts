@@ -1,4 +1,3 @@
-export { sendBearer } from "./bearer.ts";
 export {
   ANONYMOUS,
   type Authenticator,
@@ -9,6 +8,7 @@ export {
   type ReplicaAuthenticator,
   type Role,
   roleSuffices,
+  sendBearer,
 } from "./caller.ts";
 export {
   checkChallenge,

@@ -2,12 +2,13 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { open, rename, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Clock } from "@rollcall/process";
+import type { Clock, Logger } from "@rollcall/process";
 import type { Binaries } from "./binaries.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
+import { isErrno } from "./files.ts";
 import { launcherArgument } from "./launcher.ts";
 import { listenArguments } from "./place.ts";
-import { readPostmasterFile } from "./postmaster.ts";
+import { inspectProcess, readPostmasterFile } from "./postmaster.ts";
 import { askServer, type ServerAddress } from "./probe.ts";
 import { commandAs, type RunAs } from "./run-as.ts";
 
@@ -142,4 +143,34 @@ async function logTail(dir: string): Promise<string> {
 /** Where the server of a directory writes what it has to say. */
 export function logPath(dir: string): string {
   return join(dir, "postgres.log");
+}
+
+const STOP_DEADLINE_MS = 60_000;
+const POLL_MS = 25;
+
+/**
+ * Fast shutdown of a server that is no child of this process; resolves when it has ended.
+ *
+ * @param pid of a process that is known to be this data directory's server.
+ */
+export async function stopServer(
+  pid: number,
+  options: { readonly dataDirectory: string; readonly clock: Clock; readonly log: Logger },
+): Promise<void> {
+  const { clock, dataDirectory, log } = options;
+  const deadlineMs = clock.nowMs() + STOP_DEADLINE_MS;
+  // The reason would be that of the end itself, which is what is waited for here.
+  const { signal } = new AbortController();
+  try {
+    process.kill(pid, "SIGINT");
+  } catch (error) {
+    if (!isErrno(error, "ESRCH")) throw error;
+  }
+  while ((await inspectProcess(pid, dataDirectory)) === "postmaster") {
+    if (clock.nowMs() >= deadlineMs) {
+      log.error({ pid }, "postgres does not stop");
+      throw new EmbeddedPostgresError(`Postgres (process ${pid}) does not stop`);
+    }
+    await clock.sleep(POLL_MS, signal);
+  }
 }

@@ -4,7 +4,7 @@ import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
 import { DATABASE_NAME } from "./data-directory.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
-import { interrupt, type LaunchedServer, launch, logPath } from "./launch.ts";
+import { interrupt, type LaunchedServer, launch, logPath, stopServer } from "./launch.ts";
 import { launcherRuns } from "./launcher.ts";
 import { type Listen, prepareToListen } from "./listen.ts";
 import { describePlace, isSocket, type Place, placeFields } from "./place.ts";
@@ -18,7 +18,6 @@ import {
 } from "./postmaster.ts";
 import { askServer, isOurs, type ServerAddress } from "./probe.ts";
 import type { RunAs } from "./run-as.ts";
-import { stopServer } from "./stop-server.ts";
 import { Watcher } from "./watcher.ts";
 
 /** What a supervisor is given. */

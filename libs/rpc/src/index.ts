@@ -1,14 +1,14 @@
-export { createProbeServer, type ProbeServerOptions } from "./builtins/probe-server.ts";
 export {
   type CheckResult,
+  createProbeServer,
   isReady,
+  type ProbeServerOptions,
   type ReadyCheck,
   type ReadyReport,
-} from "./builtins/ready-report.ts";
+} from "./builtins/probe-server.ts";
 export { type ServiceStatus, ServingStatus } from "./builtins/serving-status.ts";
 export { type AuditedCall, auditedCall } from "./calls/audited-call.ts";
 export { callerKey, callerOf, requestIdKey, requestIdOf } from "./calls/call-context.ts";
-export type { CallCounts, CallParty } from "./calls/call-counts.ts";
 export { type ClientAddress, grpcAddressOf } from "./calls/client-address.ts";
 export type { HttpHandler } from "./calls/http-handler.ts";
 export { Limiter } from "./calls/limiter.ts";
@@ -50,6 +50,7 @@ export {
 } from "./grpc/grpc-service.ts";
 export { toGrpcStatus } from "./grpc/grpc-status.ts";
 export type { RecordRefusal, RefusedCall } from "./interceptors/record-refusals.ts";
+export type { CallCounts, CallParty } from "./limits/call-door.ts";
 export { CallDoor } from "./limits/call-door.ts";
 export {
   type Attempt,

@@ -1,4 +1,4 @@
-import type { CallCounts, CallParty } from "../src/calls/call-counts.ts";
+import type { CallCounts, CallParty } from "../src/limits/call-door.ts";
 import type { NoiseCounts } from "../src/limits/stranger-log.ts";
 
 /** Lets the first line of each peer's host about each thing be written, and counts the rest until it is asked. */

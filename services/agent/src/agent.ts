@@ -36,6 +36,8 @@ export interface AgentDeps {
   readonly usageGapMs?: number;
   /** The age at which the node's key is rotated by itself. Default 0: never. */
   readonly keyRotationIntervalMs?: number;
+  /** Told of each session that a server has welcomed. */
+  readonly onConnected?: () => void;
   /** When the node's key was made, by this machine's wall clock. Default: now. */
   readonly keyMadeAtMs?: number;
 }

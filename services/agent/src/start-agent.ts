@@ -25,6 +25,8 @@ export interface StartAgentOptions {
   readonly machine?: Machine;
   readonly clock?: Clock;
   readonly random?: () => number;
+  /** Told of each session that a server has welcomed. */
+  readonly onConnected?: () => void;
 }
 
 /** An agent at work. `close` says goodbye first. */
@@ -84,6 +86,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     keyRotationIntervalMs: config["Compute.KeyRotationInterval"],
     keyMadeAtMs: await state.keyMadeAtMs(),
     ...infoCheck(config["Compute.Heartbeat.InfoUpdateInterval"]),
+    ...(options.onConnected && { onConnected: options.onConnected }),
   });
   const ending = new AbortController();
   const supervision = superviseTasks(agent.tasks, { log, clock, signal: ending.signal, random });

@@ -1,5 +1,5 @@
 import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
-import { SERVICE_NAMES } from "./service-names.ts";
+import { SERVICE_NAMES } from "./control-plane/process-plan.ts";
 import { isOfTheSystem } from "./system-error.ts";
 
 const KEEP_ALIVE_MS = 60_000;

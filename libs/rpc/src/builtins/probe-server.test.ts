@@ -2,8 +2,7 @@ import { afterEach, describe, expect, it } from "@jest/globals";
 import { createMetrics, gauge } from "@rollcall/process";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import type { RunningServer } from "../connect/server-options.ts";
-import { createProbeServer } from "./probe-server.ts";
-import type { ReadyCheck } from "./ready-report.ts";
+import { createProbeServer, type ReadyCheck } from "./probe-server.ts";
 
 let server: RunningServer;
 afterEach(async () => await server.close());

@@ -10,7 +10,6 @@ import { listeningError } from "../connections/listening-error.ts";
 import { StoppableRequest } from "../connections/stoppable-request.ts";
 import { HostGuard, type HostRule } from "../limits/host-guard.ts";
 import { StrangerLog } from "../limits/stranger-log.ts";
-import { isReady, type ReadyCheck, type ReadyReport } from "./ready-report.ts";
 import { shareRuns } from "./share-runs.ts";
 
 export interface ProbeServerOptions {
@@ -196,4 +195,22 @@ function failed(message: string): ReadyReport {
 
 function plain(status: number, text: string): Answer {
   return { status, contentType: "text/plain; charset=utf-8", body: `${text}\n` };
+}
+
+/** One named check of readiness. */
+export interface CheckResult {
+  readonly ok: boolean;
+  /** What was found, for people. */
+  readonly message: string;
+}
+
+/** What a service depends on right now, by the name of the check. Ready means that each is ok. */
+export type ReadyReport = Readonly<Record<string, CheckResult>>;
+
+/** Find out whether a service can do its work. */
+export type ReadyCheck = () => ReadyReport | Promise<ReadyReport>;
+
+/** Whether everything is ok. */
+export function isReady(report: ReadyReport): boolean {
+  return Object.values(report).every((check) => check.ok);
 }

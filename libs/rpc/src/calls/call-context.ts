@@ -1,5 +1,6 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import { ANONYMOUS, type Caller } from "@rollcall/identity";
+import type { CallPlace } from "../limits/call-door.ts";
 
 /** Where the authorising interceptor leaves the caller. */
 export const callerKey = createContextKey<Caller>(ANONYMOUS, {
@@ -18,3 +19,17 @@ export function callerOf(context: Pick<HandlerContext, "values">): Caller {
 export function requestIdOf(context: Pick<HandlerContext, "values">): string {
   return context.values.get(requestIdKey);
 }
+
+/** The address that a call comes from, as HOST:PORT; HOST alone where a proxy told no port. */
+export const peerKey = createContextKey<string>("", { description: "address of the caller" });
+
+/** Whether the call got as far as the interceptors; one that did not has left no line in the log. */
+export const seenKey = createContextKey<boolean>(false, { description: "seen by the log" });
+
+/** Told when the call turns out to be of a known caller or of a replica. */
+export const onKnownKey = createContextKey<(by: "known" | "replica") => void>(() => {}, {
+  description: "on a known caller",
+});
+
+/** The place that the call has among those under way; null where they are not counted. */
+export const placeKey = createContextKey<CallPlace | null>(null, { description: "its place" });

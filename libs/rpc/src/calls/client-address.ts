@@ -1,3 +1,5 @@
+import type net from "node:net";
+
 /** What a proxy says of whom it speaks for. */
 interface ForwardingHeaders {
   readonly xForwardedFor: string | undefined;
@@ -41,4 +43,12 @@ export function grpcAddressOf(call: GrpcCall, clientAddress: ClientAddress | und
 /** Several headers of one name are one list. */
 function textOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.join(",") : value;
+}
+
+/** The other end of a connection as HOST:PORT, an IPv6 address in brackets: what limits and logs know a caller by. */
+export function peerOf({
+  remoteAddress = "",
+  remotePort = 0,
+}: Pick<net.Socket, "remoteAddress" | "remotePort">): string {
+  return remoteAddress.includes(":") ? `[${remoteAddress}]:${remotePort}` : `${remoteAddress}:${remotePort}`;
 }

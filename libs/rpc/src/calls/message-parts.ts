@@ -1,3 +1,6 @@
+import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/protobuf";
+import { refuse } from "@rollcall/errors";
+
 /**
  * A value of a request costs a tenth of a microsecond; a message within a message, or an object, some forty times as
  * much.
@@ -105,4 +108,20 @@ function hasManyValues(bytes: Uint8Array): boolean {
     else if (byte === COMMA || byte === BRACKET || byte === BRACE) points -= MESSAGE_POINTS;
   }
   return points < 0;
+}
+
+/**
+ * Decode a message. Throws MESSAGE_TOO_LARGE for one of too many parts, and what protobuf throws for bytes that are no
+ * message.
+ */
+export function decodeMessage<D extends DescMessage>(schema: D, bytes: Uint8Array): MessageShape<D> {
+  checkParts(bytes);
+  return fromBinary(schema, bytes);
+}
+
+/** Check that a message in protobuf or JSON can be decoded within a moment. Throws MESSAGE_TOO_LARGE. */
+export function checkParts(bytes: Uint8Array): void {
+  if (hasTooManyParts(bytes)) {
+    throw refuse("MESSAGE_TOO_LARGE", "the message has more fields than any request needs");
+  }
 }

@@ -1,4 +1,4 @@
-import { checkParts } from "../calls/decode-message.ts";
+import { checkParts } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 

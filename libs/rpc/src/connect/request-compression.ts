@@ -2,7 +2,7 @@ import { ConnectError } from "@connectrpc/connect";
 import type { Compression } from "@connectrpc/connect/protocol";
 import { compressionBrotli, compressionGzip } from "@connectrpc/connect-node";
 import { refuse } from "@rollcall/errors";
-import { checkParts } from "../calls/decode-message.ts";
+import { checkParts } from "../calls/message-parts.ts";
 import { loopBudget } from "../limits/loop-budget.ts";
 import { UnpackingQueue } from "../limits/unpacking-queue.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";

@@ -15,11 +15,10 @@ import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/conn
 import { universalRequestFromNodeRequest, universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import { mapError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
-import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-values.ts";
-import { addressOf, type ClientAddress } from "../calls/client-address.ts";
+import { onKnownKey, peerKey, placeKey, seenKey } from "../calls/call-context.ts";
+import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.ts";
 import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { methodName } from "../calls/method-name.ts";
-import { peerOf } from "../calls/peer-of.ts";
 import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
 import { trustConnection } from "../connections/trust-connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";

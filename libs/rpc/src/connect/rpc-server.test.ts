@@ -128,7 +128,8 @@ describe("log and metrics", () => {
     await failureOf(fixture.registry().getNode({ node: "gone" }));
     expect(fixture.lines).toHaveLength(2);
     expect(fixture.lines[0]).toMatchObject({
-      level: "info",
+      // A read that succeeds.
+      level: "debug",
       msg: "call finished",
       method: GET_NODE,
       code: "ok",
@@ -137,7 +138,7 @@ describe("log and metrics", () => {
       duration_ms: expect.any(Number),
       request_id: expect.any(String),
     });
-    expect(fixture.lines[1]).toMatchObject({ code: "not_found", reason: "NODE_NOT_FOUND" });
+    expect(fixture.lines[1]).toMatchObject({ level: "info", code: "not_found", reason: "NODE_NOT_FOUND" });
   });
 
   it("should count calls by method and code", async () => {

@@ -8,7 +8,7 @@ import {
 import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock, MetricsRegistry } from "@rollcall/process";
 import { type ClientAddress, grpcAddressOf } from "../calls/client-address.ts";
-import { codeName } from "../interceptors/code-name.ts";
+import { codeName } from "../calls/method-name.ts";
 import { rpcDurations } from "../interceptors/measure-calls.ts";
 import type { CallDoor, CallPlace } from "../limits/call-door.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";

@@ -7,7 +7,7 @@ import {
   toBinary,
 } from "@bufbuild/protobuf";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
-import { decodeMessage } from "../calls/decode-message.ts";
+import { decodeMessage } from "../calls/message-parts.ts";
 
 /** A message, or its bytes: a hot path may encode once and send many times. */
 export type Encodable = Message | Buffer;

@@ -4,7 +4,7 @@ import { callerKey } from "../calls/call-context.ts";
 import { findCaller } from "../calls/find-caller.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
-import { beforeAbort } from "./before-abort.ts";
+import { beforeAbort } from "./end-after-abort.ts";
 
 /** Find out who calls, and let only those pass whom the method's policy row allows. */
 export function authorize(policies: PolicyTable, authenticate: Authenticator): Interceptor {

@@ -2,9 +2,8 @@ import type { Interceptor } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
-import { beforeAbort } from "./before-abort.ts";
 import type { CallGroup } from "./call-group.ts";
-import { endAfterAbort } from "./end-after-abort.ts";
+import { beforeAbort, endAfterAbort } from "./end-after-abort.ts";
 import { linkSignals } from "./link-signals.ts";
 
 /** The calls under way, by when they must end for the server's sake. */

@@ -1,7 +1,6 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { actorOf } from "@rollcall/identity";
-import { callerKey } from "../calls/call-context.ts";
-import { onKnownKey, placeKey } from "../calls/call-values.ts";
+import { callerKey, onKnownKey, placeKey } from "../calls/call-context.ts";
 
 /**
  * Count calls for their callers, once it is known who they are: see CallDoor. Their places were taken before anything

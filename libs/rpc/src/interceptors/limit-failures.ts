@@ -1,6 +1,5 @@
 import type { Interceptor } from "@connectrpc/connect";
-import { callerKey } from "../calls/call-context.ts";
-import { peerKey } from "../calls/call-values.ts";
+import { callerKey, peerKey } from "../calls/call-context.ts";
 import { needsRole } from "../calls/find-caller.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";

@@ -3,12 +3,10 @@ import { Code, type Interceptor } from "@connectrpc/connect";
 import { describeError, isCallersFault, mapError } from "@rollcall/errors";
 import { actorOf } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
-import { callerKey, requestIdKey } from "../calls/call-context.ts";
-import { peerKey, seenKey } from "../calls/call-values.ts";
-import { methodName } from "../calls/method-name.ts";
+import { callerKey, peerKey, requestIdKey, seenKey } from "../calls/call-context.ts";
+import { codeName, methodName } from "../calls/method-name.ts";
 import type { StrangerLog } from "../limits/stranger-log.ts";
 import { runToEnd } from "./call-end.ts";
-import { codeName } from "./code-name.ts";
 
 /** Methods that balancers and tools call all the time. */
 const QUIET = /^grpc\.(health|reflection)\./;

@@ -1,9 +1,8 @@
 import type { Interceptor } from "@connectrpc/connect";
 import { mapError } from "@rollcall/errors";
 import { type Clock, gauge, histogram, type MetricsRegistry } from "@rollcall/process";
-import { methodName } from "../calls/method-name.ts";
+import { codeName, methodName } from "../calls/method-name.ts";
 import { runToEnd } from "./call-end.ts";
-import { codeName } from "./code-name.ts";
 
 /** Measure how long calls take, by method and code, and how many streams are open. */
 export function measureCalls(metrics: MetricsRegistry, clock: Clock): Interceptor {

@@ -1,8 +1,8 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse } from "@rollcall/errors";
 import { counter, type MetricsRegistry } from "@rollcall/process";
+import { peerOf } from "../calls/client-address.ts";
 import type { HttpRequest } from "../calls/http-handler.ts";
-import { peerOf } from "../calls/peer-of.ts";
 import type { StrangerLog } from "./stranger-log.ts";
 
 /** Whether a request may be answered, by the name that it was sent to. The domain's isRequestForUs() decides so. */

@@ -20,6 +20,8 @@ export interface StayConnectedDeps extends EnrolmentDeps, SessionDeps {
   readonly random: () => number;
   /** Told what the server's settings are, whenever they come. */
   readonly onSettings?: (settings: Settings) => void;
+  /** Told of each session that a server has welcomed. */
+  readonly onConnected?: () => void;
   /** Told that the next key was taken in a proof, and is the node's key. */
   readonly onKeyUsed?: () => void;
 }
@@ -228,6 +230,7 @@ export class StayConnected {
     this.#succeeded();
     const { endpoints, membership } = this.#state;
     this.#log.connected(session.endpoint, welcome, membership);
+    this.#deps.onConnected?.();
     void this.#accepted(session.keyPair, welcome.clusterId, endpoints);
   }
 

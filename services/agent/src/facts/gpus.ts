@@ -1,5 +1,5 @@
-import { askProgram } from "../machine/ask-program.ts";
 import type { Machine } from "../machine/machine.ts";
+import { askProgram } from "../machine/run-command.ts";
 import type { GpuFacts } from "./machine-facts.ts";
 import { NVIDIA_FACTS_ARGS, NVIDIA_PROGRAMS, parseNvidiaFacts } from "./nvidia.ts";
 import { firstAmdIndex } from "./pci.ts";

@@ -104,3 +104,16 @@ function endsWithin(run: Promise<void>, limitMs: number): Promise<boolean> {
     });
   });
 }
+
+/** Run the first of several programs that exists here. */
+export async function askProgram(
+  machine: { readonly run: RunCommand },
+  programs: readonly string[],
+  args: readonly string[],
+): Promise<CommandResult> {
+  for (const program of programs) {
+    const result = await machine.run(program, args);
+    if (result.kind !== "missing") return result;
+  }
+  return { kind: "missing" };
+}

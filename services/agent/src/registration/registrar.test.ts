@@ -6,7 +6,7 @@ import { generateKeyPair } from "@rollcall/identity";
 import { toNodeInfo } from "../convert.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { FakeGrpcServer } from "../testing/fake-grpc-server.ts";
-import { createRegistrar } from "./registrar.ts";
+import { createRegistrar, resolveEndpoints } from "./registrar.ts";
 
 const REGISTRATION = {
   nodeId: "node-1",
@@ -93,5 +93,20 @@ describe("createRegistrar()", () => {
     const pending = register(port, leaving.signal);
     leaving.abort(new Error("stop"));
     await expect(pending).rejects.toThrow();
+  });
+});
+
+const SERVER = { host: "10.1.2.3", port: 7700 };
+
+describe("resolveEndpoints()", () => {
+  it.each([
+    [[":7701"], SERVER, ["10.1.2.3:7701"]],
+    [[":7701"], { host: "fd00::1", port: 7700 }, ["[fd00::1]:7701"]],
+    [["health-1:7701", "[::1]:7702"], SERVER, ["health-1:7701", "[::1]:7702"]],
+    [[":7701", "10.1.2.3:7701"], SERVER, ["10.1.2.3:7701"]],
+    [["", "nonsense", ":0", ":99999", "a:b"], SERVER, []],
+    [[], SERVER, []],
+  ])("should resolve %j against %j", (endpoints, server, resolved) => {
+    expect(resolveEndpoints(endpoints, server)).toEqual(resolved);
   });
 });

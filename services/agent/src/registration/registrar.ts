@@ -2,12 +2,11 @@ import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { type Address, formatAddress } from "@rollcall/config";
+import { type Address, formatAddress, parseAddress } from "@rollcall/config";
 import { type MembershipState, proofText, type RotationAnswer } from "@rollcall/domain";
 import { type NodeKeyPair, signProof } from "@rollcall/identity";
 import { membershipStateFromProto } from "@rollcall/wire";
 import type { AgentTls } from "../agent-tls.ts";
-import { resolveEndpoints } from "./endpoints.ts";
 
 /** Who registers, as what. */
 export interface Registration {
@@ -146,3 +145,17 @@ type RegistryClient = Client<typeof RegistryService>;
 
 const ROTATE_METHOD = `/${RegistryService.typeName}/${RegistryService.method.rotateNodeKey.name}`;
 const REGISTER_METHOD = `/${RegistryService.typeName}/${RegistryService.method.registerNode.name}`;
+
+/**
+ * Complete the endpoints that a registration answers: an empty host (":7701") means the host by which the
+ * registry was reached. What is no address is left out, and no address is there twice.
+ */
+export function resolveEndpoints(endpoints: readonly string[], server: Address): readonly string[] {
+  const resolved = endpoints.flatMap((endpoint) => {
+    const [, port] = /^:(\d{1,5})$/.exec(endpoint) ?? [];
+    const whole = port === undefined ? endpoint : formatAddress({ host: server.host, port: Number(port) });
+    const address = parseAddress(whole);
+    return address === null || address.port === 0 ? [] : [formatAddress(address)];
+  });
+  return [...new Set(resolved)];
+}

@@ -1,9 +1,9 @@
 import { NVIDIA_PROGRAMS, parseNvidiaRows, queryArgs } from "../facts/nvidia.ts";
 import { firstAmdIndex } from "../facts/pci.ts";
 import { parseMebibytes, parseRocmAnswer, ROCM_PROGRAMS, type RocmCard } from "../facts/rocm.ts";
-import { askProgram } from "../machine/ask-program.ts";
 import type { Machine } from "../machine/machine.ts";
 import { parseCount, parseNumber } from "../machine/parse-text.ts";
+import { askProgram } from "../machine/run-command.ts";
 import type { GpuReading } from "./machine-usage.ts";
 
 /** What asks nvidia-smi for the readings that `parseNvidiaUsage` reads. */

@@ -15,14 +15,11 @@ const KEYS = defineKeys({
   "A.Plain": { schema: text(), default: "x", doc: "No flag." },
 });
 
+const HELP = { usage: "do [options]", description: "Do it.", keys: KEYS, notes: ["And more."] };
+
 describe("formatVerbHelp()", () => {
   it("should print each flag with its meaning, default, key and variable", () => {
-    const help = formatVerbHelp({
-      usage: "do [options]",
-      description: "Do it.",
-      keys: KEYS,
-      notes: ["And more."],
-    });
+    const help = formatVerbHelp(HELP, 0);
     expect(help).toBe(`Usage: rollcall do [options]
 
 Do it.
@@ -38,5 +35,16 @@ Options:
 
 And more.
 `);
+  });
+
+  it("should wrap to the width of the terminal, down to one that can be read", () => {
+    for (const [columns, width] of [
+      [70, 70],
+      [20, 60],
+    ] as const) {
+      const lines = formatVerbHelp(HELP, columns).split("\n");
+      expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
+      expect(lines.some((line) => line.startsWith("  --set KEY=VALUE          Any key of"))).toBe(true);
+    }
   });
 });

@@ -11,13 +11,22 @@ export interface VerbHelp {
   readonly notes: readonly string[];
 }
 
+/** Where the width of a terminal is not known. */
 const WIDTH = 100;
+/** Narrower texts are a column of single words. */
+const LEAST_WIDTH = 60;
 const INDENT = 27;
 
-/** The help of a verb whose flags are configuration keys. */
-export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp): string {
+/**
+ * The help of a verb whose flags are configuration keys.
+ *
+ * @param columns the width of the terminal; 0 when there is none.
+ */
+export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp, columns: number): string {
+  const width = columns === 0 ? WIDTH : Math.max(LEAST_WIDTH, columns);
+  const entry = (name: string, text: string) => formatEntry(name, text, width);
   const flags = Object.entries<KeyDeclaration<unknown>>(keys).flatMap(([path, key]) =>
-    key.flag === undefined ? [] : [flagLines(path, key.flag, key)],
+    key.flag === undefined ? [] : [entry(...flagText(path, key.flag, key))],
   );
   const others = [
     entry("--config FILE", "The configuration file; ROLLCALL_CONFIG does the same."),
@@ -27,7 +36,7 @@ export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp): s
   return [
     `Usage: rollcall ${usage}`,
     "",
-    ...wrap(description, WIDTH),
+    ...wrap(description, width),
     "",
     "Options:",
     ...flags.flat(),
@@ -37,16 +46,16 @@ export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp): s
   ].join("\n");
 }
 
-function flagLines(path: string, flag: string, key: KeyDeclaration<unknown>): readonly string[] {
+function flagText(path: string, flag: string, key: KeyDeclaration<unknown>): readonly [string, string] {
   const isSwitch = typeof key.default === "boolean";
   const name = isSwitch ? `--[no-]${flag}` : `--${flag} VALUE`;
   const written = key.secret ? undefined : writeValue(key.schema, key.default);
   const shown = typeof written === "string" && written !== "" ? ` Default ${written}.` : "";
-  return entry(name, `${key.doc}${shown} [${path}, ${environmentName(path)}]`);
+  return [name, `${key.doc}${shown} [${path}, ${environmentName(path)}]`];
 }
 
-function entry(name: string, text: string): readonly string[] {
-  const lines = wrap(text, WIDTH - INDENT);
+function formatEntry(name: string, text: string, width: number): readonly string[] {
+  const lines = wrap(text, width - INDENT);
   const first = `  ${name}`;
   if (first.length >= INDENT) return [first, ...lines.map((line) => " ".repeat(INDENT) + line)];
   return lines.map((line, at) => (at === 0 ? first.padEnd(INDENT) : " ".repeat(INDENT)) + line);
@@ -63,4 +72,13 @@ function wrap(text: string, width: number): string[] {
     }
   }
   return lines;
+}
+
+/** The flags of a verb whose options are configuration keys, for completion. */
+export function verbFlags(keys: ConfigKeys<unknown>): readonly string[] {
+  const own = Object.values<KeyDeclaration<unknown>>(keys).flatMap(({ flag, default: value }) => {
+    if (flag === undefined) return [];
+    return typeof value === "boolean" ? [`--${flag}`, `--no-${flag}`] : [`--${flag}`];
+  });
+  return [...own, "--config", "--set", "--help"];
 }

@@ -1,7 +1,8 @@
 import { resolve } from "node:path";
 import { Failure, type Shell } from "@rollcall/cli";
-import { TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
+import { readClientTls, TlsFileError, type TlsFiles, TlsSource } from "@rollcall/identity";
 import type { Clock, Logger } from "@rollcall/process";
+import type { PeerTls } from "@rollcall/rpc";
 import type { ProcessConfig } from "../config/process-keys.ts";
 
 /** The files of a configuration, found from the working directory; null without TLS. */
@@ -40,4 +41,18 @@ export async function openTls(
     if (!(cause instanceof TlsFileError)) throw cause;
     throw new Failure(`cannot use the TLS certificate: ${cause.message}`, { cause });
   }
+}
+
+/**
+ * How processes of one cluster recognise each other over TLS: by their authority, and by a name that both certificates
+ * are for, or the address.
+ */
+export function openPeerTls(source: TlsSource, caFile: string | null): PeerTls {
+  const files = {
+    caFile: caFile ?? undefined,
+    certFile: undefined,
+    keyFile: undefined,
+    serverName: undefined,
+  };
+  return { read: () => readClientTls(files), ownNames: () => source.names };
 }

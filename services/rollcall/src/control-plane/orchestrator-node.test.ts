@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { isNodeId } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { getNode, insertNode } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
-import { orchestratorId } from "./orchestrator-id.ts";
-import { OrchestratorNode } from "./orchestrator-node.ts";
+import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -68,5 +68,17 @@ describe("OrchestratorNode", () => {
     await until("the node", () => find(2));
     expect(await find(1)).toMatchObject({ type: "COMPUTE" });
     await end();
+  });
+});
+
+describe("orchestratorId()", () => {
+  it("should be the same for the same process", () => {
+    expect(orchestratorId("registry", "host.example", 7710, 1)).toBe("registry-host.example-7710");
+    expect(orchestratorId("up", "host", 7700, 2)).toBe("up-host-7700-2");
+  });
+
+  it.each(["", "ünï cödé/host", "h".repeat(300)])("should be a node id for the host %j", (host) => {
+    expect(isNodeId(orchestratorId("health", host, 7711, 1))).toBe(true);
+    expect(orchestratorId("health", host, 7711, 12).endsWith("-7711-12")).toBe(true);
   });
 });

@@ -4,7 +4,6 @@ import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Logger, Task } from "@rollcall/process";
 import { joinAsOrchestrator, type ReservedStore } from "@rollcall/store";
 import { nodeInfoToRecord } from "@rollcall/wire";
-import { orchestratorId } from "./orchestrator-id.ts";
 
 /** The process that is shown. */
 export interface OrchestratorProcess {
@@ -102,4 +101,18 @@ export class OrchestratorNode implements Task {
       if (this.#wanted || signal.aborted) wake();
     });
   }
+}
+
+/** The longest node id. */
+const MOST_CHARACTERS = 63;
+
+/**
+ * The node id of a control-plane process: `<service>-<host>-<port>`, with what a node id may not hold replaced. The
+ * same process finds its node again after a restart. `attempt` counts from 1; further ones are for when a machine of
+ * that id exists.
+ */
+export function orchestratorId(service: string, hostname: string, port: number, attempt: number): string {
+  const tail = attempt === 1 ? `-${port}` : `-${port}-${attempt}`;
+  const host = hostname.replaceAll(/[^A-Za-z0-9._-]/g, "-");
+  return `${`${service}-${host}`.slice(0, MOST_CHARACTERS - tail.length)}${tail}`;
 }

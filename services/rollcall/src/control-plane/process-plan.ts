@@ -1,5 +1,4 @@
 import type { ProcessConfig } from "../config/process-keys.ts";
-import type { ServiceName } from "../service-names.ts";
 
 /** What one process of the control plane runs, and where it listens. */
 export interface ProcessPlan {
@@ -69,3 +68,9 @@ export function localAddress(host: string, port: number): string {
   const reached = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return reached.includes(":") ? `[${reached}]:${port}` : `${reached}:${port}`;
 }
+
+/** The services that `serve` runs. */
+export const SERVICE_NAMES = ["registry", "health", "admin"] as const;
+
+/** A service of the control plane. */
+export type ServiceName = (typeof SERVICE_NAMES)[number];

@@ -24,10 +24,9 @@ import { limitConnections } from "./limit-connections.ts";
 import { type Authentication, openAuthentication } from "./open-authentication.ts";
 import { type Door, openDoor } from "./open-door.ts";
 import { openNats } from "./open-nats.ts";
-import { openPeerTls } from "./open-peer-tls.ts";
 import type { Probes } from "./open-probes.ts";
-import { orchestratorId } from "./orchestrator-id.ts";
-import { OrchestratorNode } from "./orchestrator-node.ts";
+import { openPeerTls } from "./open-tls.ts";
+import { OrchestratorNode, orchestratorId } from "./orchestrator-node.ts";
 import { internalPort, type ProcessPlan, shownName } from "./process-plan.ts";
 
 /** What a process of the control plane is started with. */

@@ -1,5 +1,5 @@
 import { runCli } from "@rollcall/cli";
-import type { ServiceName } from "../service-names.ts";
+import type { ServiceName } from "../control-plane/process-plan.ts";
 import { createTestShell } from "./test-shell.ts";
 
 /** What a command line left behind. */

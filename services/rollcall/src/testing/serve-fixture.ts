@@ -2,7 +2,7 @@ import { mkdtempSync, realpathSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { ServiceName } from "../service-names.ts";
+import type { ServiceName } from "../control-plane/process-plan.ts";
 import { ControlPlaneClient } from "./control-plane-client.ts";
 import { freePorts } from "./free-ports.ts";
 import { endAll, RollcallProcess } from "./rollcall-process.ts";

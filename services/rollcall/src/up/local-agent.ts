@@ -10,6 +10,9 @@ interface CommandLine {
   readonly args: readonly string[];
 }
 
+/** What an agent sends over its channel to the `up` that has started it, once it has a session. */
+export const CONNECTED = "connected";
+
 /** What the local agent needs. */
 export interface LocalAgentOptions {
   /** How `up` starts it. */
@@ -22,6 +25,8 @@ export interface LocalAgentOptions {
   readonly clock: Clock;
   /** Numbers from 0 to less than 1, for jitter. */
   readonly random: () => number;
+  /** Told whenever it has a session. */
+  readonly onConnected?: () => void;
 }
 
 /** How long a goodbye may take before the agent is killed: it waits at most 5 s for the server to take it. */
@@ -70,6 +75,9 @@ async function runOnce(options: LocalAgentOptions, signal: AbortSignal): Promise
     detached: true,
   });
   const exited = once(child, "exit");
+  child.on("message", (message) => {
+    if (message === CONNECTED) options.onConnected?.();
+  });
   log.info({ pid: child.pid }, "local agent started");
   const onAbort = () => endChild(child, log);
   signal.addEventListener("abort", onAbort, { once: true });

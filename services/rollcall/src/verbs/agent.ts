@@ -4,12 +4,11 @@ import { type Logger, runProcess } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
-import { verbFlags } from "../config/verb-flags.ts";
-import { formatVerbHelp } from "../config/verb-help.ts";
-import { openLog } from "../log.ts";
-import { logConfiguration } from "../log-configuration.ts";
+import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
+import { logConfiguration, openLog } from "../log.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
+import { CONNECTED } from "../up/local-agent.ts";
 
 /** The keys that `rollcall agent` reads. */
 const AGENT_VERB_KEYS = {
@@ -36,7 +35,7 @@ const HELP = {
 export async function runAgent(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, AGENT_VERB_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP));
+    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`agent takes no arguments: '${args.words[0]}'`);
@@ -49,7 +48,9 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const code = await runProcess({
     process,
     log,
-    start: () => startAgent({ config: config.values, version: cliVersion(), log }),
+    // An `up` that has started it waits for this word.
+    start: () =>
+      startAgent({ config: config.values, version: cliVersion(), log, onConnected: () => process.send?.(CONNECTED) }),
   });
   await unlock();
   return code;

@@ -1,28 +1,25 @@
 import { join } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
-import type { Flags } from "@rollcall/config";
+import type { ConfigKeys, Flags } from "@rollcall/config";
 import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
-import { verbFlags } from "../config/verb-flags.ts";
-import { formatVerbHelp } from "../config/verb-help.ts";
+import { formatVerbHelp, type VerbHelp, verbFlags } from "../config/verb-help.ts";
 import { exposure, exposureFacts, openTransport } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import { configuredTlsFiles, openTls, trustedCaFile } from "../control-plane/open-tls.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
-import { PORT_KEYS, planServe } from "../control-plane/process-plan.ts";
+import { PORT_KEYS, planServe, SERVICE_NAMES, type ServiceName } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
-import { openLog } from "../log.ts";
-import { logConfiguration } from "../log-configuration.ts";
-import { SERVICE_NAMES, type ServiceName } from "../service-names.ts";
+import { logConfiguration, openLog } from "../log.ts";
+import { workerRole } from "../workers/open-workers.ts";
 import { runWorker } from "../workers/run-worker.ts";
 import { serveWorkers } from "../workers/serve-workers.ts";
-import { workerRole } from "../workers/worker-role.ts";
 
 // The local agent and development certificates belong to `up` alone.
 const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS;
@@ -30,7 +27,22 @@ const { "Up.Agent": _agent, "Up.TLS": _tls, ...SERVE_KEYS } = CONTROL_PLANE_KEYS
 /** The flags of `serve`, for completion. */
 export const SERVE_FLAGS = verbFlags(SERVE_KEYS);
 
-const HELP = {
+/** The help of `serve`, or of one service with its own ports. */
+function helpOf(word: string | undefined): VerbHelp {
+  const service = SERVICE_NAMES.find((name) => name === word);
+  if (service === undefined) return HELP;
+  const { "Listen.Port": _port, "Listen.ProbePort": _probePort, ...common } = SERVE_KEYS;
+  const { "Listen.AgentPort": _agents, "Listen.HealthInternalPort": _internal, ...withoutStreams } = common;
+  const { port, probePort } = PORT_KEYS[service];
+  const keys: ConfigKeys<unknown> = {
+    ...(service === "health" ? common : withoutStreams),
+    [port]: { ...SERVE_KEYS[port], flag: "port" },
+    [probePort]: { ...SERVE_KEYS[probePort], flag: "probe-port" },
+  };
+  return { ...HELP, usage: `serve ${service} [options]`, keys, notes: [] };
+}
+
+const HELP: VerbHelp = {
   usage: "serve <registry|health|admin> [options]",
   description:
     "Run one service of the control plane in a process of its own, against the Postgres that all of them share (--database-url or DATABASE_URL).",
@@ -51,7 +63,7 @@ const SHUTDOWN_DEADLINE_MS = 28_000;
 export async function runServe(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, SERVE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP));
+    shell.out.write(formatVerbHelp(helpOf(args.words[0]), shell.out.columns()));
     return 0;
   }
   const service = serviceOf(args.words);

@@ -6,8 +6,7 @@ import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
-import { verbFlags } from "../config/verb-flags.ts";
-import { formatVerbHelp } from "../config/verb-help.ts";
+import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { type ExposureFacts, exposure, exposureFacts } from "../control-plane/exposure.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
@@ -17,8 +16,7 @@ import { localAddress, planUp } from "../control-plane/process-plan.ts";
 import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
-import { openLog } from "../log.ts";
-import { logConfiguration } from "../log-configuration.ts";
+import { logConfiguration, openLog } from "../log.ts";
 import { formatBanner } from "../up/banner.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
 import { localAgentOptions, programName } from "../up/local-agent-options.ts";
@@ -26,7 +24,7 @@ import { localJoinToken } from "../up/local-join-token.ts";
 import { openUpTls, type UpTls } from "../up/open-up-tls.ts";
 import { removeRunFile, writeRunFile } from "../up/run-file.ts";
 import { runUpWorker, type UpServices, upWorkers } from "../up/up-workers.ts";
-import { workerRole } from "../workers/worker-role.ts";
+import { workerRole } from "../workers/open-workers.ts";
 
 /** The flags of `up`, for completion. */
 export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
@@ -58,7 +56,7 @@ interface Up {
 export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP));
+    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
@@ -124,12 +122,13 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const trust = tls === null ? {} : { tls: tls.trust };
   await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
   // It ends before what hears its goodbye.
-  parts.onClose(await startAgent(up, store, addresses.server));
+  const agent = parts.add(await startAgent(up, store, addresses.server));
   parts.onClose(() => removeRunFile(dataDirectory, process.pid));
   const facts = exposureFacts(config["Listen.Host"], config);
   for (const warning of exposure(facts)) log.warn({}, warning);
   log.info({ version, ...addresses, data_dir: dataDirectory }, "everything is up");
-  greet(up, facts, { ...addresses, tokenFile });
+  // Last of what is written, so that it is what a person sees.
+  void agent.connected.then(() => greet(up, facts, { ...addresses, tokenFile }));
   return {};
 }
 
@@ -149,21 +148,38 @@ function addressesOf(host: string, running: UpServices, probes: Probes) {
   };
 }
 
-/** Start the agent of this machine. Answers how to end it. */
-async function startAgent(up: Up, store: Store, server: string): Promise<() => Promise<void>> {
-  if (!up.config["Up.Agent"]) return async () => {};
+/** The agent of this machine. */
+interface LocalAgent {
+  /** Resolves when it has a session, when it had 5 s for that, or when it ends. */
+  readonly connected: Promise<void>;
+  /** End it, after its goodbye. */
+  close(): Promise<void>;
+}
+
+const CONNECT_LIMIT_MS = 5_000;
+
+async function startAgent(up: Up, store: Store, server: string): Promise<LocalAgent> {
+  if (!up.config["Up.Agent"]) return { connected: Promise.resolve(), close: async () => {} };
   const ending = new AbortController();
+  const settledBy = new AbortController();
+  const over = AbortSignal.any([ending.signal, settledBy.signal]);
+  // Rejects when it is connected or ends before that.
+  const connected = systemClock.sleep(CONNECT_LIMIT_MS, over).catch(() => {});
   const settled = localAgentOptions({ ...up, server, trust: up.tls?.trust ?? null });
   const options = {
     ...settled,
     env: { ...(await joinTokenOf(up, store, settled)), ...settled.env },
+    onConnected: () => settledBy.abort(),
   };
   const done = keepLocalAgent(options, ending.signal).catch((err: unknown) => {
     up.log.error({ err }, "the local agent cannot be kept");
   });
-  return async () => {
-    ending.abort(new Error("up is ending"));
-    await done;
+  return {
+    connected,
+    close: async () => {
+      ending.abort(new Error("up is ending"));
+      await done;
+    },
   };
 }
 

@@ -37,4 +37,15 @@ describe("up, serve and agent", () => {
     expect(await run(["--help"], asked, process)).toBe(0);
     expect(asked.written()).toContain(`Usage: rollcall ${usage}`);
   });
+
+  it.each([
+    ["registry", /--port VALUE[^-]*Default 7710\./, false],
+    ["health", /--probe-port VALUE[^-]*Default 7792\./, true],
+    ["admin", /--port VALUE[^-]*Default 7712\./, false],
+  ])("should print the ports of one service: %s", async (service, port, hasStreams) => {
+    const asked = createTestShell();
+    expect(await runServe([service, "--help"], asked, process)).toBe(0);
+    expect(asked.written()).toMatch(port);
+    expect(asked.written().includes("--agent-port")).toBe(hasStreams);
+  });
 });

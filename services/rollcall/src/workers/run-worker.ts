@@ -6,8 +6,8 @@ import { openRecord } from "../control-plane/open-record.ts";
 import { configuredPoolSizes } from "../control-plane/pool-sizes.ts";
 import { type ProcessPlan, planWorker } from "../control-plane/process-plan.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
+import type { WorkerRole } from "./open-workers.ts";
 import { openWorkerLink } from "./worker-link.ts";
-import type { WorkerRole } from "./worker-role.ts";
 
 /** What a worker is run with. */
 export interface WorkerOptions {

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { ReadyReport } from "@rollcall/rpc";
-import { type FromWorker, isFromWorker, type ToWorker, type WorkerQuestion } from "./worker-messages.ts";
+import { type FromWorker, isFromWorker, type ToWorker, type WorkerQuestion } from "./worker-link.ts";
 
 /** What a primary needs of Node's `cluster.Worker`. */
 export interface WorkerProcess {

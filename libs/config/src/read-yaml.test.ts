@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { readConfigFile } from "./read-config-file.ts";
+import { readConfigFile } from "./read-yaml.ts";
 
 let folder: string;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
-import { printDefaultYaml } from "./default-yaml.ts";
 import { defineKeys } from "./keys.ts";
 import { loadConfig } from "./load-config.ts";
+import { printDefaultYaml } from "./print-sections.ts";
 import { address, bool, duration, list, optional, stringMap, text } from "./value-types.ts";
 
 const KEYS = defineKeys({
