@@ -118,7 +118,11 @@ export async function createProgram(shell: Shell, parts: Parts, words: readonly 
   const named = nounIn(words, shell);
   for (const { name, description, load } of NOUNS) {
     const command = program.command(name).description(description);
-    if (name === named) (await load())(command, shell, parts);
+    if (name !== named) continue;
+    (await load())(command, shell, parts);
+    // A noun that is nothing but its verbs shows them alone; each verb shows the global options.
+    if (command.options.length === 0 && command.commands.length > 0)
+      command.configureHelp({ showGlobalOptions: false });
   }
   return program;
 }

@@ -16,6 +16,9 @@ describe("runCli()", () => {
     const asked = await run(["node", "list", "--help"]);
     expect(asked.code).toBe(0);
     expect(asked.out).toContain("Global Options:");
+    const noun = (await run(["node", "--help"])).out;
+    expect(noun).toMatch(/^ {2}list \[options\] +List nodes$/m);
+    expect(noun).not.toContain("Global Options:");
     const needed = await run([]);
     expect(needed.code).toBe(2);
     expect(needed.err).toContain("Exit codes: 0 done");
