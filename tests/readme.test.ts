@@ -21,6 +21,8 @@ const hasGrpcurl = spawnSync("grpcurl", ["-version"]).status === 0;
 /** What each block must print, in the order in which the README has them: each builds on those before. */
 const EXPECTED: readonly (readonly [name: string, output: RegExp])[] = [
   ["list", /\bHEALTHY\b/],
+  ["goodbye", /\bAGENT_SHUTDOWN\b/],
+  ["crash", /CONNECTED -> DISCONNECTED[\s\S]*second is APPROVED, DISCONNECTED, HEALTHY/],
   ["cli", /^/],
   ["curl", /SCHEDULING_STATE_ELIGIBLE/],
   ["buf-curl", /SCHEDULING_STATE_INELIGIBLE/],

@@ -1,13 +1,13 @@
 // The words that options take. Kept by themselves, so that help and completion load nothing else.
 
 /** --output. */
-export const OUTPUT_WORDS = ["table", "json", "yaml", "csv"] as const;
+export const OUTPUT_WORDS = ["table", "wide", "name", "json", "yaml", "csv"] as const;
 /** --filter-approval. */
 export const APPROVAL_WORDS = ["approved", "pending", "rejected"] as const;
 /** --filter-status: health for compute nodes, connection for all. */
 export const STATUS_WORDS = ["healthy", "unhealthy", "unknown", "connected", "disconnected"] as const;
-/** --filter-type; "requester" is how Bacalhau calls an orchestrator. */
-export const TYPE_WORDS = ["compute", "requester", "orchestrator"] as const;
+/** --filter-type. */
+export const TYPE_WORDS = ["compute", "control-plane"] as const;
 /** --filter-scheduling. */
 export const SCHEDULING_WORDS = ["eligible", "ineligible"] as const;
 /** --order-by. */
@@ -35,13 +35,19 @@ export const COLUMN_GROUPS = [
   "features",
   "reasons",
 ] as const;
-/** What --show shows when it does not choose. */
+/** The groups without --show. */
 export const DEFAULT_GROUPS = [
   "scheduling",
   "labels",
   "capacity",
   "seen",
   "connection",
+] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
+/** The groups without --show in a wide table. */
+export const WIDE_GROUPS = [
+  ...DEFAULT_GROUPS,
+  "version",
+  "reasons",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
 /** --role. */
 export const ROLE_WORDS = ["viewer", "operator", "admin"] as const;

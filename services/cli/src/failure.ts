@@ -8,9 +8,15 @@ export class Failure extends Error {
   override readonly name = "Failure";
 }
 
+/** The code of a system error, for example "ENOENT"; null for other errors. */
+export function systemCodeOf(error: unknown): string | null {
+  if (typeof error !== "object" || error === null || !("code" in error)) return null;
+  return typeof error.code === "string" && /^E[A-Z_]+$/.test(error.code) ? error.code : null;
+}
+
 /**
  * Pick one of the words that an option takes, without regard to case.
- * Throws UsageError in the words that scripts of Bacalhau know.
+ * Throws UsageError in the wording that scripts of Bacalhau know.
  */
 export function pickWord<W extends string>(option: string, value: string, words: readonly W[]): W {
   const word = words.find((candidate) => candidate === value.toLowerCase());
@@ -21,11 +27,15 @@ export function pickWord<W extends string>(option: string, value: string, words:
 
 /** Pick several words, separated by commas. */
 export function pickWords<W extends string>(option: string, value: string, words: readonly W[]): readonly W[] {
-  return value
+  return splitWords(value).map((part) => pickWord(option, part, words));
+}
+
+/** The words of a list with commas, without blanks and empty ones. */
+export function splitWords(text: string): readonly string[] {
+  return text
     .split(",")
     .map((part) => part.trim())
-    .filter((part) => part !== "")
-    .map((part) => pickWord(option, part, words));
+    .filter((part) => part !== "");
 }
 
 /** Read a whole number of at least `least`. Throws UsageError. */
@@ -53,8 +63,23 @@ function isUnit(text: string | undefined): text is keyof typeof UNITS_MS {
   return text !== undefined && Object.hasOwn(UNITS_MS, text);
 }
 
-/** The code of an error of the system, for example "ENOENT"; null for other errors. */
-export function systemCodeOf(error: unknown): string | null {
-  if (typeof error !== "object" || error === null || !("code" in error)) return null;
-  return typeof error.code === "string" && /^E[A-Z_]+$/.test(error.code) ? error.code : null;
+const AGO = /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/;
+const TIME = /^\d{4}-\d{2}-\d{2}(?:T\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:\d{2}))?$/i;
+
+/**
+ * Read a point in time: a duration before now, RFC 3339, or a day in UTC. Milliseconds since 1970. Throws UsageError.
+ */
+export function parseMoment(option: string, text: string, nowMs: number): number {
+  const atMs = momentIn(text, nowMs);
+  if (atMs !== null) return atMs;
+  throw new UsageError(
+    `cannot use '${text}' as ${option} value, should be a duration ago such as 1h, or a time such as 2026-05-01T12:00:00Z`,
+  );
+}
+
+/** The same; null for what is neither a duration nor a time. */
+export function momentIn(text: string, nowMs: number): number | null {
+  if (AGO.test(text)) return nowMs - parseDurationMs("time", text);
+  const atMs = TIME.test(text) ? Date.parse(text) : Number.NaN;
+  return Number.isNaN(atMs) ? null : atMs;
 }

@@ -8,6 +8,6 @@ export {
 } from "./client/data-directory.ts";
 export { Failure, UsageError } from "./failure.ts";
 export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./parts.ts";
+export { cliVersion } from "./program.ts";
 export { runCli } from "./run-cli.ts";
 export type { Shell, Sink } from "./shell.ts";
-export { cliVersion } from "./version.ts";

@@ -1,12 +1,12 @@
-import type { Plain } from "./output/structured.ts";
+import type { Plain } from "./output/format.ts";
 
-/** A verb that another part of the executable brings: `up`, `serve`, `agent`. It reads its own words. */
+/** A verb that another part of the executable provides: `up`, `serve`, `agent`. It parses its own words. */
 export interface ForeignVerb {
   readonly name: string;
   /** The arguments after the name, for help: "<service>"; empty for none. */
   readonly usage: string;
   readonly description: string;
-  /** Run it with the words after its name. Answers the exit code. */
+  /** Run it with the words after its name. Returns the exit code. */
   run(args: readonly string[]): Promise<number>;
   /** What shell completion may offer after its name, given the words so far. */
   complete(words: readonly string[]): Promise<readonly string[]>;

@@ -1,71 +1,210 @@
-import { Command } from "commander";
-import { addAccessCommands } from "./commands/access-commands.ts";
-import { addAuditCommands } from "./commands/audit-commands.ts";
-import { addBrakeCommands } from "./commands/brake-commands.ts";
-import { addCompletionCommands } from "./commands/completion-commands.ts";
-import { addConfigCommands } from "./commands/config-commands.ts";
-import { addContextCommands } from "./commands/context-commands.ts";
-import { addEventCommands } from "./commands/event-commands.ts";
-import { addNodeCommands } from "./commands/node-commands.ts";
-import { addPolicyCommands } from "./commands/policy-commands.ts";
-import { addStatusCommand } from "./commands/status-command.ts";
-import { addTokenCommands } from "./commands/token-commands.ts";
-import { addVersionCommand } from "./commands/version-command.ts";
+import { readFileSync } from "node:fs";
+import { Command, CommanderError } from "commander";
+import { SHELL_WORDS } from "./choices.ts";
+import { action, addNotes } from "./command.ts";
+import { pickWord } from "./failure.ts";
 import type { Parts } from "./parts.ts";
 import type { Shell } from "./shell.ts";
 
-const HELP = `
-Where the control plane is, the nearest wins: --registry, --health, --admin (services deployed apart); --server; the context that --context
-names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; what
-\`rollcall up\` of the same user wrote to run.json in its data directory; 127.0.0.1:7700.
+/** Defines what a noun has: options, verbs and what they do. */
+type Define = (command: Command, shell: Shell, parts: Parts) => void;
 
-The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; the context of
-ROLLCALL_CONTEXT, else the current one; admin-token in the data directory. A context's token is sent to the addresses of that context alone,
-admin-token to this machine and to the server of run.json alone. \`rollcall login\` makes contexts.
+/** A word after the program's name. */
+interface Noun {
+  readonly name: string;
+  readonly description: string;
+  /** Loaded only when the command line names it: what the others need would slow it down. */
+  load(): Promise<Define>;
+}
 
-TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, --tls-server-name; the same by
-ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, ROLLCALL_TLS_SERVER_NAME; \`rollcall up\` tells its own user's clients by run.json.
+const NOUNS: readonly Noun[] = [
+  {
+    name: "node",
+    description: "Show the nodes, and decide about them",
+    load: async () => (await import("./nouns/node.ts")).defineNode,
+  },
+  {
+    name: "token",
+    description: "Manage join tokens, with which machines join",
+    load: async () => (await import("./nouns/token.ts")).defineToken,
+  },
+  {
+    name: "policy",
+    description: "Manage health policies: how patient the failure detector is, and how often agents report",
+    load: async () => (await import("./nouns/policy.ts")).definePolicy,
+  },
+  {
+    name: "brake",
+    description: "Show and overrule the brake, which holds back reactions when many nodes are lost at once",
+    load: async () => (await import("./nouns/brake.ts")).defineBrake,
+  },
+  {
+    name: "events",
+    description: "Print the latest events, oldest first, and with --follow new ones",
+    load: async () => (await import("./nouns/events.ts")).defineEvents,
+  },
+  {
+    name: "audit",
+    description: "Show who did what, and who was refused what; needs the role admin",
+    load: async () => (await import("./nouns/audit.ts")).defineAudit,
+  },
+  {
+    name: "status",
+    description: "Show the state of the control plane: nodes in numbers, brakes, processes, the log, NATS, upkeep",
+    load: async () => (await import("./nouns/status.ts")).defineStatus,
+  },
+  {
+    name: "config",
+    description: "Show the configuration",
+    load: async () => (await import("./nouns/config.ts")).defineConfig,
+  },
+  {
+    name: "login",
+    description: "Check a token, and save it with the server's address in a context",
+    load: async () => (await import("./nouns/login.ts")).defineLogin,
+  },
+  {
+    name: "logout",
+    description: "Remove the token of a context; its addresses stay",
+    load: async () => (await import("./nouns/login.ts")).defineLogout,
+  },
+  {
+    name: "whoami",
+    description: "Show who you are to the control plane, and what you may do",
+    load: async () => (await import("./nouns/login.ts")).defineWhoami,
+  },
+  {
+    name: "access",
+    description: "Manage access tokens, with which people and programs call the API",
+    load: async () => (await import("./nouns/access.ts")).defineAccess,
+  },
+  {
+    name: "context",
+    description: "Choose among several control planes",
+    load: async () => (await import("./nouns/context.ts")).defineContext,
+  },
+  { name: "version", description: "Print the version", load: async () => defineVersion },
+  {
+    name: "completion",
+    description: "Print a script that completes commands, options and node ids in your shell",
+    load: async () => defineCompletion,
+  },
+];
 
-The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; ~/.rollcall.
+const NOTES = [
+  "The address of the control plane, the nearest wins: --registry, --health, --admin (services deployed apart); --server; the context that --context names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; run.json in the data directory, which `rollcall up` of the same user wrote; 127.0.0.1:7700.",
+  "The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; the context of ROLLCALL_CONTEXT, else the current one; admin-token in the data directory. A context's token is sent to the addresses of that context alone, admin-token to this machine and to the server of run.json alone. `rollcall login` creates contexts.",
+  "TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, --tls-server-name; the same by ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, ROLLCALL_TLS_SERVER_NAME; clients of `rollcall up` read it from run.json.",
+  "The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; ~/.rollcall.",
+  "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. Elsewhere they are as wide as they have to be.",
+  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C).",
+] as const;
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted.`;
-
-/** The whole command line as a tree of commands. Nothing that a verb needs is loaded before it is called. */
-export function createProgram(shell: Shell, parts: Parts): Command {
-  const program = new Command("rollcall")
+/**
+ * The command line as a tree of commands. Of the nouns only the one that `words` name is complete; the others are there
+ * by name.
+ */
+export async function createProgram(shell: Shell, parts: Parts, words: readonly string[]): Promise<Command> {
+  const program = addGlobalOptions(new Command("rollcall"), shell)
     .description("Who is here, who is well, and who may take work: the control plane for fleets of machines.")
-    .configureHelp({ showGlobalOptions: true })
-    .helpCommand("help [command]", "show help")
-    .option("--server <address>", "HOST:PORT or URL of the control plane")
-    .option("--registry <address>", "the registry, when services are deployed apart")
-    .option("--health <address>", "health's readers, when services are deployed apart")
-    .option("--admin <address>", "admin, when services are deployed apart")
-    .option("--context <name>", "one of the contexts that `rollcall context list` shows")
-    .option("--token <token>", "access token; other users may see it in the list of processes")
-    .option("--token-file <file>", "file that holds the access token")
-    .option("--ca-file <file>", "authority of the server's TLS certificate, as PEM")
-    .option("--client-cert <file>", "certificate to show to servers that ask for one, as PEM")
-    .option("--client-key <file>", "its key, as PEM")
-    .option("--tls-server-name <name>", "name that the server's certificate must be for")
-    .option("--output <format>", "table, json, yaml or csv")
-    .option("--timeout <duration>", "how long one call may take (default: 10s)")
-    .option("--no-color", "no colours; NO_COLOR does the same")
-    .addHelpText("after", HELP);
+    .version(`rollcall ${cliVersion()}`, "--version", "Print the version")
+    .helpOption("-h, --help", "Show help")
+    .helpCommand("help [command]", "Show help");
+  addNotes(program, ...NOTES);
   for (const { name, usage, description } of parts.verbs) {
-    // Listed for help and completion; their words are read by themselves, before commander sees them.
+    // Listed for help and completion; the executable's own parts read their words before commander sees them.
     program.command(`${name} ${usage}`.trim()).description(description).helpOption(false);
   }
-  addNodeCommands(program, shell);
-  addTokenCommands(program, shell);
-  addPolicyCommands(program, shell);
-  addBrakeCommands(program, shell);
-  addEventCommands(program, shell);
-  addAuditCommands(program, shell);
-  addStatusCommand(program, shell);
-  addConfigCommands(program, shell, parts);
-  addAccessCommands(program, shell);
-  addContextCommands(program, shell);
-  addVersionCommand(program, shell);
-  addCompletionCommands(program, shell);
+  const named = nounIn(words, shell);
+  for (const { name, description, load } of NOUNS) {
+    const command = program.command(name).description(description);
+    if (name !== named) continue;
+    (await load())(command, shell, parts);
+    // A noun that is nothing but its verbs shows them alone; each verb shows the global options.
+    if (command.options.length === 0 && command.commands.length > 0)
+      command.configureHelp({ showGlobalOptions: false });
+  }
   return program;
+}
+
+/** The version of this program, for example "0.1.0". */
+export function cliVersion(): string {
+  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
+  const value: unknown = JSON.parse(text);
+  const known = typeof value === "object" && value !== null && "version" in value;
+  return known && typeof value.version === "string" ? value.version : "0.0.0";
+}
+
+const HELP_COLUMNS = 80;
+
+function addGlobalOptions(program: Command, { out, err }: Pick<Shell, "out" | "err">): Command {
+  return program
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => out.write(text),
+      writeErr: (text) => err.write(text),
+      getOutHelpWidth: () => out.columns() || HELP_COLUMNS,
+      getErrHelpWidth: () => err.columns() || HELP_COLUMNS,
+      getOutHasColors: () => false,
+      getErrHasColors: () => false,
+    })
+    .configureHelp({ showGlobalOptions: true })
+    .option("--server <address>", "HOST:PORT or URL of the control plane")
+    .option("--registry <address>", "Address of the registry, when services are deployed apart")
+    .option("--health <address>", "Address of health's readers, when services are deployed apart")
+    .option("--admin <address>", "Address of admin, when services are deployed apart")
+    .option("--context <name>", "Context to use; `rollcall context list` shows them")
+    .option("--token <token>", "Access token; other users may see it in the list of processes")
+    .option("--token-file <file>", "File that holds the access token")
+    .option("--ca-file <file>", "Authority of the server's TLS certificate, as PEM")
+    .option("--client-cert <file>", "Certificate to show to servers that ask for one, as PEM")
+    .option("--client-key <file>", "Its key, as PEM")
+    .option("--tls-server-name <name>", "Name that the server's certificate must be for")
+    .option("-o, --output <format>", "table, wide, name, json, yaml or csv; not every command knows all of them")
+    .option("--timeout <duration>", "How long one call may take (default: 10s)")
+    .option("--no-color", "Print no colours; NO_COLOR does the same");
+}
+
+/** The noun that commander will find, after the global options; undefined when there is none. */
+function nounIn(words: readonly string[], shell: Shell): string | undefined {
+  const silent = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };
+  const scout = addGlobalOptions(new Command("rollcall"), { ...shell, out: silent, err: silent });
+  try {
+    const [first, second] = scout.parseOptions([...words]).operands;
+    return first === "help" ? second : first;
+  } catch (error) {
+    // An option lacks its value: the real parse says so.
+    if (error instanceof CommanderError) return undefined;
+    throw error;
+  }
+}
+
+function defineVersion(command: Command, shell: Shell): void {
+  addNotes(command, '-o json|yaml prints {"version", "node", "platform"}.');
+  command.action(
+    action(shell, async ({ options }) => {
+      const { ANSWER_FORMATS, outputFormat, writePlain } = await import("./output/format.ts");
+      const format = outputFormat(options, ANSWER_FORMATS);
+      const { node, platform } = shell.runsOn;
+      const version = cliVersion();
+      if (format === "table") shell.out.write(`rollcall ${version} (Node.js ${node}, ${platform})\n`);
+      else await writePlain(shell, format, { version, node, platform });
+    }),
+  );
+}
+
+/** The scripts that it prints call `rollcall __complete`, which run-cli.ts answers. */
+function defineCompletion(command: Command, shell: Shell): void {
+  addNotes(
+    command.argument("<shell>", SHELL_WORDS.join(", ")),
+    `  bash:  source <(rollcall completion bash)
+  zsh:   rollcall completion zsh > "\${fpath[1]}/_rollcall"
+  fish:  rollcall completion fish > ~/.config/fish/completions/rollcall.fish`,
+  );
+  command.action(
+    action(shell, async ({ args }) => {
+      const { completionScript } = await import("./completion/scripts.ts");
+      shell.out.write(completionScript(pickWord("shell", args[0] ?? "", SHELL_WORDS)));
+    }),
+  );
 }

@@ -1,12 +1,11 @@
 import { describe, expect, it } from "@jest/globals";
-import { run, runAgainst, useFakeControlPlane } from "./testing/run.ts";
-import { computeNode } from "./testing/sample-nodes.ts";
-
-const server = useFakeControlPlane();
+import { run } from "./testing/run.ts";
 
 describe("runCli()", () => {
   it.each([
     ["nonsense", "error: unknown command 'nonsense'\n"],
+    ["node lst", "error: unknown command 'lst'\n(Did you mean list?)\n"],
+    ["--server", "error: option '--server <address>' argument missing\n"],
     ["node list --nonsense", "error: unknown option '--nonsense'\n"],
     ["node describe", "error: missing required argument 'node'\n"],
   ])("should answer wrong usage (%s) with exit code 2", async (line, err) => {
@@ -17,37 +16,12 @@ describe("runCli()", () => {
     const asked = await run(["node", "list", "--help"]);
     expect(asked.code).toBe(0);
     expect(asked.out).toContain("Global Options:");
+    const noun = (await run(["node", "--help"])).out;
+    expect(noun).toMatch(/^ {2}list \[options\] +List nodes$/m);
+    expect(noun).not.toContain("Global Options:");
     const needed = await run([]);
     expect(needed.code).toBe(2);
     expect(needed.err).toContain("Exit codes: 0 done");
-  });
-
-  it("should find global options before and after the verb", async () => {
-    server.add(computeNode("n1"));
-    const env = { ROLLCALL_TOKEN: "test-token" };
-    for (const words of [
-      ["--server", server.address, "node", "describe", "n1"],
-      ["node", "describe", "n1", "--server", server.address],
-    ]) {
-      expect((await run(words, { env })).code).toBe(0);
-    }
-  });
-
-  it("should say what to do when nobody listens, and when the token is missing or wrong", async () => {
-    const nobody = await run(["node", "list", "--server", "127.0.0.1:1"]);
-    expect(nobody.code).toBe(1);
-    expect(nobody.err).toMatch(
-      /^failed to list nodes: cannot reach the registry service at 127.0.0.1:1: connection refused\nhint: /,
-    );
-    const missing = await run(["node", "list", "--server", server.address]);
-    expect(missing.err).toMatch(/^failed to list nodes: the call carries no access token\nhint: /);
-    const wrong = await runAgainst(server, "node list --token x");
-    expect(wrong.err).toMatch(/^failed to list nodes: the access token is unknown\nhint: /);
-  });
-
-  it("should end with 130 when it is interrupted", async () => {
-    const answer = await runAgainst(server, "node list", { interrupted: AbortSignal.abort() });
-    expect(answer).toEqual({ code: 130, out: "", err: "" });
   });
 
   it("should hand the words after a foreign verb to it, and ask it for its help", async () => {
@@ -70,8 +44,25 @@ describe("runCli()", () => {
     expect((await run(["--help"], { parts: { verbs } })).out).toMatch(/up <what> +run everything/);
   });
 
+  it("should wrap help to the terminal, and to 80 columns without one", async () => {
+    for (const columns of [60, 0]) {
+      const terminal = columns === 0 ? {} : { terminal: { columns, rows: 24 } };
+      for (const line of ["--help", "events --help", "policy set --help", "node label --help"]) {
+        const { code, out } = await run(line.split(" "), terminal);
+        expect(code).toBe(0);
+        const folded = out.split("\n").filter((text) => !text.startsWith(" ") && text.length > (columns || 80));
+        expect(folded).toEqual([]);
+      }
+    }
+  });
+
   it("should print its version", async () => {
     expect((await run(["version"])).out).toMatch(/^rollcall \d+\.\d+\.\d+ \(Node.js 20.20.2, linux-x64\)\n$/);
+    expect(await run(["--version"])).toEqual({
+      code: 0,
+      out: expect.stringMatching(/^rollcall \d+\.\d+\.\d+\n$/),
+      err: "",
+    });
     expect(JSON.parse((await run(["version", "--output", "json"])).out)).toMatchObject({
       platform: "linux-x64",
     });

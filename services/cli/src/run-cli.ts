@@ -1,21 +1,20 @@
 import { CommanderError } from "commander";
 import { Failure, UsageError } from "./failure.ts";
-import { printable } from "./output/text.ts";
 import type { Parts } from "./parts.ts";
 import { createProgram } from "./program.ts";
 import type { Shell } from "./shell.ts";
 
-/** Exit codes, as `rollcall --help` tells them. */
+/** Exit codes, as `rollcall --help` lists them. */
 const DONE = 0;
 const FAILED = 1;
 const MISUSED = 2;
 const INTERRUPTED = 130;
 
-/** Run one command line. Answers the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. */
+/** Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. */
 export async function runCli(shell: Shell, parts: Parts): Promise<number> {
   const [first, ...rest] = shell.args;
   if (first === "__complete") {
-    const { answerCompletion } = await import("./completion/answer.ts");
+    const { answerCompletion } = await import("./completion/complete.ts");
     await answerCompletion(rest, shell, parts);
     return DONE;
   }
@@ -24,33 +23,21 @@ export async function runCli(shell: Shell, parts: Parts): Promise<number> {
   const foreign = parts.verbs.find(({ name }) => name === first);
   if (foreign !== undefined) return foreign.run(rest);
   try {
-    await parse(shell, parts);
-    return DONE;
+    const program = await createProgram(shell, parts, shell.args);
+    await program.parseAsync(shell.args, { from: "user" });
+    // A verb that watches returns when it is interrupted; that is how it ends, but not by itself.
+    return shell.interrupted.aborted ? INTERRUPTED : DONE;
   } catch (error) {
     return report(error, shell);
   }
 }
 
-async function parse(shell: Shell, parts: Parts): Promise<void> {
-  const program = createProgram(shell, parts);
-  for (const command of [program, ...program.commands, ...program.commands.flatMap((it) => it.commands)]) {
-    command.exitOverride().configureOutput({
-      writeOut: (text) => shell.out.write(text),
-      writeErr: (text) => shell.err.write(text),
-      getOutHelpWidth: () => shell.out.columns() || 100,
-      getErrHelpWidth: () => shell.err.columns() || 100,
-      getOutHasColors: () => false,
-      getErrHasColors: () => false,
-    });
-  }
-  await program.parseAsync(shell.args, { from: "user" });
-}
-
-function report(error: unknown, shell: Shell): number {
+async function report(error: unknown, shell: Shell): Promise<number> {
   // Commander has written its own message; help that was asked for is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? DONE : MISUSED;
   if (shell.interrupted.aborted) return INTERRUPTED;
   if (error instanceof UsageError) {
+    const { printable } = await import("./output/text.ts");
     shell.err.write(`${printable(error.message)}\n`);
     return MISUSED;
   }
@@ -58,7 +45,7 @@ function report(error: unknown, shell: Shell): number {
     shell.err.write(`${error.message}\n`);
     return FAILED;
   }
-  // A defect of this program: its stack is what a report needs.
+  // A defect of this program: a report needs its stack.
   shell.err.write(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n`);
   return FAILED;
 }

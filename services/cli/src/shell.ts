@@ -10,7 +10,7 @@ export interface Sink {
   rows(): number;
 }
 
-/** What the command line has of the process that it runs in. The executable makes one; tests make their own. */
+/** The process that the command line runs in. The executable makes one; tests make their own. */
 export interface Shell {
   /** The words after the program's name. */
   readonly args: readonly string[];
@@ -28,14 +28,14 @@ export interface Shell {
   readonly out: Sink;
   /** Standard error. */
   readonly err: Sink;
-  /** Ask whoever sits at the terminal, and answer the line they typed; null when nobody does. */
+  /** Ask the user at the terminal. Resolves to the line that was typed; null without a terminal. */
   readonly ask: ((question: string) => Promise<string>) | null;
-  /** The same for a secret, which is not shown while it is typed; null or absent when nobody sits there. */
+  /** The same for a secret, which is not shown while it is typed; null or absent without a terminal. */
   readonly askSecret?: ((question: string) => Promise<string>) | null;
-  /** Everything that comes on standard input, when that is no terminal. */
+  /** Read all of standard input, when that is not a terminal. */
   readonly readInput?: () => Promise<string>;
   /** Wall time in milliseconds since 1970, to show how long ago something was. */
   wallMs(): number;
-  /** Aborts when the user presses Ctrl-C or the process is told to end. */
+  /** Aborts on Ctrl-C and when the process is asked to end. */
   readonly interrupted: AbortSignal;
 }

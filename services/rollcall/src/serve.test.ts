@@ -62,8 +62,8 @@ describe("rollcall serve", () => {
     expect(listed.code).toBe(0);
     expect(listed.text).toMatch(/^n1 +Compute +APPROVED +HEALTHY +- +\d+s ago$/m);
     expect(await runClient("node approve n1", fixture)).toEqual({
-      code: 1,
-      text: "failed to approve node n1: node n1 already approved\n",
+      code: 0,
+      text: "nothing to change: node n1 already approved\nOk\n",
     });
     expect(await runClient("node cordon n", fixture)).toEqual({ code: 0, text: "Ok\n" });
     expect((await runClient("node health n1", fixture)).text).toMatch(/^CPU .*%$/m);

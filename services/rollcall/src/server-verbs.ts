@@ -35,15 +35,15 @@ export function createServerVerbs(
     },
   });
   return [
-    verb("up", "", "run everything on this machine, with a Postgres of its own", async () => {
+    verb("up", "", "Run everything on this machine, with a Postgres of its own", async () => {
       const { runUp, UP_FLAGS } = await import("./verbs/up.ts");
       return { run: runUp, flags: UP_FLAGS };
     }),
-    verb("serve", "<service>", "run one service: registry, health or admin", async () => {
+    verb("serve", "<service>", "Run one service: registry, health or admin", async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
       return { run: runServe, flags: SERVE_FLAGS };
     }),
-    verb("agent", "", "run the agent of this machine", async () => {
+    verb("agent", "", "Run the agent of this machine", async () => {
       const { AGENT_FLAGS, runAgent } = await import("./verbs/agent.ts");
       return { run: runAgent, flags: AGENT_FLAGS };
     }),

@@ -6,7 +6,7 @@ import type { Shell } from "../shell.ts";
 import { isLoopback } from "./addresses.ts";
 import { ADMIN_TOKEN_FILE, type RunFile, readIfThere } from "./data-directory.ts";
 
-/** What the user said on the command line. */
+/** The flags of the command line. */
 export interface TokenFlags {
   readonly token?: string;
   readonly tokenFile?: string;
@@ -32,9 +32,9 @@ type TokenShell = Pick<Shell, "env" | "cwd" | "wallMs" | "interrupted">;
 
 /**
  * Find the access token. What is nearer wins: --token, --token-file, the context that --context names, ROLLCALL_TOKEN,
- * ROLLCALL_TOKEN_FILE, the context that counts otherwise, the admin-token file in the data directory. A context's token
- * is sent only to the addresses that it names, the last only to this machine and to the server that wrote it: nobody
- * else has a use for them but a bad one.
+ * ROLLCALL_TOKEN_FILE, the context in use otherwise, the admin-token file in the data directory. A context's token
+ * is sent only to the addresses that it names, the last only to this machine and to the server that wrote it: any
+ * other server could only misuse them.
  */
 export function createTokenSource(
   flags: TokenFlags,
@@ -64,7 +64,7 @@ export function createTokenSource(
   };
 }
 
-/** A script's variable that was not set must not make way for a token that may do more. */
+/** A script's variable that was not set must not be replaced by a token that may do more. */
 function refuseEmpty(option: string, value: string | undefined): void {
   if (value?.trim() === "") throw new UsageError(`--${option} is empty`);
 }

@@ -61,8 +61,8 @@ describe("isLoopback()", () => {
 });
 
 describe("displayAddress()", () => {
-  it("should leave out only what everybody knows", () => {
+  it("should name the port", () => {
     expect(displayAddress("http://127.0.0.1:7700")).toBe("127.0.0.1:7700");
-    expect(displayAddress("https://rollcall.example")).toBe("https://rollcall.example");
+    expect(displayAddress("https://rollcall.example")).toBe("https://rollcall.example:443");
   });
 });

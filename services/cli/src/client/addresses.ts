@@ -9,7 +9,7 @@ export type ServiceName = "registry" | "health" | "admin";
 /** Where each service is, as base URLs such as "http://127.0.0.1:7700". */
 export type Addresses = Readonly<Record<ServiceName, string>>;
 
-/** What the user said on the command line. */
+/** The flags of the command line. */
 export interface AddressFlags {
   readonly server?: string;
   readonly registry?: string;
@@ -17,12 +17,12 @@ export interface AddressFlags {
   readonly admin?: string;
 }
 
-/** Where `up` listens unless it is told otherwise. */
+/** Where `up` listens by default. */
 const DEFAULT_SERVER = "127.0.0.1:7700";
 
 /**
  * Find where each service is. What is nearer wins: the service's own flag, --server, the context that --context names,
- * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context that counts otherwise, what the running `up` of this user wrote,
+ * ROLLCALL_<SERVICE>, ROLLCALL_SERVER, the context in use otherwise, what the running `up` of this user wrote,
  * 127.0.0.1:7700. HOST:PORT without a scheme is taken for https:// where `isTls` says so. Throws UsageError for what is
  * no address.
  */
@@ -70,10 +70,10 @@ export function isLoopback(baseUrl: string): boolean {
   return host === "localhost" || host === "[::1]" || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** How an address is shown: "127.0.0.1:7700". */
+/** How an address is shown, always with its port: "127.0.0.1:7700", "https://rollcall.example:443". */
 export function displayAddress(baseUrl: string): string {
-  const url = new URL(baseUrl);
-  return url.protocol === "http:" ? url.host : `${url.protocol}//${url.host}`;
+  const { protocol, hostname, port } = new URL(baseUrl);
+  return protocol === "http:" ? `${hostname}:${port || 80}` : `${protocol}//${hostname}:${port || 443}`;
 }
 
 function toBaseUrl(text: string, source: string, isTls: (hostAndPort: string) => boolean): string {

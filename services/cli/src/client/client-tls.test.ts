@@ -43,6 +43,15 @@ describe("createClientTls()", () => {
     expect(tls.optionsFor("http://127.0.0.1:7700")).toEqual({});
   });
 
+  it("should tell what clients have to trust, with absolute paths", () => {
+    const runFile = { ...OWN, tls: { caFile: join(cwd, "c.pem"), serverName: "localhost" } };
+    const own = createClientTls({}, { env: {}, cwd }, runFile);
+    expect(own.trustFor("https://127.0.0.1:7700")).toEqual({ caFile: join(cwd, "c.pem"), serverName: "localhost" });
+    expect(own.trustFor("http://127.0.0.1:7700")).toEqual({ caFile: null, serverName: null });
+    const named = createClientTls({ caFile: "a.pem" }, { env: {}, cwd }, runFile);
+    expect(named.trustFor("https://elsewhere:7700")).toEqual({ caFile: join(cwd, "a.pem"), serverName: null });
+  });
+
   it("should mean TLS wherever something is said about it", () => {
     const shell = { env: {}, cwd };
     const pair = { clientCert: "a.pem", clientKey: "k.pem" };

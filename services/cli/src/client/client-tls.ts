@@ -4,7 +4,7 @@ import { Failure, systemCodeOf, UsageError } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
 
-/** What the user said on the command line. */
+/** The flags of the command line. */
 export interface TlsFlags {
   readonly caFile?: string;
   readonly clientCert?: string;
@@ -20,12 +20,22 @@ export interface TlsOptions {
   readonly servername?: string;
 }
 
+/** What clients of a server have to trust. */
+export interface Trust {
+  /** PEM file of the authority, absolute; null for those that the system trusts, and in clear text. */
+  readonly caFile: string | null;
+  /** The name that the certificate is for; null when that is the address's. */
+  readonly serverName: string | null;
+}
+
 /** How connections over TLS are made. */
 export interface ClientTls {
   /** Whether HOST:PORT, without a scheme, means https:// here. */
   isMeant(hostAndPort: string): boolean;
   /** What to connect to a base URL with; nothing for clear text. Throws Failure when a file cannot be read. */
   optionsFor(baseUrl: string): TlsOptions;
+  /** What the clients of a base URL trust. */
+  trustFor(baseUrl: string): Trust;
 }
 
 /**
@@ -48,19 +58,24 @@ export function createClientTls(
   const own = runFile?.tls ?? null;
   const isOwn = (hostAndPort: string) => own !== null && hostAndPort === runFile?.server;
   const read = (file: string) => readPem(resolve(cwd, file));
+  const trustFor = (baseUrl: string): Trust => {
+    const url = new URL(baseUrl);
+    if (url.protocol !== "https:") return { caFile: null, serverName: null };
+    const written = isOwn(url.host) ? own : null;
+    const ca = caFile || written?.caFile;
+    return { caFile: ca ? resolve(cwd, ca) : null, serverName: serverName || (written?.serverName ?? null) };
+  };
   return {
     isMeant: (hostAndPort) => isNamed || isOwn(hostAndPort),
+    trustFor,
     optionsFor: (baseUrl) => {
-      const url = new URL(baseUrl);
-      if (url.protocol !== "https:") return {};
-      const written = isOwn(url.host) ? own : null;
-      const ca = caFile || written?.caFile;
-      const name = serverName || written?.serverName;
+      if (new URL(baseUrl).protocol !== "https:") return {};
+      const { caFile: ca, serverName: name } = trustFor(baseUrl);
       return {
-        ...(ca ? { ca: read(ca) } : {}),
+        ...(ca === null ? {} : { ca: read(ca) }),
         ...(certFile ? { cert: read(certFile) } : {}),
         ...(keyFile ? { key: read(keyFile) } : {}),
-        ...(name ? { servername: name } : {}),
+        ...(name === null ? {} : { servername: name }),
       };
     },
   };

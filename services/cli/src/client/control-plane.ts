@@ -1,24 +1,29 @@
 import type { DescService } from "@bufbuild/protobuf";
 import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport } from "@connectrpc/connect-node";
+import type { GlobalOptions } from "../command.ts";
 import type { ChosenContext } from "../contexts/context.ts";
 import type { RenewedToken } from "../contexts/context-token.ts";
 import { Failure, parseDurationMs } from "../failure.ts";
-import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
 import { type Addresses, addressesOf, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
-import { createClientTls } from "./client-tls.ts";
+import { createClientTls, type Trust } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
 
-/** The way to the public API. */
+/** Access to the public API. */
 export interface ControlPlane {
   /** Where each service is. */
   readonly addresses: Addresses;
   /** A client of one service. The caller brings the service, so that no verb loads the stubs of another. */
   client<S extends DescService>(at: ServiceName, service: S): Client<S>;
-  /** Make a call. When it fails, throw a Failure that reads "failed to <what>: <why>". */
-  attempt<T>(at: ServiceName, what: string, call: () => Promise<T>): Promise<T>;
+  /** What a client of this service has to trust. */
+  trust(at: ServiceName): Trust;
+  /**
+   * Make a call. When it fails, throw a Failure that reads "failed to <what>: <why>"; `reword` puts the server's words
+   * into those of the command line.
+   */
+  attempt<T>(at: ServiceName, what: string, call: () => Promise<T>, reword?: (text: string) => string): Promise<T>;
   /** Say in one line why a call failed. */
   explain(at: ServiceName, error: unknown): Promise<string>;
 }
@@ -37,29 +42,37 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
   const tokens = createTokenSource(options, shell, dataDirectory, runFile, context);
   const timeoutMs = options.timeout === undefined ? DEFAULT_TIMEOUT_MS : parseDurationMs("timeout", options.timeout);
   const callee = (service: ServiceName) => ({ service, baseUrl: addresses[service], timeoutMs });
+  const clientOf = <S extends DescService>(at: ServiceName, service: S) => {
+    const baseUrl = addresses[at];
+    // HTTP/1.1: one round trip less than HTTP/2's preface and settings, and Node loads it faster.
+    const transport = createConnectTransport({
+      baseUrl,
+      httpVersion: "1.1",
+      nodeOptions: tls.optionsFor(baseUrl),
+      defaultTimeoutMs: timeoutMs,
+      // On this machine compression costs more than it saves.
+      acceptCompression: isLoopback(baseUrl) ? [] : [compressionGzip],
+      interceptors: [withToken(tokens.tokenFor(baseUrl)), until(shell.interrupted)],
+    });
+    return createClient(service, transport);
+  };
   return {
     addresses,
-    client: (at, service) => {
-      const baseUrl = addresses[at];
-      // HTTP/1.1: one round trip less than HTTP/2's preface and settings, and Node loads it faster.
-      const transport = createConnectTransport({
-        baseUrl,
-        httpVersion: "1.1",
-        nodeOptions: tls.optionsFor(baseUrl),
-        defaultTimeoutMs: timeoutMs,
-        // On this machine compression costs more than it saves.
-        acceptCompression: isLoopback(baseUrl) ? [] : [compressionGzip],
-        interceptors: [withToken(tokens.tokenFor(baseUrl)), until(shell.interrupted)],
-      });
-      return createClient(service, transport);
-    },
-    attempt: async (at, what, call) => {
+    client: clientOf,
+    trust: (at) => tls.trustFor(addresses[at]),
+    attempt: async (at, what, call, reword = (text) => text) => {
       try {
         return await call();
       } catch (cause) {
-        // Loaded only now: what a failure may carry is not needed by the calls that succeed.
-        const { describeFailure } = await import("./describe-failure.ts");
-        throw new Failure(`failed to ${what}: ${describeFailure(cause, callee(at))}`, { cause });
+        // Loaded only now: a call that succeeds does not need it.
+        const { describeFailure, isUnknownMethod } = await import("./describe-failure.ts");
+        const known = callee(at);
+        if (isUnknownMethod(cause)) {
+          const { describeWrongService } = await import("./wrong-service.ts");
+          const text = await describeWrongService(known, (service) => clientOf(at, service));
+          if (text !== null) throw new Failure(`failed to ${what}: ${text}`, { cause });
+        }
+        throw new Failure(`failed to ${what}: ${reword(describeFailure(cause, known))}`, { cause });
       }
     },
     explain: async (at, error) => {
@@ -77,7 +90,7 @@ function withToken(token: string | RenewedToken | null): Interceptor {
   };
 }
 
-/** A context's authority is for its own addresses: it does not count where others are named. */
+/** A context's authority is for its own addresses: it is ignored where others are named. */
 function withContextCa(
   options: GlobalOptions,
   { env }: Pick<Shell, "env">,

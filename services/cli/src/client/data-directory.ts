@@ -24,7 +24,7 @@ export const CLIENT_VARIABLES: readonly string[] = [
   "ROLLCALL_TLS_SERVER_NAME",
 ];
 
-/** What a running `up` tells the other programs of its user. */
+/** What a running `up` writes for the other programs of its user. */
 export interface RunFile {
   /** Its process id. */
   readonly pid: number;
@@ -66,7 +66,7 @@ export function readRunFile(dataDirectory: string): RunFile | null {
     const value: unknown = JSON.parse(text);
     return isRunFile(value) ? value : null;
   } catch {
-    // Cut short by a crash: as good as none, and the next `up` writes it anew.
+    // A crash left half of it: it counts as missing, and the next `up` writes it again.
     return null;
   }
 }

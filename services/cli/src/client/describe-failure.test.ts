@@ -2,7 +2,6 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { describe, expect, it } from "@jest/globals";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
-import { refusal } from "../testing/fake-refusals.ts";
 import { describeBriefly, describeFailure } from "./describe-failure.ts";
 
 const CALLEE = {
@@ -19,15 +18,23 @@ describe("describeFailure()", () => {
     );
   });
 
-  it("should say that nobody listens, and what to do", () => {
+  it("should say that nothing listens, and what to do", () => {
     const cause = Object.assign(new Error("connect ECONNREFUSED"), { code: "ECONNREFUSED" });
     const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
     expect(describeIt(error)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused\n" +
-        "hint: `rollcall up` starts one here; --server or ROLLCALL_SERVER names another",
+        "hint: `rollcall up` starts a control plane here; --server or ROLLCALL_SERVER names another address, --registry that of registry alone",
     );
     expect(describeBriefly(error, CALLEE)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused",
+    );
+  });
+
+  it("should not offer to start a control plane elsewhere", () => {
+    const cause = Object.assign(new Error("connect ETIMEDOUT"), { code: "ETIMEDOUT" });
+    const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
+    expect(describeFailure(error, { ...CALLEE, baseUrl: "https://rollcall.example" })).toMatch(
+      /^cannot reach the registry service at https:\/\/rollcall.example:443: .*\nhint: check that the control plane runs/,
     );
   });
 
@@ -75,10 +82,11 @@ describe("describeFailure()", () => {
     );
   });
 
-  it("should not send somebody whose role is too low for another token", () => {
-    const error = refusal("needs the role operator", "ROLE_TOO_LOW", Code.PermissionDenied);
+  it("should not ask a user whose role is too low for another token", () => {
+    const info = { desc: ErrorInfoSchema, value: { reason: "ROLE_TOO_LOW", domain: "rollcall.io" } };
+    const error = new ConnectError("needs the role operator", Code.PermissionDenied, undefined, [info]);
     expect(describeIt(error)).toBe(
-      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask somebody whose role suffices",
+      "needs the role operator\nhint: `rollcall whoami` shows who you are here; ask a user whose role is high enough",
     );
   });
 

@@ -5,9 +5,21 @@ import { explainTlsError } from "@rollcall/domain";
 import { systemCodeOf } from "../failure.ts";
 import { printable } from "../output/text.ts";
 import { formatExactDuration } from "../output/units.ts";
-import { displayAddress, type ServiceName } from "./addresses.ts";
+import { displayAddress, isLoopback, type ServiceName } from "./addresses.ts";
 
-/** Whom a call was for. */
+const NETWORK_HINTS: Readonly<Record<string, string>> = {
+  ENOTFOUND: "check the host name; --server or ROLLCALL_SERVER names another address",
+  EAI_AGAIN: "check the name servers of this machine, or use an address",
+};
+
+function reachHint({ service, baseUrl }: Callee): string {
+  const others = `--server or ROLLCALL_SERVER names another address, --${service} that of ${service} alone`;
+  return isLoopback(baseUrl)
+    ? `\`rollcall up\` starts a control plane here; ${others}`
+    : `check that the control plane runs there and that no firewall is in the way; ${others}`;
+}
+
+/** The service that a call was for. */
 export interface Callee {
   readonly service: ServiceName;
   readonly baseUrl: string;
@@ -20,11 +32,16 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
   ECONNRESET: "the connection was reset",
   EPIPE: "the connection was closed",
   ENOTFOUND: "no such host",
-  EAI_AGAIN: "the host name cannot be resolved just now",
+  EAI_AGAIN: "the host name cannot be resolved at the moment",
   EHOSTUNREACH: "no route to the host",
   ENETUNREACH: "no route to the network",
   ETIMEDOUT: "the connection timed out",
 };
+
+/** Whether the server does not have the method that was called. */
+export function isUnknownMethod(error: unknown): boolean {
+  return ConnectError.from(error).findDetails(ErrorInfoSchema)[0]?.reason === "UNKNOWN_METHOD";
+}
 
 /** Say in one line, and hints on further lines, why a call failed and what to do next. */
 export function describeFailure(error: unknown, callee: Callee): string {
@@ -41,7 +58,7 @@ export function describeFailure(error: unknown, callee: Callee): string {
     const why = NETWORK_ERRORS[network] ?? network;
     return lines([
       `cannot reach the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${why}`,
-      "hint: `rollcall up` starts one here; --server or ROLLCALL_SERVER names another",
+      `hint: ${NETWORK_HINTS[network] ?? reachHint(callee)}`,
     ]);
   }
   const reason = failure.findDetails(ErrorInfoSchema)[0]?.reason;
@@ -98,7 +115,7 @@ function retryHint(failure: ConnectError): string[] {
 
 function tokenHint(failure: ConnectError, reason: string | undefined): string[] {
   if (reason === "ROLE_TOO_LOW") {
-    return ["hint: `rollcall whoami` shows who you are here; ask somebody whose role suffices"];
+    return ["hint: `rollcall whoami` shows who you are here; ask a user whose role is high enough"];
   }
   if (failure.code !== Code.Unauthenticated) return [];
   return [

@@ -1,3 +1,4 @@
+import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import type { Command, Option } from "commander";
 import {
   APPROVAL_WORDS,
@@ -11,19 +12,60 @@ import {
   STATUS_WORDS,
   TYPE_WORDS,
 } from "../choices.ts";
+import { reachControlPlane } from "../client/control-plane.ts";
+import { chooseContext } from "../contexts/choose-context.ts";
+import { readContexts } from "../contexts/context-file.ts";
+import { readNodes } from "../nodes/read-nodes.ts";
+import { parseSelection } from "../nodes/selection.ts";
 import type { Parts } from "../parts.ts";
+import { createProgram } from "../program.ts";
+import type { Shell } from "../shell.ts";
+
+/** A person waits for the answer with a finger on the tab key. */
+const TIMEOUT = "1500ms";
+const MOST_NODES = 1000;
+
+/** Answer `rollcall __complete WORD...`: one candidate a line, a tab, and what it is. It never fails. */
+export async function answerCompletion(words: readonly string[], shell: Shell, parts: Parts): Promise<void> {
+  const candidates = await complete(words, {
+    program: await createProgram(shell, parts, words),
+    parts,
+    nodeIds: () => readNodeIds(shell),
+    contextNames: async () => {
+      const contexts = await readContexts(shell).catch(() => null);
+      return (contexts?.contexts ?? []).map(({ name }) => name);
+    },
+  });
+  for (const { word, description } of candidates) shell.out.write(`${word}\t${description}\n`);
+}
+
+async function readNodeIds(shell: Shell): Promise<readonly string[]> {
+  try {
+    const chosenContext = await chooseContext(shell, {});
+    const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
+    const registry = control.client("registry", RegistryService);
+    const ids: string[] = [];
+    for await (const { nodes } of readNodes(control, registry, parseSelection({}), { limit: MOST_NODES })) {
+      ids.push(...nodes.map((node) => node.id));
+    }
+    return ids;
+  } catch {
+    // A completion that fails must stay silent: its words would land in the middle of the user's line.
+    return [];
+  }
+}
 
 /** Something that the word under the cursor may become. */
-export interface Candidate {
+interface Candidate {
   readonly word: string;
   readonly description: string;
 }
 
 /** What completion asks. */
-export interface CompletionSources {
+interface CompletionSources {
   readonly program: Command;
   readonly parts: Parts;
-  /** The ids of nodes, as many as are there at once; none when nobody answers soon. */
+  /** The ids of nodes; none when there is no answer soon. */
   nodeIds(): Promise<readonly string[]>;
   /** The names of this user's contexts. */
   contextNames(): Promise<readonly string[]>;
@@ -43,7 +85,7 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Find what the last of the words, which the user is still typing, may become. */
-export async function complete(words: readonly string[], sources: CompletionSources): Promise<readonly Candidate[]> {
+async function complete(words: readonly string[], sources: CompletionSources): Promise<readonly Candidate[]> {
   const joined = /^(--[a-z-]+=)(.*)$/.exec(words.at(-1) ?? "");
   if (joined !== null) return completeJoined(words.slice(0, -1), joined, sources);
   // Bash takes --option=value for three words.
@@ -86,7 +128,7 @@ export async function complete(words: readonly string[], sources: CompletionSour
   );
 }
 
-/** Complete the value of --option=value: a word by itself for everybody but the shell. */
+/** Complete the value of --option=value, which only the shell takes for one word. */
 async function completeJoined(
   before: readonly string[],
   [, option = "", value = ""]: readonly string[],
@@ -116,7 +158,10 @@ function walk(program: Command, words: readonly string[]): Place {
       const option = allOptions(command).find(({ short, long }) => word === short || word === long);
       pending = option?.required ? option : null;
     } else {
-      const next = left.length === 0 ? command.commands.find((it) => it.name() === word) : undefined;
+      const next =
+        left.length === 0
+          ? command.commands.find((it) => it.name() === word || it.aliases().includes(word))
+          : undefined;
       if (next === undefined) left.push(word);
       else command = next;
     }
@@ -129,7 +174,9 @@ function allOptions(command: Command): readonly Option[] {
 }
 
 function optionsOf(command: Command): readonly Candidate[] {
-  return allOptions(command).flatMap(({ long, description }) => (long ? [{ word: long, description }] : []));
+  return allOptions(command).flatMap(({ short, long, description }) =>
+    [short, long].flatMap((word) => (word?.startsWith("--") ? [{ word, description }] : [])),
+  );
 }
 
 function subcommandsOf(command: Command): readonly Candidate[] {

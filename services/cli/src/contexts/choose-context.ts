@@ -3,12 +3,12 @@ import type { Shell } from "../shell.ts";
 import { type ChosenContext, type Context, contextNamed, withContext } from "./context.ts";
 import { changeContexts, hasContextFile, readContexts, type Surroundings } from "./context-file.ts";
 
-/** Answers the context that counts; null when there is none. Throws Failure when it cannot be told. */
+/** Returns the context in use; null when there is none. Throws Failure when the file is broken or lacks it. */
 export type ContextSource = () => ChosenContext | null;
 
 /**
- * Find the context that counts: --context, ROLLCALL_CONTEXT, the current one. What is wrong with it is thrown only when
- * it is asked for: a verb that needs none works with a broken file.
+ * Find the context in use: --context, ROLLCALL_CONTEXT, the current one. An error is thrown only when the context is
+ * asked for: a verb that needs none works with a broken file.
  */
 export async function chooseContext(
   shell: Pick<Shell, "env" | "home">,
@@ -23,7 +23,7 @@ export async function chooseContext(
     const context = contextNamed(contexts, name);
     if (context !== null) return () => chosen(shell, context, Boolean(named));
     throw new Failure(
-      `there is no context '${name}'\nhint: \`rollcall context list\` shows those that there are, \`rollcall login --context ${name}\` makes one`,
+      `there is no context '${name}'\nhint: \`rollcall context list\` shows them all, \`rollcall login --context ${name}\` creates it`,
     );
   } catch (error) {
     return () => {

@@ -6,7 +6,7 @@ import { Failure, systemCodeOf } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { type Context, type Contexts, isContextName, newContext, type OidcLogin } from "./context.ts";
 
-/** What the place of the file follows from. */
+/** What the path of the file depends on. */
 export type Surroundings = Pick<Shell, "env" | "home">;
 
 const NONE: Contexts = { current: null, contexts: [] };
@@ -18,7 +18,7 @@ export function contextFilePath({ env, home }: Surroundings): string {
   return join(named ?? join(home, ".config"), "rollcall", "config.yaml");
 }
 
-/** Whether this user has contexts at all: asked first, so that nobody else waits for a YAML library. */
+/** Whether this user has contexts at all: without any, no YAML library is loaded. */
 export function hasContextFile(shell: Surroundings): boolean {
   return existsSync(contextFilePath(shell));
 }
@@ -37,14 +37,14 @@ export async function readContexts(shell: Surroundings): Promise<Contexts> {
   } catch (cause) {
     const why = String(Object(cause).message).split("\n", 1)[0];
     throw new Failure(
-      `cannot understand ${path}: ${why}\nhint: mend it, or remove it and log in again with \`rollcall login\``,
+      `cannot understand ${path}: ${why}\nhint: fix it, or remove it and log in again with \`rollcall login\``,
       { cause },
     );
   }
 }
 
 /**
- * Change the contexts: read, changed and written whole, readable by their user alone. Answers them as they are then.
+ * Change the contexts: the file is replaced as a whole, readable by its user alone. Returns them as they are then.
  */
 export async function changeContexts(shell: Surroundings, change: (contexts: Contexts) => Contexts): Promise<Contexts> {
   const path = contextFilePath(shell);
@@ -60,7 +60,7 @@ export async function changeContexts(shell: Surroundings, change: (contexts: Con
     } finally {
       await handle.close();
     }
-    // Whoever reads meanwhile sees the old file or the new one, never half of it.
+    // A concurrent reader sees the old file or the new one, never half of it.
     await rename(draft, path);
   } catch (cause) {
     await rm(draft, { force: true });
@@ -69,7 +69,7 @@ export async function changeContexts(shell: Surroundings, change: (contexts: Con
   return changed;
 }
 
-const PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it to yourself.\n";
+const PREFACE = "# Written by `rollcall login` and `rollcall context`. It holds tokens: keep it private.\n";
 
 function toContexts(value: unknown): Contexts {
   const file = mapIn(value ?? {}, "the file");
@@ -83,7 +83,7 @@ function toContexts(value: unknown): Contexts {
 type Plain = Readonly<Record<string, unknown>>;
 
 function toContext(name: string, it: Plain): Context {
-  if (!isContextName(name)) throw new Error(`'${name}' is no name of a context`);
+  if (!isContextName(name)) throw new Error(`'${name}' is not a name of a context`);
   return newContext({
     name,
     server: textIn(it, "server"),
@@ -108,7 +108,7 @@ function toLogin(name: string, it: Plain): OidcLogin {
     clientId,
     audience: textIn(it, "audience") ?? "",
     refreshToken: textIn(it, "refresh_token"),
-    // What cannot be read has run out: then it is renewed.
+    // A time that cannot be read counts as expired: the token is renewed.
     expiresAtMs: Date.parse(textIn(it, "expires_at") ?? "") || 0,
   };
 }
@@ -147,12 +147,12 @@ function withoutNull(fields: Plain): Plain {
 
 function mapIn(value: unknown, what: string): Plain {
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Plain;
-  throw new Error(`${what} is no map`);
+  throw new Error(`${what} is not a map`);
 }
 
 function textIn(map: Plain, key: string): string | null {
   const value = map[key];
   if (value == null || value === "") return null;
   if (typeof value === "string") return value;
-  throw new Error(`${key} is no text`);
+  throw new Error(`${key} is not a text`);
 }

@@ -2,14 +2,14 @@ import { Failure } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import type { ChosenContext, OidcLogin } from "./context.ts";
 
-/** A token that is renewed before it runs out. */
+/** A token that is renewed before it expires. */
 export type RenewedToken = () => Promise<string>;
 
-/** A token that runs out sooner is renewed: the call is still under way. */
+/** A token that expires sooner is renewed, or it would expire during the call. */
 const MARGIN_MS = 30_000;
 
 /**
- * The token of a context that logged in by an issuer, renewed and kept when it has run out. Rejects with Failure when
+ * The token of a context that logged in by an issuer, renewed and saved when it has expired. Rejects with Failure when
  * the login is over.
  */
 export function renewedToken(

@@ -1,15 +1,15 @@
-/** A login by an OpenID Connect issuer: how to get a new token when the present one has run out. */
+/** A login by an OpenID Connect issuer: how to renew its token. */
 export interface OidcLogin {
   readonly issuer: string;
   readonly clientId: string;
   readonly audience: string;
   /** Null when the issuer gave none: then the login ends with its token. */
   readonly refreshToken: string | null;
-  /** When the present token runs out, by the wall clock. */
+  /** When the present token expires, by the wall clock. */
   readonly expiresAtMs: number;
 }
 
-/** One control plane, and how to get in. */
+/** One control plane, and the credentials for it. */
 export interface Context {
   readonly name: string;
   /** HOST:PORT or URL of all services; null when they are apart. */
@@ -23,7 +23,7 @@ export interface Context {
   readonly tokenFile: string | null;
   /** PEM file of the authority of the server's TLS certificate, absolute. */
   readonly caFile: string | null;
-  /** Whether clear text is wanted beyond this machine. */
+  /** Whether clear text is allowed beyond this machine. */
   readonly insecure: boolean;
   readonly oidc: OidcLogin | null;
 }
@@ -35,12 +35,12 @@ export interface Contexts {
   readonly contexts: readonly Context[];
 }
 
-/** A context that counts for this call. */
+/** The context in use for this call. */
 export interface ChosenContext {
   readonly context: Context;
   /** Whether --context named it: then it wins over the environment. */
   readonly isNamed: boolean;
-  /** Keep another token in it, after the login was renewed. */
+  /** Save another token in it, after the login was renewed. */
   save(changed: Context): Promise<void>;
 }
 

@@ -2,27 +2,31 @@ import { type Client, Code, ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import type { Event, EventService, WatchEventsRequest } from "@rollcall/api/rollcall/events/v1/events_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
-import type { EventQuery, Since } from "./event-query.ts";
+import type { EventQuery, Start } from "./event-query.ts";
 
-type Start = WatchEventsRequest["start"];
+type WatchStart = WatchEventsRequest["start"];
 
 /** How to follow. */
 export interface FollowOptions {
   readonly control: ControlPlane;
   readonly client: Client<typeof EventService>;
   readonly query: EventQuery;
+  /** Where to begin. */
+  readonly start: Start;
+  /** Whether events were read before: then the first stream that breaks is resumed, too. */
+  readonly hasBegun: boolean;
   /** Ends it without an error. */
   readonly interrupted: AbortSignal;
-  /** Told in one line of each break of the stream. */
+  /** Called with one line for each break of the stream. */
   onBreak(line: string): void;
   /** Wait before the next attempt, `attempt` counted from 0. */
   pause(attempt: number): Promise<void>;
 }
 
-/** The contract promises a message every 10 s: a stream that is silent for so long is broken. */
+/** The server sends a message every 10 s: a stream that is silent for so long is broken. */
 const SILENCE_MS = 30_000;
 
-/** With these the same call could succeed a little later. */
+/** With these codes the same call may succeed later. */
 const PASSING = new Set([
   Code.Unavailable,
   Code.Aborted,
@@ -38,9 +42,9 @@ const PASSING = new Set([
  * nothing comes twice. Throws a Failure when it cannot begin, or cannot go on from there.
  */
 export async function* followEvents(options: FollowOptions): AsyncGenerator<readonly Event[]> {
-  const { control, query, interrupted } = options;
-  let start = startOf(query.since);
-  let hasBegun = false;
+  const { control, interrupted } = options;
+  let start = startOf(options.start);
+  let { hasBegun } = options;
   for (let attempt = 0; !interrupted.aborted; attempt += 1) {
     try {
       for await (const message of openStream(options, start)) {
@@ -62,8 +66,8 @@ export async function* followEvents(options: FollowOptions): AsyncGenerator<read
   }
 }
 
-/** One stream; it fails when it falls silent. */
-async function* openStream({ client, query }: FollowOptions, start: Start) {
+/** One stream. It fails when it falls silent. */
+async function* openStream({ client, query, interrupted }: FollowOptions, start: WatchStart) {
   const silence = new AbortController();
   const arm = () =>
     setTimeout(() => {
@@ -73,7 +77,7 @@ async function* openStream({ client, query }: FollowOptions, start: Start) {
   try {
     const request = { start, ...query.filter };
     // No deadline: it is to go on for as long as it can.
-    const call = { timeoutMs: 0, signal: silence.signal };
+    const call = { timeoutMs: 0, signal: AbortSignal.any([silence.signal, interrupted]) };
     for await (const message of client.watchEvents(request, call)) {
       clearTimeout(timer);
       yield message;
@@ -84,21 +88,23 @@ async function* openStream({ client, query }: FollowOptions, start: Start) {
   }
 }
 
-function startOf(since: Since): Start {
-  switch (since.kind) {
-    case "now":
+function startOf(start: Start): WatchStart {
+  switch (start.kind) {
+    // Both are listed first, and followed by the token of the list.
+    case "latest":
+    case "time":
       return { case: undefined };
     case "token":
-      return { case: "resumeToken", value: since.token };
+      return { case: "resumeToken", value: start.token };
     case "revision":
-      return since.revision === 0n
+      return start.revision === 0n
         ? { case: "fromBeginning", value: true }
-        : { case: "afterRevision", value: since.revision };
+        : { case: "afterRevision", value: start.revision };
   }
 }
 
 /** A server that cuts a slow watcher says where to go on. */
-function resumeAt(error: unknown): Start | null {
+function resumeAt(error: unknown): WatchStart | null {
   const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
   const value = info?.metadata.resumeToken;
   return value === undefined ? null : { case: "resumeToken", value };

@@ -4,7 +4,7 @@ import { NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { lines } from "../testing/run.ts";
 import { computeNode } from "../testing/sample-nodes.ts";
 import { changeMany, type ManyAnswer, type ManyWork } from "./change-many.ts";
-import { chooseNodes } from "./choose-nodes.ts";
+import { chooseNodes } from "./selection.ts";
 
 function captured(isTerminal: boolean) {
   const texts: string[] = [];
@@ -27,7 +27,7 @@ function shellOf(isTerminal = false) {
 function work(call: ManyWork["call"]): ManyWork {
   const choice = chooseNodes([], { all: true });
   if (choice.kind !== "many") throw new Error("all nodes are many");
-  const how = { yes: true, dryRun: false, format: "table" } as const;
+  const how = { yes: true, dryRun: false, strict: false, format: "table" } as const;
   return { verb: "cordon", selector: choice.selector, requestId: "", ...how, call };
 }
 
@@ -45,7 +45,7 @@ describe("changeMany()", () => {
     };
     await expect(changeMany(shell, work(call))).rejects.toThrow("the line is cut");
     expect(out()).toBe(lines("NODE  OUTCOME", "n1    Ok"));
-    expect(err()).toBe("broken off after 1 node; run it again for the rest\n");
+    expect(err()).toBe("stopped after 1 node; run it again for the rest\n");
   });
 
   it("should show somebody at a terminal how far it is, and wipe that away", async () => {

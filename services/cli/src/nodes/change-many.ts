@@ -1,13 +1,16 @@
 import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { isAlreadyDone } from "../client/already-done.ts";
 import { Failure, UsageError } from "../failure.ts";
-import { paintNothing } from "../output/style.ts";
+import { toPlain, writePlain } from "../output/format.ts";
+import { columnsOf } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
+import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
-import { MOST_NAMES, type Selector } from "./choose-nodes.ts";
+import { MOST_NAMES, type Selector } from "./selection.ts";
 import { membershipWord, statusWord } from "./words.ts";
 
-/** What a verb is asked of many nodes. */
+/** What a verb's method is asked to do to many nodes. */
 export interface ManyCommand {
   readonly selector: Selector;
   readonly validateOnly: boolean;
@@ -15,7 +18,7 @@ export interface ManyCommand {
   readonly requestId: string;
 }
 
-/** A page of what became of them. */
+/** A page of their outcomes. */
 export interface ManyAnswer {
   readonly outcomes: readonly NodeOutcome[];
   readonly nextPageToken: string;
@@ -27,18 +30,20 @@ export interface ManyWork {
   readonly verb: string;
   readonly selector: Selector;
   readonly requestId: string;
-  /** Whether nobody is asked first. */
+  /** Whether to go ahead without a question. */
   readonly yes: boolean;
-  /** Whether nothing is to be done but to say what would be. */
+  /** Whether to say what would be done, and do nothing. */
   readonly dryRun: boolean;
-  readonly format: "table" | "json" | "yaml";
+  /** Whether a node that there is nothing to change about counts as refused. */
+  readonly strict: boolean;
+  readonly format: "table" | "name" | "json" | "yaml";
   call(command: ManyCommand): Promise<ManyAnswer>;
 }
 
 /**
- * Do something to many nodes and report each one's outcome. Somebody at a terminal sees the list and is asked first,
- * unless it is one node only; what is done then is done to the nodes of that list and to no others. Throws UsageError
- * when nobody is there to be asked, Failure when a node was refused.
+ * Do something to many nodes and report each one's outcome. A user at a terminal sees the list and is asked first; what
+ * is done then is done to the nodes of that list and to no others. Throws UsageError when there is no terminal to ask
+ * on, Failure when a node was refused.
  */
 export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
   if (work.yes && !work.dryRun) return doAndReport(shell, work, { names: null, refused: [] });
@@ -46,17 +51,19 @@ export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
   await readAll(shell, work, { validateOnly: true, selector: work.selector }, preview);
   if (work.dryRun) return report(shell, work, preview);
   const existing = preview.filter((outcome) => !isNoNode(outcome));
-  if (existing.length === 0) return report(shell, work, preview);
-  if (preview.length > 1 && !(await isWanted(shell, work, preview))) {
-    throw new Failure("nothing was done");
-  }
+  const isOpen = preview.some(({ result }) => result.case === "node");
+  // Nothing would change, so there is nothing to ask about.
+  if (!isOpen) return report(shell, work, preview);
+  // One node that is named and filtered needs no question; one that a filter found does, like many.
+  const isNamed = work.selector.nodes.length === 1;
+  if (!isNamed && !(await isWanted(shell, work, preview))) throw new Failure("nothing was done");
   const names = existing.map(({ nodeId }) => nodeId);
   return doAndReport(shell, work, { names, refused: preview.filter(isNoNode) });
 }
 
 /**
- * Do it to the nodes of these names, or to all that are chosen. When it breaks off, what became of the nodes until then
- * is reported first.
+ * Do it to the nodes of these names, or to all that are chosen. When it breaks off, the outcomes until then are reported
+ * first.
  */
 async function doAndReport(
   shell: Shell,
@@ -70,13 +77,13 @@ async function doAndReport(
   } catch (error) {
     if (done.length === 0) throw error;
     await print(shell, work, [...refused, ...done]);
-    shell.err.write(`broken off after ${countOf(done.length)}; run it again for the rest\n`);
+    shell.err.write(`stopped after ${countOf(done.length)}; run it again for the rest\n`);
     throw error;
   }
   return report(shell, work, [...refused, ...done]);
 }
 
-/** Do it to the nodes of a list, as far as they are still what was asked for. */
+/** Do it to the nodes of a list, as far as they still match. */
 async function doListed(shell: Shell, work: ManyWork, ids: readonly string[], done: NodeOutcome[]): Promise<void> {
   for (let start = 0; start < ids.length; start += MOST_NAMES) {
     const nodes = ids.slice(start, start + MOST_NAMES);
@@ -88,7 +95,7 @@ async function doListed(shell: Shell, work: ManyWork, ids: readonly string[], do
   }
 }
 
-/** Add the outcomes of all pages to `outcomes`; somebody at a terminal sees their number grow. */
+/** Add the outcomes of all pages to `outcomes`; a terminal shows their number grow. */
 async function readAll(
   shell: Shell,
   work: ManyWork,
@@ -114,10 +121,10 @@ async function isWanted(shell: Shell, work: ManyWork, preview: readonly NodeOutc
   const question = `${work.verb} ${countOf(count)}?`;
   if (shell.ask === null) {
     throw new UsageError(
-      `${question} There is no terminal to ask on: say --yes to do it, or --dry-run to see the nodes`,
+      `${question} There is no terminal to ask on: use --yes to do it, or --dry-run to see the nodes`,
     );
   }
-  shell.err.write(tableOf(preview, LISTED_COLUMNS));
+  shell.err.write(tableOf(shell, work, preview, LISTED_COLUMNS));
   const answer = await shell.ask(`${question} [y/N] `);
   return /^y(es)?$/i.test(answer.trim());
 }
@@ -128,20 +135,28 @@ function countOf(count: number): string {
 
 async function report(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[]): Promise<void> {
   await print(shell, work, outcomes);
-  const failed = outcomes.filter(({ result }) => result.case !== "node").length;
+  const failed = outcomes.filter((outcome) => isRefused(work, outcome)).length;
   if (failed === 0) return;
-  throw new Failure(`failed to ${work.verb} ${failed} of ${outcomes.length} nodes`);
+  throw new Failure(`failed to ${work.verb} ${failed} of ${countOf(outcomes.length)}`);
 }
 
 async function print(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[]): Promise<void> {
-  if (work.format === "table") {
-    if (outcomes.length === 0) shell.err.write("no node matches\n");
-    else shell.out.write(tableOf(outcomes, work.dryRun ? LISTED_COLUMNS : DONE_COLUMNS));
-  } else {
-    const { formatStructured, toPlain } = await import("../output/structured.ts");
+  if (outcomes.length === 0) shell.err.write("no node matches\n");
+  if (work.format === "json" || work.format === "yaml") {
     const plain = outcomes.map((outcome) => toPlain(NodeOutcomeSchema, outcome));
-    shell.out.write(await formatStructured(work.format, { outcomes: plain }));
+    await writePlain(shell, work.format, { outcomes: plain });
+  } else if (work.format === "name") {
+    const done = outcomes.filter((outcome) => !isRefused(work, outcome));
+    shell.out.write(done.map(({ nodeId }) => `${printable(nodeId)}\n`).join(""));
+  } else if (outcomes.length > 0) {
+    shell.out.write(tableOf(shell, work, outcomes, work.dryRun ? LISTED_COLUMNS : DONE_COLUMNS));
   }
+}
+
+/** Whether a node was refused; one that there is nothing to change about was not. */
+function isRefused({ strict }: ManyWork, { result }: NodeOutcome): boolean {
+  if (result.case === "refusal") return strict || !isAlreadyDone(result.value.reason);
+  return result.case !== "node";
 }
 
 /** Whether an outcome is of a name that means no node, or several. */
@@ -151,42 +166,50 @@ function isNoNode({ result }: NodeOutcome): boolean {
   return reason === ErrorReason.NODE_NOT_FOUND || reason === ErrorReason.AMBIGUOUS_NODE;
 }
 
-const NODE_COLUMN: Column<NodeOutcome> = {
+/** An outcome and whether the node was refused. */
+interface Row {
+  readonly outcome: NodeOutcome;
+  readonly refused: boolean;
+}
+
+const NODE_COLUMN: Column<Row> = {
   title: "NODE",
   name: "node",
-  cell: ({ nodeId }) => ({ text: nodeId }),
+  cell: ({ outcome }) => ({ text: outcome.nodeId }),
 };
 
-const OUTCOME_COLUMN: Column<NodeOutcome> = {
+const OUTCOME_COLUMN: Column<Row> = {
   title: "OUTCOME",
   name: "outcome",
-  cell: ({ result }) =>
+  cell: ({ outcome: { result }, refused }) =>
     result.case === "node"
       ? { text: "Ok", style: "good" }
-      : { text: result.value?.message ?? "nothing is known", style: "bad" },
+      : { text: result.value?.message ?? "unknown", style: refused ? "bad" : "plain" },
 };
 
 const DONE_COLUMNS = [NODE_COLUMN, OUTCOME_COLUMN];
 
 /** The nodes as they are, before anything is done. */
-const LISTED_COLUMNS: readonly Column<NodeOutcome>[] = [
+const LISTED_COLUMNS: readonly Column<Row>[] = [
   NODE_COLUMN,
   {
     title: "APPROVAL",
     name: "approval",
-    cell: ({ result }) => ({
+    rank: 2,
+    cell: ({ outcome: { result } }) => ({
       text: result.case === "node" ? membershipWord(result.value.membership?.state) : "-",
     }),
   },
   {
     title: "STATUS",
     name: "status",
-    cell: ({ result }) => ({ text: result.case === "node" ? statusWord(result.value) : "-" }),
+    rank: 1,
+    cell: ({ outcome: { result } }) => ({ text: result.case === "node" ? statusWord(result.value) : "-" }),
   },
   OUTCOME_COLUMN,
 ];
 
-function tableOf(outcomes: readonly NodeOutcome[], columns: readonly Column<NodeOutcome>[]): string {
-  const look = { hideHeader: false, wide: true, paint: paintNothing };
-  return new TablePrinter(columns, look).print(outcomes);
+function tableOf(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[], columns: readonly Column<Row>[]) {
+  const rows = outcomes.map((outcome) => ({ outcome, refused: isRefused(work, outcome) }));
+  return new TablePrinter(columns, { columns: columnsOf(shell) }).print(rows);
 }

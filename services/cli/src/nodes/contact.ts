@@ -11,34 +11,34 @@ import { silentMs } from "./read-health.ts";
 export function contactText(node: Node | undefined, live: NodeHealth | undefined): string | null {
   const silent = silentMs(live);
   if (node === undefined || live === undefined || silent === null) return null;
-  const heard = `last heard ${formatDuration(silent)} ago by replica ${live.replicaId}`;
+  const heard = `last heard ${formatDuration(silent)} ago`;
   const parts = [heard, absence(node), outlook(node, live, silent)];
   return parts.filter((part) => part !== "").join("; ");
 }
 
-/** Why nothing can be heard of it; empty while its stream is there. */
+/** Why it is not heard; empty while it is connected. */
 function absence({ membership, connection }: Node): string {
   if (connection?.state !== ConnectionState.DISCONNECTED) return "";
   const { reason, message } = connection;
   const why = message === "" ? reason : message;
   const isRejected = membership?.state === MembershipState.REJECTED;
-  // Who was connected when it was rejected or banned has that as its reason.
+  // A node that was connected when it was rejected or banned has that as its reason.
   const isTold = reason === "NODE_REJECTED" || reason === "NODE_BANNED";
   return `not connected: ${why}${isRejected && !isTold ? ", and it may not come back since it was rejected" : ""}`;
 }
 
-/** What becomes of it unless it is heard. Of one that is held UNHEALTHY for another reason than silence, nothing. */
+/** What further silence leads to; empty for a node that is UNHEALTHY for another reason than silence. */
 function outlook(node: Node, live: NodeHealth, silent: number): string {
   const { membership, connection, health } = node;
   const next = nextOf(health?.state, live);
   if (next === null) return "";
   const isConnected = connection?.state === ConnectionState.CONNECTED;
-  // It was marked, or flaps: silence is not what it waits for.
+  // It is marked, or flaps: silence does not matter.
   if (isConnected && health?.state !== HealthState.HEALTHY) return "";
   const left = durationMs(next.after) - silent;
   if (left <= 0) return "";
   const then = `${next.word} in ${formatDuration(left)}`;
-  // It cannot come back as long as it is kept out.
+  // It cannot come back while it is rejected.
   if (membership?.state === MembershipState.REJECTED) return then;
   return `${then} unless it ${isConnected ? "is heard" : "comes back"}`;
 }

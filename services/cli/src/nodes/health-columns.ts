@@ -1,10 +1,10 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { sparkline } from "../output/sparkline.ts";
-import { styleOfPercent, styleOfState } from "../output/style.ts";
-import type { Cell, Column } from "../output/table.ts";
+import { styleOfPercent } from "../output/style.ts";
+import { type Cell, type Column, stateCell } from "../output/table.ts";
 import { pad } from "../output/text.ts";
 import { formatPercent } from "../output/units.ts";
-import { LAST_SEEN_COLUMN } from "./last-seen.ts";
+import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { latestOf, meanSeries, type Series, type UsageHistory } from "./usage.ts";
 import { healthWord } from "./words.ts";
 
@@ -25,22 +25,26 @@ export function usageColumns(sparkWidth: number): readonly Column<WithUsage>[] {
     {
       title: "CPU",
       name: "cpu_percent",
+      rank: 11,
       cell: ({ usage }) => percent(usage.cpu, sparkWidth),
     },
     {
       title: "MEMORY",
       name: "memory_percent",
+      rank: 12,
       cell: ({ usage }) => percent(usage.memory, sparkWidth),
     },
-    { title: "TEMP", name: "temperature_celsius", cell: ({ usage }) => temperature(usage) },
+    { title: "TEMP", name: "temperature_celsius", rank: 14, cell: ({ usage }) => temperature(usage) },
     {
       title: "GPU",
       name: "gpu_percent",
+      rank: 13,
       cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.utilization)), sparkWidth),
     },
     {
       title: "GPU MEMORY",
       name: "gpu_memory_percent",
+      rank: 15,
       cell: ({ usage }) => percent(meanSeries(usage.gpus.map((gpu) => gpu.memory)), 0),
     },
   ];
@@ -53,10 +57,7 @@ export function healthColumns(sparkWidth: number): readonly Column<ObservedNode>
     {
       title: "HEALTH",
       name: "health",
-      cell: ({ health }) => {
-        const word = healthWord(health.health?.state);
-        return { text: word, style: styleOfState(word) };
-      },
+      cell: ({ health }) => stateCell(healthWord(health.health?.state)),
     },
     LAST_SEEN_COLUMN,
     ...usageColumns(sparkWidth),

@@ -13,6 +13,8 @@ export interface PanelLook {
   readonly paint: Paint;
   /** Samples in a sparkline, 10 to 60. */
   readonly sparkWidth: number;
+  /** The width of the terminal; 0 where nothing limits lines. */
+  readonly columns: number;
 }
 
 const MIB = 1024 * 1024;

@@ -2,10 +2,9 @@ import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { COLUMN_GROUPS } from "../choices.ts";
-import { styleOfState } from "../output/style.ts";
-import type { Cell, Column } from "../output/table.ts";
-import { formatBytes } from "../output/units.ts";
-import { LAST_SEEN_COLUMN } from "./last-seen.ts";
+import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
+import { formatBytes, formatTime } from "../output/units.ts";
+import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { connectionWord, labelsText, membershipWord, schedulingWord, statusWord, typeWord } from "./words.ts";
 
 /** A node and what the health replicas know of it. */
@@ -17,18 +16,17 @@ export interface ListedNode {
 /** A group of columns, as --show names it. */
 export type ColumnGroup = (typeof COLUMN_GROUPS)[number];
 
-/** What stands where nothing is known. */
 const NOTHING: Cell = { text: "-", raw: "" };
 
 const ALWAYS: readonly Column<ListedNode>[] = [
   { title: "ID", name: "id", cell: ({ node }) => ({ text: node.id }) },
-  { title: "TYPE", name: "type", cell: ({ node }) => ({ text: typeWord(node.type) }) },
+  { title: "TYPE", name: "type", rank: 9, cell: ({ node }) => ({ text: typeWord(node.type) }) },
   {
     title: "APPROVAL",
     name: "approval",
-    cell: ({ node }) => state(membershipWord(node.membership?.state)),
+    cell: ({ node }) => stateCell(membershipWord(node.membership?.state)),
   },
-  { title: "STATUS", name: "status", cell: ({ node }) => state(statusWord(node)) },
+  { title: "STATUS", name: "status", cell: ({ node }) => stateCell(statusWord(node)) },
 ];
 
 const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
@@ -36,73 +34,71 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
     {
       title: "SCHEDULING",
       name: "scheduling",
-      cell: ({ node }) => state(schedulingWord(node.scheduling?.state)),
+      rank: 1,
+      cell: ({ node }) => stateCell(schedulingWord(node.scheduling?.state)),
     },
   ],
-  labels: [{ title: "LABELS", name: "labels", limit: 32, cell: ({ node }) => optional(labelsText(node)) }],
+  labels: [{ title: "LABELS", name: "labels", rank: 8, limit: 32, cell: ({ node }) => optionalCell(labelsText(node)) }],
   capacity: [
-    { title: "CORES", name: "cores", cell: ({ node }) => count(node.info?.cpu?.threads) },
-    { title: "MEMORY", name: "memory_bytes", cell: ({ node }) => bytes(node.info?.memoryBytes) },
-    { title: "GPUS", name: "gpus", cell: ({ node }) => count(hardware(node)?.gpus.length) },
+    { title: "CORES", name: "cores", rank: 4, cell: ({ node }) => count(node.info?.cpu?.threads) },
+    { title: "MEMORY", name: "memory_bytes", rank: 5, cell: ({ node }) => bytes(node.info?.memoryBytes) },
+    { title: "GPUS", name: "gpus", rank: 3, cell: ({ node }) => count(hardware(node)?.gpus.length) },
   ],
   seen: [LAST_SEEN_COLUMN],
   connection: [
     {
       title: "CONNECTION",
       name: "connection",
-      cell: ({ node }) => state(connectionWord(node.connection?.state)),
+      rank: 7,
+      cell: ({ node }) => stateCell(connectionWord(node.connection?.state)),
     },
   ],
   version: [
-    { title: "VERSION", name: "version", cell: ({ node }) => optional(node.info?.agentVersion) },
+    { title: "VERSION", name: "version", rank: 4, cell: ({ node }) => optionalCell(node.info?.agentVersion) },
     {
       title: "ARCHITECTURE",
       name: "architecture",
-      cell: ({ node }) => optional(node.info?.os?.architecture),
+      rank: 9,
+      cell: ({ node }) => optionalCell(node.info?.os?.architecture),
     },
-    { title: "OS", name: "os", limit: 32, cell: ({ node }) => optional(node.info?.os?.name) },
+    { title: "OS", name: "os", rank: 7, limit: 32, cell: ({ node }) => optionalCell(node.info?.os?.name) },
   ],
   hardware: [
-    { title: "CPU", name: "cpu", limit: 40, cell: ({ node }) => optional(node.info?.cpu?.model) },
-    { title: "DISK", name: "disk_bytes", cell: ({ node }) => bytes(node.info?.diskBytes) },
-    { title: "GPU MODELS", name: "gpu_models", limit: 40, cell: ({ node }) => gpuModels(node) },
+    { title: "CPU", name: "cpu", rank: 7, limit: 40, cell: ({ node }) => optionalCell(node.info?.cpu?.model) },
+    { title: "DISK", name: "disk_bytes", rank: 4, cell: ({ node }) => bytes(node.info?.diskBytes) },
+    { title: "GPU MODELS", name: "gpu_models", rank: 3, limit: 40, cell: ({ node }) => gpuModels(node) },
   ],
   features: [
     {
       title: "NUMA NODES",
       name: "numa_nodes",
+      rank: 7,
       cell: ({ node }) => count(hardware(node)?.numaNodes.length),
     },
-    { title: "VM", name: "vm", cell: ({ node }) => yesOrNo(node.info?.vm?.capable) },
+    { title: "VM", name: "vm", rank: 4, cell: ({ node }) => yesOrNo(node.info?.vm?.capable) },
     {
       title: "VFIO GPUS",
       name: "vfio_gpus",
+      rank: 3,
       cell: ({ node }) => count(hardware(node)?.vfioGpus.length),
     },
   ],
   reasons: [
-    { title: "SINCE", name: "since", cell: ({ node }) => since(node) },
-    { title: "REASON", name: "reason", cell: ({ node }) => optional(telling(node)?.reason) },
+    { title: "SINCE", name: "since", rank: 7, cell: ({ node }) => since(node) },
+    { title: "REASON", name: "reason", rank: 3, cell: ({ node }) => optionalCell(telling(node)?.reason) },
     {
       title: "MESSAGE",
       name: "message",
+      rank: 1,
       limit: 60,
-      cell: ({ node }) => optional(telling(node)?.message),
+      cell: ({ node }) => optionalCell(telling(node)?.message),
     },
   ],
 };
 
-/** The columns of a listing: id, type, approval and status always come first. */
+/** The columns of a listing: id, type, approval and status come first. */
 export function listColumns(groups: readonly ColumnGroup[]): readonly Column<ListedNode>[] {
   return [...ALWAYS, ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group])];
-}
-
-function state(word: string): Cell {
-  return { text: word, style: styleOfState(word) };
-}
-
-function optional(text: string | undefined): Cell {
-  return text === undefined || text === "" ? NOTHING : { text };
 }
 
 function count(value: number | undefined): Cell {
@@ -117,19 +113,16 @@ function yesOrNo(value: boolean | undefined): Cell {
   return value === undefined ? NOTHING : { text: value ? "yes" : "no" };
 }
 
-/**
- * What a machine is made of. A process of the control plane tells nothing of that, which is not the same as having
- * none.
- */
+/** The hardware of a machine; undefined for a process of the control plane, which does not report any. */
 function hardware({ info }: Node): Node["info"] {
   return info?.cpu === undefined ? undefined : info;
 }
 
 function gpuModels({ info }: Node): Cell {
-  return optional([...new Set(info?.gpus.map((gpu) => gpu.name))].join(", "));
+  return optionalCell([...new Set(info?.gpus.map((gpu) => gpu.name))].join(", "));
 }
 
-/** The state that tells most about a node now: its rejection or wait, else what its status is made of. */
+/** The state that says most about a node now: its membership unless it is approved, else what its status comes from. */
 function telling(node: Node) {
   if (node.membership !== undefined && membershipWord(node.membership.state) !== "APPROVED") return node.membership;
   return statusWord(node) === connectionWord(node.connection?.state) ? node.connection : node.health;
@@ -137,5 +130,7 @@ function telling(node: Node) {
 
 function since(node: Node): Cell {
   const at = telling(node)?.since;
-  return at === undefined ? NOTHING : { text: new Date(timestampMs(at)).toISOString().slice(0, 19).replace("T", " ") };
+  return at === undefined
+    ? NOTHING
+    : { text: formatTime(timestampMs(at)), raw: new Date(timestampMs(at)).toISOString() };
 }

@@ -1,8 +1,11 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs, timestampDate } from "@bufbuild/protobuf/wkt";
 import type { Client } from "@connectrpc/connect";
-import type { HealthQueryService, NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { HealthQueryService, type NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { ControlPlane } from "../client/control-plane.ts";
+import { readPages } from "../output/listing.ts";
+import type { Column } from "../output/table.ts";
 import { printable } from "../output/text.ts";
+import { formatDuration } from "../output/units.ts";
 
 /** What the health replicas know of some nodes, by node id. */
 export type HealthById = ReadonlyMap<string, NodeHealth>;
@@ -10,8 +13,8 @@ export type HealthById = ReadonlyMap<string, NodeHealth>;
 const NOTHING: HealthById = new Map();
 
 /**
- * Joins what only health replicas know to a listing. When they are away, the listing goes on without it: one warning,
- * and no further calls.
+ * Joins what only health replicas know to a listing. When they do not answer, the listing goes on without it: one
+ * warning, and no further calls.
  */
 export class HealthJoin {
   readonly #control: ControlPlane;
@@ -23,36 +26,28 @@ export class HealthJoin {
 
   constructor(
     control: ControlPlane,
-    health: Client<typeof HealthQueryService>,
-    warn: (line: string) => void,
-    { includeSamples }: { readonly includeSamples: boolean },
+    { warn, includeSamples }: { warn(line: string): void; readonly includeSamples: boolean },
   ) {
     this.#control = control;
-    this.#health = health;
+    this.#health = control.client("health", HealthQueryService);
     this.#warn = warn;
     this.#includeSamples = includeSamples;
   }
 
-  /** What is known of these nodes; nothing when health is away. Nodes that no replica holds are missing. */
+  /** What is known of these nodes; nothing when health does not answer. Nodes that no replica holds are missing. */
   async read(nodeIds: readonly string[]): Promise<HealthById> {
     if (this.#away || nodeIds.length === 0) return NOTHING;
     try {
       const nodes: NodeHealth[] = [];
-      let pageToken = "";
-      do {
-        const page = await this.#health.listNodeHealth({
-          nodeIds: [...nodeIds],
-          pageSize: nodeIds.length,
-          pageToken,
-          includeSamples: this.#includeSamples,
-        });
-        nodes.push(...page.nodes);
-        pageToken = page.nextPageToken;
-      } while (pageToken !== "");
+      const pages = readPages(
+        (part) => this.#health.listNodeHealth({ ...part, nodeIds: [...nodeIds], includeSamples: this.#includeSamples }),
+        { countOf: (page) => page.nodes.length, size: nodeIds.length },
+      );
+      for await (const page of pages) nodes.push(...page.nodes);
       this.#warnOfMissing(nodes);
       return new Map(nodes.map((node) => [node.nodeId, node]));
     } catch (error) {
-      // Who is here and what they may do does not depend on health: better to show that than nothing.
+      // Which nodes there are and what they may do does not depend on health: showing that is better than nothing.
       this.#away = true;
       const why = await this.#control.explain("health", error);
       this.#warn(`warning: last seen and usage are missing: ${printable(why)}\n`);
@@ -72,8 +67,20 @@ export class HealthJoin {
   }
 }
 
-/** How long ago a node was last heard of, in milliseconds by the replica's monotonic clock; null when nobody knows. */
+/** How long ago a node was last heard, in milliseconds by the replica's monotonic clock; null when unknown. */
 export function silentMs(health: NodeHealth | undefined): number | null {
   if (health?.silentFor === undefined || health.lastSeenTime === undefined) return null;
   return durationMs(health.silentFor);
 }
+
+/** The column that tells when a node was last heard. */
+export const LAST_SEEN_COLUMN: Column<{ readonly health: NodeHealth | undefined }> = {
+  title: "LAST SEEN",
+  name: "last_seen",
+  rank: 2,
+  cell: ({ health }) => {
+    const ms = silentMs(health);
+    if (ms === null || health?.lastSeenTime === undefined) return { text: "-", raw: "" };
+    return { text: `${formatDuration(ms)} ago`, raw: timestampDate(health.lastSeenTime).toISOString() };
+  },
+};

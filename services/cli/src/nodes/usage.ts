@@ -7,7 +7,7 @@ export type Series = readonly (number | undefined)[];
 /** An amount of what there is, in MiB. */
 export interface Fill {
   readonly usedMib: number;
-  /** 0 when nobody said how much there is. */
+  /** 0 when unknown. */
   readonly totalMib: number;
 }
 
@@ -25,10 +25,7 @@ interface GpuSeries {
   readonly memoryNow: Fill | null;
 }
 
-/**
- * What a node did over its last samples. Whatever a just registered or odd node does not tell is missing here, never an
- * error.
- */
+/** What a node did over its last samples. What a node does not report is missing here, never an error. */
 export interface UsageHistory {
   /** Share of processors, 0 to 100. */
   readonly cpu: Series;
@@ -66,7 +63,7 @@ export function latestOf(series: Series): number | undefined {
   return series.at(-1);
 }
 
-/** The share in use, 0 to 100; undefined when nobody said how much there is. */
+/** The share in use, 0 to 100; undefined when the total is unknown. */
 export function percentOf(fill: Fill | undefined | null): number | undefined {
   return fill && fill.totalMib > 0 ? (100 * fill.usedMib) / fill.totalMib : undefined;
 }

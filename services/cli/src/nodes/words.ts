@@ -19,9 +19,9 @@ import {
 // The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
 // number.
 
-/** "Requester" or "Compute", the words of Bacalhau's listing. */
+/** "Compute" or "Control-plane", which --type takes in any case. */
 export function typeWord(type: NodeType): string {
-  if (type === NodeType.ORCHESTRATOR) return "Requester";
+  if (type === NodeType.ORCHESTRATOR) return "Control-plane";
   return type === NodeType.COMPUTE ? "Compute" : `TYPE_${type}`;
 }
 
@@ -63,6 +63,12 @@ export function statusWord(node: Node): string {
 /** Labels as one text: "gpu=h100,zone=a". */
 export function labelsText(node: Node): string {
   return node.labels.map(({ key, value }) => (value === "" ? key : `${key}=${value}`)).join(",");
+}
+
+/** The actor of a change to a node: people and programs as the log has them, the rest by what they are. */
+export function actorWords(actor: string, nodeId: string): string {
+  if (actor === "system" || actor.startsWith("replica:")) return "the control plane";
+  return actor === `node:${nodeId}` ? "the node" : actor || "-";
 }
 
 function word(schema: DescEnum, value: number | undefined): string {

@@ -1,9 +1,9 @@
 import { AccessService, type LoginIssuer } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { displayAddress } from "../client/addresses.ts";
 import { reachControlPlane } from "../client/control-plane.ts";
+import type { Invocation } from "../command.ts";
 import type { OidcLogin } from "../contexts/context.ts";
 import { Failure, UsageError } from "../failure.ts";
-import type { Invocation } from "../invocation.ts";
 import { printable } from "../output/text.ts";
 import { beginLogin, discoverIssuer, finishLogin } from "./issuer-client.ts";
 
@@ -14,7 +14,7 @@ export interface DeviceLogin {
 }
 
 /**
- * Log in at the issuer that the control plane names, by the device flow: somebody confirms it in a browser, on any
+ * Log in at the issuer that the control plane names, by the device flow: a person confirms it in a browser, on any
  * machine. Throws Failure when there is no issuer, or it refuses.
  */
 export async function deviceLogin({ shell, options }: Invocation<{ readonly issuer?: string }>): Promise<DeviceLogin> {

@@ -1,26 +1,26 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Failure } from "../failure.ts";
 
-/** What an issuer tells of itself. */
+/** The endpoints of an issuer. */
 export interface IssuerEndpoints {
   readonly token: string;
-  /** Null when it knows no device flow. */
+  /** Null when it has no device flow. */
   readonly device: string | null;
 }
 
-/** What an issuer gave. */
+/** The tokens of a login. */
 export interface IssuedTokens {
-  /** The one to send: that which is for the audience. */
+  /** The one to send: the one for the audience. */
   readonly token: string;
   readonly refreshToken: string | null;
-  /** When it runs out, by the wall clock. */
+  /** When it expires, by the wall clock. */
   readonly expiresAtMs: number;
 }
 
-/** A login that waits for somebody to confirm it in a browser. */
+/** A login that waits to be confirmed in a browser. */
 export interface PendingLogin {
   readonly deviceCode: string;
-  /** What to type there. */
+  /** The code to type there. */
   readonly userCode: string;
   readonly verificationUri: string;
   /** The same with the code in it; null when the issuer has none. */
@@ -64,7 +64,7 @@ export async function beginLogin(
 ): Promise<PendingLogin> {
   if (device === null) {
     throw new Failure(
-      `the issuer ${client.issuer} knows no device login\nhint: get a token there by other means, and give it with \`rollcall login --token-file\``,
+      `the issuer ${client.issuer} has no device login\nhint: get a token there by other means, and give it with \`rollcall login --token-file\``,
     );
   }
   const { clientId: client_id, scopes: scope, audience } = client;
@@ -84,7 +84,7 @@ export async function beginLogin(
   };
 }
 
-/** Wait until somebody has confirmed the login. Throws Failure when it was refused or nobody did in time. */
+/** Wait until the login is confirmed. Throws Failure when it is refused, or not confirmed in time. */
 export async function finishLogin(
   endpoints: IssuerEndpoints,
   client: OidcClient,
@@ -106,11 +106,11 @@ export async function finishLogin(
     if (fields.error === "slow_down") intervalMs += SLOW_DOWN_MS;
     else if (fields.error !== "authorization_pending") throw refused(client.issuer, fields);
   }
-  throw new Failure("nobody confirmed the login in time\nhint: begin again with `rollcall login --oidc`");
+  throw new Failure("the login was not confirmed in time\nhint: begin again with `rollcall login --oidc`");
 }
 
 /**
- * Get a new token for a login; null when the issuer will not renew it any more. Throws Failure when the issuer is away.
+ * Get a new token for a login; null when the issuer no longer renews it. Throws Failure when the issuer does not answer.
  */
 export async function renewLogin(
   client: OidcClient,
@@ -134,7 +134,7 @@ export async function renewLogin(
   throw refused(client.issuer, fields);
 }
 
-/** The claims of a token, unchecked: it is for the server to check them. Null for what is no JWT. */
+/** The claims of a token, unchecked: the server checks them. Null when it is not a JWT. */
 function claimsOf(token: string): Fields | null {
   try {
     const body = token.split(".")[1] ?? "";
@@ -150,7 +150,7 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
   const token = given.find((it) => it !== null && isFor(it, client.audience)) ?? null;
   if (token === null) {
     throw new Failure(
-      `the issuer ${client.issuer} gave no token for the audience ${client.audience}\nhint: whoever runs the issuer must let the client ${client.clientId} have that audience`,
+      `the issuer ${client.issuer} gave no token for the audience ${client.audience}\nhint: the operator of the issuer must let the client ${client.clientId} have that audience`,
     );
   }
   const exp = claimsOf(token)?.exp;
@@ -171,7 +171,7 @@ async function send(url: string, form: Readonly<Record<string, string>> | null, 
   const { protocol, hostname, host } = new URL(url);
   const isLocal = /^(localhost|\[::1\]|127(?:\.\d{1,3}){3})$/.test(hostname);
   // A refresh token goes there.
-  if (protocol !== "https:" && !isLocal) throw new Failure(`${url} is no https:// address`);
+  if (protocol !== "https:" && !isLocal) throw new Failure(`${url} is not an https:// address`);
   const post = form === null ? {} : { method: "POST", body: new URLSearchParams(form) };
   const ends = AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]);
   try {
@@ -189,7 +189,7 @@ async function send(url: string, form: Readonly<Record<string, string>> | null, 
 }
 
 function refused(issuer: string, fields: Fields): Failure {
-  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "it does not say why";
+  const why = textIn(fields, "error_description") ?? textIn(fields, "error") ?? "without a reason";
   return new Failure(`the issuer ${issuer} refused the login: ${why}`);
 }
 

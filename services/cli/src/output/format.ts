@@ -1,19 +1,50 @@
+import { type DescMessage, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { OUTPUT_WORDS } from "../choices.ts";
+import type { GlobalOptions } from "../command.ts";
 import { pickWord } from "../failure.ts";
-import type { GlobalOptions } from "../invocation.ts";
 import type { Shell } from "../shell.ts";
-import { type Paint, paintAnsi, paintNothing } from "./style.ts";
 
 /** How results are written. */
 export type OutputFormat = (typeof OUTPUT_WORDS)[number];
+
+/** The formats of a verb that prints one answer. */
+export const ANSWER_FORMATS = ["table", "json", "yaml"] as const satisfies readonly OutputFormat[];
+
+/** A value that JSON and YAML can write. */
+export type Plain = null | boolean | number | string | readonly Plain[] | { readonly [key: string]: Plain };
 
 /** The format of this call, among those that the verb knows; the first is its default. Throws UsageError. */
 export function outputFormat<F extends OutputFormat>(options: GlobalOptions, known: readonly [F, ...F[]]): F {
   return options.output === undefined ? known[0] : pickWord("output", options.output, known);
 }
 
-/** Colours where a person reads on a terminal and did not forbid them by --no-color or NO_COLOR. */
-export function choosePaint({ out, env }: Shell, options: Pick<GlobalOptions, "color">): Paint {
-  const forbidden = Boolean(env.NO_COLOR) || env.TERM === "dumb" || !options.color;
-  return out.isTerminal && !forbidden ? paintAnsi : paintNothing;
+/**
+ * A message in proto JSON: lowerCamelCase names, enum values by name, 64-bit numbers as strings, times in RFC 3339.
+ * Empty fields are written too, so that scripts can rely on the shape; absent messages are left out.
+ */
+export function toPlain<Desc extends DescMessage>(schema: Desc, message: MessageShape<Desc>): Plain {
+  return toJson(schema, message, { alwaysEmitImplicit: true });
+}
+
+/** A value as JSON or YAML, with a line break at the end. The YAML library is loaded only when it is needed. */
+export async function formatPlain(format: "json" | "yaml", value: Plain): Promise<string> {
+  if (format === "json") return `${JSON.stringify(value, null, 2)}\n`;
+  const { stringify } = await import("yaml");
+  return stringify(value, { lineWidth: 0 });
+}
+
+/** Write a value as JSON or YAML. */
+export async function writePlain({ out }: Pick<Shell, "out">, format: "json" | "yaml", value: Plain): Promise<void> {
+  out.write(await formatPlain(format, value));
+}
+
+/** Write an answer: as JSON or YAML the whole message, else the text for people. */
+export async function writeAnswer<Desc extends DescMessage>(
+  shell: Pick<Shell, "out">,
+  format: (typeof ANSWER_FORMATS)[number],
+  [schema, message]: readonly [Desc, MessageShape<Desc>],
+  text: string,
+): Promise<void> {
+  if (format === "table") shell.out.write(text);
+  else await writePlain(shell, format, toPlain(schema, message));
 }

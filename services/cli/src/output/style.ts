@@ -1,3 +1,6 @@
+import type { GlobalOptions } from "../command.ts";
+import type { Shell } from "../shell.ts";
+
 /** How a piece of text looks on a terminal. */
 export type Style = "plain" | "bold" | "dim" | "good" | "warning" | "bad";
 
@@ -16,11 +19,26 @@ const CODES = {
 export const paintNothing: Paint = (_style, text) => text;
 
 /** ANSI colours. */
-export const paintAnsi: Paint = (style, text) => {
+const paintAnsi: Paint = (style, text) => {
   if (style === "plain" || text === "") return text;
   const [on, off] = CODES[style];
   return `\u001b[${on}m${text}\u001b[${off}m`;
 };
+
+/** Colours on a terminal, unless --no-color, --no-style or NO_COLOR forbids them. */
+export function choosePaint(
+  { out, env }: Pick<Shell, "out" | "env">,
+  options: Pick<GlobalOptions, "color"> & { readonly style?: boolean },
+): Paint {
+  const isForbidden = Boolean(env.NO_COLOR) || env.TERM === "dumb" || !options.color || options.style === false;
+  return out.isTerminal && !isForbidden ? paintAnsi : paintNothing;
+}
+
+/** The width that output has to fit: COLUMNS, or the terminal's; 0 where nothing limits it. */
+export function columnsOf({ out, env }: Pick<Shell, "out" | "env">): number {
+  const named = /^[1-9]\d{0,4}$/.test(env.COLUMNS ?? "") ? Number(env.COLUMNS) : 0;
+  return named > 0 ? named : out.isTerminal ? out.columns() : 0;
+}
 
 const STATE_STYLES: Readonly<Record<string, Style>> = {
   APPROVED: "good",

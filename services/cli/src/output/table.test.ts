@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { paintNothing } from "./style.ts";
-import { type Column, TablePrinter } from "./table.ts";
+import { type Column, csvRecord, TablePrinter } from "./table.ts";
 
 const COLUMNS: readonly Column<readonly [string, string]>[] = [
   { title: "ID", name: "id", cell: ([id]) => ({ text: id }) },
@@ -26,5 +26,43 @@ describe("TablePrinter", () => {
     expect(new TablePrinter(COLUMNS, { ...LOOK, hideHeader: true, wide: true }).print([["a", "123456"]])).toBe(
       "a  123456\n",
     );
+  });
+
+  it("should leave out the columns of the highest rank where the terminal is too narrow, and never fold", () => {
+    const columns: readonly Column<string>[] = [
+      { title: "ID", name: "id", cell: (id) => ({ text: id }) },
+      { title: "SIZE", name: "size", rank: 2, cell: () => ({ text: "12345678" }) },
+      { title: "NOTE", name: "note", rank: 1, limit: 40, cell: () => ({ text: "a note of many words" }) },
+      { title: "MORE", name: "more", wide: true, cell: () => ({ text: "more" }) },
+    ];
+    const print = (width: number) => new TablePrinter(columns, { columns: width }).print(["n1"]);
+    expect(print(80)).toBe("ID  SIZE      NOTE\nn1  12345678  a note of many words\n");
+    expect(print(30)).toBe("ID  NOTE\nn1  a note of many words\n");
+    expect(print(20)).toBe("ID  NOTE\nn1  a note of many …\n");
+    expect(print(12)).toBe("ID\nn1\n");
+    const table = new TablePrinter(columns, { columns: 24 });
+    table.print(["n1"]);
+    expect(table.print(["a-node-of-a-later-page"])).toBe("a-node-of-a-later-page\n");
+    const wide = new TablePrinter(columns, { columns: 12, wide: true }).print(["n1"]);
+    expect(wide).toBe("ID  SIZE      NOTE                  MORE\nn1  12345678  a note of many words  more\n");
+  });
+
+  it("should let no text reach the terminal as an escape sequence", () => {
+    expect(new TablePrinter(COLUMNS, { hideHeader: true }).print([["\u001b[2Jx", "y"]])).toBe("\ufffd[2Jx  y\n");
+  });
+});
+
+describe("csvRecord()", () => {
+  it.each([
+    [["a", "b"], "a,b\r\n"],
+    [["a,b", "c"], '"a,b",c\r\n'],
+    [['say "x"'], '"say ""x"""\r\n'],
+    [["two\nlines", ""], '"two\nlines",\r\n'],
+  ])("should write %j", (fields, record) => {
+    expect(csvRecord(fields)).toBe(record);
+  });
+
+  it("should hold no escape sequence", () => {
+    expect(csvRecord(["\u001b[2J"])).toBe("\ufffd[2J\r\n");
   });
 });

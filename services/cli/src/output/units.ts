@@ -1,6 +1,6 @@
-const BYTE_UNITS = ["B", "KB", "MB", "GB", "TB", "PB", "EB"] as const;
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"] as const;
 
-/** Bytes for people, in steps of 1024 and with three figures: "31.3 GB". */
+/** Bytes for people, in steps of 1024 and with three figures: "31.3 GiB". */
 export function formatBytes(bytes: number): string {
   let value = Math.max(0, bytes);
   let unit = 0;

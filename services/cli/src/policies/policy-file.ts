@@ -28,7 +28,7 @@ export async function readPolicyFile(
     return { scope, selector, priority, ...(values === undefined ? {} : { values }) };
   } catch (error) {
     if (error instanceof UsageError) throw error;
-    throw new UsageError(`${file} is no health policy: ${messageOf(error)}`, { cause: error });
+    throw new UsageError(`${file} is not a health policy: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -39,7 +39,7 @@ async function readDocument(shell: Shell, file: string): Promise<JsonObject> {
   } catch (error) {
     throw new UsageError(`cannot read ${file}: ${messageOf(error)}`, { cause: error });
   }
-  if (!isObject(document)) throw new UsageError(`${file} is no health policy`);
+  if (!isObject(document)) throw new UsageError(`${file} is not a health policy`);
   // `policy show` prints the policy within its answer.
   const policy = isObject(document.policy) ? document.policy : document;
   return isObject(policy.values) ? { ...policy, values: plainValues(file, policy.values) } : policy;
@@ -54,7 +54,7 @@ function plainValues(file: string, values: JsonObject): JsonObject {
     const isDuration = kind === "duration" || kind === "hold";
     if (!isDuration || typeof value !== "string") continue;
     const duration = parsePolicyValue(POLICY_FIELDS[field], value);
-    if (typeof duration !== "object") throw new Error(`${file}: ${name} is no duration`);
+    if (typeof duration !== "object") throw new Error(`${file}: ${name} is not a duration`);
     plain[name] = `${Number(duration.seconds) + duration.nanos / 1e9}s`;
   }
   return plain;

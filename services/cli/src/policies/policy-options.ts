@@ -8,11 +8,32 @@ import {
   type SetHealthPolicyRequestSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { POLICY_FIELD_NAMES, POLICY_FIELDS, type PolicyField } from "@rollcall/domain/policy-fields";
-import { parseCount, parseDurationMs, UsageError } from "../failure.ts";
-import { checkedSelector } from "../nodes/label-selector.ts";
-import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-flags.ts";
+import { parseCount, parseDurationMs, splitWords, UsageError } from "../failure.ts";
+import { checkedSelector } from "../nodes/selection.ts";
+import { formatExactDuration } from "../output/units.ts";
 
-/** The options that say for whom a policy is. */
+/** The name of a value in HealthPolicyValues. */
+export type PolicyValueName = (typeof POLICY_FIELDS)[keyof typeof POLICY_FIELDS]["name"];
+
+/** Every value's name, in the order in which they are shown. */
+export const POLICY_VALUE_NAMES: readonly PolicyValueName[] = POLICY_FIELD_NAMES.map(
+  (field) => POLICY_FIELDS[field].name,
+);
+
+/** The flags of all values: "--unhealthy-after <duration>" and what it is for. */
+export const POLICY_VALUE_FLAGS: readonly { readonly flag: string; readonly doc: string }[] = POLICY_FIELD_NAMES.map(
+  (field) => {
+    const { name, kind, doc }: PolicyField = POLICY_FIELDS[field];
+    return { flag: `--${dashed(name)} <${kind}>`, doc: doc.charAt(0).toUpperCase() + doc.slice(1) };
+  },
+);
+
+/** "unhealthyAfter" as its flag is called. */
+export function dashed(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** The options that say which nodes a policy is for. */
 export interface PolicyScopeOptions {
   readonly default?: boolean;
   readonly group?: string;
@@ -38,12 +59,12 @@ export interface PolicyEditOptions extends PolicyScopeOptions, PolicyValueOption
   readonly requestId?: string;
 }
 
-/** Understand for whom a policy is. Throws UsageError. */
+/** Understand which nodes a policy is for. Throws UsageError. */
 export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope {
   const { group, node } = options;
   const given = [options.default === true, group !== undefined, node !== undefined];
   if (given.filter((it) => it).length !== 1) {
-    throw new UsageError("say for whom the policy is: --default, --group NAME or --node NODE");
+    throw new UsageError("say which nodes the policy is for: --default, --group NAME or --node NODE");
   }
   if (group !== undefined) {
     return create(HealthPolicyScopeSchema, { scope: { case: "group", value: group } });
@@ -54,7 +75,7 @@ export function parsePolicyScope(options: PolicyScopeOptions): HealthPolicyScope
   return create(HealthPolicyScopeSchema, { scope: { case: "default", value: true } });
 }
 
-/** Understand what a policy is to become by flags: those that are given alone, unless --replace. Throws UsageError. */
+/** Understand how flags change a policy: only the given values, unless --replace. Throws UsageError. */
 export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<typeof SetHealthPolicyRequestSchema> {
   const given = POLICY_FIELD_NAMES.map((field) => POLICY_FIELDS[field]).filter(
     ({ name }) => options[name] !== undefined,
@@ -78,7 +99,7 @@ export function parsePolicyEdit(options: PolicyEditOptions): MessageInitShape<ty
   };
 }
 
-/** The parts of a change that say who wants it and why. */
+/** The fields of a change that every method has. */
 export function parseCommand(options: Pick<PolicyEditOptions, "message" | "etag" | "requestId">): {
   readonly reason: string;
   readonly etag: string;
@@ -122,11 +143,9 @@ function parseValues(
 }
 
 function parseUnset(text: string): readonly string[] {
-  const words = text.split(",").map((word) => word.trim());
-  return words.flatMap((word) => {
-    if (word === "") return [];
+  return splitWords(text).map((word) => {
     const name = POLICY_VALUE_NAMES.find((it) => dashed(it) === word);
-    if (name !== undefined) return [name];
+    if (name !== undefined) return name;
     const known = POLICY_VALUE_NAMES.map(dashed).join(", ");
     throw new UsageError(`cannot use '${word}' as unset value, should be one of: ${known}`);
   });
@@ -141,4 +160,19 @@ function parsePriority(text: string): number {
 function toPath(name: string): string {
   const path = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
   return name === "selector" || name === "priority" ? path : `values.${path}`;
+}
+
+/** A server's text about a policy, with the flags of this program in place of the API's names. */
+export function withFlagNames(text: string): string {
+  const named = POLICY_FIELD_NAMES.reduce((said, field) => {
+    const { name, kind }: PolicyField = POLICY_FIELDS[field];
+    const names = [field, name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)].join("|");
+    const isTime = kind === "duration" || kind === "hold";
+    return said.replaceAll(
+      new RegExp(`(?<![\\w-])(?:values\\.)?(?:${names})(?![\\w-])(?:( is |, )(\\d+))?`, "g"),
+      (_, joint = "", amount = "") =>
+        `--${dashed(name)}${joint}${isTime && amount !== "" ? formatExactDuration(Number(amount)) : amount}`,
+    );
+  }, text);
+  return named.replaceAll(/\b(\d+) ms\b/g, (_, ms) => formatExactDuration(Number(ms)));
 }

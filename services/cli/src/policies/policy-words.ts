@@ -7,9 +7,9 @@ import {
   type HealthPolicyValues,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { formatExactDuration } from "../output/units.ts";
-import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-flags.ts";
+import { dashed, POLICY_VALUE_NAMES, type PolicyValueName } from "./policy-options.ts";
 
-/** For whom a policy is: "default", "group gpus", "node n1". */
+/** Which nodes a policy is for: "default", "group gpus", "node n1". */
 export function scopeWords(scope: HealthPolicyScope | undefined): string {
   const of = scope?.scope;
   if (of?.case === "group" || of?.case === "node") return `${of.case} ${of.value}`;
@@ -50,7 +50,7 @@ export function sourceOf(
   return effective?.sources.find(({ value }) => value === wanted);
 }
 
-/** What becomes of a node's policy: "unhealthy-after 1m -> 30s, heartbeat-interval 15s -> 10s". */
+/** How a node's policy changes: "unhealthy-after 1m -> 30s, heartbeat-interval 15s -> 10s". */
 export function changeWords(
   before: EffectiveHealthPolicy | undefined,
   after: EffectiveHealthPolicy | undefined,
@@ -61,7 +61,7 @@ export function changeWords(
   }).join(", ");
 }
 
-/** What follows from a policy: "unhealthy after 1m, unknown after 5m, heartbeat every 15s". */
+/** The thresholds that a policy results in: "unhealthy after 1m, unknown after 5m, heartbeat every 15s". */
 export function effectWords(effective: EffectiveHealthPolicy): string {
   const parts = [
     ["unhealthy after", effective.unhealthyAfter],

@@ -1,10 +1,8 @@
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach } from "@jest/globals";
 import type { Parts } from "../parts.ts";
 import { runCli } from "../run-cli.ts";
 import type { Shell, Sink } from "../shell.ts";
-import { FakeControlPlane, TOKEN } from "./fake-control-plane.ts";
 import { NOW_MS } from "./sample-nodes.ts";
 
 /** What a command line left behind. */
@@ -21,7 +19,9 @@ export interface Surroundings {
   readonly home?: string;
   readonly terminal?: { readonly columns: number; readonly rows: number };
   readonly interrupted?: AbortSignal;
-  /** Answers questions; without it there is nobody at a terminal. */
+  /** The wall clock; one that stands still when absent. */
+  readonly wallMs?: () => number;
+  /** Answers questions; without it there is no terminal. */
   readonly ask?: Shell["ask"];
   /** What comes on standard input. */
   readonly input?: string;
@@ -48,7 +48,7 @@ export async function run(args: readonly string[], surroundings: Surroundings = 
     err: err.sink,
     ask: surroundings.ask ?? null,
     readInput: async () => surroundings.input ?? "",
-    wallMs: () => NOW_MS,
+    wallMs: surroundings.wallMs ?? (() => NOW_MS),
     interrupted: surroundings.interrupted ?? new AbortController().signal,
   };
   const parts: Parts = {
@@ -76,21 +76,6 @@ function capture(terminal: Surroundings["terminal"], onWrite?: (all: string) => 
     rows: () => terminal?.rows ?? 0,
   };
   return { sink, text: () => all };
-}
-
-/** Run a command line, written as one text without quotes, against a fake with the right token. */
-export function runAgainst(server: FakeControlPlane, line: string, surroundings: Surroundings = {}): Promise<Outcome> {
-  const env = { ROLLCALL_SERVER: server.address, ROLLCALL_TOKEN: TOKEN, ...surroundings.env };
-  return run(line.split(" "), { ...surroundings, env });
-}
-
-/** Start a fake before the tests of a file, empty it before each, and stop it after them. */
-export function useFakeControlPlane(): FakeControlPlane {
-  const server = new FakeControlPlane();
-  beforeAll(() => server.start());
-  afterAll(() => server.stop());
-  beforeEach(() => server.clear());
-  return server;
 }
 
 /** Lines of a golden text, each ended. */

@@ -3,7 +3,6 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import {
   ConnectionState,
   HealthState,
-  LabelSchema,
   LabelTier,
   MembershipState,
   type Node,
@@ -71,28 +70,4 @@ export function computeNode(id: string, changes: Partial<Node> = {}): Node {
     updateTime: since,
   });
   return Object.assign(node, changes);
-}
-
-/** Labels that the node itself says it has. */
-export function agentLabels(labels: Readonly<Record<string, string>>): Node["labels"] {
-  return Object.entries(labels).map(([key, value]) => create(LabelSchema, { key, value, tier: LabelTier.AGENT }));
-}
-
-/** A process of the control plane. */
-export function orchestratorNode(id: string): Node {
-  return create(NodeSchema, {
-    id,
-    type: NodeType.ORCHESTRATOR,
-    membership: {
-      state: MembershipState.APPROVED,
-      since,
-      reason: "CONTROL_PLANE",
-      actor: "system",
-    },
-    connection: { state: ConnectionState.CONNECTED, since, reason: "LEASE_HELD", actor: "system" },
-    health: { state: HealthState.UNKNOWN, since },
-    scheduling: { state: SchedulingState.ELIGIBLE, since },
-    createTime: since,
-    updateTime: since,
-  });
 }

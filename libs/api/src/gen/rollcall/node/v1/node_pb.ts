@@ -923,7 +923,7 @@ export const NodeType = {
   UNSPECIFIED: 0,
 
   /**
-   * A process of the control plane. Listed as `Requester` by the command line.
+   * A process of the control plane. The command line calls it control-plane.
    *
    * @generated from enum value: NODE_TYPE_ORCHESTRATOR = 1;
    */

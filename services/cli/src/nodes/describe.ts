@@ -1,0 +1,161 @@
+import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { Verb } from "../command.ts";
+import { outputFormat, toPlain, writePlain } from "../output/format.ts";
+import { styleOfState } from "../output/style.ts";
+import { pad, printable } from "../output/text.ts";
+import { formatBytes, formatDuration, formatExactDuration, formatTime } from "../output/units.ts";
+import { wrapValue } from "../output/wrap.ts";
+import { panelLook } from "./health.ts";
+import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
+import { HealthJoin } from "./read-health.ts";
+import { getNode } from "./read-nodes.ts";
+import {
+  actorWords,
+  connectionWord,
+  healthWord,
+  holdWord,
+  membershipWord,
+  schedulingWord,
+  tierWord,
+  typeWord,
+} from "./words.ts";
+
+/** `node describe`: one node on one screen, or all that is recorded of it, a rollcall.node.v1.Node. */
+export const nodeDescribe: Verb = async ({ shell, args, options }) => {
+  const format = outputFormat(options, ["table", "name", "json", "yaml"]);
+  const control = reachControlPlane(shell, options);
+  const node = await getNode(control, args[0] ?? "", "describe");
+  if (format === "name") {
+    shell.out.write(`${node.id}\n`);
+  } else if (format === "table") {
+    const join = new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: true });
+    const health = (await join.read([node.id])).get(node.id);
+    shell.out.write(statusPanel({ node, health, nowMs: shell.wallMs() }, panelLook(shell, options)));
+  } else {
+    await writePlain(shell, format, toPlain(NodeSchema, node));
+  }
+};
+
+/** What the panel shows. */
+export interface StatusPanelInput {
+  readonly node: Node;
+  /** Undefined when health does not answer or no replica holds the node. */
+  readonly health: NodeHealth | undefined;
+  /** Wall time now, to tell how long ago a state began. */
+  readonly nowMs: number;
+}
+
+type StateMessage = NonNullable<Node["membership"] | Node["connection"] | Node["health"] | Node["scheduling"]>;
+
+const LABEL_WIDTH = 12;
+/** A label, a state and since when. */
+const LEAD_WIDTH = 34;
+
+/** One node on one screen, for people. */
+export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: PanelLook): string {
+  const { paint, columns } = look;
+  const row = (label: string, value: string) =>
+    wrapValue(pad(label, LABEL_WIDTH), value === "" ? "-" : printable(value), columns, LABEL_WIDTH);
+  const work = node.mayTakeWork ? paint("good", "may take work") : paint("dim", "takes no work");
+  const lines = [
+    `${paint("bold", node.id)}  ${typeWord(node.type)}  ${work}`,
+    "",
+    state("Approval", membershipWord(node.membership?.state), node.membership),
+    state("Connection", connectionWord(node.connection?.state), node.connection),
+    state("Health", healthWord(node.health?.state), node.health),
+    state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
+    ...(node.scheduling?.holds ?? []).map((hold) =>
+      row("", `hold ${holdWord(hold.kind)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`),
+    ),
+    row("Contact", contactLine(health)),
+    ...wishFields(health).map((field) => row(...field)),
+    "",
+    ...machineFields(node.info).map((field) => row(...field)),
+    ...identityFields(node, nowMs).map((field) => row(...field)),
+    ...node.labels.map((label, at) =>
+      row(at === 0 ? "Labels" : "", `${label.key}=${label.value}  (${tierWord(label.tier)})`),
+    ),
+    ...(health === undefined ? [] : ["", ...usageLines(health, look)]),
+  ];
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
+
+  function state(label: string, word: string, of: StateMessage | undefined): string {
+    const since = of?.since === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(of.since))}`;
+    const why = [of?.reason, of?.message].filter((part) => part).join(": ");
+    const actor = of?.actor ? `by ${actorWords(of.actor, node.id)}` : "";
+    const lead = `${pad(label, LABEL_WIDTH)}${paint(styleOfState(word), pad(word, 13))}${pad(since, 9)}`;
+    return wrapValue(lead, printable([actor, why].filter((part) => part).join("  ")), columns, LEAD_WIDTH);
+  }
+}
+
+/** A line of the panel: its label and what it says. */
+type Field = readonly [label: string, value: string];
+
+/** What the agent's own configuration asks for and is not granted; nothing where there is no difference. */
+function wishFields(health: NodeHealth | undefined): Field[] {
+  const asked = [
+    ["a heartbeat every", health?.wishedHeartbeatInterval, health?.heartbeatInterval],
+    ["information every", health?.wishedInfoInterval, health?.infoInterval],
+  ] as const;
+  const ungranted = asked.flatMap(([what, wished, told]) => {
+    if (wished === undefined || told === undefined) return [];
+    const [wishedMs, toldMs] = [durationMs(wished), durationMs(told)];
+    if (wishedMs === toldMs) return [];
+    return [`${what} ${formatExactDuration(wishedMs)} (gets ${formatExactDuration(toldMs)})`];
+  });
+  return ungranted.length === 0 ? [] : [["Asks for", ungranted.join(", ")]];
+}
+
+function machineFields(info: NodeInfo | undefined): Field[] {
+  if (info === undefined) return [];
+  const cpu = info.cpu;
+  const gpus = new Map<string, number>();
+  for (const gpu of info.gpus) gpus.set(gpu.name, (gpus.get(gpu.name) ?? 0) + 1);
+  return [
+    ["Host", [info.hostname, info.advertiseUrl].filter((part) => part).join("  ")],
+    ["OS", [info.os?.name, info.os?.kernel, info.os?.architecture].filter((part) => part).join(", ")],
+    ["CPU", cpuText(cpu)],
+    ["Memory", `${formatBytes(Number(info.memoryBytes))}, ${plural(info.numaNodes.length, "NUMA node")}`],
+    ["Disk", formatBytes(Number(info.diskBytes))],
+    ["GPUs", [...gpus].map(([name, count]) => `${count} x ${name}`).join(", ") || "none"],
+    ["VMs", info.vm?.capable ? "capable" : `not capable: ${info.vm?.message || "not told"}`],
+    ["VFIO GPUs", String(info.vfioGpus.length)],
+    ["Agent", info.agentVersion],
+  ];
+}
+
+/** With what the node proves that it is itself, and how it joined. */
+function identityFields(node: Node, nowMs: number): Field[] {
+  const { keyFingerprint, keySince, keyRotationRequiredSince: since, nextKeyFingerprint } = node;
+  const { createTime, joinTokenId } = node;
+  const age = keySince === undefined ? "" : `for ${formatDuration(nowMs - timestampMs(keySince))}`;
+  const rotation = since === undefined ? "" : `rotation required for ${formatDuration(nowMs - timestampMs(since))}`;
+  const next = nextKeyFingerprint === "" ? "" : `next ${nextKeyFingerprint}`;
+  const joined = [
+    createTime === undefined ? "" : formatTime(timestampMs(createTime)),
+    joinTokenId === "" ? "" : `with join token ${joinTokenId}`,
+    node.ephemeral ? "ephemeral" : "",
+  ];
+  return [
+    ...(keyFingerprint === "" ? [] : [["Key", commas([keyFingerprint, age, next, rotation])] as const]),
+    ["Registered", commas(joined)],
+  ];
+}
+
+function commas(parts: readonly string[]): string {
+  return parts.filter((part) => part !== "").join(", ");
+}
+
+function cpuText(cpu: NodeInfo["cpu"]): string {
+  if (cpu === undefined) return "-";
+  const limited = cpu.usableMillis > 0 && cpu.usableMillis < cpu.threads * 1000;
+  const usable = limited ? `, ${cpu.usableMillis / 1000} usable` : "";
+  return `${plural(cpu.threads, "core")}${usable}, ${plural(cpu.sockets, "socket")}, ${cpu.model}`;
+}
+
+function plural(count: number, what: string): string {
+  return `${count} ${what}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,154 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { AdminService, type Ban, ListBansResponseSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  type DeletedNode,
+  ListDeletedNodesResponseSchema,
+  ListNodesResponseSchema,
+  RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { COLUMN_GROUPS, DEFAULT_GROUPS, WIDE_GROUPS } from "../choices.ts";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { Invocation, Verb } from "../command.ts";
+import { parseCount, pickWords, UsageError } from "../failure.ts";
+import { toPlain } from "../output/format.ts";
+import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { type Column, optionalCell } from "../output/table.ts";
+import { type ColumnGroup, type ListedNode, listColumns } from "./list-columns.ts";
+import { HealthJoin } from "./read-health.ts";
+import { readNodes } from "./read-nodes.ts";
+import { parseSelection, type SelectionOptions } from "./selection.ts";
+import { connectionWord, healthWord, membershipWord, typeWord } from "./words.ts";
+
+/** What `node list` takes. */
+export interface NodeListOptions extends SelectionOptions, ListingOptions {
+  readonly show?: string;
+  readonly limit?: string;
+  readonly nextToken?: string;
+  readonly deleted?: boolean;
+}
+
+/** `node list`: the nodes that match, or with --deleted those that were removed. */
+export const nodeList: Verb<NodeListOptions> = async (invocation) => {
+  const { shell, options } = invocation;
+  const { limit = "0", nextToken: token = "" } = options;
+  const range = { limit: parseCount("limit", limit, 0), token };
+  const last = await (options.deleted === true ? listDeleted(invocation, range) : listNodes(invocation, range));
+  const next = last?.nextPageToken ?? "";
+  const isForPrograms = options.output === "json" || options.output === "yaml";
+  if (next !== "" && !isForPrograms) shell.err.write(`more nodes: --next-token ${next}\n`);
+};
+
+interface Range {
+  readonly limit: number;
+  readonly token: string;
+}
+
+function listNodes(invocation: Invocation<NodeListOptions>, range: Range) {
+  const { shell, options } = invocation;
+  const selection = parseSelection(options);
+  const groups = chooseGroups(options);
+  const control = reachControlPlane(shell, options);
+  const registry = control.client("registry", RegistryService);
+  const join =
+    groups.includes("seen") && options.output !== "name"
+      ? new HealthJoin(control, { warn: (line) => shell.err.write(line), includeSamples: false })
+      : null;
+  return printListing(invocation, {
+    columns: listColumns(groups),
+    nameOf: ({ node }: ListedNode) => node.id,
+    pages: readNodes(control, registry, selection, range),
+    itemsOf: async ({ nodes }) => {
+      const health = await join?.read(nodes.map(({ id }) => id));
+      return nodes.map((node) => ({ node, health: health?.get(node.id) }));
+    },
+    whole: (pages) => {
+      const { nextPageToken = "", revision = 0n } = pages.at(-1) ?? {};
+      const answer = create(ListNodesResponseSchema, { nextPageToken, revision });
+      answer.nodes = pages.flatMap(({ nodes }) => nodes);
+      return toPlain(ListNodesResponseSchema, answer);
+    },
+  });
+}
+
+function chooseGroups({ show, wide, output }: Invocation<NodeListOptions>["options"]): readonly ColumnGroup[] {
+  if (show !== undefined) return pickWords("show", show, COLUMN_GROUPS);
+  return wide === true || output === "wide" ? WIDE_GROUPS : DEFAULT_GROUPS;
+}
+
+function listDeleted(invocation: Invocation<NodeListOptions>, range: Range) {
+  const { shell, options } = invocation;
+  const { labels, filterApproval, filterStatus, filterType } = options;
+  if ([labels, filterApproval, filterStatus, filterType].some((it) => it !== undefined)) {
+    throw new UsageError("--deleted takes no filters: a removed node matches none");
+  }
+  const control = reachControlPlane(shell, options);
+  const registry = control.client("registry", RegistryService);
+  return printListing(invocation, {
+    columns: DELETED_COLUMNS,
+    nameOf: ({ nodeId }: DeletedNode) => nodeId,
+    pages: readPages(
+      (part) => control.attempt("registry", "list deleted nodes", () => registry.listDeletedNodes(part)),
+      { ...range, countOf: ({ deletedNodes }) => deletedNodes.length },
+    ),
+    itemsOf: ({ deletedNodes }) => deletedNodes,
+    whole: (pages) => {
+      const answer = create(ListDeletedNodesResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
+      answer.deletedNodes = pages.flatMap(({ deletedNodes }) => deletedNodes);
+      return toPlain(ListDeletedNodesResponseSchema, answer);
+    },
+  });
+}
+
+/** `node bans`: the ids and keys that are banned, the newest first. */
+export const nodeBans: Verb<ListingOptions> = async (invocation) => {
+  const control = reachControlPlane(invocation.shell, invocation.options);
+  const admin = control.client("admin", AdminService);
+  await printListing(invocation, {
+    columns: BAN_COLUMNS,
+    nameOf: ({ nodeId, fingerprint }: Ban) => nodeId || fingerprint,
+    pages: readPages((part) => control.attempt("admin", "list bans", () => admin.listBans(part)), {
+      countOf: ({ bans }) => bans.length,
+    }),
+    itemsOf: ({ bans }) => bans,
+    whole: (pages) => {
+      const answer = create(ListBansResponseSchema);
+      answer.bans = pages.flatMap(({ bans }) => bans);
+      return toPlain(ListBansResponseSchema, answer);
+    },
+  });
+};
+
+const DELETED_COLUMNS: readonly Column<DeletedNode>[] = [
+  { title: "ID", name: "id", cell: ({ nodeId }) => ({ text: nodeId }) },
+  { title: "TYPE", name: "type", rank: 9, cell: ({ type }) => ({ text: typeWord(type) }) },
+  { title: "DELETED", name: "deleted", cell: ({ deleteTime }) => optionalCell(isoTime(deleteTime)) },
+  { title: "ACTOR", name: "actor", rank: 2, cell: ({ actor }) => optionalCell(actor) },
+  { title: "REASON", name: "reason", rank: 3, cell: ({ reason }) => optionalCell(reason) },
+  { title: "MESSAGE", name: "message", limit: 60, rank: 1, cell: ({ message }) => optionalCell(message) },
+  {
+    title: "APPROVAL",
+    name: "approval",
+    rank: 6,
+    cell: ({ membership }) => ({ text: membershipWord(membership?.state) }),
+  },
+  { title: "STATUS", name: "status", rank: 7, cell: ({ health }) => ({ text: healthWord(health?.state) }) },
+  {
+    title: "CONNECTION",
+    name: "connection",
+    rank: 8,
+    cell: ({ connection }) => ({ text: connectionWord(connection?.state) }),
+  },
+];
+
+const BAN_COLUMNS: readonly Column<Ban>[] = [
+  { title: "NODE", name: "node", cell: ({ nodeId }) => optionalCell(nodeId) },
+  { title: "KEY", name: "fingerprint", rank: 2, cell: ({ fingerprint }) => optionalCell(fingerprint) },
+  { title: "SINCE", name: "since", rank: 4, cell: ({ createTime }) => optionalCell(isoTime(createTime)) },
+  { title: "ACTOR", name: "actor", rank: 3, cell: ({ actor }) => optionalCell(actor) },
+  { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
+];
+
+function isoTime(time: Ban["createTime"]): string {
+  return time === undefined ? "" : new Date(timestampMs(time)).toISOString();
+}

@@ -1,0 +1,124 @@
+import {
+  type GetClusterHealthResponse,
+  HealthQueryService,
+  type NodeTemperature,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import {
+  type Capacity,
+  type GetClusterSummaryResponse,
+  GetClusterSummaryResponseSchema,
+  RegistryService,
+  type StateCount,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
+import type { Verb } from "../command.ts";
+import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
+import { choosePaint, type Paint, type Style, styleOfState } from "../output/style.ts";
+import { pad, printable } from "../output/text.ts";
+import { formatBytes, formatPercent } from "../output/units.ts";
+import { healthWord, membershipWord, schedulingWord } from "./words.ts";
+
+const MIB = 1024 * 1024;
+const LABEL_WIDTH = 15;
+const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
+const HEALTHS = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
+const SCHEDULINGS = ["ELIGIBLE", "INELIGIBLE"] as const;
+
+/** `node summary`: the fleet in numbers, for people or as a rollcall.registry.v1.GetClusterSummaryResponse. */
+export const nodeSummary: Verb = async ({ shell, options }) => {
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const control = reachControlPlane(shell, options);
+  const registry = control.client("registry", RegistryService);
+  const summary = await control.attempt("registry", "summarise nodes", () => registry.getClusterSummary({}));
+  if (format === "table") {
+    shell.out.write(formatSummary(summary, choosePaint(shell, options)));
+    shell.out.write(await usageOf(control, (line) => shell.err.write(line)));
+    return;
+  }
+  await writePlain(shell, format, toPlain(GetClusterSummaryResponseSchema, summary));
+};
+
+/** Live usage of the fleet as further lines; a warning alone when health does not answer. */
+async function usageOf(control: ControlPlane, warn: (line: string) => void): Promise<string> {
+  const health = control.client("health", HealthQueryService);
+  try {
+    return formatUsage(await health.getClusterHealth({}), warn);
+  } catch (error) {
+    warn(`warning: usage is missing: ${printable(await control.explain("health", error))}\n`);
+    return "";
+  }
+}
+
+/** The summary as lines for people. */
+export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint): string {
+  const { compute, orchestrators, total, available } = summary;
+  const counted = (words: readonly string[], wordOf: (state: StateCount) => string) =>
+    words
+      .map((word) => {
+        const matching = summary.states.filter((state) => wordOf(state) === word);
+        return paintCount(
+          paint,
+          word,
+          matching.reduce((sum, state) => sum + state.count, 0),
+        );
+      })
+      .join(", ");
+  const lines = [
+    ["Nodes", `${compute?.connected ?? 0} connected / ${compute?.total ?? 0} total`],
+    ["Approval", counted(MEMBERSHIPS, ({ membership }) => membershipWord(membership))],
+    ["Health", counted(HEALTHS, ({ health }) => healthWord(health))],
+    ["Scheduling", counted(SCHEDULINGS, ({ scheduling }) => schedulingWord(scheduling))],
+    ["May take work", String(summary.mayTakeWork)],
+    ["Cores", share(available, total, (of) => String(of?.cores ?? 0n))],
+    ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],
+    ["Disk", share(available, total, (of) => formatBytes(Number(of?.diskBytes ?? 0n)))],
+    ["GPUs", share(available, total, (of) => String(of?.gpus ?? 0))],
+    ["Control plane", `${orchestrators?.connected ?? 0} connected / ${orchestrators?.total ?? 0} total`],
+    ["Cluster", summary.clusterId],
+  ] as const;
+  return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");
+}
+
+function paintCount(paint: Paint, word: string, count: number): string {
+  const style: Style = count === 0 ? "dim" : styleOfState(word);
+  return paint(style, `${count} ${word.toLowerCase()}`);
+}
+
+function share(
+  available: Capacity | undefined,
+  total: Capacity | undefined,
+  format: (of: Capacity | undefined) => string,
+): string {
+  return `${format(available)} available / ${format(total)} total`;
+}
+
+/** Usage as lines for people; none when no node has reported any. */
+export function formatUsage(health: GetClusterHealthResponse, warn: (line: string) => void): string {
+  const missing = health.missingReplicaIds;
+  if (missing.length > 0) {
+    const ids = printable(missing.join(", "));
+    warn(`warning: usage of the nodes of ${ids} is missing: no answer\n`);
+  }
+  if (health.reporting === 0) return "";
+  const { cores, reporting, gpus, gpusBusy } = health;
+  const used = Number(health.memoryUsedMib);
+  const total = Number(health.memoryTotalMib);
+  const share = total === 0 ? "" : ` (${formatPercent((100 * used) / total)})`;
+  const nodes = `${reporting} node${reporting === 1 ? "" : "s"} reporting`;
+  const lines = [
+    ["CPU in use", `${formatPercent(health.cpuPercent)} of ${cores} cores, ${nodes}`],
+    ["Memory in use", `${formatBytes(used * MIB)} / ${formatBytes(total * MIB)}${share}`],
+    ["GPUs in use", `${gpusBusy} / ${gpus}`],
+    ["Hottest", hottest(health)],
+  ] as const;
+  return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");
+}
+
+function hottest({ hottestAverage, hottestSensor }: GetClusterHealthResponse): string {
+  const parts = [...celsius(hottestAverage, "on average"), ...celsius(hottestSensor, "at its hottest sensor")];
+  return parts.length === 0 ? "-" : parts.join(", ");
+}
+
+function celsius(node: NodeTemperature | undefined, where: string): string[] {
+  return node === undefined ? [] : [`${printable(node.nodeId)} ${Math.round(node.celsius)} °C ${where}`];
+}

@@ -1,0 +1,181 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  AccessService,
+  type AccessToken,
+  AccessTokenState,
+  AccessTokenStateSchema,
+  type CreateAccessTokenResponse,
+  CreateAccessTokenResponseSchema,
+  ListAccessTokensResponseSchema,
+  RevokeAccessTokenResponseSchema,
+  Role,
+  RoleSchema,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import type { Command } from "commander";
+import { ROLE_WORDS } from "../choices.ts";
+import { alreadyDone } from "../client/already-done.ts";
+import { reachControlPlane } from "../client/control-plane.ts";
+import { action, addChangeOptions, addListingOptions, addNotes, REQUEST_ID, STRICT, type Verb } from "../command.ts";
+import { parseDurationMs, pickWord } from "../failure.ts";
+import { ANSWER_FORMATS, outputFormat, toPlain, writeAnswer, writePlain } from "../output/format.ts";
+import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { type Column, timeCell } from "../output/table.ts";
+import { printable } from "../output/text.ts";
+import { formatTime } from "../output/units.ts";
+import type { Shell } from "../shell.ts";
+
+/** Define the verbs of `access`. */
+export function defineAccess(access: Command, shell: Shell): void {
+  const make = access
+    .command("create")
+    .description("Create an access token, and print it once")
+    .argument("<name>", "What it is for: ci, alice's laptop")
+    .requiredOption("--role <role>", "viewer, operator or admin")
+    .option("--ttl <duration>", "How long it is valid, such as 8h or 30d (default: until it is revoked)")
+    .option(...REQUEST_ID)
+    .action(action(shell, accessCreate));
+  addNotes(
+    make,
+    "The token alone goes to standard output, and what it is to standard error: rollcall access create ci --role viewer > token.",
+    "-o json|yaml prints a rollcall.admin.v1.CreateAccessTokenResponse in proto JSON.",
+  );
+  const list = access
+    .command("list")
+    .description("List access tokens, the oldest first")
+    .option("--all", "Those that have expired or were revoked, too")
+    .action(action(shell, accessList));
+  addNotes(
+    addListingOptions(list),
+    "-o json|yaml prints a rollcall.admin.v1.ListAccessTokensResponse in proto JSON; -o csv prints RFC 4180.",
+  );
+  const revoke = access
+    .command("revoke")
+    .description("Revoke an access token; it is refused within a second")
+    .argument("<access-id>", "Id of the access token, as `access list` shows it")
+    .action(action(shell, accessRevoke));
+  addNotes(
+    addChangeOptions(revoke).option(...STRICT),
+    "Any token may revoke itself; revoking another one needs the role admin.",
+    "-o json|yaml prints a rollcall.admin.v1.RevokeAccessTokenResponse in proto JSON.",
+  );
+}
+
+interface AccessCreateOptions {
+  readonly role: string;
+  readonly ttl?: string;
+  readonly requestId?: string;
+}
+
+const ROLES: Readonly<Record<(typeof ROLE_WORDS)[number], Role>> = {
+  viewer: Role.VIEWER,
+  operator: Role.OPERATOR,
+  admin: Role.ADMIN,
+};
+
+const accessCreate: Verb<AccessCreateOptions> = async ({ shell, args, options }) => {
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const { ttl, requestId = "" } = options;
+  const request = {
+    name: args[0] ?? "",
+    role: ROLES[pickWord("role", options.role, ROLE_WORDS)],
+    requestId,
+    ...(ttl === undefined ? {} : { ttl: durationFromMs(parseDurationMs("ttl", ttl)) }),
+  };
+  const control = reachControlPlane(shell, options);
+  const client = control.client("admin", AccessService);
+  const answer = await control.attempt("admin", "create an access token", () => client.createAccessToken(request));
+  const text = answer.text === "" ? "" : `${answer.text}\n`;
+  await writeAnswer(shell, format, [CreateAccessTokenResponseSchema, answer], text);
+  if (format === "table") shell.err.write(hint(answer));
+};
+
+function hint({ accessToken: token, text }: CreateAccessTokenResponse): string {
+  const id = token?.id ?? "";
+  if (text === "") {
+    return `An earlier call with this request id created access token ${id}, and its text cannot be shown again; use \`rollcall access revoke ${id}\` and create another.\n`;
+  }
+  const until = token?.expireTime === undefined ? "it is revoked" : formatTime(timestampMs(token.expireTime));
+  const role = roleWord(token?.role ?? 0);
+  return `Access token ${id} (${printable(token?.name ?? "")}) has the role ${role} and is valid until ${until}. It is not shown again.\n`;
+}
+
+interface AccessListOptions extends ListingOptions {
+  readonly all?: boolean;
+}
+
+const accessList: Verb<AccessListOptions> = async (invocation) => {
+  const { all: showEnded = false } = invocation.options;
+  const control = reachControlPlane(invocation.shell, invocation.options);
+  const client = control.client("admin", AccessService);
+  await printListing(invocation, {
+    columns: COLUMNS,
+    nameOf: ({ id }: AccessToken) => id,
+    pages: readPages(
+      (part) => control.attempt("admin", "list access tokens", () => client.listAccessTokens({ ...part, showEnded })),
+      { countOf: ({ accessTokens }) => accessTokens.length },
+    ),
+    itemsOf: ({ accessTokens }) => accessTokens,
+    whole: (pages) => {
+      const answer = create(ListAccessTokensResponseSchema);
+      answer.accessTokens = pages.flatMap(({ accessTokens }) => accessTokens);
+      return toPlain(ListAccessTokensResponseSchema, answer);
+    },
+  });
+};
+
+const COLUMNS: readonly Column<AccessToken>[] = [
+  { title: "ID", name: "id", cell: ({ id }) => ({ text: id }) },
+  { title: "NAME", name: "name", limit: 32, cell: ({ name }) => ({ text: name }) },
+  { title: "ROLE", name: "role", cell: ({ role }) => ({ text: roleWord(role) }) },
+  {
+    title: "STATE",
+    name: "state",
+    rank: 1,
+    cell: ({ state }) => ({
+      text: AccessTokenStateSchema.value[state]?.localName ?? String(state),
+      style: state === AccessTokenState.VALID ? "good" : "plain",
+    }),
+  },
+  { title: "EXPIRES", name: "expires", rank: 2, cell: ({ expireTime }) => timeCell(expireTime, "never") },
+  { title: "LAST USE", name: "last_use", rank: 3, cell: ({ lastUseTime }) => timeCell(lastUseTime) },
+  { title: "CREATED", name: "created", rank: 5, cell: ({ createTime }) => timeCell(createTime) },
+  { title: "BY", name: "creator", limit: 32, rank: 4, cell: ({ creator }) => ({ text: creator }) },
+];
+
+interface AccessRevokeOptions {
+  readonly message?: string;
+  readonly requestId?: string;
+  readonly strict?: boolean;
+}
+
+const NO_ADMIN_LEFT =
+  "warning: no access token of role admin is left\nhint: a person who logs in by an issuer with that role can create one; else restart admin with a new Admin.Token or Admin.TokenFile, or `rollcall up` without the admin-token file in its data directory\n";
+
+const accessRevoke: Verb<AccessRevokeOptions> = async ({ shell, args, options }) => {
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const id = accessTokenIdOf(args[0] ?? "");
+  const { message: reason = "", requestId = "", strict = false } = options;
+  const control = reachControlPlane(shell, options);
+  const client = control.client("admin", AccessService);
+  const answer = await control.attempt("admin", `revoke access token ${id}`, () =>
+    alreadyDone(shell, strict, () => client.revokeAccessToken({ id, reason, requestId })),
+  );
+  if (answer?.adminTokensLeft === 0) shell.err.write(NO_ADMIN_LEFT);
+  if (answer !== null) await writeAnswer(shell, format, [RevokeAccessTokenResponseSchema, answer], "Ok\n");
+  else if (format === "table") shell.out.write("Ok\n");
+  // The call that revoked it had the answer.
+  else await writePlain(shell, format, {});
+};
+
+const TEXT = /^rc_([0-9a-f]{12})_/;
+
+/** The id of a token that is named by its id, or by its text; the text is not sent. */
+function accessTokenIdOf(word: string): string {
+  return TEXT.exec(word)?.[1] ?? word;
+}
+
+/** "viewer", "operator" or "admin"; the number of a role that only a newer server knows. */
+export function roleWord(role: Role): string {
+  return RoleSchema.value[role]?.localName.toLowerCase() ?? String(role);
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from "@jest/globals";
+import { joinCommand } from "./token.ts";
+
+describe("joinCommand()", () => {
+  it("should name what the agent has to trust", () => {
+    const trust = { caFile: "/etc/our ca.pem", serverName: "rollcall.example" };
+    const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, token: "rcj_x" });
+    expect(text).toContain(
+      "  rollcall agent --server https://10.0.0.1:7700 --ca-file '/etc/our ca.pem' --tls-server-name rollcall.example --join-token rcj_x\n",
+    );
+    expect(text).toContain("Another machine needs a copy of /etc/our ca.pem.\n");
+    expect(text).not.toContain("leads here");
+  });
+
+  it("should say that a loopback address is for this machine alone", () => {
+    const trust = { caFile: null, serverName: null };
+    const text = joinCommand({ registry: "http://127.0.0.1:7700", trust, token: "TOKEN" });
+    expect(text).toContain("  rollcall agent --server 127.0.0.1:7700 --join-token TOKEN\n");
+    expect(text).toContain("Another machine needs an address in --server that leads here.\n");
+  });
+});

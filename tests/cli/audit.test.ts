@@ -1,0 +1,84 @@
+import { beforeAll, describe, expect, it } from "@jest/globals";
+import { until } from "../../libs/testkit/src/index.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
+
+const rig = useControlPlane();
+
+beforeAll(async () => {
+  for (const id of ["n1", "n2", "n3"]) await rig.register(id);
+  await rig.run(["node", "cordon", "n1", "-m", "a, b"]);
+  const env = { ROLLCALL_TOKEN: await rig.createToken("viewer") };
+  await rig.run("node approve n2 -m try", { env });
+  // Refusals are written a little after they are answered.
+  await until("the refusal to be written", async () => (await targetsOf("--outcome ROLE_TOO_LOW")).length > 0);
+});
+
+async function targetsOf(options: string): Promise<string[]> {
+  const { out } = await rig.run(`audit list ${options} -o json`);
+  return JSON.parse(out).entries.map(({ target }: { target: string }) => target);
+}
+
+describe("audit list", () => {
+  it("should print the log, the newest entries first", async () => {
+    const { code, out } = await rig.run("audit list");
+    expect(code).toBe(0);
+    const [heading, ...rows] = out.trimEnd().split("\n");
+    expect(heading).toMatch(/^SEQ +TIME +ACTOR +METHOD +TARGET +OUTCOME +ADDRESS +REASON$/);
+    expect(rows[0]).toMatch(/^5 +\d{4}-\S+ \S+Z +token:\S+ +ApproveNode +n2 +ROLE_TOO_LOW +127\.0\.0\.1:\d+ +try$/);
+    expect(rows[1]).toMatch(/ CordonNode +n1 +OK .* a, b$/);
+    expect(rows).toHaveLength(5);
+    const narrow = (await rig.run("audit list", { env: { COLUMNS: "80" } })).out.split("\n");
+    expect(Math.max(...narrow.map(({ length }) => length))).toBeLessThanOrEqual(80);
+  });
+
+  it("should filter, order and stop at the limit, and say where the rest is", async () => {
+    expect(await targetsOf("--outcome ROLE_TOO_LOW")).toEqual(["n2"]);
+    expect(await targetsOf("--method CordonNode --target n1")).toEqual(["n1"]);
+    expect(await targetsOf("--actor node:n3 --since 1h")).toEqual(["n3"]);
+    expect(await targetsOf("--until 2020-01-01")).toEqual([]);
+    expect(await targetsOf("--oldest-first --limit 2")).toEqual(["n1", "n2"]);
+    const { nextPageToken } = JSON.parse((await rig.run("audit list --limit 2 -o json")).out);
+    expect(nextPageToken).not.toBe("");
+  });
+
+  it("should print CSV with the ids of requests, and so do wide tables", async () => {
+    const rows = (await rig.run("audit list -o csv --method CordonNode")).out.split("\r\n");
+    expect(rows[0]).toBe("sequence,time,actor,method,target,outcome,address,reason,request_id");
+    expect(rows[1]).toMatch(/^4,\S+Z,token:\S+,rollcall\.admin\.v1\.AdminService\/CordonNode,n1,OK,\S+,"a, b",\S+$/);
+    expect((await rig.run("audit list -o wide")).out).toMatch(/^SEQ .* REQUEST$/m);
+  });
+
+  it.each(["--since yesterday", "--until 2026-13-01", "--limit few"])("should refuse %s", async (option) => {
+    const { code, err } = await rig.run(`audit list ${option}`, { env: { ROLLCALL_SERVER: "127.0.0.1:1" } });
+    expect(code).toBe(2);
+    expect(err).toContain("cannot use");
+  });
+});
+
+describe("audit verify", () => {
+  it("should go through the whole log, print the head, and find it again", async () => {
+    const { code, out } = await rig.run("audit verify");
+    expect(code).toBe(0);
+    const [, head = ""] = /^The audit log is intact: 5 entries\.\nHead: (5:[0-9a-f]{64})\n/.exec(out) ?? [];
+    const again = await rig.run(`audit verify --expect-head ${head}`);
+    expect(again.out).toContain("5 entries, and entry 5 is the one expected.");
+    const other = await rig.run(`audit verify --expect-head 5:${"ab".repeat(32)}`);
+    expect(other).toMatchObject({ code: 1, err: expect.stringContaining("the chain itself does not show where") });
+  });
+
+  it.each(["3", "x:y", `3:${"ab".repeat(32)}0`])("should refuse a head of %s", async (head) => {
+    const { code, err } = await rig.run(`audit verify --expect-head ${head}`);
+    expect(code).toBe(2);
+    expect(err).toContain("should be SEQ:HASH");
+  });
+
+  it("should name the first broken entry and fail, for programs too", async () => {
+    await rig.store.db.updateTable("audit_log").set({ target: "n9" }).where("sequence", "=", 3n).execute();
+    const { code, out, err } = await rig.run("audit verify");
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toMatch(/^the audit log is broken at entry 3: .*\nthe 2 entries before it are intact/);
+    const json = await rig.run("audit verify --output json");
+    expect(json.code).toBe(1);
+    expect(JSON.parse(json.out)).toMatchObject({ problem: { sequence: "3" } });
+  });
+});

@@ -1,0 +1,259 @@
+import { afterEach, describe, expect, it } from "@jest/globals";
+import { getNode, readEvents } from "../../libs/store/src/index.ts";
+import { addNode } from "../../libs/testkit/src/index.ts";
+import { lines } from "../../services/cli/src/testing/run.ts";
+import { INFO } from "../../services/registry/src/testing/test-node.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
+
+const rig = useControlPlane();
+
+afterEach(() => rig.removeNodes());
+
+async function addPending(...ids: readonly string[]): Promise<void> {
+  for (const id of ids) await addNode(rig.store, id, { membership: "PENDING" });
+}
+
+async function membershipOf(id: string): Promise<string | undefined> {
+  return (await getNode(rig.store.db, id))?.membership.state;
+}
+
+/** The events about a node, their types, and the last of them. */
+async function eventsOf(subject: string) {
+  const { events } = await readEvents(rig.store.db, { after: 0n, limit: 1_000, subject });
+  return { events, types: events.map(({ type }) => type), last: events.at(-1) };
+}
+
+describe("node approve, reject and the like, of one node", () => {
+  it.each([
+    ["reject", "", "node.rejected"],
+    ["delete", "", "node.deleted"],
+    ["cordon", "", "node.scheduling.changed"],
+    ["uncordon", "cordon", "node.scheduling.changed"],
+    ["mark-unhealthy", "", "node.health.changed"],
+    ["clear-mark", "mark-unhealthy", "node.health.changed"],
+    ["rotate-key", "", "node.key.rotation.required"],
+    ["ban", "", "node.banned"],
+    ["unban", "ban", "node.unbanned"],
+  ])("should print Ok after %s, with the reason in the log", async (verb, before, type) => {
+    const id = `one-${verb}`;
+    await rig.register(id);
+    if (before !== "") await rig.run(`node ${before} ${id}`);
+    const answer = await rig.run(`node ${verb} ${id} -m broken --request-id ${verb}`);
+    expect(answer).toEqual({ code: 0, out: "Ok\n", err: "" });
+    expect((await eventsOf(id)).events).toContainEqual(expect.objectContaining({ type, message: "broken" }));
+    // The same request changes nothing, and is no repeat that has nothing to change.
+    const again = await rig.run(`node ${verb} ${id} -m broken --request-id ${verb}`);
+    expect(again).toEqual({ code: 0, out: "Ok\n", err: "" });
+  });
+
+  it("should approve a pending node by an unambiguous prefix", async () => {
+    await addPending("pending-1");
+    expect((await rig.run("node approve pend")).out).toBe("Ok\n");
+    expect(await membershipOf("pending-1")).toBe("APPROVED");
+  });
+
+  it.each([
+    ["approve", "", "node n1 already approved"],
+    ["reject", "reject", "node n1 already rejected"],
+    ["cordon", "cordon", "node n1 already cordoned"],
+    ["uncordon", "", "node n1 is not cordoned"],
+    ["mark-unhealthy", "mark-unhealthy", "node n1 already marked unhealthy"],
+    ["clear-mark", "", "node n1 is not marked"],
+    ["ban", "ban", "node n1 already banned"],
+    ["unban", "", "node n1 is not banned"],
+    ["rotate-key", "rotate-key", "node n1 already told to rotate its key"],
+  ])("should take a repeated %s for done, and fail with --strict", async (verb, before, message) => {
+    await rig.register("n1");
+    if (before !== "") await rig.run(`node ${before} n1`);
+    const { types } = await eventsOf("n1");
+    const done = await rig.run(`node ${verb} n1`);
+    expect(done).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(done.err).toContain(`nothing to change: ${message}`);
+    const strict = await rig.run(`node ${verb} n1 --strict`);
+    expect(strict).toMatchObject({ code: 1, out: "" });
+    expect(strict.err).toContain(`failed to ${verb} node n1: ${message}`);
+    expect((await eventsOf("n1")).types).toEqual(types);
+    await rig.run("node unban n1");
+  });
+
+  it("should print the node when a format is asked for, changed or not", async () => {
+    await rig.register("n1");
+    for (const code of [0, 0]) {
+      const { out, ...answer } = await rig.run("node cordon n1 -o json");
+      expect(answer.code).toBe(code);
+      expect(JSON.parse(out)).toMatchObject({ id: "n1", scheduling: { state: "SCHEDULING_STATE_INELIGIBLE" } });
+    }
+    expect((await rig.run("node uncordon n1 -o name")).out).toBe("n1\n");
+  });
+
+  it("should refuse a node that is not there, or one of several", async () => {
+    await rig.register("twin-1");
+    await rig.register("twin-2");
+    const gone = await rig.run("node delete nothing");
+    expect(gone.code).toBe(1);
+    expect(gone.err).toMatch(/^failed to delete node nothing: node nothing not found/);
+    expect((await rig.run("node delete twin")).err).toMatch(/twin-1, twin-2.*use a longer prefix/);
+  });
+
+  it("should refuse what has changed since its etag", async () => {
+    await rig.register("n1");
+    const { etag } = JSON.parse((await rig.run("node describe n1 -o json")).out);
+    expect((await rig.run(`node cordon n1 --etag ${etag}`)).code).toBe(0);
+    expect((await rig.run(`node uncordon n1 --etag ${etag}`)).code).toBe(1);
+  });
+});
+
+describe("node approve and the like, of many nodes", () => {
+  it("should show the nodes and change those alone, when the answer is yes", async () => {
+    await addPending("n1", "n2");
+    const asked: string[] = [];
+    const answer = await rig.run("node approve --filter-approval pending -m fine", {
+      ask: async (question) => {
+        asked.push(question);
+        await addPending("n3");
+        return "y";
+      },
+    });
+    expect(asked).toEqual(["approve 2 nodes? [y/N] "]);
+    expect(answer).toEqual({
+      code: 0,
+      out: lines("NODE  OUTCOME", "n1    Ok", "n2    Ok"),
+      err: lines("NODE  APPROVAL  STATUS   OUTCOME", "n1    PENDING   UNKNOWN  Ok", "n2    PENDING   UNKNOWN  Ok"),
+    });
+    expect((await eventsOf("n1")).last).toMatchObject({ type: "node.approved", message: "fine" });
+    expect(await membershipOf("n3")).toBe("PENDING");
+  });
+
+  it("should do nothing when the answer is anything else", async () => {
+    await addPending("n1", "n2");
+    const { code, err } = await rig.run("node reject n1 n2", { ask: async () => "" });
+    expect([code, err.split("\n").at(-2)]).toEqual([1, "nothing was done"]);
+    expect(await membershipOf("n1")).toBe("PENDING");
+  });
+
+  it("should ask about one node that options chose, and need --yes without a terminal", async () => {
+    await addPending("n1");
+    const refused = await rig.run("node delete --all");
+    expect(refused).toMatchObject({ code: 2, out: "" });
+    expect(refused.err).toMatch(/^delete 1 node\? .*--yes/);
+    const asked: string[] = [];
+    await rig.run("node delete --filter-approval pending", {
+      ask: async (question) => {
+        asked.push(question);
+        return "n";
+      },
+    });
+    expect(asked).toEqual(["delete 1 node? [y/N] "]);
+    const named = await rig.run("node delete n1 n1 --filter-approval pending");
+    expect(named).toMatchObject({ code: 0, err: "" });
+    expect(await membershipOf("n1")).toBeUndefined();
+  });
+
+  it("should leave the processes of the control plane alone, unless their type is named", async () => {
+    await addPending("n1");
+    expect(await rig.run("node delete --all --yes")).toEqual({
+      code: 0,
+      out: lines("NODE  OUTCOME", "n1    Ok"),
+      err: "",
+    });
+    const { code, out } = await rig.run("node delete --type control-plane --yes");
+    expect(code).toBe(1);
+    expect(out).toMatch(/stop that process/);
+  });
+
+  it("should report each node's outcome, and exit with 1 when one was refused", async () => {
+    await addPending("n1");
+    await addNode(rig.store, "n2");
+    const answer = await rig.run("node approve n1 n2 n3 --yes");
+    expect(answer).toMatchObject({ code: 1, err: "failed to approve 1 of 3 nodes\n" });
+    expect(answer.out).toMatch(
+      /^NODE {2}OUTCOME\nn3 {4}node n3 not found.*\nn1 {4}Ok\nn2 {4}node n2 already approved\n$/,
+    );
+    expect((await rig.run("node approve n1 n2 --yes")).code).toBe(0);
+    expect((await rig.run("node approve n1 n2 --yes --strict")).err).toBe("failed to approve 2 of 2 nodes\n");
+    const { out } = await rig.run("node cordon n1 n2 --yes -o json");
+    expect(JSON.parse(out)).toMatchObject({ outcomes: [{ nodeId: "n1", node: { id: "n1" } }, { nodeId: "n2" }] });
+    expect((await rig.run("node uncordon n1 n2 --yes -o name")).out).toBe("n1\nn2\n");
+  });
+
+  it("should say what it would do", async () => {
+    await addPending("n1");
+    const answer = await rig.run("node approve n1 --dry-run");
+    expect(answer.code).toBe(0);
+    expect(answer.out).toContain("n1    PENDING   UNKNOWN  Ok");
+    expect(await membershipOf("n1")).toBe("PENDING");
+  });
+
+  it("should say that no node matches, which is no failure", async () => {
+    for (const more of ["", " --yes", " --dry-run"]) {
+      const answer = await rig.run(`node cordon --labels zone=a${more}`);
+      expect(answer).toEqual({ code: 0, out: "", err: "no node matches\n" });
+    }
+    expect((await rig.run("node cordon --labels zone=a --yes -o json")).err).toBe("no node matches\n");
+  });
+
+  it.each([
+    ["node approve", "name the nodes"],
+    ["node approve n1 --all", "--all means every node"],
+    ["node approve --filter-status healthy,connected", "not both"],
+    ["node approve --filter-approval perhaps", "cannot use 'perhaps'"],
+    ["node approve n1 n2 --etag x", "--etag is for one node"],
+    ["node approve --labels= --filter-approval pending", "--labels is empty"],
+    ["node label n1", "which labels"],
+    ["node label n1 a=1 a=2", "a is set twice"],
+    ["node ban n1 --key SHA256:x", "alone"],
+  ])("should refuse %j as wrong usage, before it makes a call", async (line, message) => {
+    const answer = await rig.run(line, { env: { ROLLCALL_SERVER: "127.0.0.1:1" } });
+    expect(answer).toMatchObject({ code: 2, out: "" });
+    expect(answer.err).toContain(message);
+  });
+});
+
+describe("node label", () => {
+  it("should set and remove labels of one node, and of many", async () => {
+    await rig.register("n1", { ...INFO, labels: { rack: "7" } });
+    await rig.register("n2");
+    expect(await rig.run("node label n1 zone=a empty= rack=8")).toEqual({ code: 0, out: "Ok\n", err: "" });
+    expect((await rig.run("node list --show labels --hide-header")).out).toContain("empty,rack=8,zone=a");
+    expect(await rig.run("node label n1 rack- empty-")).toEqual({
+      code: 0,
+      out: "Ok\n",
+      err: "rack=7 is in effect now, set by agent\n",
+    });
+    expect((await rig.run("node label n1 n2 zone=b --yes")).code).toBe(0);
+    expect((await rig.run("node list --labels zone=b -o name")).out).toBe("n1\nn2\n");
+  });
+
+  it("should say that a label is the node's own", async () => {
+    await rig.register("n1", { ...INFO, labels: { rack: "7" } });
+    const { code, err } = await rig.run("node label n1 rack-");
+    expect(code).toBe(1);
+    expect(err).toMatch(/^failed to label node n1: .*rack=7 from the node itself/);
+  });
+});
+
+describe("node ban, unban and bans", () => {
+  it("should ban a node, an id and a key, and list the bans", async () => {
+    await rig.register("n1");
+    await rig.run(["node", "ban", "n1", "-m", "stolen, twice"]);
+    expect(await rig.run("node ban ghost")).toEqual({
+      code: 0,
+      out: "Ok\n",
+      err: "there is no node ghost: its id is banned\n",
+    });
+    const key = `SHA256:${"k".repeat(43)}`;
+    expect((await rig.run(`node ban --key ${key}`)).code).toBe(0);
+    const { out } = await rig.run("node bans");
+    expect(out).toMatch(/^NODE +KEY +SINCE +ACTOR +REASON\n/);
+    expect(out).toMatch(new RegExp(`^- +${key} +\\d{4}-\\S+Z +token:\\S+ +-$`, "m"));
+    expect(out).toMatch(/^ghost +- /m);
+    const csv = (await rig.run("node bans -o csv")).out;
+    expect(csv).toMatch(/^n1,SHA256:\S+,\d{4}-\S+Z,token:\S+,"stolen, twice"\r$/m);
+    expect((await rig.run("node bans -o name")).out).toContain("ghost\n");
+    expect((await rig.run("node unban --id ghost")).out).toBe("Ok\n");
+    expect((await rig.run(`node unban --key ${key}`)).out).toBe("Ok\n");
+    expect((await rig.run("node unban --id ghost")).code).toBe(1);
+    await rig.run("node unban n1");
+    expect((await rig.run("node bans -o name")).out).not.toMatch(/^(n1|ghost)$/m);
+  });
+});

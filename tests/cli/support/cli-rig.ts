@@ -1,0 +1,170 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll } from "@jest/globals";
+import { silentLogger, systemClock } from "../../../libs/process/src/index.ts";
+import { accessTokenHash, ensureAccessToken, type Store } from "../../../libs/store/src/index.ts";
+import {
+  addNode,
+  createTestDatabase,
+  FakeAgent,
+  type FakeStream,
+  type TestDatabase,
+} from "../../../libs/testkit/src/index.ts";
+import { type Outcome, run, type Surroundings } from "../../../services/cli/src/testing/run.ts";
+import { INFO, TestNode } from "../../../services/registry/src/testing/test-node.ts";
+import { loadControlPlaneConfig } from "../../../services/rollcall/src/config/control-plane-config.ts";
+import { openProbes } from "../../../services/rollcall/src/control-plane/open-probes.ts";
+import { planUp } from "../../../services/rollcall/src/control-plane/process-plan.ts";
+import { startControlPlane } from "../../../services/rollcall/src/control-plane/start-control-plane.ts";
+import { ControlPlaneClient } from "../../../services/rollcall/src/testing/control-plane-client.ts";
+
+type Info = Parameters<TestNode["register"]>[1];
+type Role = "viewer" | "operator" | "admin";
+
+/** The command line, and a whole control plane that it talks to. */
+export interface CliRig {
+  readonly store: Store;
+  /** HOST:PORT of the API. */
+  readonly address: string;
+  /** An access token of the role admin. */
+  readonly token: string;
+  /** An empty directory of this rig. */
+  readonly folder: string;
+  readonly client: ControlPlaneClient;
+  /** Run a command line, written as one text without quotes or as words, as an administrator. */
+  run(line: string | readonly string[], surroundings?: Surroundings): Promise<Outcome>;
+  /** Register a machine by the API. */
+  register(id: string, info?: Info): Promise<TestNode>;
+  /** Register a machine, and hold its stream until the test file ends. Resolves when it is HEALTHY. */
+  connect(id: string, info?: Info): Promise<FakeStream>;
+  /** Put as many machines into the record, without any event. Returns their ids, in order. */
+  addNodes(count: number): Promise<readonly string[]>;
+  /** Create an access token of a role; its text. */
+  createToken(role: Role): Promise<string>;
+  /** Remove all machines. */
+  removeNodes(): Promise<void>;
+}
+
+/** Fewer than the record has connections. */
+const AT_A_TIME = 8;
+const FREE_PORTS = { port: "0", "agent-port": "0", "probe-port": "0", "internal-port": "0" };
+
+/** What a running rig consists of. */
+interface Parts {
+  readonly database: TestDatabase;
+  readonly port: number;
+  readonly agentPort: number;
+  readonly token: string;
+  readonly folder: string;
+  readonly client: ControlPlaneClient;
+  close(): Promise<void>;
+}
+
+/**
+ * Start registry, health and admin in this process before the tests of a file, on a database of its own, as `rollcall
+ * up` does; `flags` are those of `up`, asked for when it starts, and `file` is the text of a configuration file.
+ */
+export function useControlPlane(flags: () => Readonly<Record<string, string>> = () => ({}), file = ""): CliRig {
+  let parts: Parts | undefined;
+  const agents: FakeAgent[] = [];
+  const running = () => {
+    if (parts === undefined) throw new Error("the control plane is not started yet");
+    return parts;
+  };
+  beforeAll(async () => {
+    parts = await start(flags(), file);
+  });
+  afterAll(async () => {
+    for (const agent of agents) agent.close();
+    await parts?.close();
+  });
+  const address = () => `127.0.0.1:${running().port}`;
+  const register = async (id: string, info: Info = INFO) => {
+    const node = new TestNode(id);
+    await node.register(running().client.registry, info);
+    return node;
+  };
+  return {
+    get store() {
+      return running().database.store;
+    },
+    get address() {
+      return address();
+    },
+    get token() {
+      return running().token;
+    },
+    get folder() {
+      return running().folder;
+    },
+    get client() {
+      return running().client;
+    },
+    run: (line, surroundings = {}) => {
+      const env = { ROLLCALL_SERVER: address(), ROLLCALL_TOKEN: running().token, ...surroundings.env };
+      const { folder } = running();
+      const words = typeof line === "string" ? line.split(" ") : line;
+      return run(words, { wallMs: () => Date.now(), cwd: folder, home: folder, ...surroundings, env });
+    },
+    register,
+    connect: async (id, info) => {
+      const { keyPair } = await register(id, info);
+      const agent = new FakeAgent({ nodeId: id, keyPair });
+      agents.push(agent);
+      const stream = await agent.join(`127.0.0.1:${running().agentPort}`);
+      await stream.beatAcknowledged();
+      await running().client.becomes(id, "APPROVED CONNECTED HEALTHY");
+      return stream;
+    },
+    addNodes: async (count) => {
+      const ids = Array.from({ length: count }, (_, at) => `n${String(at).padStart(3, "0")}`);
+      for (let at = 0; at < count; at += AT_A_TIME) {
+        await Promise.all(ids.slice(at, at + AT_A_TIME).map((id) => addNode(running().database.store, id)));
+      }
+      return ids;
+    },
+    createToken: (role) => createToken(running().database.store, role),
+    removeNodes: async () => {
+      for (const agent of agents.splice(0)) agent.close();
+      await running().database.store.db.deleteFrom("nodes").where("type", "=", "COMPUTE").execute();
+    },
+  };
+}
+
+async function start(flags: Readonly<Record<string, string>>, text: string): Promise<Parts> {
+  const database = await createTestDatabase();
+  const { store } = database;
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-cli-"));
+  const file = join(folder, "rollcall.yaml");
+  writeFileSync(file, text);
+  const given = { shell: { env: {}, cwd: folder }, file, flags: { ...FREE_PORTS, ...flags } };
+  const { values: config } = await loadControlPlaneConfig(given);
+  const shared = { plan: planUp(config), clock: systemClock, log: silentLogger };
+  const probes = await openProbes(shared);
+  const options = { ...shared, config, store, probes, version: "0.1.0" };
+  const controlPlane = await startControlPlane(options, new AbortController().signal);
+  const token = await createToken(store, "admin");
+  const tokenFile = join(folder, "token");
+  writeFileSync(tokenFile, token);
+  const { port } = controlPlane;
+  const address = `127.0.0.1:${port}`;
+  return {
+    ...{ database, port, token, folder },
+    agentPort: controlPlane.agentPort ?? 0,
+    client: new ControlPlaneClient({ registry: address, admin: address, tokenFile }),
+    close: async () => {
+      await controlPlane.close();
+      await probes.close();
+      await database.drop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function createToken(store: Store, role: Role): Promise<string> {
+  const text = `test-${randomBytes(24).toString("base64url")}`;
+  await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash: accessTokenHash(text) });
+  return text;
+}
