@@ -4,11 +4,15 @@
 // @generated from file rollcall/admin/v1/admin.proto (package rollcall.admin.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenFile, type GenMessage, type GenService, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import { type Timestamp, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { type ErrorReason, file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
-import { type ConnectionState, type HealthState, type MembershipState, type Node, type NodeType, type SchedulingState, file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "../../node/v1/error_reason_pb.ts";
+import { file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
+import type { ConnectionState, HealthState, MembershipState, Node, NodeType, SchedulingState } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**

@@ -5,10 +5,13 @@
 // @generated from file rollcall/health/v1/health_internal.proto (package rollcall.health.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenFile, type GenMessage, type GenService, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import { type Duration, file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import { type NodeHealth, type NodeTemperature, type ReportHeartbeatRequest, type ReportHeartbeatResponse, file_rollcall_health_v1_health_query } from "./health_query_pb.ts";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { NodeHealth, NodeTemperature, ReportHeartbeatRequest, ReportHeartbeatResponse } from "./health_query_pb.ts";
+import { file_rollcall_health_v1_health_query } from "./health_query_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**

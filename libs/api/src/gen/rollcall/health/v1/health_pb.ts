@@ -4,12 +4,17 @@
 // @generated from file rollcall/health/v1/health.proto (package rollcall.health.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenEnum, type GenFile, type GenMessage, type GenService, enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import { type Duration, type Timestamp, file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { type ErrorReason, file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
-import { type Label, type Membership, type NodeInfo, file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
-import { type ResourceUsage, file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { ErrorReason } from "../../node/v1/error_reason_pb.ts";
+import { file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
+import type { Label, Membership, NodeInfo } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
+import type { ResourceUsage } from "../../node/v1/usage_pb.ts";
+import { file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**

@@ -4,12 +4,17 @@
 // @generated from file rollcall/health/v1/health_query.proto (package rollcall.health.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenFile, type GenMessage, type GenService, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import { type Duration, type Timestamp, file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { type Hello, file_rollcall_health_v1_health } from "./health_pb.ts";
-import { type Health, type Membership, file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
-import { type ResourceUsage, file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Hello } from "./health_pb.ts";
+import { file_rollcall_health_v1_health } from "./health_pb.ts";
+import type { Health, Membership } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
+import type { ResourceUsage } from "../../node/v1/usage_pb.ts";
+import { file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**

@@ -4,7 +4,8 @@
 // @generated from file rollcall/node/v1/error_reason.proto (package rollcall.node.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenEnum, type GenFile, enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc } from "@bufbuild/protobuf/codegenv2";
 import type { UnknownEnum } from "@bufbuild/protobuf";
 
 /**

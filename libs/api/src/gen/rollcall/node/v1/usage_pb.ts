@@ -4,7 +4,8 @@
 // @generated from file rollcall/node/v1/usage.proto (package rollcall.node.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenFile, type GenMessage, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 

@@ -4,11 +4,15 @@
 // @generated from file rollcall/registry/v1/registry.proto (package rollcall.registry.v1, syntax proto3)
 /* eslint-disable */
 
-import { type GenEnum, type GenFile, type GenMessage, type GenService, enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import { type Timestamp, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { type Event, file_rollcall_events_v1_events } from "../../events/v1/events_pb.ts";
-import { type Connection, type Health, type HealthState, type Label, type Membership, type MembershipState, type Node, type NodeInfo, type NodeType, type Scheduling, type SchedulingState, file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Event } from "../../events/v1/events_pb.ts";
+import { file_rollcall_events_v1_events } from "../../events/v1/events_pb.ts";
+import type { Connection, Health, HealthState, Label, Membership, MembershipState, Node, NodeInfo, NodeType, Scheduling, SchedulingState } from "../../node/v1/node_pb.ts";
+import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
