@@ -2,29 +2,14 @@ export {
   type AccessTokenFacts,
   type AccessTokenState,
   accessTokenCreated,
-  accessTokenRevoked,
   accessTokenState,
+  endAccessToken,
   type Revoker,
-  revocationRefusal,
   strangersTokenRefusal,
 } from "./access/access-token.ts";
 export { fullJitter } from "./backoff.ts";
 export * from "./brake/index.ts";
-export {
-  AMOUNTS_REST_MS,
-  type Amounts,
-  changeOfReport,
-  isJitter,
-  type ReportChange,
-  SteadyAmounts,
-} from "./conditions/info-amounts.ts";
-export {
-  labelsEvent,
-  type NewsOfNode,
-  type NodeBeforeReport,
-  nodeInfoEvents,
-} from "./conditions/info-events.ts";
-export * from "./conditions/truth.ts";
+export * from "./conditions/index.ts";
 export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
@@ -43,8 +28,27 @@ export {
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";
+export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
 export { Detector, type Due, type Watch } from "./health/detector.ts";
+export {
+  type ExplainedNode,
+  type Obstacle,
+  obstaclesOf,
+  summarizeNode,
+} from "./health/explain-node.ts";
+export {
+  afterHealthChange,
+  FLAPPING_WINDOW_MS,
+  flappingEndedEvent,
+  flappingHealth,
+  flappingStartedEvent,
+  type HealthHistory,
+  isSteady,
+  MOST_CHANGES,
+  withinPast,
+} from "./health/flapping.ts";
 export { type HealthSignal, healthAfter } from "./health/health.ts";
+export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
 export { LeaseObserver, type LeaseReading } from "./health/lease-observer.ts";
 export { ObservedTime } from "./health/observed-time.ts";
 export {
@@ -151,12 +155,18 @@ export {
   type TokenBucket,
   takeOne,
 } from "./limits/token-bucket.ts";
+export type { AdmissionFacts, GivenJoinToken, JoiningToken } from "./membership/admission.ts";
 export {
   BAN_LIFTED,
+  type Ban,
+  type BannedNames,
+  bannedNamesOf,
   bannedRefusal,
   isBanned,
   isKeyFingerprint,
   MEMBERSHIP_BANNED,
+  missingBans,
+  type NewBan,
 } from "./membership/ban.ts";
 export {
   type CollectableNode,
@@ -181,6 +191,7 @@ export {
 export {
   type AdmittingToken,
   clusterShortId,
+  endJoinToken,
   type JoinTokenEnforcement,
   type JoinTokenFacts,
   type JoinTokenRefusal,
@@ -204,17 +215,64 @@ export {
   type MembershipSubject,
 } from "./membership/membership.ts";
 export {
+  banInAdvance,
+  changeMembership,
+  isBareBan,
+  liftBareBans,
+  membershipEffects,
+  type NodeMember,
+} from "./membership/membership-change.ts";
+export {
   isNodeId,
   NODE_ID_PATTERN,
   type NodeRefResolution,
   resolveNodeRef,
 } from "./membership/node-id.ts";
 export {
+  type Applicant,
+  type KnownNode,
+  type NodeApproval,
+  type NodeCreation,
+  planRegistrations,
+  type RegistrationFacts,
+  type RegistrationPlan,
+  type RegistrationResult,
+} from "./membership/plan-registrations.ts";
+export {
   chooseWithin,
   type RetryRange,
   rejectedRetry,
   spreadRetry,
 } from "./membership/rejected-retry.ts";
+export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
+export type {
+  Decided,
+  Effects,
+  NodeEffect,
+  NodeRefusalReason,
+  Removal,
+  SessionStates,
+} from "./nodes/node-effects.ts";
+export type { InfoReport, InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
+export {
+  acceptHardware,
+  changeLabels,
+  clearMark,
+  cordon,
+  etagRefusal,
+  markUnhealthy,
+  requireKeyRotation,
+  uncordon,
+} from "./nodes/operator-decisions.ts";
+export { shownHealth } from "./nodes/shown-health.ts";
+export {
+  planTransition,
+  type RecordedSession,
+  type StateChange,
+  type Transition,
+  type TransitionFacts,
+  type TransitionPlan,
+} from "./nodes/transition.ts";
 export {
   collectPolicies,
   describePolicyScope,
@@ -256,6 +314,7 @@ export {
   type PolicyContradiction,
 } from "./policy/policy-changes.ts";
 export {
+  changePolicy,
   isSamePolicies,
   isSamePolicyEntry,
   policyDeletedEvent,

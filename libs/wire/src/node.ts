@@ -15,7 +15,7 @@ import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";
 import { connectionToProto, healthToProto, labelsToProto, membershipToProto, schedulingToProto } from "./states.ts";
 
-/** What the record knows of a node, as far as the public message shows it. The store's NodeRecord is one. */
+/** What the record knows of a node, as far as the public message shows it. NodeRecord is one. */
 export interface NodeFacts {
   readonly id: string;
   readonly type: NodeType;

@@ -3,9 +3,9 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck } from "@rollcall/store";
-import type { RegistryDeps } from "./deps.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
+import type { RegistryProcess } from "./registry-services.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
@@ -26,7 +26,7 @@ export interface RegistryApp {
 }
 
 /** Create the registry: who is here, and the log of what happened. */
-export function createApp(deps: RegistryDeps): RegistryApp {
+export function createApp(deps: RegistryProcess): RegistryApp {
   const registrar = createRegistrar(deps);
   const gate = createRegistrationGate(deps.config, deps.clock);
   const pageTokens = createPageTokens(deps.store.clusterSecret());
@@ -49,7 +49,7 @@ export function createApp(deps: RegistryDeps): RegistryApp {
   };
 }
 
-function createRelay(deps: RegistryDeps, { events: hub }: Watches): EventRelay | null {
+function createRelay(deps: RegistryProcess, { events: hub }: Watches): EventRelay | null {
   const { outward, relayTiming: timing = {} } = deps;
   return outward == null ? null : relayEvents({ ...deps, outward, hub, timing });
 }

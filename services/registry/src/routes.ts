@@ -2,7 +2,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
-import type { Deps } from "./deps.ts";
+import type { RegistryServices } from "./registry-services.ts";
 import { createChallenge } from "./rpc/create-challenge.ts";
 import { deregisterNode } from "./rpc/deregister-node.ts";
 import { explainNode } from "./rpc/explain-node.ts";
@@ -46,7 +46,7 @@ export const POLICIES: PolicyTable = {
 };
 
 /** One line a method. */
-export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
+export function createRoutes(deps: RegistryServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(RegistryService, {
       createChallenge: createChallenge(deps),

@@ -1,9 +1,9 @@
 import type { Json, NewEvent } from "../events/events.ts";
 import { effectiveLabels, type Label } from "../labels/labels.ts";
 import { type Hardware, hardwareOf } from "./hardware.ts";
-import { hardwareEvent, missingHardware, type Trouble } from "./hardware-truth.ts";
+import { hardwareEvent, missingHardware, type Trouble } from "./hardware-conditions.ts";
 
-/** What the record said of a node before a report. The store's NodeRecord is one. */
+/** What the record said of a node before a report. NodeRecord is one. */
 export interface NodeBeforeReport {
   readonly id: string;
   readonly infoDigest: string | null;
@@ -15,7 +15,7 @@ export interface NodeBeforeReport {
   readonly missingHardware: readonly Trouble[];
 }
 
-/** What a node newly says about itself. The store's InfoReport is one. */
+/** What a node newly says about itself. InfoReport is one. */
 export interface NewsOfNode {
   /** Equal digests mean equal reports. */
   readonly digest: string;

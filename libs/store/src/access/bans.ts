@@ -1,21 +1,6 @@
-import { caselessId } from "@rollcall/domain";
+import { type Ban, caselessId, type NewBan } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-
-/** A node id, a key, or both, that may not register. */
-export interface Ban {
-  readonly id: bigint;
-  readonly nodeId: string | null;
-  /** Of the banned key. */
-  readonly fingerprint: string | null;
-  /** In the operator's words; may be empty. */
-  readonly reason: string;
-  readonly actor: string;
-  readonly atMs: number;
-}
-
-/** What is banned, and by whom; since when is the database's. */
-export type NewBan = Omit<Ban, "id" | "atMs">;
 
 /** Ids and keys. */
 export interface BannableNames {

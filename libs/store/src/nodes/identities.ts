@@ -113,16 +113,6 @@ export async function promoteKey(tx: Tx, nodeId: string, fingerprint: string): P
   return promoted !== undefined;
 }
 
-/** Note that an operator wants a node to rotate its key. */
-export async function requireRotation(tx: Tx, nodeId: string): Promise<void> {
-  await tx
-    .updateTable("node_identities")
-    .set({ rotation_requested_at: sql<Date>`now()` })
-    .where("node_id", "=", nodeId)
-    .execute();
-  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", nodeId).execute();
-}
-
 const PROMOTED = {
   public_key: sql<Buffer>`next_public_key`,
   fingerprint: sql<string>`next_fingerprint`,

@@ -1,7 +1,6 @@
-import type { NodeType } from "@rollcall/domain";
+import type { JsonInfo, NodeRecord, NodeType } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { JsonInfo, NodeRecord } from "./node-record.ts";
 
 /** What is left of a node that was removed. */
 export interface Tombstone {

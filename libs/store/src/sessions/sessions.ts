@@ -18,7 +18,7 @@ import { sql } from "kysely";
 import type { Change } from "../database/change.ts";
 import { inRounds } from "../database/rounds.ts";
 import type { Db, Tx } from "../database/store.ts";
-import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-record.ts";
+import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
 import { type OpeningRow, openRound } from "./open-round.ts";
 
 /** A verified hello of an agent. */

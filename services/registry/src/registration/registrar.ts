@@ -1,6 +1,6 @@
 import { reasonOf } from "@rollcall/errors";
 import { Batcher, counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-services.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
 
@@ -18,7 +18,7 @@ const MOST_IN_ONE_BATCH = 200;
 const WAIT_FOR_COMPANY_MS = 2;
 
 /** Create the registrar of one registry. */
-export function createRegistrar(deps: RegistryDeps): Registrar {
+export function createRegistrar(deps: RegistryProcess): Registrar {
   const sizes = histogram(deps.metrics, {
     name: "rollcall_registration_batch_size",
     help: "Registrations that shared one transaction.",
@@ -45,7 +45,7 @@ export function createRegistrar(deps: RegistryDeps): Registrar {
 }
 
 /** Count what has to do with join tokens, and name the nodes that joined without one where that is warned of. */
-function accountFor({ metrics, log }: RegistryDeps): (answer: RegistrationAnswer) => void {
+function accountFor({ metrics, log }: RegistryProcess): (answer: RegistrationAnswer) => void {
   const unasked = counter(metrics, {
     name: "rollcall_joined_without_token_total",
     help: "Nodes that joined without a join token while Orchestrator.NodeManager.JoinTokens was warn.",

@@ -3,10 +3,13 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import { CreateChallengeResponseSchema, type RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { createChallenge as createNonce, NONCE_TTL_MS } from "@rollcall/identity";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */
-export function createChallenge({ store, clock }: Deps): MethodImpl<typeof RegistryService.method.createChallenge> {
+export function createChallenge({
+  store,
+  clock,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.createChallenge> {
   return () => {
     const nowMs = clock.wallMs();
     return create(CreateChallengeResponseSchema, {

@@ -5,11 +5,11 @@ import { decideMembership, membershipEvent } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, removeNode } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
 import { checkNodeId, checkNonce, lockCaller, required } from "../node-proof.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Remove a node that leaves for good. */
-export function deregisterNode(deps: Deps): MethodImpl<typeof RegistryService.method.deregisterNode> {
+export function deregisterNode(deps: RegistryServices): MethodImpl<typeof RegistryService.method.deregisterNode> {
   return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
     checkNodeId(nodeId);

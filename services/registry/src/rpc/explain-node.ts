@@ -9,7 +9,7 @@ import {
 import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
 import { findNode, readLatestEvents, type StoredEvent } from "@rollcall/store";
 import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 const DEFAULT_LIMIT = 100;
 
@@ -19,7 +19,7 @@ const TYPES = EVENT_TYPES.filter(
 );
 
 /** Tell how a node came to be in the state that it is in. */
-export function explainNode({ store }: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
+export function explainNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.explainNode> {
   return async ({ node: reference, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
     const node = await findNode(store.db, reference);

@@ -8,7 +8,7 @@ import {
   UpkeepOutcome,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { compactedRevision, joinedWithoutToken, listUpkeepRuns, readRelay, type UpkeepRun } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Tell how the log, its relay and upkeep fare. */
 export function getControlPlaneStatus({
@@ -16,7 +16,7 @@ export function getControlPlaneStatus({
   outward,
   config,
   warnings = [],
-}: Deps): MethodImpl<typeof RegistryService.method.getControlPlaneStatus> {
+}: RegistryServices): MethodImpl<typeof RegistryService.method.getControlPlaneStatus> {
   return async () => {
     const [relay, compacted, runs, without] = await Promise.all([
       readRelay(store.db),

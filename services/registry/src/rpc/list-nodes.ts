@@ -4,7 +4,7 @@ import { ListNodesResponseSchema, type RegistryService } from "@rollcall/api/rol
 import { currentRevision, type NodeCursor, readListing } from "@rollcall/store";
 import { nodeToProto, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** What a page token carries. */
 interface ListPlace {
@@ -14,7 +14,10 @@ interface ListPlace {
 }
 
 /** Answer a page of nodes. */
-export function listNodes({ store, pageTokens }: Deps): MethodImpl<typeof RegistryService.method.listNodes> {
+export function listNodes({
+  store,
+  pageTokens,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.listNodes> {
   return async (request, context) => {
     const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
     // The MAC says that the cursor was made below.

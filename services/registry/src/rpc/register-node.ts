@@ -10,14 +10,13 @@ import { keyFingerprint } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";
 import { checkNodeId, checkNonce, checkPublicKey, checkSignature, required } from "../node-proof.ts";
-import type { GivenToken } from "../registration/admission.ts";
-import type { Registration } from "../registration/registration.ts";
+import type { PresentedText, Registration } from "../registration/registration.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Let a node join, or return. What costs no look at the record is checked here; the rest is decided in batches. */
-export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.method.registerNode> {
+export function registerNode(deps: RegistryServices): MethodImpl<typeof RegistryService.method.registerNode> {
   return async (request, context) => {
     const { nodeId } = request;
     const { method } = RegistryService;
@@ -38,7 +37,7 @@ export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.meth
   };
 }
 
-function parseRegistration(deps: Deps, request: RegisterNodeRequest): Omit<Registration, "call"> {
+function parseRegistration(deps: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
   const { nodeId, publicKey } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
@@ -58,7 +57,7 @@ function parseRegistration(deps: Deps, request: RegisterNodeRequest): Omit<Regis
 }
 
 /** What a token says is for the record to judge, and for known nodes it does not matter. */
-function readToken(clusterId: string, text: string): GivenToken | null {
+function readToken(clusterId: string, text: string): PresentedText | null {
   if (text === "") return null;
   return { token: parseJoinToken(text, clusterId), hash: joinTokenHash(text) };
 }

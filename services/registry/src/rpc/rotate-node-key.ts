@@ -20,7 +20,6 @@ import {
   saveNextKey,
   type Tx,
 } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
 import {
   checkMayReturn,
   checkNextSignature,
@@ -34,9 +33,10 @@ import {
   notRegistered,
   required,
 } from "../node-proof.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Take the key with which a node wants to prove itself from now on. */
-export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
+export function rotateNodeKey(deps: RegistryServices): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
   return async (request, context) => {
     const { call, next } = parseRotation(deps, request);
     await checkIsKnown(deps, call);
@@ -65,7 +65,10 @@ export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.met
   };
 }
 
-function parseRotation(deps: Deps, request: RotateNodeKeyRequest): { readonly call: NodeCall; readonly next: NodeKey } {
+function parseRotation(
+  deps: RegistryServices,
+  request: RotateNodeKeyRequest,
+): { readonly call: NodeCall; readonly next: NodeKey } {
   const { nodeId, nextPublicKey: publicKey, nextSignature: signature } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "next_public_key");
@@ -80,7 +83,7 @@ function parseRotation(deps: Deps, request: RotateNodeKeyRequest): { readonly ca
  * Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the
  * lock.
  */
-async function checkIsKnown(deps: Deps, call: NodeCall): Promise<void> {
+async function checkIsKnown(deps: RegistryServices, call: NodeCall): Promise<void> {
   const { nodeId } = call;
   const keys = (await keyOf(deps.store.db, [nodeId])).get(nodeId);
   if (keys === undefined && (await getNode(deps.store.db, nodeId)) === null) {

@@ -4,12 +4,12 @@ import { RegistryService, UpdateNodeInfoResponseSchema } from "@rollcall/api/rol
 import { nodeInfoEvents } from "@rollcall/domain";
 import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, saveInfo } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
 import { parseInfo } from "../info-report.ts";
 import { checkMayReturn, checkNodeId, checkNonce, lockCaller, notRegistered, required } from "../node-proof.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Replace what a node says about itself, for agents without a stream. */
-export function updateNodeInfo(deps: Deps): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
+export function updateNodeInfo(deps: RegistryServices): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
   return async (request, context) => {
     const { nodeId } = request;
     checkNodeId(nodeId);

@@ -1,7 +1,7 @@
 import { type CollectionSettings, decideCollection } from "@rollcall/domain";
 import { findGoneNodes, isHealthServed, type NodeRecord, removeGoneNodes } from "@rollcall/store";
 import type { RegistryConfig } from "../config.ts";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-services.ts";
 import type { Chore } from "./upkeep.ts";
 
 const EVERY_MS = 20_000;
@@ -12,7 +12,7 @@ const NODES_A_LOOK = 200;
 const LONGEST_GOODBYE_MS = 60_000;
 
 /** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
-export function collectNodes(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): Chore {
+export function collectNodes(deps: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): Chore {
   const { clock, log } = deps;
   const store = deps.store.reserved;
   const settings = settingsOf(deps.config);

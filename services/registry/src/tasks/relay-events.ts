@@ -1,14 +1,14 @@
 import { gauge, type MetricsRegistry, onScrape, periodicTask, type Task } from "@rollcall/process";
 import type { CheckResult } from "@rollcall/rpc";
 import { leasedTask, RELAY_LEASE, type RelayState, readRelay } from "@rollcall/store";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-services.ts";
 import { LogPublisher } from "../relay/log-publisher.ts";
 import { LogReader } from "../relay/log-reader.ts";
 import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/outward.ts";
 import type { EventHub } from "../watch/event-hub.ts";
 
 /** What the relay is made of. */
-export interface RelayDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface RelayDeps extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly outward: Outward;
   readonly hub: Pick<EventHub, "ready" | "join">;
   readonly timing?: Partial<RelayTiming>;

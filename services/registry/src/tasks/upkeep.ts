@@ -14,7 +14,7 @@ import {
   type ReservedStore,
 } from "@rollcall/store";
 import { type Logger as CronLogger, createTask, type ScheduledTask } from "node-cron";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-services.ts";
 import { collectNodes } from "./collect-nodes.ts";
 
 /** One kind of upkeep. */
@@ -29,7 +29,7 @@ export interface Chore {
 }
 
 /** What upkeep is made of. */
-export interface UpkeepDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface UpkeepDeps extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly chores: readonly Chore[];
   /** See LeasedTaskOptions. */
   readonly renewEveryMs?: number;
@@ -49,7 +49,7 @@ const EVERY_TEN_MINUTES = "*/10 * * * *";
  * What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
  * request ids, used nonces; and nodes that are gone.
  */
-export function registryChores(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): readonly Chore[] {
+export function registryChores(deps: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): readonly Chore[] {
   const { config } = deps;
   const store = deps.store.reserved;
   const { db } = store;
