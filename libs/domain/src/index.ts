@@ -7,7 +7,6 @@ export {
   type Revoker,
   strangersTokenRefusal,
 } from "./access/access-token.ts";
-export { fullJitter } from "./backoff.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
 export {
@@ -103,7 +102,6 @@ export {
   type Requirement,
   type Selector,
 } from "./labels/selectors.ts";
-export { addressGroup } from "./limits/address-group.ts";
 export {
   ArrivalLimiter,
   type ArrivalLimits,
@@ -117,11 +115,7 @@ export {
   type CallRow,
   DEFAULT_CALL_LIMITS,
 } from "./limits/call-places.ts";
-export {
-  clientAddress,
-  type ForwardingHeaders,
-  type HostJudgement,
-} from "./limits/client-address.ts";
+export { addressGroup, clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
 export {
   type DescriptorNeeds,
   type DescriptorPlan,
@@ -174,7 +168,6 @@ export {
   type CollectionSettings,
   decideCollection,
 } from "./membership/collection.ts";
-export { caselessId, checkNewId, isIdBanned } from "./membership/confusable-id.ts";
 export {
   DUPLICATE_QUIET_MS,
   duplicatedHealth,
@@ -213,6 +206,7 @@ export {
   type MembershipDecision,
   type MembershipOutcome,
   type MembershipSubject,
+  nothingToLeave,
 } from "./membership/membership.ts";
 export {
   banInAdvance,
@@ -223,6 +217,9 @@ export {
   type NodeMember,
 } from "./membership/membership-change.ts";
 export {
+  caselessId,
+  checkNewId,
+  isIdBanned,
   isNodeId,
   NODE_ID_PATTERN,
   type NodeRefResolution,
@@ -238,18 +235,11 @@ export {
   type RegistrationPlan,
   type RegistrationResult,
 } from "./membership/plan-registrations.ts";
-export {
-  chooseWithin,
-  type RetryRange,
-  rejectedRetry,
-  spreadRetry,
-} from "./membership/rejected-retry.ts";
 export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
 export type {
-  Decided,
-  Effects,
   NodeEffect,
   NodeRefusalReason,
+  NodeVerdict,
   Removal,
   SessionStates,
 } from "./nodes/node-effects.ts";
@@ -336,7 +326,14 @@ export {
   type ResolvedPolicy,
   resolvePolicy,
 } from "./policy/resolve-policy.ts";
-export type { Refusal, RefusalReason } from "./refusal.ts";
+export type { Decided, Effects, Refusal, RefusalReason } from "./refusal.ts";
+export {
+  chooseWithin,
+  fullJitter,
+  type RetryRange,
+  rejectedRetry,
+  spreadRetry,
+} from "./retry.ts";
 export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
 export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
 export {

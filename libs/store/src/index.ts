@@ -29,7 +29,6 @@ export {
   createAuthenticator,
 } from "./access/authenticator.ts";
 export { type BannableNames, deleteBans, findBans, insertBan, listBans, lockBans } from "./access/bans.ts";
-export { pruneChallenges, useChallenge, useChallenges } from "./access/challenges.ts";
 export {
   getJoinToken,
   insertJoinToken,
@@ -148,8 +147,11 @@ export {
   ownersOfKeys,
   type PublicKey,
   promoteKey,
+  pruneChallenges,
   saveKey,
   saveNextKey,
+  useChallenge,
+  useChallenges,
 } from "./nodes/identities.ts";
 export { labelsOf, replaceLabels } from "./nodes/labels.ts";
 export {

@@ -7,7 +7,7 @@ import { createRegistrar } from "./registration/registrar.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
 import type { RegistryProcess } from "./registry-services.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
-import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
+import { expireOrchestrators } from "./tasks/collect-nodes.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
 import { registryChores, upkeep } from "./tasks/upkeep.ts";
 import { createWatches, type Watches } from "./watch/watches.ts";

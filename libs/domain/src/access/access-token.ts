@@ -1,6 +1,5 @@
 import type { Json, NewEvent } from "../events/events.ts";
-import type { Decided } from "../nodes/node-effects.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Decided, type Refusal, refused } from "../refusal.ts";
 
 /** Whether an access token is taken. One that expired before it was revoked is REVOKED. */
 export type AccessTokenState = "VALID" | "EXPIRED" | "REVOKED";
@@ -55,7 +54,7 @@ export function endAccessToken(
   const { id } = token;
   if (token.revocation !== null) {
     const message = `access token ${id} was revoked already`;
-    return { ok: false, refusal: { reason: "ACCESS_TOKEN_ALREADY_REVOKED", message, metadata: { token: id } } };
+    return refused("ACCESS_TOKEN_ALREADY_REVOKED", message, { token: id });
   }
   const revocation = { actor: by.actor, reason: by.message };
   return { ok: true, effects: [revocation], events: [accessTokenRevoked(token, by)] };

@@ -1,5 +1,4 @@
-import type { Decided } from "../nodes/node-effects.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Decided, refused } from "../refusal.ts";
 import { brakeEvent } from "./brake-events.ts";
 import type { BrakeRow } from "./brake-plan.ts";
 
@@ -25,7 +24,7 @@ export function freezeBrake(row: BrakeRow, { actor, message }: By): Decided<Brak
   if (frozen !== null) {
     const why = frozen.reason === "" ? "" : `: ${frozen.reason}`;
     const text = `the brake of ${group} was frozen already, by ${frozen.actor}${why}`;
-    return refuse("BRAKE_ALREADY_FROZEN", text, { group, actor: frozen.actor });
+    return refused("BRAKE_ALREADY_FROZEN", text, { group, actor: frozen.actor });
   }
   const change = { group, before: mode, after: "FROZEN", reason: "OPERATOR_FROZEN" } as const;
   return {
@@ -50,29 +49,21 @@ export function releaseBrake(
   if (order.now && order.cluster !== null && order.cluster.frozen !== null) {
     const holder = order.cluster.frozen.actor;
     const text = `the brake of the cluster was frozen by ${holder}, which holds ${group} back too: release the cluster first`;
-    return refuse("BRAKE_CLUSTER_FROZEN", text, { group, actor: holder });
+    return refused("BRAKE_CLUSTER_FROZEN", text, { group, actor: holder });
   }
   if (frozen === null && !order.now) {
     const hint =
       mode === "NORMAL"
         ? "it releases by itself"
         : `it is ${mode} because most of its nodes are gone; to let everything go that is pending, release it with now (rollcall brake release --now)`;
-    return refuse("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
+    return refused("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
   }
-  const released: readonly BrakeEffect[] = order.now ? [{ kind: "release-all", actor, reason: message }] : [];
-  if (frozen === null) return { ok: true, effects: released, events: [] };
+  const orders: readonly BrakeEffect[] = order.now ? [{ kind: "release-all", actor, reason: message }] : [];
+  if (frozen === null) return { ok: true, effects: orders, events: [] };
   const change = { group, before: "FROZEN", after: mode, reason: "OPERATOR_RELEASED" } as const;
   return {
     ok: true,
-    effects: [...released, { kind: "unfreeze" }],
+    effects: [...orders, { kind: "unfreeze" }],
     events: [brakeEvent({ ...change, actor, message, counts: null })],
   };
-}
-
-function refuse(
-  reason: BrakeRefusalReason,
-  message: string,
-  metadata: Refusal["metadata"],
-): { readonly ok: false; readonly refusal: Refusal<BrakeRefusalReason> } {
-  return { ok: false, refusal: { reason, message, metadata } };
 }

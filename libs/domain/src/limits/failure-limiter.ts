@@ -1,5 +1,5 @@
-import { addressGroup } from "./address-group.ts";
 import { BucketTable } from "./bucket-table.ts";
+import { addressGroup } from "./client-address.ts";
 import type { BucketLimits } from "./token-bucket.ts";
 
 /** How many failures an address may have, and how much is remembered. */

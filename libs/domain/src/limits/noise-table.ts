@@ -1,4 +1,4 @@
-import { addressGroup } from "./address-group.ts";
+import { addressGroup } from "./client-address.ts";
 
 /** How much of what anybody can cause is written down. */
 export interface NoiseLimits {

@@ -1,7 +1,6 @@
 import type { Json, NewEvent } from "../events/events.ts";
 import { matchesGlob } from "../labels/glob.ts";
-import type { Decided } from "../nodes/node-effects.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Decided, type Refusal, refused } from "../refusal.ts";
 
 /** What becomes of new nodes that give no join token: nothing, they are counted and named, or they are refused. */
 export type JoinTokenEnforcement = "none" | "warn" | "strict";
@@ -129,7 +128,7 @@ export function endJoinToken(
   if (revocation !== null) {
     const text = `join token ${id} was revoked already, by ${revocation.actor}`;
     const metadata = { joinToken: id, actor: revocation.actor };
-    return { ok: false, refusal: { reason: "JOIN_TOKEN_ALREADY_REVOKED", message: text, metadata } };
+    return refused("JOIN_TOKEN_ALREADY_REVOKED", text, metadata);
   }
   const change = { before: { state: joinTokenState(token) }, after: { state: "REVOKED" } } as const;
   const event = joinTokenEvent({ type: "join.token.revoked", tokenId: id, actor, message, ...change });

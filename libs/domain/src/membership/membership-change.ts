@@ -1,5 +1,6 @@
 import { banEvent, membershipEvent } from "../events/events.ts";
-import { type Decided, type NodeEffect, refuseNode } from "../nodes/node-effects.ts";
+import { type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
+import type { Decided } from "../refusal.ts";
 import type { Connection, Membership, NodeType } from "../states.ts";
 import { type Ban, bannedNamesOf, isBanned, missingBans, type NewBan } from "./ban.ts";
 import { type CommandSource, decideMembership, type MembershipCommand } from "./membership.ts";
@@ -33,7 +34,7 @@ export function changeMembership(
   command: Exclude<MembershipCommand, { kind: "register" }>,
   by: CommandSource,
   bans: readonly Ban[] = [],
-): Decided {
+): NodeVerdict {
   const subject = { ...node, alive: node.connection.state === "CONNECTED" };
   const decision = decideMembership(subject, node.id, command, by);
   if (!decision.ok) return decision;
@@ -68,7 +69,7 @@ export function banInAdvance(
   name: Pick<NewBan, "nodeId" | "fingerprint">,
   earlier: readonly Ban[],
   { actor, message }: CommandSource,
-): Decided<NewBan> {
+): Decided<NewBan, NodeRefusalReason> {
   const subject = name.nodeId ?? name.fingerprint ?? "";
   if (earlier.length > 0) return refuseNode("NODE_ALREADY_BANNED", subject, "already banned");
   const event = banEvent({ type: "node.banned", subject, actor, message });
@@ -88,7 +89,7 @@ export function liftBareBans(
   subject: string,
   bans: readonly Ban[],
   { actor, message }: CommandSource,
-): Decided<bigint> {
+): Decided<bigint, NodeRefusalReason> {
   if (bans.length === 0) return refuseNode("NODE_NOT_BANNED", subject, "is not banned");
   const event = banEvent({ type: "node.unbanned", subject, actor, message });
   return { ok: true, effects: bans.map(({ id }) => id), events: [event] };

@@ -10,10 +10,10 @@ import type { Refusal, RefusalReason } from "../refusal.ts";
 import type { ConnectionState, Membership } from "../states.ts";
 import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken } from "./admission.ts";
 import { type Ban, bannedRefusal } from "./ban.ts";
-import { caselessId, checkNewId, isIdBanned } from "./confusable-id.ts";
 import type { JoinTokenRefusal } from "./join-token.ts";
 import { decideMembership } from "./membership.ts";
 import { membershipEffects } from "./membership-change.ts";
+import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
 
 /** A node that asks to join, its proof verified against the key that it gives. */
 export interface Applicant {

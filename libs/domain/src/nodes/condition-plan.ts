@@ -5,8 +5,9 @@ import { hardwareEvent, isSameTroubles, rebootClearedEvent, type Trouble } from 
 import { healthEvent, type NewEvent, schedulingEvent } from "../events/events.ts";
 import { flappingEndedEvent, flappingHealth, isSteady, withinPast } from "../health/flapping.ts";
 import type { HealthPolicy } from "../policy/policy.ts";
+import type { Effects } from "../refusal.ts";
 import { deriveScheduling, type Health, type Hold } from "../states.ts";
-import type { Effects, NodeEffect, SessionStates } from "./node-effects.ts";
+import type { NodeEffect, SessionStates } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 
 /** What the owner of a node knows of it that the record has to follow. */
@@ -35,7 +36,7 @@ export function planConditions(
   node: NodeRecord,
   view: OwnersView | undefined,
   { replicaId, nowMs }: PlanCircumstances,
-): Effects | null {
+): Effects<NodeEffect> | null {
   const { epoch, replicaId: owner } = node.session;
   if (view === undefined || owner !== replicaId || epoch !== view.epoch) return null;
   const by = { actor: `replica:${replicaId}`, nowMs };

@@ -1,9 +1,8 @@
 import type { LossAfter } from "../brake/reaction.ts";
 import type { Trouble } from "../conditions/hardware-conditions.ts";
-import type { NewEvent } from "../events/events.ts";
 import type { Label, LabelTier } from "../labels/labels.ts";
 import type { NewBan } from "../membership/ban.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Decided, type RefusalReason, type Refused, refused } from "../refusal.ts";
 import type { Connection, Health, Hold, Mark, Membership } from "../states.ts";
 import type { NodeJoining } from "./node-record.ts";
 
@@ -57,27 +56,12 @@ export interface SessionStates {
   readonly loss: LossAfter;
 }
 
-/** What a decision does: all that is written and all events, in their order; both empty when nothing is to be done. */
-export interface Effects<Effect = NodeEffect> {
-  readonly effects: readonly Effect[];
-  readonly events: readonly NewEvent[];
-}
+/** What a decision about one node does, or why it does nothing. */
+export type NodeVerdict = Decided<NodeEffect, NodeRefusalReason>;
 
-/** What was decided: what it does, or why it does nothing. */
-export type Decided<Effect = NodeEffect, Reason extends string = NodeRefusalReason> =
-  | ({ readonly ok: true } & Effects<Effect>)
-  | { readonly ok: false; readonly refusal: Refusal<Reason> };
-
-/** Why an operator's decision about a node is refused. */
+/** Why a decision about a node is refused. */
 export type NodeRefusalReason =
-  | "NODE_NOT_FOUND"
-  | "NODE_ALREADY_APPROVED"
-  | "NODE_ALREADY_REJECTED"
-  | "NODE_REJECTED"
-  | "NODE_BANNED"
-  | "NODE_ALREADY_BANNED"
-  | "NODE_NOT_BANNED"
-  | "NODE_IS_ORCHESTRATOR"
+  | RefusalReason
   | "NODE_ALREADY_CORDONED"
   | "NODE_NOT_CORDONED"
   | "NODE_ALREADY_MARKED"
@@ -90,10 +74,6 @@ export type NodeRefusalReason =
   | "ETAG_MISMATCH";
 
 /** A refusal whose message begins with the node; `text` goes on from there. */
-export function refuseNode(
-  reason: NodeRefusalReason,
-  node: string,
-  text: string,
-): { readonly ok: false; readonly refusal: Refusal<NodeRefusalReason> } {
-  return { ok: false, refusal: { reason, message: `node ${node} ${text}`, metadata: { node } } };
+export function refuseNode(reason: NodeRefusalReason, node: string, text: string): Refused<NodeRefusalReason> {
+  return refused(reason, `node ${node} ${text}`, { node });
 }

@@ -14,12 +14,14 @@ import {
   MAX_OPERATOR_LABELS,
 } from "../labels/labels.ts";
 import type { CommandSource } from "../membership/membership.ts";
+import { type Refused, refused } from "../refusal.ts";
 import { deriveScheduling, effectiveHealth, type Hold, liftHold, type Mark, placeHold } from "../states.ts";
-import { type Decided, type NodeEffect, refuseNode } from "./node-effects.ts";
+import type { NodeRefusalReason } from "./node-effects.ts";
+import { type NodeEffect, type NodeVerdict, refuseNode } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 
 /** Decide to keep new work away from a node. */
-export function cordon(node: NodeRecord, by: CommandSource): Decided {
+export function cordon(node: NodeRecord, by: CommandSource): NodeVerdict {
   if (node.type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is an orchestrator; no work ever comes to it");
   }
@@ -31,14 +33,14 @@ export function cordon(node: NodeRecord, by: CommandSource): Decided {
 }
 
 /** Decide to lift the operator's hold; those of other owners stay. */
-export function uncordon(node: NodeRecord, by: CommandSource): Decided {
+export function uncordon(node: NodeRecord, by: CommandSource): NodeVerdict {
   const holds = liftHold(node.holds, "OPERATOR");
   if (holds === node.holds) return refuseNode("NODE_NOT_CORDONED", node.id, "is not cordoned");
   return changeHolds(node, holds, by);
 }
 
 /** Decide to show a node as UNHEALTHY, whatever it sends. `by.atMs` is the record's time. */
-export function markUnhealthy(node: NodeRecord, by: CommandSource): Decided {
+export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict {
   const { id, type, recordedHealth, health: before } = node;
   if (type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its connection alone says how it fares");
@@ -54,7 +56,7 @@ export function markUnhealthy(node: NodeRecord, by: CommandSource): Decided {
 }
 
 /** Decide to clear an operator's mark; what was detected shows again. */
-export function clearMark(node: NodeRecord, { actor, message }: CommandSource): Decided {
+export function clearMark(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
   const { id, health: before, recordedHealth: after } = node;
   if (node.mark === null) return refuseNode("NODE_NOT_MARKED", id, "is not marked unhealthy");
   // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
@@ -70,7 +72,7 @@ export function clearMark(node: NodeRecord, { actor, message }: CommandSource): 
 }
 
 /** Decide to have a node replace its key. */
-export function requireKeyRotation(node: NodeRecord, { actor, message }: CommandSource): Decided {
+export function requireKeyRotation(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
   const { id, keyFingerprint, keyRotationRequiredSinceMs: sinceMs } = node;
   if (keyFingerprint === null) {
     return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; it has no key");
@@ -84,7 +86,7 @@ export function requireKeyRotation(node: NodeRecord, { actor, message }: Command
 }
 
 /** Decide to take a node's hardware as it is now for what it should be. */
-export function acceptHardware(node: NodeRecord, { actor, message }: CommandSource): Decided {
+export function acceptHardware(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
   const { id, type, approvedHardware, info } = node;
   if (type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its hardware is not watched");
@@ -104,7 +106,7 @@ export function acceptHardware(node: NodeRecord, { actor, message }: CommandSour
 }
 
 /** Decide a change of the labels of the operator's tier. One that is in effect already does nothing. */
-export function changeLabels(node: NodeRecord, change: LabelChange, { actor, message }: CommandSource): Decided {
+export function changeLabels(node: NodeRecord, change: LabelChange, { actor, message }: CommandSource): NodeVerdict {
   const others = labelsOfOthers(node.labels, change);
   if (others.length > 0) return setByOthers(node.id, others);
   const labels = changeOperatorLabels(node.labels, change);
@@ -123,31 +125,28 @@ export function changeLabels(node: NodeRecord, change: LabelChange, { actor, mes
 }
 
 /** Refuse an etag that is not that of the node as it is now; null for one that is, or none. */
-export function etagRefusal(
-  node: Pick<NodeRecord, "id" | "etag">,
-  etag: string,
-): Extract<Decided, { ok: false }> | null {
+export function etagRefusal(node: Pick<NodeRecord, "id" | "etag">, etag: string): Refused<NodeRefusalReason> | null {
   if (etag === "" || etag === node.etag) return null;
   const message = `node ${node.id} has changed since this etag was read; read it again and decide anew`;
-  return { ok: false, refusal: { reason: "ETAG_MISMATCH", message, metadata: { node: node.id, etag: node.etag } } };
+  return refused("ETAG_MISMATCH", message, { node: node.id, etag: node.etag });
 }
 
-function changeHolds(node: NodeRecord, holds: readonly Hold[], { actor, message, atMs }: CommandSource): Decided {
+function changeHolds(node: NodeRecord, holds: readonly Hold[], { actor, message, atMs }: CommandSource): NodeVerdict {
   const after = deriveScheduling(holds, atMs);
   const event = schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message });
   return done([{ kind: "holds", holds }], [event]);
 }
 
-function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): Decided {
+function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): NodeVerdict {
   return { ok: true, effects, events };
 }
 
-function setByOthers(node: string, labels: readonly Label[]): Decided {
+function setByOthers(node: string, labels: readonly Label[]): NodeVerdict {
   const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
   const keys = labels.map(({ key }) => key);
   const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it, for example \`rollcall node label ${node} ${keys[0]}=VALUE\``;
   const metadata = { node, labels: keys.join(","), tiers: labels.map(({ tier }) => tier).join(",") };
-  return { ok: false, refusal: { reason: "LABEL_NOT_SET_BY_OPERATOR", message, metadata } };
+  return refused("LABEL_NOT_SET_BY_OPERATOR", message, metadata);
 }
 
 const SOURCES: Readonly<Record<LabelTier, string>> = {

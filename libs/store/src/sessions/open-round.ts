@@ -1,7 +1,7 @@
 import { connectionAfter, type MachineSighting, MOST_SIGHTINGS } from "@rollcall/domain";
 import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
-import { rowsFrom } from "../database/rows-from.ts";
 import type { Tx } from "../database/store.ts";
 import type { HeldRow, MembershipColumns, SessionHello } from "./sessions.ts";
 

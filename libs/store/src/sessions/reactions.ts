@@ -1,7 +1,7 @@
 import { type LossAfter, lossAfterRelease, type Membership, mayHaveReaction, type NodeType } from "@rollcall/domain";
 import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
-import { rowsFrom } from "../database/rows-from.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { type NodeRow, toLoss } from "../nodes/node-rows.ts";
 

@@ -15,8 +15,8 @@ import {
   sessionMovedEvent,
 } from "@rollcall/domain";
 import { sql } from "kysely";
+import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
-import { inRounds } from "../database/rounds.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
 import { type OpeningRow, openRound } from "./open-round.ts";

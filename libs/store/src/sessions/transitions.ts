@@ -6,9 +6,8 @@ import {
   type Transition,
 } from "@rollcall/domain";
 import { sql } from "kysely";
+import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
-import { inRounds } from "../database/rounds.ts";
-import { rowsFrom } from "../database/rows-from.ts";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { toConnection, toDetectedHealth, toHealth, toHistory, toLoss } from "../nodes/node-rows.ts";
 import { LOSS_COLUMNS, LOSS_NUMBER, toLossColumns } from "./reactions.ts";

@@ -6,10 +6,10 @@ import {
   type Ban,
   bannedNamesOf,
   type CommandSource,
-  type Decided,
   etagRefusal,
   type NewEvent,
   type NodeRecord,
+  type NodeVerdict,
 } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import {
@@ -35,7 +35,7 @@ import type { AdminServices } from "../admin-services.ts";
 import { type AnswerCodec, auditOf, commit, type Operation } from "../operation.ts";
 
 /** Decides what becomes of a node, whose row is locked until that is written. `bans` are those on its id and keys. */
-export type DecideNode = (node: NodeRecord, by: CommandSource, bans: readonly Ban[]) => Decided;
+export type DecideNode = (node: NodeRecord, by: CommandSource, bans: readonly Ban[]) => NodeVerdict;
 
 /** What of the record a decision needs beside the node. */
 export interface DecisionNeeds {

@@ -31,7 +31,7 @@ import {
   type Tx,
   useChallenges,
 } from "@rollcall/store";
-import { refusalOfNode } from "../refusal-of-node.ts";
+import { refusalOfNode } from "../node-proof.ts";
 import type { RegistryProcess } from "../registry-services.ts";
 import { nonceName, type Registrant, type Registration, toRegistrant } from "./registration.ts";
 

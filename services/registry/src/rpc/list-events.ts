@@ -4,8 +4,7 @@ import { compactedRevision, readEvents } from "@rollcall/store";
 import { eventToProto, readPage, readRows } from "@rollcall/wire";
 import { parseEventListing } from "../convert-events.ts";
 import type { RegistryServices } from "../registry-services.ts";
-import { formatResumeToken } from "../watch/resume-token.ts";
-import { revisionCompacted } from "../watch/watch-errors.ts";
+import { formatResumeToken, revisionCompacted } from "../watch/resume-token.ts";
 
 /** Answer a page of the log. */
 export function listEvents({ store, pageTokens }: RegistryServices): MethodImpl<typeof EventService.method.listEvents> {

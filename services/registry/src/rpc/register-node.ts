@@ -1,16 +1,18 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  CreateChallengeResponseSchema,
   type RegisterNodeRequest,
   RegisterNodeResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { parseJoinToken } from "@rollcall/domain";
-import { keyFingerprint } from "@rollcall/identity";
+import { createChallenge as createNonce, keyFingerprint, NONCE_TTL_MS } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
-import { parseInfo } from "../info-report.ts";
+import { parseInfo } from "../convert.ts";
 import { checkNodeId, checkNonce, checkPublicKey, checkSignature, required } from "../node-proof.ts";
 import type { PresentedText, Registration } from "../registration/registration.ts";
 import type { RegistryServices } from "../registry-services.ts";
@@ -60,4 +62,19 @@ function parseRegistration(deps: RegistryServices, request: RegisterNodeRequest)
 function readToken(clusterId: string, text: string): PresentedText | null {
   if (text === "") return null;
   return { token: parseJoinToken(text, clusterId), hash: joinTokenHash(text) };
+}
+
+/** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */
+export function createChallenge({
+  store,
+  clock,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.createChallenge> {
+  return () => {
+    const nowMs = clock.wallMs();
+    return create(CreateChallengeResponseSchema, {
+      nonce: createNonce(store.clusterSecret(), nowMs),
+      expireTime: timestampFromMs(nowMs + NONCE_TTL_MS),
+      clusterId: store.clusterId(),
+    });
+  };
 }

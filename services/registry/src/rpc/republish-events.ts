@@ -17,7 +17,7 @@ import {
   type Tx,
 } from "@rollcall/store";
 import type { RegistryServices } from "../registry-services.ts";
-import { revisionCompacted } from "../watch/watch-errors.ts";
+import { revisionCompacted } from "../watch/resume-token.ts";
 
 /** What the call is about, in the audit log. */
 const RELAY = "event relay";

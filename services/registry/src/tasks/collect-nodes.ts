@@ -1,5 +1,12 @@
 import { type CollectionSettings, decideCollection } from "@rollcall/domain";
-import { findGoneNodes, isHealthServed, type NodeRecord, removeGoneNodes } from "@rollcall/store";
+import { periodicTask, type Task } from "@rollcall/process";
+import {
+  expireOrchestrators as expire,
+  findGoneNodes,
+  isHealthServed,
+  type NodeRecord,
+  removeGoneNodes,
+} from "@rollcall/store";
 import type { RegistryConfig } from "../config.ts";
 import type { RegistryProcess } from "../registry-services.ts";
 import type { Chore } from "./upkeep.ts";
@@ -72,4 +79,23 @@ function settingsOf(config: RegistryConfig): CollectionSettings {
     ephemeralAfterMs,
     goodbyeAfterMs: Math.min(ephemeralAfterMs, LONGEST_GOODBYE_MS),
   };
+}
+
+const LOST_FOR_MS = 60 * 60_000;
+const LOOK_FOR_LOST_EVERY_MS = 60_000;
+
+/**
+ * Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so.
+ */
+export function expireOrchestrators({ store, clock, log }: Pick<RegistryProcess, "store" | "clock" | "log">): Task {
+  return periodicTask({
+    name: "expire-orchestrators",
+    everyMs: LOOK_FOR_LOST_EVERY_MS,
+    clock,
+    turn: async () => {
+      for (const node of await expire(store.reserved, LOST_FOR_MS)) {
+        log.info({ node }, "removed a lost orchestrator");
+      }
+    },
+  });
 }

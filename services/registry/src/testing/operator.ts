@@ -2,9 +2,9 @@ import {
   type CommandSource,
   changeLabels,
   changeMembership,
-  type Decided,
   type HealthState,
   type MembershipCommand,
+  type NodeVerdict,
 } from "@rollcall/domain";
 import {
   keyOf,
@@ -24,7 +24,7 @@ export const OPERATOR = "token:operator";
 export async function decideOn(
   store: Store,
   id: string,
-  decide: (node: NodeRecord, by: CommandSource) => Decided,
+  decide: (node: NodeRecord, by: CommandSource) => NodeVerdict,
   message = "",
 ): Promise<boolean> {
   const { result } = await store.change(async (tx) => {

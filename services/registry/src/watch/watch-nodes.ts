@@ -15,9 +15,9 @@ import { type LeasedSnapshot, leaseSnapshot } from "./leased-snapshot.ts";
 import { type CompiledNodeFilter, compileNodeFilter } from "./node-filter.ts";
 import type { NodeChange, NodeHub } from "./node-hub.ts";
 import type { ResumePoint } from "./resume-token.ts";
+import { revisionCompacted, watcherTooSlow } from "./resume-token.ts";
 import { MESSAGE_BYTES, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
-import { revisionCompacted, watcherTooSlow } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** Where a watch of nodes begins. */

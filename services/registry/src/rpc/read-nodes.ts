@@ -1,7 +1,12 @@
+import { create } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import { NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { ListNodesResponseSchema, type RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { currentRevision, type NodeCursor, readListing } from "@rollcall/store";
+import {
+  GetNodeResponseSchema,
+  ListNodesResponseSchema,
+  type RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { currentRevision, findNode, type NodeCursor, readListing } from "@rollcall/store";
 import { nodeToProto, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
 import type { RegistryServices } from "../registry-services.ts";
@@ -36,5 +41,13 @@ export function listNodes({
       nextPageToken: next === null ? "" : pageTokens.seal(name, next),
       revision,
     });
+  };
+}
+
+/** Answer one node. */
+export function getNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.getNode> {
+  return async (request) => {
+    const node = await findNode(store.db, request.node);
+    return create(GetNodeResponseSchema, { node: nodeToProto(node) });
   };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { chooseWithin, rejectedRetry, spreadRetry } from "./rejected-retry.ts";
+import { chooseWithin, rejectedRetry, spreadRetry } from "./retry.ts";
 
 const MINUTE = 60_000;
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { fullJitter } from "./backoff.ts";
+import { fullJitter } from "./retry.ts";
 
 describe("fullJitter()", () => {
   it.each([
