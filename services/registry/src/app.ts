@@ -26,18 +26,22 @@ export interface RegistryApp {
 }
 
 /** Create the registry: who is here, and the log of what happened. */
-export function createApp(deps: RegistryProcess): RegistryApp {
-  const registrar = createRegistrar(deps);
-  const gate = createRegistrationGate(deps.config, deps.clock);
-  const pageTokens = createPageTokens(deps.store.clusterSecret());
-  const watches = createWatches(deps);
-  const relay = createRelay(deps, watches);
-  const checkRecord = createRecordCheck(deps.store.reserved, deps.log);
+export function createApp(services: RegistryProcess): RegistryApp {
+  const registrar = createRegistrar(services);
+  const gate = createRegistrationGate(services.config, services.clock);
+  const pageTokens = createPageTokens(services.store.clusterSecret());
+  const watches = createWatches(services);
+  const relay = createRelay(services, watches);
+  const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
-    routes: createRoutes({ ...deps, registrar, gate, pageTokens, watches }),
+    routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [expireOrchestrators(deps), upkeep({ ...deps, chores: registryChores(deps) }), ...(relay?.tasks ?? [])],
+    tasks: [
+      expireOrchestrators(services),
+      upkeep({ ...services, chores: registryChores(services) }),
+      ...(relay?.tasks ?? []),
+    ],
     ready: async () => ({
       store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),
@@ -49,7 +53,7 @@ export function createApp(deps: RegistryProcess): RegistryApp {
   };
 }
 
-function createRelay(deps: RegistryProcess, { events: hub }: Watches): EventRelay | null {
-  const { outward, relayTiming: timing = {} } = deps;
-  return outward == null ? null : relayEvents({ ...deps, outward, hub, timing });
+function createRelay(services: RegistryProcess, { events: hub }: Watches): EventRelay | null {
+  const { outward, relayTiming: timing = {} } = services;
+  return outward == null ? null : relayEvents({ ...services, outward, hub, timing });
 }

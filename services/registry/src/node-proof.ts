@@ -115,7 +115,7 @@ export interface LockedCaller {
  * next one is promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
  * NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
  */
-export async function lockCaller(tx: Tx, deps: RegistryServices, call: NodeCall): Promise<LockedCaller | null> {
+export async function lockCaller(tx: Tx, services: RegistryServices, call: NodeCall): Promise<LockedCaller | null> {
   if (!(await useChallenge(tx, call.proof.nonce))) {
     throw refuse("CHALLENGE_INVALID", "the challenge was used before; ask for a new one");
   }
@@ -123,7 +123,7 @@ export async function lockCaller(tx: Tx, deps: RegistryServices, call: NodeCall)
   if (node === null) return null;
   const { id } = node;
   const keys = (await keyOf(tx, [id])).get(id);
-  const { fingerprint: used } = findKey(deps, call, keys);
+  const { fingerprint: used } = findKey(services, call, keys);
   const current = keys?.fingerprint ?? "";
   const isFirstUse = used !== current;
   const proven = { ...node, keyFingerprint: used };

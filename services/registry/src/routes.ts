@@ -42,26 +42,26 @@ export const POLICIES: PolicyTable = {
 };
 
 /** One line a method. */
-export function createRoutes(deps: RegistryServices): (router: ConnectRouter) => void {
+export function createRoutes(services: RegistryServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(RegistryService, {
-      createChallenge: createChallenge(deps),
-      registerNode: registerNode(deps),
-      rotateNodeKey: rotateNodeKey(deps),
-      updateNodeInfo: updateNodeInfo(deps),
-      deregisterNode: deregisterNode(deps),
-      explainNode: explainNode(deps),
-      getNode: getNode(deps),
-      listNodes: listNodes(deps),
-      listDeletedNodes: listDeletedNodes(deps),
-      watchNodes: watchNodes(deps),
-      getClusterSummary: getClusterSummary(deps),
-      getControlPlaneStatus: getControlPlaneStatus(deps),
+      createChallenge: createChallenge(services),
+      registerNode: registerNode(services),
+      rotateNodeKey: rotateNodeKey(services),
+      updateNodeInfo: updateNodeInfo(services),
+      deregisterNode: deregisterNode(services),
+      explainNode: explainNode(services),
+      getNode: getNode(services),
+      listNodes: listNodes(services),
+      listDeletedNodes: listDeletedNodes(services),
+      watchNodes: watchNodes(services),
+      getClusterSummary: getClusterSummary(services),
+      getControlPlaneStatus: getControlPlaneStatus(services),
     });
     router.service(EventService, {
-      listEvents: listEvents(deps),
-      watchEvents: watchEvents(deps),
-      republishEvents: republishEvents(deps),
+      listEvents: listEvents(services),
+      watchEvents: watchEvents(services),
+      republishEvents: republishEvents(services),
     });
   };
 }

@@ -3,7 +3,7 @@ import type { Refusal } from "../refusal.ts";
 /** What a node id looks like: 1-63 characters, the first a letter or digit. */
 export const NODE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
-/** Tell whether a text can be a node id; anything else is refused at the door. */
+/** Tell whether a text can be a node id; anything else is refused before it is looked for. */
 export function isNodeId(text: string): boolean {
   return NODE_ID_PATTERN.test(text);
 }

@@ -56,30 +56,30 @@ const RETRY_AFTER_MS = 1_000;
  * another. Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
  */
 export async function registerBatch(
-  deps: RegistryProcess,
+  services: RegistryProcess,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   try {
-    return await registerWithRetries(deps, batch);
+    return await registerWithRetries(services, batch);
   } catch (error) {
     if (isStoreUnavailable(error)) throw error;
     if (batch.length === 1) return [{ ok: false, error }];
     // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are
     // served.
-    deps.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
+    services.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
     const half = Math.ceil(batch.length / 2);
-    const first = await registerBatch(deps, batch.slice(0, half));
-    return [...first, ...(await registerBatch(deps, batch.slice(half)))];
+    const first = await registerBatch(services, batch.slice(0, half));
+    return [...first, ...(await registerBatch(services, batch.slice(half)))];
   }
 }
 
 async function registerWithRetries(
-  deps: RegistryProcess,
+  services: RegistryProcess,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
     try {
-      const { result } = await deps.store.reserved.change((tx) => registerInTransaction(tx, deps, batch));
+      const { result } = await services.store.reserved.change((tx) => registerInTransaction(tx, services, batch));
       return result;
     } catch (error) {
       // Whoever was faster has committed, so the next look sees it.

@@ -14,19 +14,19 @@ import { checkMayReturn, checkNodeId, checkNonce, lockCaller, notRegistered, req
 import type { RegistryServices } from "../registry-services.ts";
 
 /** Replace what a node says about itself, for agents without a stream. */
-export function updateNodeInfo(deps: RegistryServices): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
+export function updateNodeInfo(services: RegistryServices): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
   return async (request, context) => {
     const { nodeId } = request;
     checkNodeId(nodeId);
     const report = parseInfo(required(request.info, "info"));
     const proof = required(request.proof, "proof");
-    checkNonce(deps, proof.nonce);
+    checkNonce(services, proof.nonce);
     const method = RegistryService.method.updateNodeInfo;
-    const { result: changed } = await deps.store.change(async (tx) => {
-      const caller = await lockCaller(tx, deps, { method, nodeId, proof });
+    const { result: changed } = await services.store.change(async (tx) => {
+      const caller = await lockCaller(tx, services, { method, nodeId, proof });
       if (caller === null) throw notRegistered(nodeId);
       const { node, events } = caller;
-      checkMayReturn(node, deps.clock.wallMs());
+      checkMayReturn(node, services.clock.wallMs());
       const saved = await saveInfo(tx, nodeId, report);
       if (saved !== "saved") return { result: false, events };
       const call = { ...auditedCall(context, method), actor: `node:${nodeId}` };
@@ -38,18 +38,18 @@ export function updateNodeInfo(deps: RegistryServices): MethodImpl<typeof Regist
 }
 
 /** Remove a node that leaves for good. */
-export function deregisterNode(deps: RegistryServices): MethodImpl<typeof RegistryService.method.deregisterNode> {
+export function deregisterNode(services: RegistryServices): MethodImpl<typeof RegistryService.method.deregisterNode> {
   return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
     checkNodeId(nodeId);
-    checkNonce(deps, proof.nonce);
+    checkNonce(services, proof.nonce);
     const method = RegistryService.method.deregisterNode;
-    await deps.store.change(async (tx) => {
-      const caller = await lockCaller(tx, deps, { method, nodeId, proof });
+    await services.store.change(async (tx) => {
+      const caller = await lockCaller(tx, services, { method, nodeId, proof });
       if (caller === null) throw refusalError(nothingToLeave(nodeId), nodeId);
       const { node } = caller;
       const actor = `node:${nodeId}`;
-      const by = { actor, message, atMs: deps.clock.wallMs() };
+      const by = { actor, message, atMs: services.clock.wallMs() };
       const decided = changeMembership(node, { kind: "deregister" }, by);
       if (!decided.ok) throw refusalError(decided.refusal, nodeId);
       await saveNodeEffects(tx, node, decided.effects);

@@ -18,15 +18,15 @@ import type { PresentedText, Registration } from "../registration/registration.t
 import type { RegistryServices } from "../registry-services.ts";
 
 /** Let a node join, or return. What costs no look at the record is checked here; the rest is decided in batches. */
-export function registerNode(deps: RegistryServices): MethodImpl<typeof RegistryService.method.registerNode> {
+export function registerNode(services: RegistryServices): MethodImpl<typeof RegistryService.method.registerNode> {
   return async (request, context) => {
     const { nodeId } = request;
     const { method } = RegistryService;
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
-    const registration = { ...parseRegistration(deps, request), call };
+    const registration = { ...parseRegistration(services, request), call };
     const token = registration.joinToken?.hash ?? null;
-    const answer = await deps.gate.pass(token && Buffer.from(token).toString("base64"), () =>
-      deps.registrar.register(registration),
+    const answer = await services.gate.pass(token && Buffer.from(token).toString("base64"), () =>
+      services.registrar.register(registration),
     );
     if (!answer.ok) throw answer.error;
     return create(RegisterNodeResponseSchema, {
@@ -34,27 +34,27 @@ export function registerNode(deps: RegistryServices): MethodImpl<typeof Registry
       created: answer.created,
       message: answer.message,
       healthEndpoints: [...answer.healthEndpoints],
-      clusterId: deps.store.clusterId(),
+      clusterId: services.store.clusterId(),
     });
   };
 }
 
-function parseRegistration(deps: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
+function parseRegistration(services: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
   const { nodeId, publicKey } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
   const report = parseInfo(required(request.info, "info"));
   const proof = required(request.proof, "proof");
-  checkNonce(deps, proof.nonce);
+  checkNonce(services, proof.nonce);
   const method = RegistryService.method.registerNode;
-  checkSignature(deps.store.clusterId(), { method, nodeId, proof }, publicKey);
+  checkSignature(services.store.clusterId(), { method, nodeId, proof }, publicKey);
   return {
     nodeId,
     publicKey,
     fingerprint: keyFingerprint(publicKey),
     nonce: proof.nonce,
     report,
-    joinToken: readToken(deps.store.clusterId(), request.joinToken),
+    joinToken: readToken(services.store.clusterId(), request.joinToken),
   };
 }
 

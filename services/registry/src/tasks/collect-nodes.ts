@@ -19,10 +19,10 @@ const NODES_A_LOOK = 200;
 const LONGEST_GOODBYE_MS = 60_000;
 
 /** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
-export function collectNodes(deps: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): Chore {
-  const { clock, log } = deps;
-  const store = deps.store.reserved;
-  const settings = settingsOf(deps.config);
+export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): Chore {
+  const { clock, log } = services;
+  const store = services.store.reserved;
+  const settings = settingsOf(services.config);
   const served = new ServedTime();
   return {
     name: "collect-nodes",

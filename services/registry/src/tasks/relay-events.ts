@@ -22,9 +22,9 @@ export interface EventRelay {
 }
 
 /** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
-export function relayEvents({ timing, outward, hub, ...deps }: RelayDeps): EventRelay {
-  const { clock, log, metrics, instance } = deps;
-  const store = deps.store.reserved;
+export function relayEvents({ timing, outward, hub, ...services }: RelayDeps): EventRelay {
+  const { clock, log, metrics, instance } = services;
+  const store = services.store.reserved;
   const times = { ...DEFAULT_RELAY_TIMING, ...timing };
   const reader = new LogReader(store, log, metrics);
   const shared = { store, clock, log, instance, hub, outward, reader };

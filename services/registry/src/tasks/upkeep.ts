@@ -49,9 +49,11 @@ const EVERY_TEN_MINUTES = "*/10 * * * *";
  * What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
  * request ids, used nonces; and nodes that are gone.
  */
-export function registryChores(deps: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): readonly Chore[] {
-  const { config } = deps;
-  const store = deps.store.reserved;
+export function registryChores(
+  services: Pick<RegistryProcess, "store" | "clock" | "log" | "config">,
+): readonly Chore[] {
+  const { config } = services;
+  const store = services.store.reserved;
   const { db } = store;
   const often = { schedule: EVERY_TEN_MINUTES, overdueAfterMs: 10 * MINUTE_MS };
   const hourly = { schedule: "7 * * * *", overdueAfterMs: 60 * MINUTE_MS };
@@ -74,15 +76,15 @@ export function registryChores(deps: Pick<RegistryProcess, "store" | "clock" | "
     },
     { name: "prune-request-ids", ...often, run: () => pruneRequestIds(db, REQUEST_IDS_KEPT_MS) },
     { name: "prune-challenges", ...often, run: () => pruneChallenges(db, CHALLENGES_KEPT_MS) },
-    collectNodes(deps),
+    collectNodes(services),
   ];
 }
 
 /** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
-export function upkeep(deps: UpkeepDeps): LeasedTask {
-  const { clock, log, instance, chores, renewEveryMs, expiryMs } = deps;
-  const store = deps.store.reserved;
-  const runner = new ChoreRunner(deps);
+export function upkeep(services: UpkeepDeps): LeasedTask {
+  const { clock, log, instance, chores, renewEveryMs, expiryMs } = services;
+  const store = services.store.reserved;
+  const runner = new ChoreRunner(services);
   return leasedTask({
     ...{ store, clock, log },
     ...(renewEveryMs === undefined ? {} : { renewEveryMs }),
