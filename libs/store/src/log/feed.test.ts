@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { createTestDatabase, eventually, seededRandom, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, ManualClock, seededRandom, type TestDatabase, until } from "@rollcall/testkit";
 import { sql } from "kysely";
-import type { Store } from "../database/store.ts";
+import { openStore, type Store } from "../database/store.ts";
 import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { EventFeed } from "./feed.ts";
 
@@ -55,6 +55,8 @@ interface Storm {
   readonly transactions: number;
   readonly writers: number;
   readonly stores: readonly Store[];
+  /** For the looks of transactions: in a pool of theirs, all connections may be with those who wait for them. */
+  readonly looking: Store;
   /** Called between transactions. */
   readonly meanwhile?: (done: number) => Promise<void>;
 }
@@ -86,8 +88,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
       );
       if (kind > 0.5 && kind < 0.7) {
         // Slow after: it holds its revisions, uncommitted, while readers look.
-        // Over another pool: in its own, all connections may be with those who wait for it.
-        for (let look = 0; look < 5; look += 1) await currentRevision(database.store.db);
+        for (let look = 0; look < 5; look += 1) await currentRevision(storm.looking.db);
       }
       if (kind > 0.8) throw ROLLED_BACK;
     });
@@ -121,11 +122,10 @@ function expectExactly(seen: readonly StoredEvent[], log: readonly StoredEvent[]
 describe("EventFeed", () => {
   it("should deliver every committed event once and in order to several feeds, among slow and rolled-back transactions, while its connections are killed", async () => {
     const seed = 20_260_501;
-    const [one, two, three] = await Promise.all([
-      database.openStore("one"),
-      database.openStore("two"),
-      database.openStore("three"),
-    ]);
+    // Each waits for connections for as long as the test may take: on a busy machine to open one takes seconds.
+    const open = (applicationName: string) =>
+      openStore({ url: database.url, log: silentLogger, applicationName, waitMs: 60_000 });
+    const [one, two, three, looking] = await Promise.all([open("one"), open("two"), open("three"), open("looking")]);
     const feeds = await Promise.all([
       follow(one),
       follow(two, { batchSize: 3 }),
@@ -139,18 +139,19 @@ describe("EventFeed", () => {
       transactions: 500,
       writers: 20,
       stores: [one, two, three],
+      looking,
       meanwhile: async (done) => {
         if (done % 50 !== 0) return;
         const { rows } = await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and application_name like '% feed'
-        `.execute(database.store.db);
+        `.execute(looking.db);
         killed += rows.length;
       },
     });
-    const head = await currentRevision(database.store.db);
+    const head = await currentRevision(looking.db);
     await Promise.all(feeds.map(({ feed }) => feed.caughtUpTo(head)));
-    const log = await committed(database.store, after);
+    const log = await committed(looking, after);
     expect(killed).toBeGreaterThan(0);
     expect(batches.length).toBeGreaterThan(300);
     for (const { seen } of feeds.slice(0, 3)) expectExactly(seen, log, batches);
@@ -160,30 +161,66 @@ describe("EventFeed", () => {
       expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(subjects);
     }
     await Promise.all(feeds.map(({ feed }) => feed.close()));
+    await Promise.all([one, two, three, looking].map((store) => store.close()));
   });
 
-  it("should be woken by a commit without polling", async () => {
+  it("should be woken by each commit without polling", async () => {
     const store = await database.openStore("woken");
-    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 3_600_000 });
+    const clock = new ManualClock();
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger, clock, pollMs: 3_600_000 });
     const seen: string[] = [];
     feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
     try {
       await feed.start(await currentRevision(store.db));
-      await eventually(async () => {
+      await until("the feed to listen", async () => {
         const { rows } = await sql`
           select from pg_stat_activity
-          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(store.db);
-        expect(rows).toHaveLength(1);
+          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'
+            and datname = current_database()`.execute(store.db);
+        return rows.length === 1;
       });
-      // The first may be found by the look that follows the beginning to listen; after that there is none without being
-      // woken.
-      await store.transaction((tx) => appendEvents(tx, [eventOf("first")]));
-      await eventually(() => expect(seen).toEqual(["first"]));
-      await store.transaction((tx) => appendEvents(tx, [eventOf("second")]));
-      await eventually(() => expect(seen).toEqual(["first", "second"]));
+      // A look that follows the beginning to listen may find some of the first ones; one look finds one of them at
+      // most, so of these few nearly all are found by being woken.
+      const subjects = Array.from({ length: 10 }, (_, number) => `commit-${number}`);
+      for (const [index, subject] of subjects.entries()) {
+        await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
+        await until(`event ${index} to be delivered`, () => seen.length > index, 10_000);
+      }
+      expect(seen).toEqual(subjects);
     } finally {
       await feed.close();
     }
+  });
+
+  it("should go on from the end of a log that was restored to before what it has delivered", async () => {
+    const own = await createTestDatabase();
+    const store = await own.openStore("restored");
+    const write = (...subjects: readonly string[]) =>
+      store.transaction((tx) =>
+        appendEvents(
+          tx,
+          subjects.map((subject) => eventOf(subject)),
+        ),
+      );
+    const { feed, seen } = await follow(store);
+    const kept = await write("kept");
+    await feed.caughtUpTo(await write("lost-1", "lost-2", "lost-3"));
+    const before = feed.logId;
+    // As after a restore: the last events never were, the log is another, and every connection is new.
+    await store.transaction(async (tx) => {
+      await tx.deleteFrom("events").where("revision", ">", kept).execute();
+      await tx.updateTable("cluster").set({ log_origin: "another" }).execute();
+      await sql`select setval('events_revision', ${kept})`.execute(tx);
+    });
+    await sql`
+      select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and application_name = 'restored feed'`.execute(store.db);
+    await until("the feed to notice", () => feed.logId !== before);
+    await write("after");
+    await until("what the log grew to be delivered", () => seen.at(-1)?.subject === "after", 10_000);
+    expect(seen.map(({ subject }) => subject)).toEqual(["kept", "lost-1", "lost-2", "lost-3", "after"]);
+    await feed.close();
+    await own.drop();
   });
 
   it("should find by polling what no notification told", async () => {

@@ -127,7 +127,7 @@ describe.each(VERBS)("%s()", (name) => {
   });
 });
 
-describe("changeNode(), references", () => {
+describe("operate() on one node, references", () => {
   it("should take an exact id before a prefix, and a prefix that is not ambiguous", async () => {
     expect((await rig.admin.approveNode({ node: "gpu" })).node?.id).toBe("gpu");
     await addNode(rig.store, "lonely-node");
@@ -135,7 +135,7 @@ describe("changeNode(), references", () => {
   });
 });
 
-describe("changeNode(), etags", () => {
+describe("operate() on one node, etags", () => {
   it("should carry out a decision on what was read, and change the etag", async () => {
     await addNode(rig.store, "versioned");
     const before = await getNode(rig.store.db, "versioned");
@@ -172,7 +172,7 @@ describe("changeNode(), etags", () => {
   });
 });
 
-describe("changeNode(), request ids", () => {
+describe("operate() on one node, request ids", () => {
   it("should give the first answer again, and do nothing more", async () => {
     await addNode(rig.store, "asked");
     const request = { node: "asked", reason: "fine", requestId: "r-1" };

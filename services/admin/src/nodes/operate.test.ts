@@ -1,10 +1,11 @@
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
-import type { NodeOutcome } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import { ErrorReasonSchema } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import { HealthState, MembershipState, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
-import { getNode, type Store } from "@rollcall/store";
-import { createTestDatabase, refusalOf } from "@rollcall/testkit";
+import { HealthState, MembershipState, NodeSchema, NodeType } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { getNode, lockNode, type Store, saveLabels } from "@rollcall/store";
+import { createGate, createTestDatabase, refusalOf, until } from "@rollcall/testkit";
 import { addNode, addOrchestrator, eventsOf } from "../testing/record.ts";
 import { createToken, type Rig, startRig } from "../testing/rig.ts";
 
@@ -37,7 +38,23 @@ async function auditOf(store: Store, target: string): Promise<readonly string[]>
   return rows.map(({ outcome }) => outcome);
 }
 
-describe("changeSelection()", () => {
+/** Whether a transaction of this database waits for another's lock. */
+async function isWaitingForLock({ db, url }: Store): Promise<boolean> {
+  const locks = await db
+    .withTables<{
+      pg_locks: { readonly pid: number; readonly granted: boolean };
+      pg_stat_activity: { readonly pid: number; readonly datname: string };
+    }>()
+    .selectFrom("pg_locks as l")
+    .innerJoin("pg_stat_activity as a", "a.pid", "l.pid")
+    .select("l.pid")
+    .where("l.granted", "=", false)
+    .where("a.datname", "=", new URL(url).pathname.slice(1))
+    .execute();
+  return locks.length > 0;
+}
+
+describe("operate()", () => {
   it("should do it to each node that is named, and tell what became of each", async () => {
     await add("gpu-1", "gpu-2", "web-1");
     await addNode(rig.store, "web-2", "APPROVED");
@@ -168,6 +185,48 @@ describe("changeSelection()", () => {
     await add("p-2");
     expect(words((await rig.admin.deleteNode(request)).outcomes)).toEqual(["p-1 ok"]);
     expect(await getNode(rig.store.db, "p-2")).not.toBeNull();
+  });
+
+  it("should leave alone what does not match any more once its lock is held", async () => {
+    await add("l-1", "l-2");
+    for (const node of ["l-1", "l-2"]) await rig.admin.setNodeLabels({ node, set: { zone: "l" } });
+    const [locked, released] = [createGate(), createGate()];
+    const relabelling = rig.store.transaction(async (tx) => {
+      await lockNode(tx, "l-1");
+      locked.open();
+      await released.passed;
+      await saveLabels(tx, "l-1", "operator", []);
+    });
+    await locked.passed;
+    const cordoning = rig.admin.cordonNode({ selector: { labelSelector: "zone=l" } });
+    await until("the call to wait for the lock", () => isWaitingForLock(rig.store));
+    released.open();
+    await relabelling;
+    expect(words((await cordoning).outcomes)).toEqual(["l-2 ok"]);
+    expect((await getNode(rig.store.db, "l-1"))?.holds).toEqual([]);
+  });
+
+  it("should give an answer again that the version before this one remembered", async () => {
+    const node = create(NodeSchema, { id: "gone", etag: "as-it-was" });
+    const outcome = create(NodeOutcomeSchema, { nodeId: "gone", result: { case: "node", value: node } });
+    const part = {
+      outcomes: [Buffer.from(toBinary(NodeOutcomeSchema, outcome)).toString("base64")],
+      ids: ["gone"],
+      next: null,
+    };
+    const method = "/rollcall.admin.v1.AdminService/ApproveNode";
+    const remembered = { caller: rig.operator.actor, request_id: "of-before" };
+    await rig.store.db
+      .insertInto("request_ids")
+      .values([
+        { ...remembered, method, answer: Buffer.from(toBinary(NodeSchema, node)) },
+        { ...remembered, method: `${method}#`, answer: Buffer.from(JSON.stringify(part)) },
+      ])
+      .execute();
+    const requestId = "of-before";
+    expect(await rig.admin.approveNode({ node: "gone", requestId })).toMatchObject({ node, outcomes: [] });
+    const selector = { nodes: ["gone"] };
+    expect(await rig.admin.approveNode({ selector, requestId })).toMatchObject({ outcomes: [outcome] });
   });
 
   it("should ask for an operator's token", async () => {
