@@ -9,6 +9,7 @@ export {
 } from "./access/access-token.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
+export type { Decided, Effects } from "./decided.ts";
 export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
@@ -283,7 +284,6 @@ export {
 export {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
-  type HealthPolicy,
   type Intervals,
   intervalsFor,
   laxerThresholds,
@@ -304,6 +304,16 @@ export {
   type PolicyContradiction,
 } from "./policy/policy-changes.ts";
 export {
+  contradictionRefusal,
+  editPolicy,
+  type PolicyEdit,
+  type PolicyPart,
+  policiesAfter,
+  policyEtagRefusal,
+  scopeOfEdit,
+  tooManyPolicies,
+} from "./policy/policy-edit.ts";
+export {
   changePolicy,
   isSamePolicies,
   isSamePolicyEntry,
@@ -313,6 +323,7 @@ export {
   policyOfEvent,
   policySetEvent,
 } from "./policy/policy-events.ts";
+export type { HealthPolicy } from "./policy/policy-fields.ts";
 export {
   isPolicyField,
   POLICY_FIELD_NAMES,
@@ -326,7 +337,7 @@ export {
   type ResolvedPolicy,
   resolvePolicy,
 } from "./policy/resolve-policy.ts";
-export type { Decided, Effects, Refusal, RefusalReason } from "./refusal.ts";
+export type { Refusal, RefusalReason } from "./refusal.ts";
 export {
   chooseWithin,
   fullJitter,

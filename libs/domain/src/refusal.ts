@@ -1,5 +1,3 @@
-import type { NewEvent } from "./events/events.ts";
-
 /**
  * A refusal that the caller brought about. It is a value, not an exception: the shell turns it into an error of the
  * API with the same reason, text and metadata.
@@ -11,17 +9,6 @@ export interface Refusal<Reason extends string = RefusalReason> {
   /** Whatever varies in the message, for machines. */
   readonly metadata: Readonly<Record<string, string>>;
 }
-
-/** What a decision does: all that is to be written and all events, in their order; both empty for nothing to do. */
-export interface Effects<Effect> {
-  readonly effects: readonly Effect[];
-  readonly events: readonly NewEvent[];
-}
-
-/** What was decided: what it does, or why it does nothing. */
-export type Decided<Effect, Reason extends string = RefusalReason> =
-  | ({ readonly ok: true } & Effects<Effect>)
-  | Refused<Reason>;
 
 /** A decision against the caller. */
 export interface Refused<Reason extends string = RefusalReason> {

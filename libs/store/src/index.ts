@@ -241,6 +241,7 @@ export {
   listHealthReplicas,
   withdraw,
 } from "./sessions/health-replicas.ts";
+export type { SessionHello } from "./sessions/open-round.ts";
 export { endCrashedProcess } from "./sessions/process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./sessions/reactions.ts";
 export {
@@ -253,7 +254,6 @@ export {
   type HeldNode,
   heldBy,
   openSessions,
-  type SessionHello,
   type SessionOpening,
   type SessionOrigin,
 } from "./sessions/sessions.ts";

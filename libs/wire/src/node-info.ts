@@ -54,7 +54,7 @@ export function recordToNodeInfo(info: Json): NodeInfo {
   try {
     return fromJson(NodeInfoSchema, info as JsonValue, { ignoreUnknownFields: true });
   } catch {
-    // A row that nobody of ours wrote must not make the node unreadable; what it says of itself comes with its next
+    // A row that was not written by us must not make the node unreadable; what it says of itself comes with its next
     // report.
     return create(NodeInfoSchema);
   }

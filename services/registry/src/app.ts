@@ -5,11 +5,12 @@ import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/
 import { createRecordCheck } from "@rollcall/store";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
-import type { RegistryProcess } from "./registry-services.ts";
+import type { RegistryProcess } from "./registry-process.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { expireOrchestrators } from "./tasks/collect-nodes.ts";
+import { registryChores } from "./tasks/registry-chores.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
-import { registryChores, upkeep } from "./tasks/upkeep.ts";
+import { upkeep } from "./tasks/upkeep.ts";
 import { createWatches, type Watches } from "./watch/watches.ts";
 
 /** The registry, ready to be put behind a port. */

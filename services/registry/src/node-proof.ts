@@ -1,19 +1,16 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { NodeProof } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import {
-  chooseWithin,
   decideMembership,
   isNodeId,
   keyRotatedEvent,
-  type Membership,
   type NewEvent,
   PUBLIC_KEY_BYTES,
   type PublicKeyFlaw,
   proofText,
   publicKeyFlaw,
-  rejectedRetry,
 } from "@rollcall/domain";
-import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
+import { refuse } from "@rollcall/errors";
 import { checkChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import {
   keyOf,
@@ -26,6 +23,7 @@ import {
   type Tx,
   useChallenge,
 } from "@rollcall/store";
+import { refusalOfNode } from "./registration/registration.ts";
 import type { RegistryServices } from "./registry-services.ts";
 
 /** A call by which a node speaks for itself. */
@@ -184,23 +182,4 @@ function textOf(clusterId: string, { method, nodeId, proof }: NodeCall): string 
 function proofInvalid(node: string): Error {
   const message = `the proof is no signature of this call by the key of node ${node}; sign the text that NodeProof describes`;
   return refuse("PROOF_INVALID", message, { metadata: { node } });
-}
-
-/**
- * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
- * its stream: soon at first, so that an approval takes effect.
- *
- * @param known the node as recorded; undefined for one that is not in the record.
- */
-export function refusalOfNode(
-  { nodeId, refusal }: { readonly nodeId: string; readonly refusal: DecidedRefusal },
-  known: { readonly membership: Membership } | undefined,
-  wallMs: number,
-): Error {
-  const isDecided = refusal.reason === "NODE_REJECTED" || refusal.reason === "NODE_BANNED";
-  if (!isDecided) return refusalError(refusal, nodeId);
-  const sinceMs = known === undefined ? 0 : wallMs - known.membership.sinceMs;
-  return refusalError(refusal, nodeId, {
-    retryAfterMs: chooseWithin(rejectedRetry(sinceMs), Math.random()),
-  });
 }

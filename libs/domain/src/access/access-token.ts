@@ -1,5 +1,6 @@
+import type { Decided } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
-import { type Decided, type Refusal, refused } from "../refusal.ts";
+import { type Refusal, refused } from "../refusal.ts";
 
 /** Whether an access token is taken. One that expired before it was revoked is REVOKED. */
 export type AccessTokenState = "VALID" | "EXPIRED" | "REVOKED";
@@ -31,7 +32,7 @@ export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
 }
 
 /**
- * Why somebody may not revoke anything but the token in hand; null when they may. It is asked before the token is
+ * Why a caller may not revoke any token but its own; null when it may. It is asked before the token is
  * looked for.
  */
 export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {

@@ -1,4 +1,5 @@
-import { type Decided, refused } from "../refusal.ts";
+import type { Decided } from "../decided.ts";
+import { refused } from "../refusal.ts";
 import { brakeEvent } from "./brake-events.ts";
 import type { BrakeRow } from "./brake-plan.ts";
 

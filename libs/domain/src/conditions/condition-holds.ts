@@ -1,5 +1,5 @@
 import type { HealthHistory } from "../health/flapping.ts";
-import type { HealthPolicy } from "../policy/policy.ts";
+import type { HealthPolicy } from "../policy/policy-fields.ts";
 import { type Hold, type HoldKind, liftHold, placeHold } from "../states.ts";
 import { describeTroubles, type Trouble } from "./hardware-conditions.ts";
 

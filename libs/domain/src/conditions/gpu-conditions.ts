@@ -66,7 +66,7 @@ export function gpuTroubles(gpus: readonly GpuState[], maxCelsius: number | null
 }
 
 /**
- * What is known of GPUs before any sample, out of troubles that were recorded: whoever takes a node over goes on from
+ * What is known of GPUs before any sample, out of troubles that were recorded: a replica that takes a node over goes on from
  * there, so that a trouble ends by what samples say and not by who holds the node.
  */
 export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[] {
@@ -122,7 +122,7 @@ function afterReading(gpu: GpuState, reading: GpuReading | null, maxCelsius: num
     heat.is === gpu.isHot &&
     presence.doubts === gpu.presenceDoubts &&
     heat.doubts === gpu.heatDoubts;
-  // A temperature that nobody needs makes no new object for each sample.
+  // A temperature that is not needed makes no new object for each sample.
   if (isSame && (isWell || celsius === gpu.celsius)) return gpu;
   return {
     index: gpu.index,

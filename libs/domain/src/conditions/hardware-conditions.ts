@@ -121,7 +121,7 @@ export function describeTroubles(troubles: readonly Trouble[]): string {
     .join(", ");
 }
 
-/** Whether a session shows that its machine was started anew without its agent having said goodbye. */
+/** Whether a session shows that its machine was restarted without its agent having said goodbye. */
 export function isUnexpectedReboot(
   before: {
     readonly bootId: string | null;
@@ -138,7 +138,7 @@ export function isUnexpectedReboot(
   return bootId !== now.bootId && connectionReason !== "AGENT_SHUTDOWN";
 }
 
-/** The event of a machine that was started anew without its agent having said goodbye. */
+/** The event of a machine that was restarted without its agent having said goodbye. */
 export function rebootedEvent(change: {
   readonly subject: string;
   readonly actor: string;
@@ -175,7 +175,7 @@ function less(part: string, message: string): Trouble {
   return { kind: "HARDWARE_DEGRADED", part, message };
 }
 
-/** Devices are known by what never changes; a driver may count them anew. */
+/** Devices are known by what never changes; a driver may number them differently. */
 function isThere(gpu: HardwareGpu, present: Hardware): boolean {
   return present.gpus.some(({ uuid }) => uuid === gpu.uuid) || isSetAside(gpu, present);
 }

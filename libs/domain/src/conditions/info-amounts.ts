@@ -6,7 +6,7 @@ import type { Json } from "../events/events.ts";
 export type Amounts = ReadonlyMap<string, number>;
 
 /**
- * How a report differs from the one before: not at all, in what stays the same while nobody changes it, or in amounts
+ * How a report differs from the one before: not at all, in what stays the same until it is changed, or in amounts
  * alone, by little or by more.
  */
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";

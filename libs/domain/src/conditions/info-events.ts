@@ -26,8 +26,8 @@ export interface NewsOfNode {
 
 /**
  * The events of a report that says something new about a node: one of its information, one of its labels if those in
- * effect change, and one of its hardware if something of what was approved is newly missing, or there again. Whoever
- * saves a report appends them in the same transaction.
+ * effect change, and one of its hardware if something of what was approved is newly missing, or there again. They
+ * are appended in the transaction that saves the report.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {

@@ -1,6 +1,7 @@
+import type { Decided } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { matchesGlob } from "../labels/glob.ts";
-import { type Decided, type Refusal, refused } from "../refusal.ts";
+import { type Refusal, refused } from "../refusal.ts";
 
 /** What becomes of new nodes that give no join token: nothing, they are counted and named, or they are refused. */
 export type JoinTokenEnforcement = "none" | "warn" | "strict";

@@ -1,6 +1,6 @@
+import type { Decided } from "../decided.ts";
 import { banEvent, membershipEvent } from "../events/events.ts";
 import { type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
-import type { Decided } from "../refusal.ts";
 import type { Connection, Membership, NodeType } from "../states.ts";
 import { type Ban, bannedNamesOf, isBanned, missingBans, type NewBan } from "./ban.ts";
 import { type CommandSource, decideMembership, type MembershipCommand } from "./membership.ts";

@@ -3,7 +3,7 @@ import type { Refusal } from "../refusal.ts";
 import type { Membership, NodeType } from "../states.ts";
 import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
 
-/** What somebody asks to be done with a node's membership. */
+/** A command on a node's membership. */
 export type MembershipCommand =
   | {
       readonly kind: "register";

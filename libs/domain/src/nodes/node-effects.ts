@@ -1,8 +1,9 @@
 import type { LossAfter } from "../brake/reaction.ts";
 import type { Trouble } from "../conditions/hardware-conditions.ts";
+import type { Decided } from "../decided.ts";
 import type { Label, LabelTier } from "../labels/labels.ts";
 import type { NewBan } from "../membership/ban.ts";
-import { type Decided, type RefusalReason, type Refused, refused } from "../refusal.ts";
+import { type RefusalReason, type Refused, refused } from "../refusal.ts";
 import type { Connection, Health, Hold, Mark, Membership } from "../states.ts";
 import type { NodeJoining } from "./node-record.ts";
 

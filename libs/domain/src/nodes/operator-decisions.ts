@@ -127,7 +127,7 @@ export function changeLabels(node: NodeRecord, change: LabelChange, { actor, mes
 /** Refuse an etag that is not that of the node as it is now; null for one that is, or none. */
 export function etagRefusal(node: Pick<NodeRecord, "id" | "etag">, etag: string): Refused<NodeRefusalReason> | null {
   if (etag === "" || etag === node.etag) return null;
-  const message = `node ${node.id} has changed since this etag was read; read it again and decide anew`;
+  const message = `node ${node.id} has changed since this etag was read; read it again and decide again`;
   return refused("ETAG_MISMATCH", message, { node: node.id, etag: node.etag });
 }
 

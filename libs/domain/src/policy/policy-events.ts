@@ -1,7 +1,7 @@
+import type { Effects } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
 import { formatSelector } from "../labels/selectors.ts";
-import type { Effects } from "../refusal.ts";
 import {
   formatPolicyScope,
   type HealthPolicies,

@@ -11,7 +11,7 @@ export interface BannableNames {
 }
 
 /**
- * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `beginAdmission()` before, or
+ * The bans on any of these ids and keys, the oldest first. To admit new nodes, call `beginAdmission()` before, or
  * a ban of a node that is only about to be could be overlooked.
  */
 export async function findBans(db: Db, names: BannableNames): Promise<readonly Ban[]> {
@@ -28,7 +28,7 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
 }
 
 /**
- * Wait for all who admit nodes, and let nobody else place one until this transaction ends. Comes before any row is
+ * Wait for all that admit nodes, and keep others from placing one until this transaction ends. Comes before any row is
  * locked.
  */
 export async function lockBans(tx: Tx): Promise<void> {

@@ -273,7 +273,7 @@ export interface Database {
   readonly upkeep_runs: UpkeepRunsTable;
 }
 
-/** Who did what: one row for each mutation by somebody authenticated, chained by hashes. */
+/** Who did what: one row for each mutation by an authenticated caller, chained by hashes. */
 export interface AuditLogTable {
   readonly sequence: bigint;
   readonly at: Timestamp;

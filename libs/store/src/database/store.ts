@@ -117,14 +117,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** Connections of somebody's own. */
+/** Connections outside the lanes. */
 export interface OwnConnections {
   readonly db: Kysely<Database>;
   close(): Promise<void>;
 }
 
 /**
- * Open connections that are shared with nobody, for what must go on even when every reserved one waits for something.
+ * Open connections that are not shared, for what must go on even when every reserved one waits for something.
  */
 export function openOwnConnections(
   options: Pick<StoreOptions, "url" | "applicationName" | "log" | "statementTimeoutMs">,

@@ -19,7 +19,7 @@ export interface EventFeedOptions {
   readonly clock?: Clock;
 }
 
-/** Receives events in order, each once. Must not block; what it throws is logged and holds up nobody. */
+/** Receives events in order, each once. Must not block; what it throws is logged, and the others are called. */
 export type FeedListener = (events: readonly StoredEvent[]) => void;
 
 interface Waiter extends Deferred {
@@ -221,7 +221,7 @@ interface Deferred {
   readonly reject: (reason: unknown) => void;
 }
 
-/** Create a promise that is settled from outside. A rejection that nobody waits for ends nothing. */
+/** Create a promise that is settled from outside. A rejection that is not awaited is ignored. */
 function createDeferred(): Deferred {
   let resolve: () => void = () => {};
   let reject: (reason: unknown) => void = () => {};

@@ -17,7 +17,7 @@ export interface GoneNodes {
 
 /**
  * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are
- * what keeps them out. Whoever removes one looks again under the lock of its row, because it may be back: see
+ * what keeps them out. The caller looks again under the lock of the row before it removes one, because it may be back: see
  * removeGoneNodes().
  */
 export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly string[]> {

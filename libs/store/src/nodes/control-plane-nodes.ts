@@ -144,7 +144,7 @@ function connectionColumns({ state, reason, message, actor }: Connection) {
   };
 }
 
-/** No event when somebody else took the id meanwhile. */
+/** No event when the id was taken meanwhile. */
 async function register(tx: Tx, node: OrchestratorNode): Promise<readonly NewEvent[]> {
   const by = { actor: `node:${node.nodeId}`, message: "", atMs: 0 };
   const decision = decideMembership(

@@ -86,8 +86,8 @@ export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
 }
 
 /**
- * Keep the key that a node offers, in place of any that it offered before. Whoever calls it has made sure, under
- * `lockBans()`, that the key is nobody else's: registrations are held off by the same lock.
+ * Keep the key that a node offers, in place of any that it offered before. The caller has made sure, under
+ * `lockBans()`, that no other node has the key: registrations are held off by the same lock.
  */
 export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
   await tx
@@ -122,7 +122,7 @@ const PROMOTED = {
   rotation_requested_at: null,
 };
 
-/** Use up a nonce. False when it has been used before: somebody replays. */
+/** Use up a nonce. False when it has been used before: the call is a replay. */
 export async function useChallenge(tx: Tx, nonce: Uint8Array): Promise<boolean> {
   return (await useChallenges(tx, [nonce])).length > 0;
 }

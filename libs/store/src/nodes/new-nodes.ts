@@ -26,8 +26,8 @@ export interface NewComputeNode {
 }
 
 /**
- * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and nobody else admits a node
- * under an id of the same letters, in whatever case. Comes before any row is locked, because whoever places a ban locks
+ * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and no other admits a node
+ * under an id of the same letters, in whatever case. Comes before any row is locked, because a transaction that places a ban locks
  * rows after it; look at the record afterwards.
  */
 export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -42,7 +42,7 @@ export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<vo
     ) as names`.execute(tx);
 }
 
-/** Somebody else took an id or a key between the caller's look at the record and its write: look again. */
+/** An id or a key was taken between the caller's look at the record and its write: look again. */
 export class RecordMovedError extends Error {}
 
 /**

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createGate, createTestDatabase, type TestDatabase, testFingerprint, until } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { saveNextKey } from "../nodes/identities.ts";
-import { openSessions, type SessionHello } from "./sessions.ts";
+import type { SessionHello } from "./open-round.ts";
+import { openSessions } from "./sessions.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

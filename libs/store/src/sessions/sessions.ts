@@ -19,19 +19,7 @@ import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
-import { type OpeningRow, openRound } from "./open-round.ts";
-
-/** A verified hello of an agent. */
-export interface SessionHello {
-  readonly nodeId: string;
-  readonly replicaId: string;
-  readonly bootId: string;
-  readonly machineFingerprint: string;
-  /** Of the key that signed it. */
-  readonly keyFingerprint: string;
-  /** The peer as `host:port`. */
-  readonly address: string;
-}
+import { type HeldRow, type OpeningRow, openRound, type SessionHello } from "./open-round.ts";
 
 /** What a hello led to. */
 export type SessionOpening =
@@ -171,7 +159,7 @@ function duplicateIn(row: OpeningRow | undefined, { replicaId }: SessionHello): 
   return machines === null ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
 }
 
-/** The event of a machine that was started anew without its agent having said goodbye. */
+/** The event of a machine that was started again without its agent having said goodbye. */
 function rebootIn(row: OpeningRow | undefined, hello: SessionHello): readonly NewEvent[] {
   if (row === undefined || row.epoch === null) return [];
   const { boot_id: bootId, machine_fingerprint: fingerprint } = row;
@@ -195,16 +183,6 @@ async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
     .where("node_id", "in", ids)
     .execute();
 }
-
-/** The columns of a node's membership. */
-export type MembershipColumns = Parameters<typeof toMembership>[0];
-type ConnectionColumns = Parameters<typeof toConnection>[0];
-type HealthColumns = Parameters<typeof toDetectedHealth>[0];
-
-/** The columns of a session with its node's membership. */
-export type HeldRow = MembershipColumns &
-  ConnectionColumns &
-  HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
 
 function toOpening(row: OpeningRow): SessionOpening {
   const { node_id: nodeId, revision } = row;

@@ -29,7 +29,7 @@ const TOKEN = /^[\x21-\x7e]{16,4096}$/;
 const OWN_TOKEN = /^rc_([0-9a-f]{12})_/;
 
 /**
- * See to it that somebody may call admin: keep the hash of the token that is given, or of a new one that is written to
+ * Make sure that there is a token for admin: keep the hash of the token that is given, or of a new one that is written to
  * the file. Any number of processes may do so at once; with one file they come to one token. Throws when the token is
  * unusable, when it was revoked and the record has no other, and when none was given and the record has none.
  */
@@ -40,7 +40,7 @@ export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminT
     return kept.kind === "ended" ? kept : { kind: "value", id: kept.id };
   }
   if (file !== undefined) {
-    // The file first: a token whose hash is kept and whose text is lost would be of use to nobody.
+    // The file first: a token whose hash is kept and whose text is lost would be useless.
     const known = await readToken(file);
     const token = known ?? (await writeToken(file, newTokenText().text));
     const kept = await keep(store, token, `the access token in ${file}`);
@@ -60,7 +60,7 @@ async function keep(store: Pick<Store, "db">, token: string, what: string): Prom
   const hash = accessTokenHash(token);
   const kept = await ensureAccessToken(store.db, { id, name: NAME, role: ROLE, hash });
   if (accessTokenState(kept) === "VALID") return { kind: "good", id: kept.id };
-  // Whoever revokes the first token after making others must find that everything starts again.
+  // An operator who revokes the first token after making others must find that everything starts again.
   if (await hasAccessToken(store.db, ROLE)) return { kind: "ended", id: kept.id, what };
   throw new Error(
     `${what} was revoked, and the record has no other of role admin: give another one, or remove the file for a new one`,

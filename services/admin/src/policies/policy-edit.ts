@@ -1,19 +1,16 @@
 import type { HealthPolicyScope, SetHealthPolicyRequest } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import {
-  formatSelector,
-  type GroupPolicy,
+  editPolicy as decideEdit,
   POLICY_FIELD_NAMES,
   type PolicyEntry,
-  type PolicyOverride,
+  type PolicyPart,
   type PolicyScope,
-  parseSelector,
-  type Selector,
 } from "@rollcall/domain";
-import { type FieldViolation, refuse, refuseFields } from "@rollcall/errors";
+import { refuse, refuseFields } from "@rollcall/errors";
 import { type Db, findNode, type NodeRecord } from "@rollcall/store";
 import { valueName, valuesFromProto } from "./convert.ts";
 
-/** Finds the node that is meant by an id or a prefix; whether it is locked is the finder's business. */
+/** Finds the node that is meant by an id or a prefix; the finder decides whether it is locked. */
 export type FindNode = (ref: string) => Promise<NodeRecord>;
 
 /** Finds nodes without locking them. */
@@ -36,7 +33,7 @@ export async function parseScope(message: HealthPolicyScope | undefined, find: F
       throw refuse("NODE_IS_ORCHESTRATOR", text, { metadata: { node: node.id } });
     }
     default:
-      throw invalid([{ field: "scope", description: "say for whom the policy is" }]);
+      throw refuseFields("INVALID_REQUEST", [{ field: "scope", description: "say for whom the policy is" }]);
   }
 }
 
@@ -50,82 +47,29 @@ export function editPolicy(
   current: PolicyEntry | null,
   request: SetHealthPolicyRequest,
 ): PolicyEntry {
-  const wanted = parsePaths(request.updateMask?.paths ?? []);
-  const before = current === null || wanted === null ? null : overrideOf(current);
-  const override = editValues(before ?? {}, valuesFromProto(request.values), wanted);
-  if (Object.keys(override).length === 0) {
-    const description = "a policy sets at least one value; delete it to have everything inherited";
-    throw invalid([{ field: "values", description }]);
-  }
-  if (scope.kind === "group") {
-    const group = current?.kind === "group" ? current.group : null;
-    return { kind: "group", group: editGroup(scope.name, group, request, wanted, override) };
-  }
-  if (request.selector !== "" || request.priority !== 0) {
-    const description = "only a group has a selector and a priority";
-    throw invalid([{ field: request.selector === "" ? "priority" : "selector", description }]);
-  }
-  return { ...scope, override };
+  const { selector, priority } = request;
+  const parts = parsePaths(request.updateMask?.paths ?? []);
+  const edited = decideEdit(scope, current, { values: valuesFromProto(request.values), parts, selector, priority });
+  if (edited.ok) return edited.entry;
+  const { reason, field, description, position } = edited.flaw;
+  if (position === null) throw refuseFields(reason, [{ field, description }]);
+  const metadata = { position: String(position) };
+  throw refuse(reason, description, { metadata, violations: [{ field, description }] });
 }
 
-/** What a mask may name; null for no mask, which means everything. */
-type Paths = ReadonlySet<string> | null;
+/** What of a policy the paths of a mask name. */
+const PARTS: ReadonlyMap<string, PolicyPart> = new Map<string, PolicyPart>([
+  ["selector", "selector"],
+  ["priority", "priority"],
+  ...POLICY_FIELD_NAMES.map((field) => [`values.${valueName(field)}`, field] as const),
+]);
 
-const KNOWN_PATHS: ReadonlySet<string> = new Set(["selector", "priority", ...POLICY_FIELD_NAMES.map(valuePath)]);
-
-function valuePath(field: (typeof POLICY_FIELD_NAMES)[number]): string {
-  return `values.${valueName(field)}`;
-}
-
-function parsePaths(paths: readonly string[]): Paths {
+/** What a mask names; null for no mask, which means everything. Throws INVALID_REQUEST. */
+function parsePaths(paths: readonly string[]): ReadonlySet<PolicyPart> | null {
   if (paths.length === 0) return null;
-  const unknown = paths.filter((path) => !KNOWN_PATHS.has(path));
-  if (unknown.length === 0) return new Set(paths);
-  const description = `names what cannot be changed; it may name ${[...KNOWN_PATHS].join(", ")}`;
-  throw invalid([{ field: "update_mask", description }]);
-}
-
-function editValues(before: PolicyOverride, given: PolicyOverride, wanted: Paths): PolicyOverride {
-  if (wanted === null) return given;
-  const entries = POLICY_FIELD_NAMES.flatMap((field) => {
-    const value = wanted.has(valuePath(field)) ? given[field] : before[field];
-    return value === undefined ? [] : [[field, value] as const];
-  });
-  // Each value was taken from the same field.
-  return Object.fromEntries(entries) as PolicyOverride;
-}
-
-function editGroup(
-  name: string,
-  current: GroupPolicy | null,
-  request: SetHealthPolicyRequest,
-  wanted: Paths,
-  override: PolicyOverride,
-): GroupPolicy {
-  const keeps = (path: string) => current !== null && wanted !== null && !wanted.has(path);
-  const priority = keeps("priority") && current !== null ? current.priority : request.priority;
-  const selector =
-    keeps("selector") && current !== null ? current.selector : parseGroupSelector(name, request.selector);
-  return { name, priority, selector, override };
-}
-
-function parseGroupSelector(name: string, text: string): Selector {
-  const parsed = parseSelector(text);
-  if (!parsed.ok) {
-    throw refuse("INVALID_SELECTOR", parsed.message, {
-      metadata: { position: String(parsed.position) },
-      violations: [{ field: "selector", description: parsed.message }],
-    });
-  }
-  if (formatSelector(parsed.selector) !== "") return parsed.selector;
-  const description = `group ${name} needs a selector; what is to hold for every node is the default's`;
-  throw invalid([{ field: "selector", description }]);
-}
-
-function overrideOf(entry: PolicyEntry): PolicyOverride {
-  return entry.kind === "group" ? entry.group.override : entry.override;
-}
-
-function invalid(violations: readonly FieldViolation[]) {
-  return refuseFields("INVALID_REQUEST", violations);
+  const parts = paths.map((path) => PARTS.get(path));
+  const known = parts.filter((part) => part !== undefined);
+  if (known.length === parts.length) return new Set(known);
+  const description = `names what cannot be changed; it may name ${[...PARTS.keys()].join(", ")}`;
+  throw refuseFields("INVALID_REQUEST", [{ field: "update_mask", description }]);
 }

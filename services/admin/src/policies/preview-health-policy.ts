@@ -7,6 +7,7 @@ import {
   PreviewHealthPolicyRequestSchema,
   PreviewHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import type { PolicyEdit } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
 import { createPageTokens } from "@rollcall/rpc";
 import { type Db, getHealthPolicy } from "@rollcall/store";
@@ -14,7 +15,7 @@ import { readPage } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import { changeToProto } from "./convert.ts";
 import { editPolicy, nodeFinder, parseScope } from "./policy-edit.ts";
-import { checkPolicyEtag, type PolicyEdit, planPolicyEdit, policyNotFound } from "./policy-plan.ts";
+import { checkPolicyEtag, planPolicyEdit, policyNotFound } from "./policy-plan.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 

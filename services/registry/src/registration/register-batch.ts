@@ -31,9 +31,8 @@ import {
   type Tx,
   useChallenges,
 } from "@rollcall/store";
-import { refusalOfNode } from "../node-proof.ts";
-import type { RegistryProcess } from "../registry-services.ts";
-import { nonceName, type Registrant, type Registration, toRegistrant } from "./registration.ts";
+import type { RegistryProcess } from "../registry-process.ts";
+import { nonceName, type Registrant, type Registration, refusalOfNode, toRegistrant } from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
@@ -53,7 +52,7 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails
- * another. Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
+ * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and all may try again.
  */
 export async function registerBatch(
   services: RegistryProcess,
@@ -64,7 +63,7 @@ export async function registerBatch(
   } catch (error) {
     if (isStoreUnavailable(error)) throw error;
     if (batch.length === 1) return [{ ok: false, error }];
-    // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are
+    // One of them has something unforeseen that the record cannot take: it is found by halves, and the others are
     // served.
     services.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
     const half = Math.ceil(batch.length / 2);
@@ -82,7 +81,7 @@ async function registerWithRetries(
       const { result } = await services.store.reserved.change((tx) => registerInTransaction(tx, services, batch));
       return result;
     } catch (error) {
-      // Whoever was faster has committed, so the next look sees it.
+      // The faster one has committed, so the next look sees it.
       if (!(error instanceof RecordMovedError)) throw error;
     }
   }
@@ -98,7 +97,7 @@ async function registerInTransaction(
   batch: readonly Registration[],
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
-  // Before any row is locked: whoever places a ban locks rows after it.
+  // Before any row is locked: a transaction that places a ban locks rows after it.
   await beginAdmission(tx, distinct(batch, "nodeId"));
   const tokens = await lockJoinTokens(tx, givenTokens(batch));
   const known = await lockAlikeNodes(tx, distinct(batch, "nodeId"));

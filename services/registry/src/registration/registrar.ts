@@ -1,6 +1,6 @@
 import { reasonOf } from "@rollcall/errors";
 import { Batcher, counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
-import type { RegistryProcess } from "../registry-services.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
 

@@ -1,5 +1,14 @@
 import { timingSafeEqual } from "node:crypto";
-import type { Applicant, GivenJoinToken, InfoReport, PresentedJoinToken } from "@rollcall/domain";
+import {
+  type Applicant,
+  chooseWithin,
+  type GivenJoinToken,
+  type InfoReport,
+  type Membership,
+  type PresentedJoinToken,
+  rejectedRetry,
+} from "@rollcall/domain";
+import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import type { AuditedCall } from "@rollcall/rpc";
 import type { LockedJoinToken } from "@rollcall/store";
 
@@ -49,4 +58,23 @@ function toGiven(
   if (token.kind !== "own") return token;
   const recorded = tokens.get(token.id);
   return { ...token, isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash) };
+}
+
+/**
+ * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
+ * its stream: soon at first, so that an approval takes effect.
+ *
+ * @param known the node as recorded; undefined for one that is not in the record.
+ */
+export function refusalOfNode(
+  { nodeId, refusal }: { readonly nodeId: string; readonly refusal: DecidedRefusal },
+  known: { readonly membership: Membership } | undefined,
+  wallMs: number,
+): Error {
+  const isDecided = refusal.reason === "NODE_REJECTED" || refusal.reason === "NODE_BANNED";
+  if (!isDecided) return refusalError(refusal, nodeId);
+  const sinceMs = known === undefined ? 0 : wallMs - known.membership.sinceMs;
+  return refusalError(refusal, nodeId, {
+    retryAfterMs: chooseWithin(rejectedRetry(sinceMs), Math.random()),
+  });
 }

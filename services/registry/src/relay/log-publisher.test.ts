@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { PublishSession } from "@rollcall/events";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { currentRevision, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
-import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
 import { makeHistory } from "../testing/make-history.ts";
 import { EventHub } from "../watch/event-hub.ts";
 import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
@@ -64,21 +64,24 @@ describe("LogPublisher", () => {
     });
     const ending = new AbortController();
     const running = publisher.run(ending.signal, () => {});
-    await makeHistory(store, 50);
-    const middle = await currentRevision(store.db);
-    await eventually(() => expect(outward.sessions[0]?.published.at(-1)).toBe(middle));
-    // The cursor is set back while a batch is on its way, and the publisher is not told of it otherwise.
-    outward.meanwhile = async () => {
-      outward.meanwhile = async () => {};
-      await rewindRelay(store.db, middle - 10n);
-    };
-    await makeHistory(store, 50);
-    const last = await currentRevision(store.db);
-    await eventually(() => expect(outward.sessions[1]?.published.at(-1)).toBe(last));
-    expect(outward.sessions[1]).toMatchObject({ after: middle - 10n });
-    expect(outward.sessions[1]?.published).toHaveLength(Number(last - middle) + 10);
-    ending.abort();
-    await running;
-    await hub.close();
+    try {
+      await makeHistory(store, 50);
+      const middle = await currentRevision(store.db);
+      await until("the first events to be published", () => outward.sessions[0]?.published.at(-1) === middle);
+      // The cursor is set back while a batch is on its way, and the publisher is not told of it otherwise.
+      outward.meanwhile = async () => {
+        outward.meanwhile = async () => {};
+        await rewindRelay(store.db, middle - 10n);
+      };
+      await makeHistory(store, 50);
+      const last = await currentRevision(store.db);
+      await until("all to be published again", () => outward.sessions[1]?.published.at(-1) === last, 10_000);
+      expect(outward.sessions[1]).toMatchObject({ after: middle - 10n });
+      expect(outward.sessions[1]?.published).toHaveLength(Number(last - middle) + 10);
+    } finally {
+      ending.abort();
+      await running;
+      await hub.close();
+    }
   });
 });

@@ -13,7 +13,7 @@ import type { RegistryServices } from "../registry-services.ts";
 
 const DEFAULT_LIMIT = 100;
 
-/** What a node reports anew now and then is no part of how it came to be in its state. */
+/** What a node reports again now and then is no part of how it came to be in its state. */
 const TYPES = EVENT_TYPES.filter(
   (type) => type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
 );

@@ -8,12 +8,12 @@ import {
   removeGoneNodes,
 } from "@rollcall/store";
 import type { RegistryConfig } from "../config.ts";
-import type { RegistryProcess } from "../registry-services.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import type { Chore } from "./upkeep.ts";
 
 const EVERY_MS = 20_000;
 const EVERY_TWENTY_SECONDS = "*/20 * * * * *";
-/** Looks that are further apart than this may have missed that nobody could come back in between. */
+/** Looks that are further apart than this may have missed that no node could come back in between. */
 const LONGEST_GAP_MS = 3 * EVERY_MS;
 const NODES_A_LOOK = 200;
 const LONGEST_GOODBYE_MS = 60_000;

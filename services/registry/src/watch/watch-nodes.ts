@@ -165,7 +165,7 @@ const BY_ID = { column: "id", descending: false } as const;
 function updateOf(change: NodeChange, filter: CompiledNodeFilter): readonly NodeUpdate[] {
   const { id, node, events } = change;
   if (node !== null && filter.isWanted(node)) return [node];
-  // Whoever never had it need not be told, unless nobody can know.
+  // A client that never had it is not told, unless it is not known whether it had.
   const mayHaveEnded = node === null || events === null || filter.mayHaveEnded(events);
   return mayHaveEnded ? [{ removedId: id }] : [];
 }

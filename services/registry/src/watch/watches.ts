@@ -1,6 +1,6 @@
 import { gauge, onScrape } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
-import type { RegistryProcess } from "../registry-services.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { EventHub } from "./event-hub.ts";
 import { NodeHub } from "./node-hub.ts";
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
