@@ -255,6 +255,7 @@ export {
   requireKeyRotation,
   uncordon,
 } from "./nodes/operator-decisions.ts";
+export { type OpenedSession, type OpeningPlan, planOpening } from "./nodes/session-opening.ts";
 export { shownHealth } from "./nodes/shown-health.ts";
 export {
   planTransition,
