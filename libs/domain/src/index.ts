@@ -214,6 +214,7 @@ export {
   changeMembership,
   isBareBan,
   liftBareBans,
+  type MembershipEffect,
   membershipEffects,
   type NodeMember,
 } from "./membership/membership-change.ts";

@@ -15,11 +15,14 @@ export interface NodeMember {
   readonly nextKeyFingerprint: string | null;
 }
 
+/** What follows from a membership that stays in the record. */
+export type MembershipEffect = Extract<NodeEffect, { kind: "membership" | "accept-hardware" | "drop-loss" }>;
+
 /**
  * All that a new membership changes of a node: an approval is one of the hardware that the node has now, and there is
  * nothing to react to of a node that is not approved.
  */
-export function membershipEffects(membership: Membership): readonly NodeEffect[] {
+export function membershipEffects(membership: Membership): readonly MembershipEffect[] {
   const isApproved = membership.state === "APPROVED";
   return [{ kind: "membership", membership }, { kind: isApproved ? "accept-hardware" : "drop-loss" }];
 }

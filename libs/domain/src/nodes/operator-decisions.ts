@@ -16,8 +16,7 @@ import {
 import type { CommandSource } from "../membership/membership.ts";
 import { type Refused, refused } from "../refusal.ts";
 import { deriveScheduling, effectiveHealth, type Hold, liftHold, type Mark, placeHold } from "../states.ts";
-import type { NodeRefusalReason } from "./node-effects.ts";
-import { type NodeEffect, type NodeVerdict, refuseNode } from "./node-effects.ts";
+import { type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 
 /** Decide to keep new work away from a node. */

@@ -1,6 +1,5 @@
 import { checkPolicy } from "./policy.ts";
-import type { HealthPolicy } from "./policy-fields.ts";
-import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
+import { type HealthPolicy, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 import type { PolicyResolver, PolicySource, PolicySubject, ResolvedPolicy } from "./resolve-policy.ts";
 
 /** A node that gets another policy. */

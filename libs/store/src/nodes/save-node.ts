@@ -1,5 +1,14 @@
-import type { Hold, Label, LabelTier, Mark, Membership, NodeEffect, NodeRecord, Removal } from "@rollcall/domain";
-import { membershipEffects } from "@rollcall/domain";
+import {
+  type Hold,
+  type Label,
+  type LabelTier,
+  type Mark,
+  type Membership,
+  membershipEffects,
+  type NodeEffect,
+  type NodeRecord,
+  type Removal,
+} from "@rollcall/domain";
 import { sql, type UpdateObject } from "kysely";
 import { deleteBans, insertBan } from "../access/bans.ts";
 import type { Database } from "../database/schema.ts";
@@ -29,8 +38,7 @@ export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Pr
 
 /** Write a membership with all that follows from it. */
 export function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
-  // A membership never removes its node.
-  return saveEffects(tx, id, membershipEffects(membership) as readonly SavedEffect[]);
+  return saveEffects(tx, id, membershipEffects(membership));
 }
 
 /** Write the causes for which a node may take no work. */

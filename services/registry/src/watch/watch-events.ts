@@ -1,8 +1,7 @@
 import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import { type CallStore, compactedRevision, currentRevision, type StoredEvent } from "@rollcall/store";
-import type { EventHub } from "./event-hub.ts";
-import { compileEventFilter, type EventFilter } from "./event-hub.ts";
+import { compileEventFilter, type EventFilter, type EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
 import { watcherTooSlow } from "./resume-token.ts";
 import { MESSAGE_BYTES, sizeOfEvent } from "./sizes.ts";
