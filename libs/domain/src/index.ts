@@ -2,29 +2,14 @@ export {
   type AccessTokenFacts,
   type AccessTokenState,
   accessTokenCreated,
-  accessTokenRevoked,
   accessTokenState,
+  endAccessToken,
   type Revoker,
-  revocationRefusal,
   strangersTokenRefusal,
 } from "./access/access-token.ts";
-export { fullJitter } from "./backoff.ts";
 export * from "./brake/index.ts";
-export {
-  AMOUNTS_REST_MS,
-  type Amounts,
-  changeOfReport,
-  isJitter,
-  type ReportChange,
-  SteadyAmounts,
-} from "./conditions/info-amounts.ts";
-export {
-  labelsEvent,
-  type NewsOfNode,
-  type NodeBeforeReport,
-  nodeInfoEvents,
-} from "./conditions/info-events.ts";
-export * from "./conditions/truth.ts";
+export * from "./conditions/index.ts";
+export type { Decided, Effects } from "./decided.ts";
 export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
@@ -43,8 +28,27 @@ export {
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";
+export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
 export { Detector, type Due, type Watch } from "./health/detector.ts";
+export {
+  type ExplainedNode,
+  type Obstacle,
+  obstaclesOf,
+  summarizeNode,
+} from "./health/explain-node.ts";
+export {
+  afterHealthChange,
+  FLAPPING_WINDOW_MS,
+  flappingEndedEvent,
+  flappingHealth,
+  flappingStartedEvent,
+  type HealthHistory,
+  isSteady,
+  MOST_CHANGES,
+  withinPast,
+} from "./health/flapping.ts";
 export { type HealthSignal, healthAfter } from "./health/health.ts";
+export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
 export { LeaseObserver, type LeaseReading } from "./health/lease-observer.ts";
 export { ObservedTime } from "./health/observed-time.ts";
 export {
@@ -99,7 +103,6 @@ export {
   type Requirement,
   type Selector,
 } from "./labels/selectors.ts";
-export { addressGroup } from "./limits/address-group.ts";
 export {
   ArrivalLimiter,
   type ArrivalLimits,
@@ -113,11 +116,7 @@ export {
   type CallRow,
   DEFAULT_CALL_LIMITS,
 } from "./limits/call-places.ts";
-export {
-  clientAddress,
-  type ForwardingHeaders,
-  type HostJudgement,
-} from "./limits/client-address.ts";
+export { addressGroup, clientAddress, type ForwardingHeaders, type HostJudgement } from "./limits/client-address.ts";
 export {
   type DescriptorNeeds,
   type DescriptorPlan,
@@ -151,12 +150,18 @@ export {
   type TokenBucket,
   takeOne,
 } from "./limits/token-bucket.ts";
+export type { AdmissionFacts, GivenJoinToken, JoiningToken } from "./membership/admission.ts";
 export {
   BAN_LIFTED,
+  type Ban,
+  type BannedNames,
+  bannedNamesOf,
   bannedRefusal,
   isBanned,
   isKeyFingerprint,
   MEMBERSHIP_BANNED,
+  missingBans,
+  type NewBan,
 } from "./membership/ban.ts";
 export {
   type CollectableNode,
@@ -164,7 +169,6 @@ export {
   type CollectionSettings,
   decideCollection,
 } from "./membership/collection.ts";
-export { caselessId, checkNewId, isIdBanned } from "./membership/confusable-id.ts";
 export {
   DUPLICATE_QUIET_MS,
   duplicatedHealth,
@@ -181,6 +185,7 @@ export {
 export {
   type AdmittingToken,
   clusterShortId,
+  endJoinToken,
   type JoinTokenEnforcement,
   type JoinTokenFacts,
   type JoinTokenRefusal,
@@ -202,19 +207,65 @@ export {
   type MembershipDecision,
   type MembershipOutcome,
   type MembershipSubject,
+  nothingToLeave,
 } from "./membership/membership.ts";
 export {
+  banInAdvance,
+  changeMembership,
+  isBareBan,
+  liftBareBans,
+  type MembershipEffect,
+  membershipEffects,
+  type NodeMember,
+} from "./membership/membership-change.ts";
+export {
+  caselessId,
+  checkNewId,
+  isIdBanned,
   isNodeId,
   NODE_ID_PATTERN,
   type NodeRefResolution,
   resolveNodeRef,
 } from "./membership/node-id.ts";
 export {
-  chooseWithin,
-  type RetryRange,
-  rejectedRetry,
-  spreadRetry,
-} from "./membership/rejected-retry.ts";
+  type Applicant,
+  type KnownNode,
+  type NodeApproval,
+  type NodeCreation,
+  planRegistrations,
+  type RegistrationFacts,
+  type RegistrationPlan,
+  type RegistrationResult,
+} from "./membership/plan-registrations.ts";
+export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
+export type {
+  NodeEffect,
+  NodeRefusalReason,
+  NodeVerdict,
+  Removal,
+  SessionStates,
+} from "./nodes/node-effects.ts";
+export type { InfoReport, InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
+export {
+  acceptHardware,
+  changeLabels,
+  clearMark,
+  cordon,
+  etagRefusal,
+  markUnhealthy,
+  requireKeyRotation,
+  uncordon,
+} from "./nodes/operator-decisions.ts";
+export { type OpenedSession, type OpeningPlan, planOpening } from "./nodes/session-opening.ts";
+export { shownHealth } from "./nodes/shown-health.ts";
+export {
+  planTransition,
+  type RecordedSession,
+  type StateChange,
+  type Transition,
+  type TransitionFacts,
+  type TransitionPlan,
+} from "./nodes/transition.ts";
 export {
   collectPolicies,
   describePolicyScope,
@@ -235,7 +286,6 @@ export {
 export {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
-  type HealthPolicy,
   type Intervals,
   intervalsFor,
   laxerThresholds,
@@ -256,6 +306,17 @@ export {
   type PolicyContradiction,
 } from "./policy/policy-changes.ts";
 export {
+  contradictionRefusal,
+  editPolicy,
+  type PolicyEdit,
+  type PolicyPart,
+  policiesAfter,
+  policyEtagRefusal,
+  scopeOfEdit,
+  tooManyPolicies,
+} from "./policy/policy-edit.ts";
+export {
+  changePolicy,
   isSamePolicies,
   isSamePolicyEntry,
   policyDeletedEvent,
@@ -264,6 +325,7 @@ export {
   policyOfEvent,
   policySetEvent,
 } from "./policy/policy-events.ts";
+export type { HealthPolicy } from "./policy/policy-fields.ts";
 export {
   isPolicyField,
   POLICY_FIELD_NAMES,
@@ -278,6 +340,13 @@ export {
   resolvePolicy,
 } from "./policy/resolve-policy.ts";
 export type { Refusal, RefusalReason } from "./refusal.ts";
+export {
+  chooseWithin,
+  fullJitter,
+  type RetryRange,
+  rejectedRetry,
+  spreadRetry,
+} from "./retry.ts";
 export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
 export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
 export {

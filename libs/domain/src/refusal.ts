@@ -10,6 +10,21 @@ export interface Refusal<Reason extends string = RefusalReason> {
   readonly metadata: Readonly<Record<string, string>>;
 }
 
+/** A decision against the caller. */
+export interface Refused<Reason extends string = RefusalReason> {
+  readonly ok: false;
+  readonly refusal: Refusal<Reason>;
+}
+
+/** Decide against the caller. */
+export function refused<Reason extends string>(
+  reason: Reason,
+  message: string,
+  metadata: Refusal["metadata"],
+): Refused<Reason> {
+  return { ok: false, refusal: { reason, message, metadata } };
+}
+
 /** Why a command on a node's membership was refused. */
 export type RefusalReason =
   | "NODE_NOT_FOUND"

@@ -1,3 +1,5 @@
+// Types of the domain that other packages take from here, because the store is what hands them out.
+export type { InfoReport, JsonInfo, NodeRecord, OwnersView, StateChange, Transition } from "@rollcall/domain";
 export { AccessTokenUses, type AccessTokenUsesOptions } from "./access/access-token-uses.ts";
 export {
   type AccessToken,
@@ -26,17 +28,7 @@ export {
   accessTokenHash,
   createAuthenticator,
 } from "./access/authenticator.ts";
-export {
-  type Ban,
-  type BannableNames,
-  deleteBans,
-  findBans,
-  insertBan,
-  listBans,
-  lockBans,
-  type NewBan,
-} from "./access/bans.ts";
-export { pruneChallenges, useChallenge, useChallenges } from "./access/challenges.ts";
+export { type BannableNames, deleteBans, findBans, insertBan, listBans, lockBans } from "./access/bans.ts";
 export {
   getJoinToken,
   insertJoinToken,
@@ -81,6 +73,7 @@ export {
   type LaneStore,
   openStore,
   type ReservedStore,
+  recordTimeMs,
   type Store,
   type StoreOptions,
   type Tx,
@@ -131,8 +124,14 @@ export {
 } from "./log/events.ts";
 export { EventFeed, type EventFeedOptions, type FeedListener } from "./log/feed.ts";
 export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./log/snapshot.ts";
-export { beginAdmission } from "./nodes/admission-locks.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
+export {
+  clearDuplicates,
+  recordedTroubles,
+  settleTruth,
+  type TroubledNode,
+  troubledNodes,
+} from "./nodes/conditions.ts";
 export {
   expireOrchestrators,
   joinAsOrchestrator,
@@ -140,8 +139,6 @@ export {
   type OrchestratorNode,
   orchestratorLost,
 } from "./nodes/control-plane-nodes.ts";
-export { clearDuplicates } from "./nodes/duplicates.ts";
-export { acceptHardware, hardwareIn } from "./nodes/hardware.ts";
 export {
   keyOf,
   keysInForce,
@@ -150,11 +147,12 @@ export {
   ownersOfKeys,
   type PublicKey,
   promoteKey,
-  requireRotation,
+  pruneChallenges,
   saveKey,
   saveNextKey,
+  useChallenge,
+  useChallenges,
 } from "./nodes/identities.ts";
-export { joinedWithoutToken, saveJoining } from "./nodes/joining.ts";
 export { labelsOf, replaceLabels } from "./nodes/labels.ts";
 export {
   type ListedNode,
@@ -165,39 +163,35 @@ export {
   type NodeOrderColumn,
   readListing,
 } from "./nodes/list-nodes.ts";
-export { saveMark } from "./nodes/marks.ts";
-export { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./nodes/new-nodes.ts";
-export type { InfoSummary, JsonInfo, NodeJoining, NodeRecord } from "./nodes/node-record.ts";
-export { findNode, lockNamedNode, type ResolvedRefs, resolveRefs } from "./nodes/node-reference.ts";
+export { beginAdmission, insertComputeNodes, type NewComputeNode, RecordMovedError } from "./nodes/new-nodes.ts";
 export {
-  type OwnersView,
-  recordedTroubles,
-  settleTruth,
-  type TroubledNode,
-  troubledNodes,
-} from "./nodes/node-truth.ts";
+  findNode,
+  lockNamedNode,
+  nodeNotFound,
+  type ResolvedRefs,
+  resolveRefs,
+  type SelectedIds,
+  selectNodeIds,
+  thoseThatMatch,
+} from "./nodes/node-reference.ts";
 export {
   getNode,
   getNodes,
-  type InfoReport,
   insertNode,
   lockAlikeNodes,
   lockNode,
   lockNodes,
   lockWithSessions,
   type NewNode,
-  type Removal,
-  removeNode,
-  saveHolds,
-  saveInfo,
-  saveLabels,
-  saveMembership,
 } from "./nodes/nodes.ts";
 export { countThatFit, readNodes } from "./nodes/read-nodes.ts";
+export { saveInfo } from "./nodes/save-info.ts";
+export { removeNode, saveHolds, saveLabels, saveMark, saveMembership, saveNodeEffects } from "./nodes/save-node.ts";
 export {
   type Capacity,
   type ClusterSummary,
   clusterSummary,
+  joinedWithoutToken,
   type NodeCounts,
   type StateCount,
 } from "./nodes/summary.ts";
@@ -247,6 +241,7 @@ export {
   listHealthReplicas,
   withdraw,
 } from "./sessions/health-replicas.ts";
+export type { SessionHello } from "./sessions/open-round.ts";
 export { endCrashedProcess } from "./sessions/process-end.ts";
 export { type AllowedReaction, allowReactions, lossBefore } from "./sessions/reactions.ts";
 export {
@@ -259,8 +254,7 @@ export {
   type HeldNode,
   heldBy,
   openSessions,
-  type SessionHello,
   type SessionOpening,
   type SessionOrigin,
 } from "./sessions/sessions.ts";
-export { type StateChange, type Transition, writeTransitions } from "./sessions/transitions.ts";
+export { writeTransitions } from "./sessions/transitions.ts";

@@ -1,6 +1,6 @@
+import type { NodeRecord } from "@rollcall/domain";
 import type { Db } from "../src/database/store.ts";
 import { type ListNodesOptions, type NodeCursor, readListing } from "../src/nodes/list-nodes.ts";
-import type { NodeRecord } from "../src/nodes/node-record.ts";
 
 /** A page of nodes; `next` is null on the last one. */
 export interface NodePage {

@@ -3,7 +3,7 @@ import { create, fromJson, type JsonObject, type JsonValue, toJson } from "@bufb
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { checkAgentLabels, type Json, type LabelViolation } from "@rollcall/domain";
 
-/** What a node says about itself, in the form that the record keeps. The store's InfoReport is one. */
+/** What a node says about itself, in the form that the record keeps. InfoReport is one. */
 export interface NodeInfoRecord {
   /** The message as protobuf JSON, keys sorted, labels included. */
   readonly info: { readonly [key: string]: Json };
@@ -54,7 +54,7 @@ export function recordToNodeInfo(info: Json): NodeInfo {
   try {
     return fromJson(NodeInfoSchema, info as JsonValue, { ignoreUnknownFields: true });
   } catch {
-    // A row that nobody of ours wrote must not make the node unreadable; what it says of itself comes with its next
+    // A row that was not written by us must not make the node unreadable; what it says of itself comes with its next
     // report.
     return create(NodeInfoSchema);
   }

@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import type { PolicyTable, ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, type Store } from "@rollcall/store";
-import type { AdminDeps } from "./deps.ts";
+import type { AdminServices } from "./admin-services.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 
 /** Admin, ready to be put behind a port. */
@@ -20,10 +20,10 @@ export interface AdminApp {
 }
 
 /** Create admin: what operators decide about nodes. */
-export function createApp(deps: AdminDeps & { readonly store: Store }): AdminApp {
-  const checkRecord = createRecordCheck(deps.store.reserved, deps.log);
+export function createApp(services: AdminServices & { readonly store: Store }): AdminApp {
+  const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
-    routes: createRoutes(deps),
+    routes: createRoutes(services),
     services: SERVICES,
     policies: POLICIES,
     tasks: [],

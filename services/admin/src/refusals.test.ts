@@ -102,7 +102,7 @@ describe("failed attempts", () => {
     const known = await createToken(database.store, "operator");
     const late = await createToken(database.store, "operator");
     const texts = new Map([known, late].map((token) => [token.text, token]));
-    const door = await startRig(database, {
+    const addressRig = await startRig(database, {
       failures: new FailedAttempts(limiter, clock),
       authenticate: async (bearer) => {
         looks.push(bearer);
@@ -110,7 +110,7 @@ describe("failed attempts", () => {
         return token === undefined ? null : { kind: "token", id: token.actor, role: "operator" };
       },
     });
-    const tryWith = async (token: string) => refusalOf(door.client(token).approveNode({ node: "nobody" }));
+    const tryWith = async (token: string) => refusalOf(addressRig.client(token).approveNode({ node: "nobody" }));
     expect((await tryWith(known.text)).reason).toBe("NODE_NOT_FOUND");
     for (const guess of ["a", "b", "c"]) {
       expect((await tryWith(guess)).reason).toBe("TOKEN_INVALID");
@@ -125,6 +125,6 @@ describe("failed attempts", () => {
     expect((await tryWith(known.text)).reason).toBe("NODE_NOT_FOUND");
     await clock.advance(1_000);
     expect((await tryWith(late.text)).reason).toBe("NODE_NOT_FOUND");
-    await door.close();
+    await addressRig.close();
   });
 });

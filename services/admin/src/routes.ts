@@ -6,25 +6,14 @@ import { BrakeService } from "@rollcall/api/rollcall/admin/v1/brake_pb";
 import { HealthPolicyService } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { JoinTokenService } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
-import { ACCESS_POLICIES, routeAccess } from "./access/access-routes.ts";
-import { AUDIT_POLICIES, routeAudit } from "./audit/audit-routes.ts";
-import { BRAKE_POLICIES, routeBrake } from "./brake/brake-routes.ts";
-import type { AdminDeps } from "./deps.ts";
-import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./health-policy/policy-routes.ts";
-import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-routes.ts";
-import { acceptNodeHardware } from "./rpc/accept-node-hardware.ts";
-import { approveNode } from "./rpc/approve-node.ts";
-import { banNode } from "./rpc/ban-node.ts";
-import { clearNodeMark } from "./rpc/clear-node-mark.ts";
-import { cordonNode } from "./rpc/cordon-node.ts";
-import { deleteNode } from "./rpc/delete-node.ts";
-import { listBans } from "./rpc/list-bans.ts";
-import { markNodeUnhealthy } from "./rpc/mark-node-unhealthy.ts";
-import { rejectNode } from "./rpc/reject-node.ts";
-import { requireKeyRotation } from "./rpc/require-key-rotation.ts";
-import { setNodeLabels } from "./rpc/set-node-labels.ts";
-import { unbanNode } from "./rpc/unban-node.ts";
-import { uncordonNode } from "./rpc/uncordon-node.ts";
+import { ACCESS_POLICIES, routeAccess } from "./access/access-methods.ts";
+import type { AdminServices } from "./admin-services.ts";
+import { AUDIT_POLICIES, routeAudit } from "./audit/audit-methods.ts";
+import { banMethods } from "./bans/ban-methods.ts";
+import { BRAKE_POLICIES, routeBrake } from "./brake/brake-methods.ts";
+import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-methods.ts";
+import { nodeMethods } from "./nodes/node-methods.ts";
+import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./policies/policy-methods.ts";
 
 /** What admin serves. */
 export const SERVICES = [
@@ -66,28 +55,14 @@ export const POLICIES: PolicyTable = {
   ...JOIN_TOKEN_POLICIES,
 };
 
-/** One line a method. */
-export function createRoutes(deps: AdminDeps): (router: ConnectRouter) => void {
+/** Serve them all. */
+export function createRoutes(services: AdminServices): (router: ConnectRouter) => void {
   return (router) => {
-    router.service(AdminService, {
-      approveNode: approveNode(deps),
-      rejectNode: rejectNode(deps),
-      deleteNode: deleteNode(deps),
-      cordonNode: cordonNode(deps),
-      uncordonNode: uncordonNode(deps),
-      requireKeyRotation: requireKeyRotation(deps),
-      acceptNodeHardware: acceptNodeHardware(deps),
-      markNodeUnhealthy: markNodeUnhealthy(deps),
-      clearNodeMark: clearNodeMark(deps),
-      banNode: banNode(deps),
-      unbanNode: unbanNode(deps),
-      listBans: listBans(deps),
-      setNodeLabels: setNodeLabels(deps),
-    });
-    routeAccess(router, deps);
-    routeHealthPolicies(router, deps);
-    routeBrake(router, deps);
-    routeAudit(router, deps);
-    routeJoinTokens(router, deps);
+    router.service(AdminService, { ...nodeMethods(services), ...banMethods(services) });
+    routeAccess(router, services);
+    routeHealthPolicies(router, services);
+    routeBrake(router, services);
+    routeAudit(router, services);
+    routeJoinTokens(router, services);
   };
 }

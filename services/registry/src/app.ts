@@ -3,13 +3,14 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import type { Task } from "@rollcall/process";
 import { createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck } from "@rollcall/store";
-import type { RegistryDeps } from "./deps.ts";
 import { createRegistrar } from "./registration/registrar.ts";
 import { createRegistrationGate } from "./registration-gate.ts";
+import type { RegistryProcess } from "./registry-process.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
-import { expireOrchestrators } from "./tasks/expire-orchestrators.ts";
+import { expireOrchestrators } from "./tasks/collect-nodes.ts";
+import { registryChores } from "./tasks/registry-chores.ts";
 import { type EventRelay, relayEvents } from "./tasks/relay-events.ts";
-import { registryChores, upkeep } from "./tasks/upkeep.ts";
+import { upkeep } from "./tasks/upkeep.ts";
 import { createWatches, type Watches } from "./watch/watches.ts";
 
 /** The registry, ready to be put behind a port. */
@@ -26,18 +27,22 @@ export interface RegistryApp {
 }
 
 /** Create the registry: who is here, and the log of what happened. */
-export function createApp(deps: RegistryDeps): RegistryApp {
-  const registrar = createRegistrar(deps);
-  const gate = createRegistrationGate(deps.config, deps.clock);
-  const pageTokens = createPageTokens(deps.store.clusterSecret());
-  const watches = createWatches(deps);
-  const relay = createRelay(deps, watches);
-  const checkRecord = createRecordCheck(deps.store.reserved, deps.log);
+export function createApp(services: RegistryProcess): RegistryApp {
+  const registrar = createRegistrar(services);
+  const gate = createRegistrationGate(services.config, services.clock);
+  const pageTokens = createPageTokens(services.store.clusterSecret());
+  const watches = createWatches(services);
+  const relay = createRelay(services, watches);
+  const checkRecord = createRecordCheck(services.store.reserved, services.log);
   return {
-    routes: createRoutes({ ...deps, registrar, gate, pageTokens, watches }),
+    routes: createRoutes({ ...services, registrar, gate, pageTokens, watches }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [expireOrchestrators(deps), upkeep({ ...deps, chores: registryChores(deps) }), ...(relay?.tasks ?? [])],
+    tasks: [
+      expireOrchestrators(services),
+      upkeep({ ...services, chores: registryChores(services) }),
+      ...(relay?.tasks ?? []),
+    ],
     ready: async () => ({
       store: await checkRecord(),
       ...(relay === null ? {} : { relay: relay.report() }),
@@ -49,7 +54,7 @@ export function createApp(deps: RegistryDeps): RegistryApp {
   };
 }
 
-function createRelay(deps: RegistryDeps, { events: hub }: Watches): EventRelay | null {
-  const { outward, relayTiming: timing = {} } = deps;
-  return outward == null ? null : relayEvents({ ...deps, outward, hub, timing });
+function createRelay(services: RegistryProcess, { events: hub }: Watches): EventRelay | null {
+  const { outward, relayTiming: timing = {} } = services;
+  return outward == null ? null : relayEvents({ ...services, outward, hub, timing });
 }

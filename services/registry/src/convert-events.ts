@@ -5,7 +5,7 @@ import { EVENT_TYPES, type EventType, isEventType } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import type { ReadEventsOptions } from "@rollcall/store";
 import { pageSize } from "./convert.ts";
-import type { EventFilter } from "./watch/event-filter.ts";
+import type { EventFilter } from "./watch/event-hub.ts";
 import { invalidResumeToken, LAST_REVISION, parseResumeToken } from "./watch/resume-token.ts";
 import type { WatchStart } from "./watch/watch-events.ts";
 import type { NodeWatchStart } from "./watch/watch-nodes.ts";

@@ -1,8 +1,9 @@
+import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type ListNodesRequest, NodeStatus } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ConnectionState, formatSelector, type HealthState, parseSelector, type Selector } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
-import type { NodeFilter, NodeOrderColumn } from "@rollcall/store";
-import { membershipStateFromProto, nodeTypeFromProto } from "@rollcall/wire";
+import { refuse, refuseFields } from "@rollcall/errors";
+import type { InfoReport, NodeFilter, NodeOrderColumn } from "@rollcall/store";
+import { membershipStateFromProto, nodeInfoToRecord, nodeInfoViolations, nodeTypeFromProto } from "@rollcall/wire";
 
 const DEFAULT_PAGE_SIZE = 100;
 
@@ -109,4 +110,13 @@ export function parseLabelSelector(text: string): Selector {
 /** The values that are known here, sorted, each once. */
 function distinct<T extends string>(values: readonly (T | undefined)[]): readonly T[] {
   return [...new Set(values.filter((value) => value !== undefined))].sort();
+}
+
+/** Read what a node says about itself. Throws INVALID_LABEL or INVALID_REQUEST, each with every violation. */
+export function parseInfo(info: NodeInfo): InfoReport {
+  const report = nodeInfoToRecord(info);
+  const { labels, others } = nodeInfoViolations(report);
+  if (labels.length > 0) throw refuseFields("INVALID_LABEL", labels);
+  if (others.length > 0) throw refuseFields("INVALID_REQUEST", others);
+  return report;
 }

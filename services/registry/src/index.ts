@@ -1,3 +1,3 @@
 export { createApp, type RegistryApp } from "./app.ts";
 export { REGISTRY_KEYS, type RegistryConfig } from "./config.ts";
-export type { RegistryDeps } from "./deps.ts";
+export type { RegistryProcess } from "./registry-process.ts";

@@ -23,8 +23,8 @@ import {
   type Tx,
   useChallenge,
 } from "@rollcall/store";
-import type { Deps } from "./deps.ts";
-import { refusalOfNode } from "./refusal-of-node.ts";
+import { refusalOfNode } from "./registration/registration.ts";
+import type { RegistryServices } from "./registry-services.ts";
 
 /** A call by which a node speaks for itself. */
 export interface NodeCall {
@@ -53,7 +53,7 @@ export function required<T>(value: T | undefined, field: string): T {
 }
 
 /** Check that a nonce was made by this cluster and is young. Throws CHALLENGE_INVALID. */
-export function checkNonce({ store, clock }: Pick<Deps, "store" | "clock">, nonce: Uint8Array): void {
+export function checkNonce({ store, clock }: Pick<RegistryServices, "store" | "clock">, nonce: Uint8Array): void {
   const verdict = checkChallenge(store.clusterSecret(), nonce, clock.wallMs());
   if (verdict === "valid") return;
   const why =
@@ -113,7 +113,7 @@ export interface LockedCaller {
  * next one is promoted by its first use; null when there is no such node. Throws CHALLENGE_INVALID, PROOF_INVALID, or
  * NODE_IS_ORCHESTRATOR: those have no key to prove anything with.
  */
-export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<LockedCaller | null> {
+export async function lockCaller(tx: Tx, services: RegistryServices, call: NodeCall): Promise<LockedCaller | null> {
   if (!(await useChallenge(tx, call.proof.nonce))) {
     throw refuse("CHALLENGE_INVALID", "the challenge was used before; ask for a new one");
   }
@@ -121,7 +121,7 @@ export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<Lo
   if (node === null) return null;
   const { id } = node;
   const keys = (await keyOf(tx, [id])).get(id);
-  const { fingerprint: used } = findKey(deps, call, keys);
+  const { fingerprint: used } = findKey(services, call, keys);
   const current = keys?.fingerprint ?? "";
   const isFirstUse = used !== current;
   const proven = { ...node, keyFingerprint: used };
@@ -141,7 +141,11 @@ export async function lockCaller(tx: Tx, deps: Deps, call: NodeCall): Promise<Lo
  * Find the key that signed a call among those that count. Throws PROOF_INVALID when none did, and NODE_IS_ORCHESTRATOR
  * when the node has none.
  */
-export function findKey({ store }: Pick<Deps, "store">, call: NodeCall, keys: NodeKeys | undefined): PublicKey {
+export function findKey(
+  { store }: Pick<RegistryServices, "store">,
+  call: NodeCall,
+  keys: NodeKeys | undefined,
+): PublicKey {
   const { nodeId } = call;
   if (keys === undefined) {
     const message = `node ${nodeId} is an orchestrator; it does not speak for itself here`;

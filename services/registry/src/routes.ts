@@ -2,20 +2,16 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { EventService } from "@rollcall/api/rollcall/events/v1/events_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
-import type { Deps } from "./deps.ts";
-import { createChallenge } from "./rpc/create-challenge.ts";
-import { deregisterNode } from "./rpc/deregister-node.ts";
+import type { RegistryServices } from "./registry-services.ts";
+import { getClusterSummary, getControlPlaneStatus } from "./rpc/cluster-status.ts";
 import { explainNode } from "./rpc/explain-node.ts";
-import { getClusterSummary } from "./rpc/get-cluster-summary.ts";
-import { getControlPlaneStatus } from "./rpc/get-control-plane-status.ts";
-import { getNode } from "./rpc/get-node.ts";
 import { listDeletedNodes } from "./rpc/list-deleted-nodes.ts";
 import { listEvents } from "./rpc/list-events.ts";
-import { listNodes } from "./rpc/list-nodes.ts";
-import { registerNode } from "./rpc/register-node.ts";
+import { deregisterNode, updateNodeInfo } from "./rpc/own-node.ts";
+import { getNode, listNodes } from "./rpc/read-nodes.ts";
+import { createChallenge, registerNode } from "./rpc/register-node.ts";
 import { republishEvents } from "./rpc/republish-events.ts";
 import { rotateNodeKey } from "./rpc/rotate-node-key.ts";
-import { updateNodeInfo } from "./rpc/update-node-info.ts";
 import { watchEvents } from "./rpc/watch-events.ts";
 import { watchNodes } from "./rpc/watch-nodes.ts";
 
@@ -46,26 +42,26 @@ export const POLICIES: PolicyTable = {
 };
 
 /** One line a method. */
-export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
+export function createRoutes(services: RegistryServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(RegistryService, {
-      createChallenge: createChallenge(deps),
-      registerNode: registerNode(deps),
-      rotateNodeKey: rotateNodeKey(deps),
-      updateNodeInfo: updateNodeInfo(deps),
-      deregisterNode: deregisterNode(deps),
-      explainNode: explainNode(deps),
-      getNode: getNode(deps),
-      listNodes: listNodes(deps),
-      listDeletedNodes: listDeletedNodes(deps),
-      watchNodes: watchNodes(deps),
-      getClusterSummary: getClusterSummary(deps),
-      getControlPlaneStatus: getControlPlaneStatus(deps),
+      createChallenge: createChallenge(services),
+      registerNode: registerNode(services),
+      rotateNodeKey: rotateNodeKey(services),
+      updateNodeInfo: updateNodeInfo(services),
+      deregisterNode: deregisterNode(services),
+      explainNode: explainNode(services),
+      getNode: getNode(services),
+      listNodes: listNodes(services),
+      listDeletedNodes: listDeletedNodes(services),
+      watchNodes: watchNodes(services),
+      getClusterSummary: getClusterSummary(services),
+      getControlPlaneStatus: getControlPlaneStatus(services),
     });
     router.service(EventService, {
-      listEvents: listEvents(deps),
-      watchEvents: watchEvents(deps),
-      republishEvents: republishEvents(deps),
+      listEvents: listEvents(services),
+      watchEvents: watchEvents(services),
+      republishEvents: republishEvents(services),
     });
   };
 }

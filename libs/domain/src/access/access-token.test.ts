@@ -1,11 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import {
-  accessTokenCreated,
-  accessTokenRevoked,
-  accessTokenState,
-  revocationRefusal,
-  strangersTokenRefusal,
-} from "./access-token.ts";
+import { accessTokenCreated, accessTokenState, endAccessToken, strangersTokenRefusal } from "./access-token.ts";
 
 const TOKEN = { id: "t1", name: "ci", role: "viewer", isExpired: false, revocation: null };
 
@@ -32,14 +26,34 @@ describe("strangersTokenRefusal()", () => {
   });
 });
 
-describe("revocationRefusal()", () => {
+describe("endAccessToken()", () => {
+  const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
+
   it("should refuse what is revoked, and nothing else", () => {
-    expect(revocationRefusal(TOKEN)).toBeNull();
-    expect(revocationRefusal({ ...TOKEN, isExpired: true })).toBeNull();
-    expect(revocationRefusal({ ...TOKEN, revocation: {} })).toMatchObject({
-      reason: "ACCESS_TOKEN_ALREADY_REVOKED",
-      metadata: { token: "t1" },
+    expect(endAccessToken(TOKEN, by).ok).toBe(true);
+    expect(endAccessToken({ ...TOKEN, isExpired: true }, by).ok).toBe(true);
+    expect(endAccessToken({ ...TOKEN, revocation: {} }, by)).toMatchObject({
+      refusal: { reason: "ACCESS_TOKEN_ALREADY_REVOKED", metadata: { token: "t1" } },
     });
+  });
+
+  it("should tell who ended a token and why", () => {
+    expect(endAccessToken(TOKEN, by)).toEqual({
+      ok: true,
+      effects: [{ actor: "token:a", reason: "lost" }],
+      events: [
+        {
+          type: "access.token.revoked",
+          subject: "t1",
+          actor: "token:a",
+          reason: "ADMIN_REVOKED",
+          message: "lost",
+          before: { state: "VALID" },
+          after: { state: "REVOKED" },
+        },
+      ],
+    });
+    expect(endAccessToken(TOKEN, { ...by, tokenId: "t1" })).toMatchObject({ events: [{ reason: "SELF_REVOKED" }] });
   });
 });
 
@@ -54,19 +68,5 @@ describe("events of access tokens", () => {
       before: null,
       after: { name: "ci", role: "viewer", ttlMs: 60_000 },
     });
-  });
-
-  it("should tell who ended a token and why", () => {
-    const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
-    expect(accessTokenRevoked(TOKEN, by)).toEqual({
-      type: "access.token.revoked",
-      subject: "t1",
-      actor: "token:a",
-      reason: "ADMIN_REVOKED",
-      message: "lost",
-      before: { state: "VALID" },
-      after: { state: "REVOKED" },
-    });
-    expect(accessTokenRevoked(TOKEN, { ...by, tokenId: "t1" }).reason).toBe("SELF_REVOKED");
   });
 });

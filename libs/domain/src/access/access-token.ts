@@ -1,5 +1,6 @@
+import type { Decided } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Refusal, refused } from "../refusal.ts";
 
 /** Whether an access token is taken. One that expired before it was revoked is REVOKED. */
 export type AccessTokenState = "VALID" | "EXPIRED" | "REVOKED";
@@ -31,7 +32,7 @@ export function accessTokenState(token: AccessTokenFacts): AccessTokenState {
 }
 
 /**
- * Why somebody may not revoke anything but the token in hand; null when they may. It is asked before the token is
+ * Why a caller may not revoke any token but its own; null when it may. It is asked before the token is
  * looked for.
  */
 export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusal | null {
@@ -43,12 +44,21 @@ export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusa
   };
 }
 
-/** Why a token cannot be revoked; null when it can. One that has expired can: then nobody need wonder any more. */
-export function revocationRefusal(token: AccessTokenFacts): RevocationRefusal | null {
-  if (token.revocation === null) return null;
+/**
+ * Decide to end a token; the effect is the revocation itself. One that has expired can be revoked, so that it is known
+ * to be out of use.
+ */
+export function endAccessToken(
+  token: AccessTokenFacts,
+  by: Revoker & { readonly actor: string; readonly message: string },
+): Decided<{ readonly actor: string; readonly reason: string }, RevocationRefusal["reason"]> {
   const { id } = token;
-  const message = `access token ${id} was revoked already`;
-  return { reason: "ACCESS_TOKEN_ALREADY_REVOKED", message, metadata: { token: id } };
+  if (token.revocation !== null) {
+    const message = `access token ${id} was revoked already`;
+    return refused("ACCESS_TOKEN_ALREADY_REVOKED", message, { token: id });
+  }
+  const revocation = { actor: by.actor, reason: by.message };
+  return { ok: true, effects: [revocation], events: [accessTokenRevoked(token, by)] };
 }
 
 /** The event of a token made. Its life is in milliseconds, null for ever. */
@@ -63,7 +73,7 @@ export function accessTokenCreated(
 }
 
 /** The event of a token revoked: by an admin, or by its own holder. */
-export function accessTokenRevoked(
+function accessTokenRevoked(
   token: AccessTokenFacts,
   by: Revoker & { readonly actor: string; readonly message: string },
 ): NewEvent {

@@ -33,7 +33,7 @@ export class BrakeHistory {
   /** @param start `lossBefore` is the last loss that is older than the window. */
   constructor(start: { readonly atMs: number; readonly lossBefore: number }) {
     const { atMs, lossBefore } = start;
-    // How many there were before nobody knows: none, as far as the window is concerned.
+    // How many there were before is not known: none, as far as the window is concerned.
     this.#samples = [{ atMs, lastLoss: lossBefore, healthy: new Map() }];
     this.#lastLoss = lossBefore;
   }
@@ -53,7 +53,7 @@ export class BrakeHistory {
     return this.#lastLoss;
   }
 
-  /** How many nodes of a group were HEALTHY when the window began; 0 when nobody was looking then. */
+  /** How many nodes of a group were HEALTHY when the window began; 0 when it was not observed then. */
   healthyAtStart(group: string): number {
     return this.#samples[0]?.healthy.get(group) ?? 0;
   }

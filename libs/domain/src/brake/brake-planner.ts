@@ -32,7 +32,7 @@ const NOTHING: GroupSum = { healthy: 0, silent: 0 };
 /**
  * Decides, from what all replicas count and what the record has of losses, which brake is set and how many reactions
  * may go. It is one process's; the next one begins with what the record keeps of brakes, and lets nothing go before
- * every replica has reported anew.
+ * every replica has reported again.
  */
 export class BrakePlanner {
   readonly #history: BrakeHistory;
@@ -73,7 +73,7 @@ export class BrakePlanner {
     return new Map([...this.#groups.keys()].map((group) => [group, this.#state(group)]));
   }
 
-  /** Decide anew. `reading` was made with the last `marks()`. */
+  /** Decide again. `reading` was made with the last `marks()`. */
   plan(reading: BrakeReading, nowMs: number): BrakePlan {
     const { reports, losses, rows, lastLoss } = reading;
     this.#rows = new Map(rows.map((row) => [row.group, row]));

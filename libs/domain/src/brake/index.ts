@@ -15,6 +15,7 @@ export {
   reactionsAllowedEvent,
 } from "./brake-events.ts";
 export { BRAKE_WINDOW_MS } from "./brake-history.ts";
+export { type BrakeEffect, type BrakeRefusalReason, freezeBrake, releaseBrake } from "./brake-orders.ts";
 export type {
   BrakeChange,
   BrakeFreeze,
@@ -33,5 +34,19 @@ export {
   brakeSumsToJson,
   type GroupSum,
 } from "./brake-sums.ts";
-export { type Reaction, type ReactionStep, reactionStep } from "./reaction.ts";
+export {
+  type Loss,
+  type LossAfter,
+  type LossChange,
+  lossAfterClearedMark,
+  lossAfterMark,
+  lossAfterObservation,
+  lossAfterRelease,
+  mayHaveReaction,
+  NO_LOSS,
+  type ObservedLoss,
+  type Reaction,
+  type ReactionStep,
+  reactionStep,
+} from "./reaction.ts";
 export { type BrakeSetting, type ReleaseRate, releaseRate } from "./release-rate.ts";

@@ -1,4 +1,5 @@
 import type { Json } from "../events/events.ts";
+import type { MembershipState } from "../states.ts";
 
 /** What a node's hardware is, as far as it is held against it. */
 export interface Hardware {
@@ -44,6 +45,24 @@ export function hardwareOf(info: Json | undefined): Hardware | null {
 export function hardwareFacts(hardware: Hardware): Json {
   const { cores, memoryBytes, diskBytes, gpus } = hardware;
   return { cores, memoryBytes, diskBytes, gpus: gpus.map(({ uuid }) => uuid) };
+}
+
+/** What of a node's information is kept as its hardware. */
+const HARDWARE_KEYS = ["cpu", "memoryBytes", "diskBytes", "gpus"] as const;
+
+/** The hardware in a node's information, in the same form: what is kept as approved. */
+export function hardwareIn(info: JsonObject): JsonObject {
+  return Object.fromEntries(HARDWARE_KEYS.flatMap((key) => (info[key] === undefined ? [] : [[key, info[key]]])));
+}
+
+/** The hardware that counts as approved: of a node that was approved before this was kept, what it last reported. */
+export function approvedHardwareIn(node: {
+  readonly membership: MembershipState;
+  /** As hardwareIn() made it; null where none was kept. */
+  readonly approved: JsonObject | null;
+  readonly info: JsonObject | null;
+}): JsonObject | null {
+  return node.approved ?? (node.membership === "APPROVED" ? node.info : null);
 }
 
 type JsonObject = { readonly [key: string]: Json };

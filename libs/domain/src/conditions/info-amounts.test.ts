@@ -32,7 +32,7 @@ describe("changeOfReport()", () => {
 });
 
 describe("isJitter()", () => {
-  it("should never take a loss for jitter that the truth about hardware would not forgive", () => {
+  it("should never take a loss for jitter that hardware conditions would report", () => {
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 2 ** 40 }), fc.double({ min: 0, max: 1, noNaN: true }), (memory, part) => {
         const left = Math.floor(memory * part);

@@ -6,7 +6,7 @@ import type { Json } from "../events/events.ts";
 export type Amounts = ReadonlyMap<string, number>;
 
 /**
- * How a report differs from the one before: not at all, in what stays the same while nobody changes it, or in amounts
+ * How a report differs from the one before: not at all, in what stays the same until it is changed, or in amounts
  * alone, by little or by more.
  */
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";
@@ -18,7 +18,7 @@ export const AMOUNTS_REST_MS = 600_000;
 
 /** Kernels, firmware and file systems take a little more or less of it from time to time. */
 export const AMOUNT_TOLERANCE = 0.02;
-/** A balloon takes memory where it finds it. The sum is what work and the truth about hardware look at. */
+/** A balloon takes memory where it finds it. The sum is what work and hardware conditions look at. */
 const NUMA_TOLERANCE = 0.1;
 
 /** Whether amounts are the same but for what moves by itself. Something that came or went is a change. */

@@ -1,9 +1,9 @@
 import type { Json, NewEvent } from "../events/events.ts";
 import { effectiveLabels, type Label } from "../labels/labels.ts";
 import { type Hardware, hardwareOf } from "./hardware.ts";
-import { hardwareEvent, missingHardware, type Trouble } from "./hardware-truth.ts";
+import { hardwareEvent, missingHardware, type Trouble } from "./hardware-conditions.ts";
 
-/** What the record said of a node before a report. The store's NodeRecord is one. */
+/** What the record said of a node before a report. NodeRecord is one. */
 export interface NodeBeforeReport {
   readonly id: string;
   readonly infoDigest: string | null;
@@ -15,7 +15,7 @@ export interface NodeBeforeReport {
   readonly missingHardware: readonly Trouble[];
 }
 
-/** What a node newly says about itself. The store's InfoReport is one. */
+/** What a node newly says about itself. InfoReport is one. */
 export interface NewsOfNode {
   /** Equal digests mean equal reports. */
   readonly digest: string;
@@ -26,8 +26,8 @@ export interface NewsOfNode {
 
 /**
  * The events of a report that says something new about a node: one of its information, one of its labels if those in
- * effect change, and one of its hardware if something of what was approved is newly missing, or there again. Whoever
- * saves a report appends them in the same transaction.
+ * effect change, and one of its hardware if something of what was approved is newly missing, or there again. They
+ * are appended in the transaction that saves the report.
  */
 export function nodeInfoEvents(before: NodeBeforeReport, report: NewsOfNode): readonly NewEvent[] {
   const circumstances = {

@@ -65,7 +65,7 @@ export interface NewEvent {
  * OPERATOR_DELETED or AGENT_DEREGISTERED unless another is given.
  *
  * @param change `before` is null for a new node and `after` for one that is gone; `actor` and `message` are the
- *   command's; `reason` is for a node that goes by nobody's command.
+ *   command's; `reason` is for a node that goes without a command.
  */
 export function membershipEvent(change: {
   readonly type: MembershipEventType;

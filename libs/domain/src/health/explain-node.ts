@@ -10,7 +10,7 @@ import {
   type Scheduling,
 } from "../states.ts";
 
-/** What a node is at present. The store's NodeRecord is one. */
+/** What a node is at present. NodeRecord is one. */
 export interface ExplainedNode {
   readonly id: string;
   readonly type: NodeType;

@@ -11,12 +11,12 @@ export interface ArrivalLimits {
   readonly maxKeys: number;
 }
 
-/** Whether somebody is let in now, or when to come again. */
+/** Whether an arrival is admitted now, or when to come again. */
 export type ArrivalVerdict =
   | { readonly ok: true }
   | { readonly ok: false; readonly limit: "total" | "key"; readonly retryAfterMs: number };
 
-/** Nobody is sent away for longer. */
+/** No arrival is sent away for longer. */
 const LONGEST_WAIT_MS = 60_000;
 
 /**
@@ -53,14 +53,14 @@ export class ArrivalLimiter {
     return { ok: true };
   }
 
-  /** Take back what somebody was given who came to nothing. */
+  /** Return the permit of a failed request. */
   giveBack(key: string | null): void {
     const level = Math.min(this.#limits.total.burst, this.#total.level + 1);
     this.#total = { ...this.#total, level };
     if (key !== null) this.#keys.giveBack(key);
   }
 
-  /** The next time that nobody was given yet; beyond the longest wait, times are given anew from the first. */
+  /** The next time that was not given out yet; beyond the longest wait, times are given out from the first again. */
   #slotAfter(waitMs: number, { perSecond }: BucketLimits, nowMs: number): number {
     const first = nowMs + waitMs;
     const next = Math.max(first, this.#lastSlotAtMs + 1000 / perSecond);

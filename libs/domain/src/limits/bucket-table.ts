@@ -2,7 +2,7 @@ import { type BucketLimits, fullBucket, msUntilOne, type TokenBucket, takeOne } 
 
 /**
  * A bucket for each key, so many keys at most. For a new key the one that was used longest ago is forgotten, which is
- * as if its bucket were full: memory is bounded whoever comes, and what is forgotten is lenient.
+ * as if its bucket were full: memory is bounded whatever comes, and what is forgotten is lenient.
  */
 export class BucketTable {
   readonly #limits: BucketLimits;

@@ -1,4 +1,4 @@
-import { addressGroup } from "./address-group.ts";
+import { addressGroup } from "./client-address.ts";
 
 /**
  * For whom a call is counted: a known caller by name, and anybody else by address. `arriving` has sent a token that is

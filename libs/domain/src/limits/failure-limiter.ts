@@ -1,5 +1,5 @@
-import { addressGroup } from "./address-group.ts";
 import { BucketTable } from "./bucket-table.ts";
+import { addressGroup } from "./client-address.ts";
 import type { BucketLimits } from "./token-bucket.ts";
 
 /** How many failures an address may have, and how much is remembered. */
@@ -31,7 +31,7 @@ export const NODE_FAILURE_LIMITS: FailureLimiterOptions = {
 /**
  * Limits failed attempts by the address that they come from. Only failures count, so many honest clients may share an
  * address. When an address has failed too often, nothing from it is looked at but credentials that were good before:
- * whoever is known is never shut out by a neighbour. A known credential that fails now has a limit of its own, so that
+ * a known caller is never shut out by a neighbour. A known credential that fails now has a limit of its own, so that
  * none can be tried for ever.
  */
 export class FailureLimiter {

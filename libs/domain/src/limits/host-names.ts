@@ -9,7 +9,7 @@ export interface NamedRequest {
 
 /**
  * Decide whether a request may be answered, by the name that it was sent to: whatever a browser can have made must name
- * this server. A page of somebody else reaches a server under a name of its own, which it has resolve to the server's
+ * this server. A page of another site reaches a server under a name of its own, which it has resolve to the server's
  * address.
  *
  * @param names of the server, besides its loopback ones: exact ones; `*.example.org` for all below it; `*` for any.
@@ -27,7 +27,7 @@ function mayBeBrowsers({ method, hasBrowserHeaders }: NamedRequest): boolean {
 }
 
 /**
- * An address cannot be made to mean another, and nobody else can own a name below `localhost`. A request without an
+ * An address cannot be made to mean another, and no other site can own a name below `localhost`. A request without an
  * authority is no browser's.
  */
 function isHostAllowed(authority: string, names: readonly string[]): boolean {

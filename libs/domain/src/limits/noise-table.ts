@@ -1,4 +1,4 @@
-import { addressGroup } from "./address-group.ts";
+import { addressGroup } from "./client-address.ts";
 
 /** How much of what anybody can cause is written down. */
 export interface NoiseLimits {
@@ -41,7 +41,7 @@ interface Entry {
 /**
  * Decides which lines about strangers are written: the first few of each source about each thing, and after that a
  * count at the end of each interval for as long as it goes on. A key that was silent for a whole interval begins again
- * with lines. Memory and lines are bounded whoever comes; nothing is left out without being counted.
+ * with lines. Memory and lines are bounded whatever comes; nothing is left out without being counted.
  */
 export class NoiseTable {
   readonly #limits: NoiseLimits;

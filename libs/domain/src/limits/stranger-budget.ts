@@ -1,4 +1,4 @@
-import { addressGroup, hostOf } from "./address-group.ts";
+import { addressGroup, hostOf } from "./client-address.ts";
 
 /**
  * How much trouble the strangers of one address may make, and how much is remembered. Costs are in tenths of a

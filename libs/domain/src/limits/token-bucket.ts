@@ -2,7 +2,7 @@
 export interface BucketLimits {
   /** More than 0. */
   readonly perSecond: number;
-  /** What may be taken at once by whoever took nothing for long; 1 at least. */
+  /** What may be taken at once after a long time without any; 1 at least. */
   readonly burst: number;
 }
 
@@ -38,7 +38,7 @@ export function takeOne(bucket: TokenBucket, limits: BucketLimits, nowMs: number
   return hasOne(filled.level) ? { ...filled, level: Math.max(0, filled.level - 1) } : null;
 }
 
-/** Whoever waited for as long as they were told shall find one, in spite of how fractions are rounded. */
+/** A caller that waited for as long as it was told finds one, in spite of how fractions are rounded. */
 function hasOne(level: number): boolean {
   return level >= 1 - 1e-9;
 }

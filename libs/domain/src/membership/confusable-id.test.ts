@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { caselessId, checkNewId, isConfusable, isIdBanned } from "./confusable-id.ts";
-import { isNodeId } from "./node-id.ts";
+import { caselessId, checkNewId, isConfusable, isIdBanned, isNodeId } from "./node-id.ts";
 
 const nodeId = fc.stringMatching(/^[A-Za-z0-9][A-Za-z0-9._-]{0,20}$/);
 

@@ -25,7 +25,7 @@ const ALTERNATIONS = 3;
 
 /**
  * Tell whether two machines alternate under one identity, and which: three changes of machine within the window, of
- * which at least two lead back to one that was there before. A machine that is started anew any number of times never
+ * which at least two lead back to one that was there before. A machine that is restarted any number of times never
  * comes back as what it was, because each start has a boot id of its own; a node that moves to a new machine changes
  * once.
  *

@@ -1,6 +1,7 @@
+import type { Decided } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { matchesGlob } from "../labels/glob.ts";
-import type { Refusal } from "../refusal.ts";
+import { type Refusal, refused } from "../refusal.ts";
 
 /** What becomes of new nodes that give no join token: nothing, they are counted and named, or they are refused. */
 export type JoinTokenEnforcement = "none" | "warn" | "strict";
@@ -117,6 +118,22 @@ export function joinTokenOfOtherCluster(
   const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the agent's --server, or ${ASK}`;
   const metadata = { node: nodeId, tokenCluster: token, cluster: own };
   return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
+}
+
+/** Decide to end a token; the effect is the revocation itself. */
+export function endJoinToken(
+  token: JoinTokenFacts & { readonly revocation: { readonly actor: string } | null },
+  { actor, message }: { readonly actor: string; readonly message: string },
+): Decided<{ readonly actor: string; readonly reason: string }, "JOIN_TOKEN_ALREADY_REVOKED"> {
+  const { id, revocation } = token;
+  if (revocation !== null) {
+    const text = `join token ${id} was revoked already, by ${revocation.actor}`;
+    const metadata = { joinToken: id, actor: revocation.actor };
+    return refused("JOIN_TOKEN_ALREADY_REVOKED", text, metadata);
+  }
+  const change = { before: { state: joinTokenState(token) }, after: { state: "REVOKED" } } as const;
+  const event = joinTokenEvent({ type: "join.token.revoked", tokenId: id, actor, message, ...change });
+  return { ok: true, effects: [{ actor, reason: message }], events: [event] };
 }
 
 /** The event of a token made or revoked. */

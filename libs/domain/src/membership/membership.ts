@@ -3,7 +3,7 @@ import type { Refusal } from "../refusal.ts";
 import type { Membership, NodeType } from "../states.ts";
 import { BAN_LIFTED, bannedRefusal, isBanned, MEMBERSHIP_BANNED } from "./ban.ts";
 
-/** What somebody asks to be done with a node's membership. */
+/** A command on a node's membership. */
 export type MembershipCommand =
   | {
       readonly kind: "register";
@@ -95,8 +95,14 @@ export function decideMembership(
     case "unban":
       return current === null ? notFound(nodeId) : unban(current, nodeId, by);
     case "deregister":
-      return current === null ? notRegistered(nodeId) : deregister(current, nodeId);
+      return current === null ? { ok: false, refusal: nothingToLeave(nodeId) } : deregister(current, nodeId);
   }
+}
+
+/** The refusal of a node that leaves and is not there. */
+export function nothingToLeave(nodeId: string): Refusal {
+  const message = `node ${nodeId} not found; it is not registered, so nothing is left to do`;
+  return { reason: "NODE_NOT_FOUND", message, metadata: { node: nodeId } };
 }
 
 type RegisterCommand = Extract<MembershipCommand, { kind: "register" }>;
@@ -260,11 +266,6 @@ function stated(state: Membership["state"], reason: string, by: CommandSource): 
 
 function notFound(nodeId: string): MembershipDecision {
   const advice = "run `rollcall node list` to see the nodes there are";
-  return refuse("NODE_NOT_FOUND", `node ${nodeId} not found; ${advice}`, { node: nodeId });
-}
-
-function notRegistered(nodeId: string): MembershipDecision {
-  const advice = "it is not registered, so nothing is left to do";
   return refuse("NODE_NOT_FOUND", `node ${nodeId} not found; ${advice}`, { node: nodeId });
 }
 

@@ -3,7 +3,7 @@ import type { Refusal } from "../refusal.ts";
 /** What a node id looks like: 1-63 characters, the first a letter or digit. */
 export const NODE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
 
-/** Tell whether a text can be a node id; anything else is refused at the door. */
+/** Tell whether a text can be a node id; anything else is refused before it is looked for. */
 export function isNodeId(text: string): boolean {
   return NODE_ID_PATTERN.test(text);
 }
@@ -35,4 +35,34 @@ export function resolveNodeRef(ref: string, matches: readonly string[]): NodeRef
     message: `node prefix ${ref} is ambiguous, it matches ${named}${more}; use a longer prefix`,
     metadata: { node: ref, matches: named },
   };
+}
+
+/** What ids have in common that people take for one: the same letters, in whatever case. Ids are ASCII. */
+export function caselessId(id: string): string {
+  return id.toLowerCase();
+}
+
+/** Whether two ids are different, and differ in case alone. */
+export function isConfusable(id: string, other: string): boolean {
+  return id !== other && caselessId(id) === caselessId(other);
+}
+
+/**
+ * Decide whether a node that is not known yet may have an id, given ids that exist. Nodes that are known keep theirs,
+ * also when they are confusable: records have such pairs from before this rule.
+ */
+export function checkNewId(id: string, existing: readonly string[]): Refusal<"NODE_ID_CONFUSABLE"> | null {
+  if (existing.includes(id)) return null;
+  const other = existing.find((it) => isConfusable(id, it));
+  if (other === undefined) return null;
+  const message = `node ${id} would be taken for node ${other}, whose id differs in case alone; join as ${other} with its key, choose another id, or have an operator delete node ${other} first, with \`rollcall node delete ${other}\``;
+  return { reason: "NODE_ID_CONFUSABLE", message, metadata: { node: id, existing: other } };
+}
+
+/**
+ * Whether a ban on an id keeps a node out: under exactly that id, and while a node is not known under the same letters
+ * in another case either.
+ */
+export function isIdBanned(id: string, bannedId: string, isKnown: boolean): boolean {
+  return id === bannedId || (!isKnown && isConfusable(id, bannedId));
 }

@@ -1,5 +1,5 @@
 import type { Selector } from "../labels/selectors.ts";
-import type { HealthPolicy } from "./policy.ts";
+import type { HealthPolicy } from "./policy-fields.ts";
 
 /** The fields that one policy sets; the others come from below. */
 export type PolicyOverride = Partial<HealthPolicy>;

@@ -10,8 +10,9 @@ import {
   withoutPolicy,
   withPolicy,
 } from "./health-policies.ts";
-import { DEFAULT_HEALTH_POLICY, type HealthPolicy } from "./policy.ts";
+import { DEFAULT_HEALTH_POLICY } from "./policy.ts";
 import { changedPolicies, newContradictions } from "./policy-changes.ts";
+import type { HealthPolicy } from "./policy-fields.ts";
 import { PolicyResolver, type PolicySubject } from "./resolve-policy.ts";
 
 const group = (name: string, text: string, override: PolicyOverride, priority = 0): PolicyEntry => {

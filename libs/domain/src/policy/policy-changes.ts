@@ -1,5 +1,5 @@
-import { checkPolicy, type HealthPolicy } from "./policy.ts";
-import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
+import { checkPolicy } from "./policy.ts";
+import { type HealthPolicy, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 import type { PolicyResolver, PolicySource, PolicySubject, ResolvedPolicy } from "./resolve-policy.ts";
 
 /** A node that gets another policy. */

@@ -1,3 +1,4 @@
+import type { Effects } from "../decided.ts";
 import type { Json, NewEvent } from "../events/events.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
 import { formatSelector } from "../labels/selectors.ts";
@@ -16,6 +17,12 @@ import { isPolicyField, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 interface PolicyCommand {
   readonly actor: string;
   readonly message: string;
+}
+
+/** Decide to set a policy; the effect is the policy to save. One that is as wanted is left as it is. */
+export function changePolicy(before: PolicyEntry | null, wanted: PolicyEntry, by: PolicyCommand): Effects<PolicyEntry> {
+  if (before !== null && isSamePolicyEntry(before, wanted)) return { effects: [], events: [] };
+  return { effects: [wanted], events: [policySetEvent(before, wanted, by)] };
 }
 
 /** The event of a policy that was made or changed. `before` is null for a new one. */

@@ -1,4 +1,30 @@
-import type { HealthPolicy } from "./policy.ts";
+/** When a silent node is declared unwell, and how often it reports. All times in milliseconds, more than 0. */
+export interface HealthPolicy {
+  /** Silence after which a node is UNHEALTHY. At least two heartbeats, or one lost packet looks like a failure. */
+  readonly unhealthyAfterMs: number;
+  /** Heartbeats missed in a row after which it is UNHEALTHY, if that comes first; at least 3. Null: time alone. */
+  readonly unhealthyAfterMissed: number | null;
+  /** Silence after which it is UNKNOWN, counted like `unhealthyAfterMs`, which it exceeds. */
+  readonly unknownAfterMs: number;
+  /** Heartbeats missed in a row after which it is UNKNOWN, if that comes first. Null: time alone. */
+  readonly unknownAfterMissed: number | null;
+  /** How often a node beats. Shortened to a third of the time to UNHEALTHY if it is longer. */
+  readonly heartbeatIntervalMs: number;
+  /** How often it reports what it is, besides on change. */
+  readonly infoIntervalMs: number;
+  /** How often it reports usage while it is watched. */
+  readonly usageIntervalMs: number;
+  /** For how long a node that flaps takes no new work, counted from its last change; 0: it is never held. */
+  readonly flappingHoldMs: number;
+  /** Whether a node whose hardware is less than was approved, or not well, takes no new work. */
+  readonly hardwareHold: boolean;
+  /** For how long a node that rebooted unexpectedly takes no new work; 0: not at all. */
+  readonly rebootHoldMs: number;
+  /** Degrees beyond which a GPU is too hot. Null: none is. */
+  readonly gpuMaxCelsius: number | null;
+  /** Whether an agent may beat and report more often than this, if its own configuration wishes so. */
+  readonly agentMayShorten: boolean;
+}
 
 /** What people and programs need to know of one field of a health policy. */
 export interface PolicyField {

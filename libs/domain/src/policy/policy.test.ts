@@ -4,7 +4,6 @@ import type { PolicyOverride } from "./health-policies.ts";
 import {
   checkPolicy,
   DEFAULT_HEALTH_POLICY,
-  type HealthPolicy,
   intervalsFor,
   laxerThresholds,
   longestHeartbeatMs,
@@ -12,6 +11,7 @@ import {
   policyThresholds,
   thresholdsOf,
 } from "./policy.ts";
+import type { HealthPolicy } from "./policy-fields.ts";
 
 function policy(override: PolicyOverride): HealthPolicy {
   return { ...DEFAULT_HEALTH_POLICY, ...override };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import { collectPolicies, type GroupPolicy, type PolicyOverride } from "./health-policies.ts";
-import { DEFAULT_HEALTH_POLICY, type HealthPolicy } from "./policy.ts";
+import { DEFAULT_HEALTH_POLICY } from "./policy.ts";
+import type { HealthPolicy } from "./policy-fields.ts";
 import { PolicyResolver, type PolicySubject, resolvePolicy } from "./resolve-policy.ts";
 
 const plain: PolicySubject = { id: "n1", labels: new Map() };

@@ -1,7 +1,7 @@
 import { matches } from "../labels/selectors.ts";
 import type { GroupPolicy, HealthPolicies, PolicyOverride } from "./health-policies.ts";
-import type { HealthPolicy, PolicyValue } from "./policy.ts";
-import { POLICY_FIELD_NAMES } from "./policy-fields.ts";
+import type { PolicyValue } from "./policy.ts";
+import { type HealthPolicy, POLICY_FIELD_NAMES } from "./policy-fields.ts";
 
 /** Where one field of a policy comes from. */
 export type PolicySource =

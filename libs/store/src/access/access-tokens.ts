@@ -26,7 +26,7 @@ export interface AccessToken {
 /** Who revoked a token, and when. */
 export interface AccessTokenRevocation {
   readonly atMs: number;
-  /** Empty when nobody said so. */
+  /** Empty when no reason was given. */
   readonly actor: string;
 }
 
@@ -173,7 +173,7 @@ export async function noteAccessTokenUses(db: Db, uses: ReadonlyMap<string, numb
 
 /**
  * Forget tokens that expired or were revoked longer ago than `olderThanMs`; how many went. Those that the configuration
- * or the first start brought stay: whoever starts with the same file again would bring them back to life.
+ * or the first start brought stay: a start with the same file would bring them back to life.
  */
 export async function pruneAccessTokens(db: Db, olderThanMs: number): Promise<number> {
   const since = sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`;

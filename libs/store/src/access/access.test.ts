@@ -2,9 +2,8 @@ import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
-import { keyOf, ownersOfKeys, saveKey } from "../nodes/identities.ts";
+import { keyOf, ownersOfKeys, pruneChallenges, saveKey, useChallenge } from "../nodes/identities.ts";
 import { ensureAccessToken, findAccessToken, hasAccessToken } from "./access-tokens.ts";
-import { pruneChallenges, useChallenge } from "./challenges.ts";
 import { firstAnswer, pruneRequestIds, saveAnswer } from "./request-ids.ts";
 
 let database: TestDatabase;

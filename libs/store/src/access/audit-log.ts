@@ -51,7 +51,7 @@ export async function listAudit(db: Db, options: ListAuditOptions): Promise<read
 /** A piece of the audit log and its head, seen at the same time. */
 export interface AuditPiece {
   readonly entries: readonly AuditEntry[];
-  /** What the record keeps as the head; null when somebody removed that. */
+  /** What the record keeps as the head; null when it was removed. */
   readonly head: AuditHead | null;
 }
 

@@ -2,7 +2,7 @@
 export const AUDIT_OK = "OK";
 
 /**
- * One thing that somebody authenticated did, or was refused. Texts of any content and length: what is kept is bounded.
+ * One thing that an authenticated caller did, or was refused. Texts of any content and length: what is kept is bounded.
  */
 export interface NewAuditEntry {
   /** Who: "token:<id>", "user:<subject>" or "node:<id>". */

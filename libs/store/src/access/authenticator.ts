@@ -83,7 +83,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 }
 
 function findingOf(token: AccessToken | null): Finding {
-  // A role of a newer version is nobody here rather than somebody with a guessed role.
+  // A token with a role of a newer version is refused here, rather than given a guessed role.
   if (token === null || !isRole(token.role)) return { kind: "unknown" };
   const { id, role, expiresAtMs, revocation } = token;
   if (revocation !== null) return { kind: "revoked", id, atMs: revocation.atMs };

@@ -1,21 +1,6 @@
-import { caselessId } from "@rollcall/domain";
+import { type Ban, caselessId, type NewBan } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-
-/** A node id, a key, or both, that may not register. */
-export interface Ban {
-  readonly id: bigint;
-  readonly nodeId: string | null;
-  /** Of the banned key. */
-  readonly fingerprint: string | null;
-  /** In the operator's words; may be empty. */
-  readonly reason: string;
-  readonly actor: string;
-  readonly atMs: number;
-}
-
-/** What is banned, and by whom; since when is the database's. */
-export type NewBan = Omit<Ban, "id" | "atMs">;
 
 /** Ids and keys. */
 export interface BannableNames {
@@ -26,7 +11,7 @@ export interface BannableNames {
 }
 
 /**
- * The bans on any of these ids and keys, the oldest first. Whoever admits new nodes calls `beginAdmission()` before, or
+ * The bans on any of these ids and keys, the oldest first. To admit new nodes, call `beginAdmission()` before, or
  * a ban of a node that is only about to be could be overlooked.
  */
 export async function findBans(db: Db, names: BannableNames): Promise<readonly Ban[]> {
@@ -43,7 +28,7 @@ export async function findBans(db: Db, names: BannableNames): Promise<readonly B
 }
 
 /**
- * Wait for all who admit nodes, and let nobody else place one until this transaction ends. Comes before any row is
+ * Wait for all that admit nodes, and keep others from placing one until this transaction ends. Comes before any row is
  * locked.
  */
 export async function lockBans(tx: Tx): Promise<void> {

@@ -20,7 +20,7 @@ export interface JoinToken {
   readonly isExpired: boolean;
   /** Which names it admits; empty for any. */
   readonly nodeNamePattern: string;
-  /** Granted to whoever joins with it. */
+  /** Granted to each node that joins with it. */
   readonly labels: Readonly<Record<string, string>>;
   readonly preauthorized: boolean;
   readonly ephemeral: boolean;
@@ -51,7 +51,7 @@ export interface NewJoinToken
 }
 
 /**
- * A token whose row is locked, with what proves that somebody holds its text. Uses of an unlimited one are not counted:
+ * A token whose row is locked, with what proves that a machine has its text. Uses of an unlimited one are not counted:
  * 0.
  */
 export interface LockedJoinToken extends JoinToken {
@@ -131,7 +131,7 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
 }
 
 /**
- * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that nobody
+ * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no other
  * counts at the same time; the others only against revocation, so that any number of registries admit by them at once.
  * Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never wait
  * for each other in a circle.

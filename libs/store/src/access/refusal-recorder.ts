@@ -24,7 +24,7 @@ export interface RefusalRecorder {
 const PER_ACTOR: BucketLimits = { perSecond: 10, burst: 100 };
 const MAX_ACTORS = 10_000;
 const MAX_ITEMS = 200;
-// Nobody waits for these rows, so they may wait for company: a storm of refusals is some writes a second.
+// No caller waits for these rows, so they are gathered: a storm of refusals is some writes a second.
 const MAX_WAIT_MS = 100;
 const MAX_QUEUED = 2_000;
 

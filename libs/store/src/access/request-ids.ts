@@ -30,7 +30,7 @@ export async function firstAnswer(tx: Tx, key: RequestKey): Promise<Uint8Array |
     .where("method", "=", key.method)
     .where("request_id", "=", key.requestId)
     .executeTakeFirst();
-  // Claimed without an answer: whoever did so forgot saveAnswer, and the claim is as good as free.
+  // Claimed without an answer: its caller forgot saveAnswer, and the claim counts as free.
   return row?.answer ?? null;
 }
 

@@ -9,7 +9,7 @@ export interface Change<T> {
   readonly result: T;
   /** Appended to the log as the last write. */
   readonly events: readonly NewEvent[];
-  /** Who did it, as far as it was somebody authenticated: appended to the audit log together with the events. */
+  /** Who did it, if the caller was authenticated: appended to the audit log together with the events. */
   readonly audit?: readonly NewAuditEntry[];
 }
 

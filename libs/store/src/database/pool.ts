@@ -25,13 +25,13 @@ export interface PoolOptions {
   readonly waitMs?: number;
 }
 
-/** How a pool is used at this moment, and how often it had no connection for somebody. */
+/** How a pool is used at this moment, and how often it had no connection to give. */
 export interface PoolUse {
   readonly lane: Lane;
   /** Connections at most. */
   readonly size: number;
   readonly inUse: number;
-  /** Open, and used by nobody. */
+  /** Open and not used. */
   readonly idle: number;
   /** Those that wait for a connection. */
   readonly waiting: number;
@@ -57,7 +57,7 @@ const IDLE_CONNECTION_MS = 30_000;
 
 const INT8_OID = 20;
 const TYPES: pg.CustomTypesConfig = {
-  // Revisions do not fit a double for ever; whoever counts casts to int4 and gets a number.
+  // Revisions do not fit a double for ever; a count is cast to int4 and comes as a number.
   getTypeParser: (oid, format) =>
     oid === INT8_OID && format !== "binary" ? BigInt : pg.types.getTypeParser(oid, format),
 };
@@ -96,7 +96,7 @@ export function createPool(options: PoolOptions): BoundedPool {
   const turnedAway = { full: 0, late: 0 };
   let inUse = 0;
   // Without these listeners a server that goes away ends the process: the pool's for connections at rest, the client's
-  // for one that is in a transaction at that moment. Whoever uses the connection gets the error as well.
+  // for one that is in a transaction at that moment. The user of the connection gets the error as well.
   pool.on("error", (err) => log.debug({ err }, "database connection lost"));
   pool.on("connect", (client) => {
     client.on("error", (err) => log.debug({ err }, "database connection lost in use"));
@@ -149,7 +149,7 @@ function openPool(options: PoolOptions): pg.Pool {
   });
 }
 
-/** The error of somebody for whom there was no connection. */
+/** The error of a caller for which there was no connection. */
 function noConnection(lane: Lane, size: number, cause: unknown): Error {
   if (lane === "reserved") {
     return new StoreUnavailableError("every reserved connection is in use", { cause });

@@ -1,4 +1,5 @@
 import type {
+  BrakeMode,
   ConnectionState,
   EventType,
   Health,
@@ -14,9 +15,6 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
-import type { AccessTokensTable, AuditHeadTable, AuditLogTable } from "../access/access-tables.ts";
-import type { JoinTokensTable, JoinTokenUsesTable } from "../access/join-token-tables.ts";
-import type { BrakesTable } from "../sessions/brake-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
 export type Timestamp = ColumnType<Date, Date | undefined, Date>;
@@ -273,4 +271,91 @@ export interface Database {
   readonly request_ids: RequestIdsTable;
   readonly event_relay: EventRelayTable;
   readonly upkeep_runs: UpkeepRunsTable;
+}
+
+/** Who did what: one row for each mutation by an authenticated caller, chained by hashes. */
+export interface AuditLogTable {
+  readonly sequence: bigint;
+  readonly at: Timestamp;
+  readonly actor: string;
+  readonly method: string;
+  readonly target: string;
+  readonly reason: string;
+  readonly outcome: string;
+  readonly address: string;
+  readonly request_id: string;
+  readonly previous_hash: Buffer;
+  readonly hash: Buffer;
+}
+
+/** One row: the number of audit rows, and the hash of the last. */
+export interface AuditHeadTable {
+  readonly singleton: Generated<boolean>;
+  readonly sequence: Generated<bigint>;
+  readonly hash: Generated<Buffer>;
+}
+
+/** Bearer tokens of people and programs, stored as hashes. */
+export interface AccessTokensTable {
+  readonly id: string;
+  readonly name: string;
+  readonly role: string;
+  readonly hash: Buffer;
+  readonly created_at: Timestamp;
+  readonly revoked_at: Date | null;
+  readonly number: Computed<bigint>;
+  readonly created_by: Generated<string>;
+  readonly expires_at: Date | null;
+  readonly last_used_at: Date | null;
+  readonly revoked_by: string | null;
+  readonly revoke_reason: string | null;
+}
+
+/** Tokens by which machines join, stored as hashes. */
+export interface JoinTokensTable {
+  readonly id: string;
+  readonly number: Generated<bigint>;
+  readonly hash: Buffer;
+  readonly description: string;
+  readonly max_uses: number | null;
+  readonly expires_at: Date | null;
+  readonly node_name_pattern: string;
+  readonly labels: JsonColumn<Readonly<Record<string, string>>>;
+  readonly preauthorized: boolean;
+  readonly ephemeral: boolean;
+  readonly created_at: Timestamp;
+  readonly created_by: string;
+  readonly revoked_at: Date | null;
+  readonly revoked_by: string | null;
+  readonly revoke_reason: string | null;
+}
+
+/** Who joined with which token. */
+export interface JoinTokenUsesTable {
+  readonly id: Generated<bigint>;
+  readonly token_id: string;
+  readonly node_id: string;
+  readonly fingerprint: string;
+  readonly at: Timestamp;
+}
+
+/**
+ * Brakes that are, or were of late, not NORMAL. Written by the health process that decides, but for what operators say.
+ */
+export interface BrakesTable {
+  readonly group_name: string;
+  readonly mode: Generated<BrakeMode>;
+  readonly mode_since: Timestamp;
+  readonly size: Generated<number>;
+  readonly window_loss: Generated<bigint>;
+  /** The last order that was carried out. */
+  readonly followed: Generated<number>;
+  /** From here on admin writes. */
+  readonly frozen_since: Date | null;
+  readonly frozen_by: string | null;
+  readonly frozen_reason: string | null;
+  readonly orders: Generated<number>;
+  readonly ordered_loss: Generated<bigint>;
+  readonly ordered_by: Generated<string>;
+  readonly order_reason: Generated<string>;
 }

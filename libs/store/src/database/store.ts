@@ -1,5 +1,5 @@
 import type { Logger } from "@rollcall/process";
-import { Kysely, PostgresDialect, type Transaction } from "kysely";
+import { Kysely, PostgresDialect, sql, type Transaction } from "kysely";
 import { type Change, type CommittedChange, commitChange } from "./change.ts";
 import { type ClusterIdentity, identifyCluster } from "./cluster.ts";
 import { type BoundedPool, createPool, type Lane, type PoolUse } from "./pool.ts";
@@ -12,6 +12,17 @@ export type Tx = Transaction<Database> & { readonly [insideTransaction]: true };
 
 /** Anything that can read the record. */
 export type Db = Kysely<Database> | Tx;
+
+/**
+ * The time of the record as it is now, in milliseconds since 1970; not as it was when the transaction began, because a
+ * lock may have been waited for.
+ */
+export async function recordTimeMs(db: Db): Promise<number> {
+  const { rows } = await sql<{ now: Date }>`select clock_timestamp()::timestamptz(3) as now`.execute(db);
+  const [row] = rows;
+  if (row === undefined) throw new Error("the record does not tell the time");
+  return row.now.getTime();
+}
 
 /** How to reach the record. */
 export interface StoreOptions {
@@ -106,14 +117,14 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** Connections of somebody's own. */
+/** Connections outside the lanes. */
 export interface OwnConnections {
   readonly db: Kysely<Database>;
   close(): Promise<void>;
 }
 
 /**
- * Open connections that are shared with nobody, for what must go on even when every reserved one waits for something.
+ * Open connections that are not shared, for what must go on even when every reserved one waits for something.
  */
 export function openOwnConnections(
   options: Pick<StoreOptions, "url" | "applicationName" | "log" | "statementTimeoutMs">,

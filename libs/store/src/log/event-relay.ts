@@ -7,17 +7,17 @@ import type { LeaseClaim } from "../leases/leases.ts";
 export interface RelayCursor {
   /** Everything up to here was acknowledged. */
   readonly revision: bigint;
-  /** Whoever saves under an older one has been replaced, or the cursor was set back. */
+  /** A save under an older one takes no effect: its holder was replaced, or the cursor was set back. */
   readonly generation: number;
 }
 
-/** How the relay stands, for whoever looks. */
+/** How the relay stands. */
 export interface RelayState extends RelayCursor {
   /** Wall time of the last save; of the creation when nothing was ever relayed. */
   readonly savedAtMs: number;
   /** The last revision of the log. */
   readonly head: bigint;
-  /** The instance that holds the lease; null when nobody does. */
+  /** The instance that holds the lease; null when none does. */
   readonly holder: string | null;
 }
 

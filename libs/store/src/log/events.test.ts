@@ -131,4 +131,24 @@ describe("readEvents()", () => {
     const { events } = await readEvents(store.db, { after, limit: 9, subject: "me" });
     expect(events.map(({ subject }) => subject)).toEqual(["me"]);
   });
+
+  it("should answer what happened at a time or later, and before another", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    for (const subject of ["first", "second"]) {
+      await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
+    }
+    const times = { first: new Date(1_000), second: new Date(2_000) };
+    for (const [subject, at] of Object.entries(times)) {
+      await store.db.updateTable("events").set({ at }).where("subject", "=", subject).execute();
+    }
+    const between = async (fromMs: number, untilMs: number) => {
+      const { events } = await readEvents(store.db, { after, limit: 9, fromMs, untilMs });
+      return events.map(({ subject }) => subject);
+    };
+    expect(await between(1_000, 2_001)).toEqual(["first", "second"]);
+    expect(await between(1_000, 2_000)).toEqual(["first"]);
+    expect(await between(1_001, 2_001)).toEqual(["second"]);
+    expect(await between(1_001, 2_000)).toEqual([]);
+  });
 });

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import type { NewEvent } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
-import { createTestDatabase, eventually, seededRandom, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, ManualClock, seededRandom, type TestDatabase, until } from "@rollcall/testkit";
 import { sql } from "kysely";
-import type { Store } from "../database/store.ts";
+import { openStore, type Store } from "../database/store.ts";
 import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
-import { EventFeed } from "./feed.ts";
+import { EventFeed, type EventFeedOptions } from "./feed.ts";
 
 let database: TestDatabase;
 
@@ -13,9 +13,23 @@ beforeAll(async () => {
   database = await createTestDatabase();
 });
 
+/** Every feed of a test: one that a failed test leaves open would keep the process from its end. */
+let feeds: EventFeed[] = [];
+
+afterEach(async () => {
+  await Promise.all(feeds.map((feed) => feed.close()));
+  feeds = [];
+});
+
 afterAll(async () => {
   await database.drop();
 });
+
+function createFeed(options: Omit<EventFeedOptions, "log">): EventFeed {
+  const feed = new EventFeed({ log: silentLogger, ...options });
+  feeds.push(feed);
+  return feed;
+}
 
 function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): NewEvent {
   return {
@@ -32,7 +46,7 @@ function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): N
 /** A feed that notes what it delivers. */
 async function follow(store: Store, options: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
   const after = await currentRevision(store.db);
-  const feed = new EventFeed({ store: store.reserved, log: silentLogger, ...options });
+  const feed = createFeed({ store: store.reserved, ...options });
   const seen: StoredEvent[] = [];
   feed.subscribe((events) => seen.push(...events));
   await feed.start(after);
@@ -55,6 +69,8 @@ interface Storm {
   readonly transactions: number;
   readonly writers: number;
   readonly stores: readonly Store[];
+  /** For the looks of transactions: in a pool of theirs, all connections may be with those who wait for them. */
+  readonly looking: Store;
   /** Called between transactions. */
   readonly meanwhile?: (done: number) => Promise<void>;
 }
@@ -86,8 +102,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
       );
       if (kind > 0.5 && kind < 0.7) {
         // Slow after: it holds its revisions, uncommitted, while readers look.
-        // Over another pool: in its own, all connections may be with those who wait for it.
-        for (let look = 0; look < 5; look += 1) await currentRevision(database.store.db);
+        for (let look = 0; look < 5; look += 1) await currentRevision(storm.looking.db);
       }
       if (kind > 0.8) throw ROLLED_BACK;
     });
@@ -121,74 +136,109 @@ function expectExactly(seen: readonly StoredEvent[], log: readonly StoredEvent[]
 describe("EventFeed", () => {
   it("should deliver every committed event once and in order to several feeds, among slow and rolled-back transactions, while its connections are killed", async () => {
     const seed = 20_260_501;
-    const [one, two, three] = await Promise.all([
-      database.openStore("one"),
-      database.openStore("two"),
-      database.openStore("three"),
-    ]);
-    const feeds = await Promise.all([
+    // Each waits for connections for as long as the test may take: on a busy machine to open one takes seconds.
+    const open = (applicationName: string) =>
+      openStore({ url: database.url, log: silentLogger, applicationName, waitMs: 60_000 });
+    const [one, two, three, looking] = await Promise.all([open("one"), open("two"), open("three"), open("looking")]);
+    const followed = await Promise.all([
       follow(one),
       follow(two, { batchSize: 3 }),
       follow(three, { types: ["node.registered"] }),
       follow(three, { types: ["node.deleted"] }),
     ]);
-    const after = feeds[0].after;
+    const after = followed[0].after;
     let killed = 0;
     const batches = await runStorm({
       seed,
       transactions: 500,
       writers: 20,
       stores: [one, two, three],
+      looking,
       meanwhile: async (done) => {
         if (done % 50 !== 0) return;
         const { rows } = await sql`
           select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and application_name like '% feed'
-        `.execute(database.store.db);
+        `.execute(looking.db);
         killed += rows.length;
       },
     });
-    const head = await currentRevision(database.store.db);
-    await Promise.all(feeds.map(({ feed }) => feed.caughtUpTo(head)));
-    const log = await committed(database.store, after);
+    const head = await currentRevision(looking.db);
+    await Promise.all(followed.map(({ feed }) => feed.caughtUpTo(head)));
+    const log = await committed(looking, after);
     expect(killed).toBeGreaterThan(0);
     expect(batches.length).toBeGreaterThan(300);
-    for (const { seen } of feeds.slice(0, 3)) expectExactly(seen, log, batches);
-    expect(feeds[3]?.seen).toEqual([]);
+    for (const { seen } of followed.slice(0, 3)) expectExactly(seen, log, batches);
+    expect(followed[3]?.seen).toEqual([]);
     for (const subjects of batches) {
       const first = log.findIndex(({ subject }) => subject === subjects[0]);
       expect(log.slice(first, first + subjects.length).map(({ subject }) => subject)).toEqual(subjects);
     }
-    await Promise.all(feeds.map(({ feed }) => feed.close()));
+    await Promise.all(followed.map(({ feed }) => feed.close()));
+    await Promise.all([one, two, three, looking].map((store) => store.close()));
   });
 
-  it("should be woken by a commit without polling", async () => {
+  it("should be woken by each commit without polling", async () => {
     const store = await database.openStore("woken");
-    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 3_600_000 });
+    const clock = new ManualClock();
+    const feed = createFeed({ store: store.reserved, clock, pollMs: 3_600_000 });
     const seen: string[] = [];
     feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
+    await feed.start(await currentRevision(store.db));
+    await until("the feed to listen", async () => {
+      const { rows } = await sql`
+        select from pg_stat_activity
+        where application_name = 'woken feed' and query like 'listen%' and state = 'idle'
+          and datname = current_database()`.execute(store.db);
+      return rows.length === 1;
+    });
+    // A look that follows the beginning to listen may find some of the first ones; one look finds one of them at
+    // most, so of these few nearly all are found by being woken.
+    const subjects = Array.from({ length: 10 }, (_, number) => `commit-${number}`);
+    for (const [index, subject] of subjects.entries()) {
+      await store.transaction((tx) => appendEvents(tx, [eventOf(subject)]));
+      await until(`event ${index} to be delivered`, () => seen.length > index, 10_000);
+    }
+    expect(seen).toEqual(subjects);
+  });
+
+  it("should go on from the end of a log that was restored to before what it has delivered", async () => {
+    const own = await createTestDatabase();
+    const store = await own.openStore("restored");
+    const write = (...subjects: readonly string[]) =>
+      store.transaction((tx) =>
+        appendEvents(
+          tx,
+          subjects.map((subject) => eventOf(subject)),
+        ),
+      );
     try {
-      await feed.start(await currentRevision(store.db));
-      await eventually(async () => {
-        const { rows } = await sql`
-          select from pg_stat_activity
-          where application_name = 'woken feed' and query like 'listen%' and state = 'idle'`.execute(store.db);
-        expect(rows).toHaveLength(1);
+      const { feed, seen } = await follow(store);
+      const kept = await write("kept");
+      await feed.caughtUpTo(await write("lost-1", "lost-2", "lost-3"));
+      const before = feed.logId;
+      // As after a restore: the last events never were, the log is another, and every connection is new.
+      await store.transaction(async (tx) => {
+        await tx.deleteFrom("events").where("revision", ">", kept).execute();
+        await tx.updateTable("cluster").set({ log_origin: "another" }).execute();
+        await sql`select setval('events_revision', ${kept})`.execute(tx);
       });
-      // The first may be found by the look that follows the beginning to listen; after that there is none without being
-      // woken.
-      await store.transaction((tx) => appendEvents(tx, [eventOf("first")]));
-      await eventually(() => expect(seen).toEqual(["first"]));
-      await store.transaction((tx) => appendEvents(tx, [eventOf("second")]));
-      await eventually(() => expect(seen).toEqual(["first", "second"]));
+      await sql`
+        select pg_terminate_backend(pid) from pg_stat_activity
+        where datname = current_database() and application_name = 'restored feed'`.execute(store.db);
+      await until("the feed to notice", () => feed.logId !== before);
+      await write("after");
+      await until("what the log grew to be delivered", () => seen.at(-1)?.subject === "after", 10_000);
+      expect(seen.map(({ subject }) => subject)).toEqual(["kept", "lost-1", "lost-2", "lost-3", "after"]);
     } finally {
-      await feed.close();
+      await Promise.all(feeds.map((it) => it.close()));
+      await own.drop();
     }
   });
 
   it("should find by polling what no notification told", async () => {
     const store = await database.openStore("polled");
-    const feed = new EventFeed({ store: store.reserved, log: silentLogger, pollMs: 1 });
+    const feed = createFeed({ store: store.reserved, pollMs: 1 });
     const seen: string[] = [];
     feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
     await feed.start(await currentRevision(store.db));
@@ -211,7 +261,7 @@ describe("EventFeed", () => {
         subjects.map((subject) => eventOf(subject)),
       ),
     );
-    const feed = new EventFeed({ store: store.reserved, log: silentLogger, batchSize: 3 });
+    const feed = createFeed({ store: store.reserved, batchSize: 3 });
     const batches: string[][] = [];
     feed.subscribe((events) => batches.push(events.map(({ subject }) => subject)));
     await feed.start(after + 1n);
@@ -225,7 +275,7 @@ describe("EventFeed", () => {
 
   it("should go on for others when a listener throws, and stop for one that left", async () => {
     const { store } = database;
-    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const feed = createFeed({ store: store.reserved });
     const seen: string[] = [];
     feed.subscribe(() => {
       throw new Error("listener");
@@ -255,7 +305,7 @@ describe("EventFeed", () => {
   it("should close at any moment, even while it connects", async () => {
     const { store } = database;
     for (let turn = 0; turn < 40; turn += 1) {
-      const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+      const feed = createFeed({ store: store.reserved });
       const started = feed.start(0n).catch((error: unknown) => String(error));
       for (let tick = 0; tick < turn; tick += 1) {
         await new Promise((resolve) => setImmediate(resolve));

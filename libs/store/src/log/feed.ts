@@ -1,6 +1,5 @@
 import { type EventType, fullJitter } from "@rollcall/domain";
 import { type Clock, type Logger, systemClock, WakeUp } from "@rollcall/process";
-import { createDeferred, type Deferred } from "../database/deferred.ts";
 import type { ReservedStore } from "../database/store.ts";
 import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";
@@ -20,7 +19,7 @@ export interface EventFeedOptions {
   readonly clock?: Clock;
 }
 
-/** Receives events in order, each once. Must not block; what it throws is logged and holds up nobody. */
+/** Receives events in order, each once. Must not block; what it throws is logged, and the others are called. */
 export type FeedListener = (events: readonly StoredEvent[]) => void;
 
 interface Waiter extends Deferred {
@@ -213,4 +212,23 @@ export class EventFeed {
     // Only the end of the feed interrupts it, and the loop sees that itself.
     await this.#clock.sleep(ms, this.#ending.signal).catch(() => {});
   }
+}
+
+/** A promise that is settled from outside. */
+interface Deferred {
+  readonly promise: Promise<void>;
+  readonly resolve: () => void;
+  readonly reject: (reason: unknown) => void;
+}
+
+/** Create a promise that is settled from outside. A rejection that is not awaited is ignored. */
+function createDeferred(): Deferred {
+  let resolve: () => void = () => {};
+  let reject: (reason: unknown) => void = () => {};
+  const promise = new Promise<void>((onResolve, onReject) => {
+    resolve = onResolve;
+    reject = onReject;
+  });
+  promise.catch(() => {});
+  return { promise, resolve, reject };
 }

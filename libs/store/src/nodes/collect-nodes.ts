@@ -1,8 +1,8 @@
-import { type CollectionReason, membershipEvent, type NewEvent } from "@rollcall/domain";
+import { type CollectionReason, membershipEvent, type NewEvent, type NodeRecord } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
-import type { Db, LaneStore, Tx } from "../database/store.ts";
-import type { NodeRecord } from "./node-record.ts";
-import { lockWithSessions, removeNode } from "./nodes.ts";
+import { type Db, type LaneStore, recordTimeMs } from "../database/store.ts";
+import { lockWithSessions } from "./nodes.ts";
+import { removeNode } from "./save-node.ts";
 
 /** Which nodes may be gone. */
 export interface GoneNodes {
@@ -17,7 +17,7 @@ export interface GoneNodes {
 
 /**
  * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are
- * what keeps them out. Whoever removes one looks again under the lock of its row, because it may be back: see
+ * what keeps them out. The caller looks again under the lock of the row before it removes one, because it may be back: see
  * removeGoneNodes().
  */
 export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly string[]> {
@@ -64,7 +64,7 @@ export async function removeGoneNodes(
     const events: NewEvent[] = [];
     // A session that opens waits here and then finds no node; one that was opened is seen.
     const nodes = await lockWithSessions(tx, ids);
-    const nowMs = await readTime(tx);
+    const nowMs = await recordTimeMs(tx);
     for (const node of nodes) {
       const why = decide(node, nowMs);
       if (why === null) continue;
@@ -76,11 +76,4 @@ export async function removeGoneNodes(
     return { result: events.map(({ subject }) => subject), events };
   });
   return result;
-}
-
-async function readTime(tx: Tx): Promise<number> {
-  const { rows } = await sql<{ now: Date }>`select clock_timestamp() as now`.execute(tx);
-  const [row] = rows;
-  if (row === undefined) throw new Error("the database does not tell the time");
-  return row.now.getTime();
 }

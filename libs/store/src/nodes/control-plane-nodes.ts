@@ -4,15 +4,19 @@ import {
   connectionAfter,
   connectionEvent,
   decideMembership,
+  type InfoSummary,
+  type JsonInfo,
   membershipEvent,
   type NewEvent,
+  type NodeRecord,
   nodeInfoEvents,
 } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
-import { beginAdmission } from "./admission-locks.ts";
-import type { InfoSummary, JsonInfo, NodeRecord } from "./node-record.ts";
-import { insertNode, lockAlikeNodes, lockNode, removeNode, saveInfo } from "./nodes.ts";
+import { beginAdmission } from "./new-nodes.ts";
+import { insertNode, lockAlikeNodes, lockNode } from "./nodes.ts";
+import { saveInfo } from "./save-info.ts";
+import { removeNode } from "./save-node.ts";
 
 /** A control-plane process, as the node that it appears as. */
 export interface OrchestratorNode {
@@ -140,7 +144,7 @@ function connectionColumns({ state, reason, message, actor }: Connection) {
   };
 }
 
-/** No event when somebody else took the id meanwhile. */
+/** No event when the id was taken meanwhile. */
 async function register(tx: Tx, node: OrchestratorNode): Promise<readonly NewEvent[]> {
   const by = { actor: `node:${node.nodeId}`, message: "", atMs: 0 };
   const decision = decideMembership(

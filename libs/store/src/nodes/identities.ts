@@ -86,8 +86,8 @@ export async function saveKey(tx: Tx, key: NodeKey): Promise<boolean> {
 }
 
 /**
- * Keep the key that a node offers, in place of any that it offered before. Whoever calls it has made sure, under
- * `lockBans()`, that the key is nobody else's: registrations are held off by the same lock.
+ * Keep the key that a node offers, in place of any that it offered before. The caller has made sure, under
+ * `lockBans()`, that no other node has the key: registrations are held off by the same lock.
  */
 export async function saveNextKey(tx: Tx, next: NodeKey): Promise<void> {
   await tx
@@ -113,16 +113,6 @@ export async function promoteKey(tx: Tx, nodeId: string, fingerprint: string): P
   return promoted !== undefined;
 }
 
-/** Note that an operator wants a node to rotate its key. */
-export async function requireRotation(tx: Tx, nodeId: string): Promise<void> {
-  await tx
-    .updateTable("node_identities")
-    .set({ rotation_requested_at: sql<Date>`now()` })
-    .where("node_id", "=", nodeId)
-    .execute();
-  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", nodeId).execute();
-}
-
 const PROMOTED = {
   public_key: sql<Buffer>`next_public_key`,
   fingerprint: sql<string>`next_fingerprint`,
@@ -131,3 +121,30 @@ const PROMOTED = {
   rotated_at: sql<Date>`now()`,
   rotation_requested_at: null,
 };
+
+/** Use up a nonce. False when it has been used before: the call is a replay. */
+export async function useChallenge(tx: Tx, nonce: Uint8Array): Promise<boolean> {
+  return (await useChallenges(tx, [nonce])).length > 0;
+}
+
+/** Use up several nonces; those that were not used before, each once. */
+export async function useChallenges(tx: Tx, nonces: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
+  // In one order, so that two transactions with the same nonces wait for each other and never in a circle.
+  const inOrder = nonces.map((nonce) => Buffer.from(nonce)).sort(Buffer.compare);
+  const rows = await tx
+    .insertInto("used_challenges")
+    .values(inOrder.map((nonce) => ({ nonce })))
+    .onConflict((conflict) => conflict.column("nonce").doNothing())
+    .returning("nonce")
+    .execute();
+  return rows.map(({ nonce }) => nonce);
+}
+
+/** Forget nonces used longer ago than `olderThanMs`, which must exceed the nonces' life; how many went. */
+export async function pruneChallenges(db: Db, olderThanMs: number): Promise<number> {
+  const { numDeletedRows } = await db
+    .deleteFrom("used_challenges")
+    .where("used_at", "<", sql<Date>`now() - ${olderThanMs} * interval '1 millisecond'`)
+    .executeTakeFirst();
+  return Number(numDeletedRows);
+}

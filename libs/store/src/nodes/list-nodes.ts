@@ -2,13 +2,13 @@ import type {
   ConnectionState,
   HealthState,
   MembershipState,
+  NodeRecord,
   NodeType,
   SchedulingState,
   Selector,
 } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
-import type { NodeRecord } from "./node-record.ts";
 import { readNodes } from "./read-nodes.ts";
 import { type LabelCondition, toCondition } from "./selector-sql.ts";
 

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { insertComputeNodes, type NewComputeNode, RecordMovedError } from "./new-nodes.ts";
-import { getNodes, lockNodes, removeNode } from "./nodes.ts";
+import { getNodes, lockNodes } from "./nodes.ts";
+import { removeNode } from "./save-node.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -19,6 +20,7 @@ function newNode(nodeId: string, fingerprint = `SHA256:${nodeId}`): NewComputeNo
       summary: { cores: 2, memoryBytes: 2 ** 53 - 1, diskBytes: 5, gpus: 1 },
       agentLabels: Object.fromEntries(Array.from({ length: 64 }, (_, index) => [`key-${index}`, nodeId])),
     },
+    approvedHardware: null,
     joining: { tokenId: null, ephemeral: false, withoutToken: false },
     tokenLabels: {},
   };

@@ -1,10 +1,16 @@
-import { effectiveLabels, type Label, type Membership } from "@rollcall/domain";
+import {
+  caselessId,
+  effectiveLabels,
+  type InfoReport,
+  type JsonInfo,
+  type Label,
+  type Membership,
+  type NodeJoining,
+} from "@rollcall/domain";
 import { sql } from "kysely";
+import { BANS_LOCK } from "../access/bans.ts";
 import type { Tx } from "../database/store.ts";
-import { hardwareIn } from "./hardware.ts";
 import type { NodeKey } from "./identities.ts";
-import type { NodeJoining } from "./node-record.ts";
-import type { InfoReport } from "./nodes.ts";
 
 /** A compute node that joins, with all that belongs to it. */
 export interface NewComputeNode {
@@ -12,12 +18,31 @@ export interface NewComputeNode {
   /** Since when is taken from the database's clock. */
   readonly membership: Membership;
   readonly report: InfoReport;
+  /** The hardware that is approved with it; null for a node that waits. */
+  readonly approvedHardware: JsonInfo | null;
   readonly joining: NodeJoining;
   /** Labels of the token tier. */
   readonly tokenLabels: Readonly<Record<string, string>>;
 }
 
-/** Somebody else took an id or a key between the caller's look at the record and its write: look again. */
+/**
+ * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and no other admits a node
+ * under an id of the same letters, in whatever case. Comes before any row is locked, because a transaction that places a ban locks
+ * rows after it; look at the record afterwards.
+ */
+export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
+  // Names in one order, so that two who want the same ones wait for each other and never in a circle.
+  await sql`
+    with bans as materialized (select pg_advisory_xact_lock_shared(${BANS_LOCK}))
+    select pg_advisory_xact_lock(${NAMES_LOCK}, names.key)
+    from bans, (
+      select distinct hashtext(name) as key
+      from unnest(${ids.map(caselessId)}::text[]) as name
+      order by key
+    ) as names`.execute(tx);
+}
+
+/** An id or a key was taken between the caller's look at the record and its write: look again. */
 export class RecordMovedError extends Error {}
 
 /**
@@ -64,7 +89,7 @@ export async function insertComputeNodes(tx: Tx, nodes: readonly NewComputeNode[
   await insertLabels(tx, labels);
 }
 
-function nodeRow({ key, report, membership, joining }: NewComputeNode) {
+function nodeRow({ key, report, membership, approvedHardware, joining }: NewComputeNode) {
   return {
     id: key.nodeId,
     type: "COMPUTE" as const,
@@ -78,7 +103,7 @@ function nodeRow({ key, report, membership, joining }: NewComputeNode) {
     memory_bytes: BigInt(report.summary.memoryBytes),
     disk_bytes: BigInt(report.summary.diskBytes),
     gpus: report.summary.gpus,
-    approved_hardware: membership.state === "APPROVED" ? JSON.stringify(hardwareIn(report.info)) : null,
+    approved_hardware: approvedHardware === null ? null : JSON.stringify(approvedHardware),
     join_token_id: joining.tokenId,
     ephemeral: joining.ephemeral,
     joined_without_token: joining.withoutToken,
@@ -141,3 +166,9 @@ function compare(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;
 }
+
+/**
+ * Names the locks of ids, each of which has its hash besides; any number will do that no other pair of numbers begins
+ * with.
+ */
+const NAMES_LOCK = 5_226_012;

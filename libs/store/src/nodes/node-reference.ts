@@ -1,8 +1,8 @@
-import { isNodeId, resolveNodeRef } from "@rollcall/domain";
+import { isNodeId, type NodeRecord, resolveNodeRef } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { NodeRecord } from "./node-record.ts";
+import { listNodeIds, type NodeFilter } from "./list-nodes.ts";
 import { findNodeIds, getNode, lockNode } from "./nodes.ts";
 
 /**
@@ -40,10 +40,49 @@ export async function resolveRefs(db: Db, refs: readonly string[]): Promise<Reso
     if (exact.has(ref)) continue;
     const found = resolveNodeRef(ref, await findNodeIds(db, ref));
     if (found.kind === "found") ids.add(found.id);
-    else refusals.push({ ref, refusal: found.kind === "none" ? notFoundRefusal(ref) : found });
+    else refusals.push({ ref, refusal: found.kind === "none" ? nodeNotFound(ref) : found });
   }
   return { ids: [...ids].sort(), refusals };
 }
+
+/** Some nodes of a selection, in order of id. */
+export interface SelectedIds {
+  readonly ids: readonly string[];
+  /** The last of them, after which others may come; null when there are no others. */
+  readonly next: string | null;
+}
+
+/**
+ * Find the nodes of a selection that come after an id, `limit` at most.
+ *
+ * @param part `ids` are those to choose from, sorted; null for every node.
+ */
+export async function selectNodeIds(
+  db: Db,
+  filter: NodeFilter,
+  part: { readonly ids: readonly string[] | null; readonly after: string; readonly limit: number },
+): Promise<SelectedIds> {
+  const { limit, after } = part;
+  if (part.ids === null) {
+    const place = after === "" ? null : { id: after };
+    const found = await listNodeIds(db, { filter, limit: limit + 1, orderBy: BY_ID, after: place });
+    const ids = found.slice(0, limit);
+    return { ids, next: found.length > limit ? (ids.at(-1) ?? null) : null };
+  }
+  const left = part.ids.filter((id) => id > after);
+  const some = left.slice(0, limit);
+  const next = left.length > some.length ? (some.at(-1) ?? null) : null;
+  return { ids: [...(await thoseThatMatch(db, filter, some))].sort(), next };
+}
+
+/** Which of some nodes match a filter. */
+export async function thoseThatMatch(db: Db, filter: NodeFilter, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (Object.keys(filter).length === 0 || ids.length === 0) return new Set(ids);
+  const options = { filter: { ...filter, ids }, orderBy: BY_ID, limit: ids.length, after: null };
+  return new Set(await listNodeIds(db, options));
+}
+
+const BY_ID = { column: "id", descending: false } as const;
 
 async function resolve(db: Db, ref: string): Promise<string | null> {
   const found = resolveNodeRef(ref, await findNodeIds(db, ref));
@@ -52,10 +91,11 @@ async function resolve(db: Db, ref: string): Promise<string | null> {
 }
 
 function notFound(ref: string): never {
-  throw refusalError(notFoundRefusal(ref), ref);
+  throw refusalError(nodeNotFound(ref), ref);
 }
 
-function notFoundRefusal(ref: string): DecidedRefusal {
+/** The refusal of a reference that means no node. */
+export function nodeNotFound(ref: string): DecidedRefusal {
   const message = `node ${ref} not found; run \`rollcall node list\` to see the nodes there are`;
   return { reason: "NODE_NOT_FOUND", message, metadata: { node: ref } };
 }

@@ -1,6 +1,26 @@
+import {
+  approvedHardwareIn,
+  type Connection,
+  deriveScheduling,
+  type Health,
+  type HealthHistory,
+  type Hold,
+  hardwareOf,
+  type JsonInfo,
+  type Label,
+  type Loss,
+  latestPair,
+  type MachineSighting,
+  type Mark,
+  type Membership,
+  type NodeRecord,
+  type NodeType,
+  type Reaction,
+  shownHealth,
+  type Trouble,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
-import type { NodeRow } from "./node-record.ts";
 
 /**
  * Read whole nodes: the query to which callers add which ones. Tables are `n` (nodes), `s` (sessions) and `i`
@@ -53,6 +73,10 @@ export function selectNodes(db: Db) {
       "s.detected",
       "s.gpu_troubles",
       "s.rebooted_at",
+      "s.reaction",
+      "s.loss",
+      "s.loss_group",
+      "s.lost_since",
       "n.approved_hardware",
       "n.missing_hardware",
       "i.fingerprint",
@@ -71,4 +95,202 @@ export function selectNodes(db: Db) {
         where l.node_id = n.id
       )`.as("labels"),
     ]);
+}
+
+/** A node as `selectNodes` reads it. */
+export interface NodeRow {
+  readonly id: string;
+  readonly type: NodeType;
+  readonly membership: Membership["state"];
+  readonly membership_since: Date;
+  readonly membership_reason: string;
+  readonly membership_message: string;
+  readonly membership_actor: string;
+  readonly holds: readonly Hold[];
+  readonly eligible_since: Date;
+  readonly mark_since: Date | null;
+  readonly mark_message: string | null;
+  readonly mark_actor: string | null;
+  readonly info: unknown;
+  readonly info_digest: string | null;
+  readonly cores: number;
+  readonly memory_bytes: bigint;
+  readonly disk_bytes: bigint;
+  readonly gpus: number;
+  readonly join_token_id: string | null;
+  readonly ephemeral: boolean;
+  readonly joined_without_token: boolean;
+  readonly version: number;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly epoch: number;
+  readonly replica_id: string | null;
+  readonly address: string | null;
+  readonly connection: Connection["state"];
+  readonly connection_since: Date;
+  readonly connection_reason: string;
+  readonly connection_message: string;
+  readonly connection_actor: string;
+  readonly health: Health["state"];
+  readonly health_since: Date;
+  readonly health_reason: string;
+  readonly health_message: string;
+  readonly health_actor: string;
+  readonly fingerprint: string | null;
+  readonly key_since: Date | null;
+  readonly next_fingerprint: string | null;
+  readonly rotation_requested_at: Date | null;
+  readonly duplicated_since: Date | null;
+  readonly machines: readonly MachineSighting[];
+  readonly labels: readonly Label[] | null;
+  readonly approved_hardware: unknown;
+  readonly missing_hardware: readonly Trouble[];
+  readonly gpu_troubles: readonly Trouble[];
+  readonly health_changes: readonly number[];
+  readonly flapping_since: Date | null;
+  readonly detected: Health | null;
+  readonly rebooted_at: Date | null;
+  readonly reaction: Reaction | null;
+  readonly loss: bigint | null;
+  readonly loss_group: string | null;
+  readonly lost_since: Date | null;
+}
+
+/** What the columns of a row say. */
+export function toNodeRecord(row: NodeRow): NodeRecord {
+  const mark = toMark(row);
+  const createdAtMs = row.created_at.getTime();
+  return {
+    id: row.id,
+    type: row.type,
+    membership: toMembership(row),
+    connection: toConnection(row),
+    health: shownHealth({
+      recorded: toHealth(row),
+      mark,
+      machines: row.duplicated_since === null ? null : latestPair(row.machines),
+      troubles: [...row.missing_hardware, ...row.gpu_troubles],
+      hasRebooted: row.rebooted_at !== null,
+    }),
+    detectedHealth: toDetectedHealth(row),
+    recordedHealth: toHealth(row),
+    mark,
+    holds: row.holds,
+    scheduling: deriveScheduling(row.holds, row.eligible_since.getTime()),
+    info: row.info as JsonInfo | null,
+    infoDigest: row.info_digest,
+    summary: {
+      cores: row.cores,
+      memoryBytes: Number(row.memory_bytes),
+      diskBytes: Number(row.disk_bytes),
+      gpus: row.gpus,
+    },
+    labels: row.labels ?? [],
+    keyFingerprint: row.fingerprint,
+    keySinceMs: row.key_since?.getTime() ?? null,
+    nextKeyFingerprint: row.next_fingerprint,
+    keyRotationRequiredSinceMs: row.rotation_requested_at?.getTime() ?? null,
+    joining: {
+      tokenId: row.join_token_id,
+      ephemeral: row.ephemeral,
+      withoutToken: row.joined_without_token,
+    },
+    etag: `${createdAtMs.toString(36)}-${row.version}`,
+    createdAtMs,
+    updatedAtMs: row.updated_at.getTime(),
+    approvedHardware: hardwareOf(approvedHardwareIn(toApproval(row)) ?? undefined),
+    missingHardware: row.missing_hardware,
+    gpuTroubles: row.gpu_troubles,
+    history: toHistory(row),
+    rebootedAtMs: row.rebooted_at?.getTime() ?? null,
+    loss: toLoss(row),
+    session: { epoch: row.epoch, replicaId: row.replica_id, address: row.address },
+  };
+}
+
+/** The columns of a membership as one value. */
+export function toMembership(
+  row: Pick<
+    NodeRow,
+    "membership" | "membership_since" | "membership_reason" | "membership_message" | "membership_actor"
+  >,
+): Membership {
+  return {
+    state: row.membership,
+    sinceMs: row.membership_since.getTime(),
+    reason: row.membership_reason,
+    message: row.membership_message,
+    actor: row.membership_actor,
+  };
+}
+
+/** The columns of a connection as one value. */
+export function toConnection(
+  row: Pick<
+    NodeRow,
+    "connection" | "connection_since" | "connection_reason" | "connection_message" | "connection_actor"
+  >,
+): Connection {
+  return {
+    state: row.connection,
+    sinceMs: row.connection_since.getTime(),
+    reason: row.connection_reason,
+    message: row.connection_message,
+    actor: row.connection_actor,
+  };
+}
+
+/** What was detected of a node, whether it flaps or not. */
+export function toDetectedHealth(row: Parameters<typeof toHealth>[0] & Pick<NodeRow, "detected">): Health {
+  return row.detected ?? toHealth(row);
+}
+
+/** The columns of a node's changes of health as one value. */
+export function toHistory(row: Pick<NodeRow, "health_changes" | "flapping_since">): HealthHistory {
+  return {
+    changes: row.health_changes,
+    flappingSinceMs: row.flapping_since?.getTime() ?? null,
+  };
+}
+
+/** The columns of a health as one value: as it was detected, or that the node flaps. */
+export function toHealth(
+  row: Pick<NodeRow, "health" | "health_since" | "health_reason" | "health_message" | "health_actor">,
+): Health {
+  return {
+    state: row.health,
+    sinceMs: row.health_since.getTime(),
+    reason: row.health_reason,
+    message: row.health_message,
+    actor: row.health_actor,
+  };
+}
+
+/** The columns of a loss as one value. */
+export function toLoss(row: Pick<NodeRow, "reaction" | "loss" | "loss_group" | "lost_since">): Loss {
+  return {
+    reaction: row.reaction,
+    number: row.loss === null ? null : Number(row.loss),
+    group: row.loss_group,
+    sinceMs: row.lost_since?.getTime() ?? null,
+  };
+}
+
+/** What the approved hardware of a node follows from. Both columns were written from a NodeInfo as protobuf JSON. */
+export function toApproval(row: {
+  readonly membership: Membership["state"];
+  readonly approved_hardware: unknown;
+  readonly info: unknown;
+}) {
+  const { membership, approved_hardware: approved, info } = row;
+  return { membership, approved: approved as JsonInfo | null, info: info as JsonInfo | null };
+}
+
+function toMark(row: NodeRow): Mark | null {
+  if (row.mark_since === null || row.mark_message === null || row.mark_actor === null) return null;
+  return {
+    sinceMs: row.mark_since.getTime(),
+    message: row.mark_message,
+    actor: row.mark_actor,
+  };
 }

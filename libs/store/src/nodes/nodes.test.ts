@@ -2,8 +2,9 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { nodeInfoEvents } from "@rollcall/domain";
 import { addNode, createGate, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
-import { saveMark } from "./marks.ts";
-import { findNodeIds, getNode, insertNode, lockNode, saveHolds, saveInfo, saveMembership } from "./nodes.ts";
+import { findNodeIds, getNode, insertNode, lockNode } from "./nodes.ts";
+import { saveInfo } from "./save-info.ts";
+import { saveHolds, saveMark, saveMembership } from "./save-node.ts";
 
 let database: TestDatabase;
 let store: Store;

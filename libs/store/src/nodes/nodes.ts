@@ -1,12 +1,7 @@
-import { caselessId, type Hold, type Label, type LabelTier, type Membership, type NodeType } from "@rollcall/domain";
+import { caselessId, type Membership, type NodeRecord, type NodeType } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import { dropReaction } from "../sessions/reactions.ts";
-import { HARDWARE_OF_ROW, weighReport } from "./hardware.ts";
-import { replaceLabels } from "./labels.ts";
-import { type InfoSummary, type JsonInfo, type NodeRecord, toNodeRecord } from "./node-record.ts";
-import { selectNodes } from "./node-rows.ts";
-import { buryNode } from "./tombstones.ts";
+import { selectNodes, toNodeRecord } from "./node-rows.ts";
 
 /** What a node is made of when it first registers. Its session row is created with it. */
 export interface NewNode {
@@ -14,25 +9,6 @@ export interface NewNode {
   readonly type: NodeType;
   /** Since when is taken from the database's clock. */
   readonly membership: Membership;
-}
-
-/** What a node says about itself. */
-export interface InfoReport {
-  readonly info: JsonInfo;
-  /** Equal digests mean equal reports, labels included. */
-  readonly digest: string;
-  readonly summary: InfoSummary;
-  /** Replaces all labels of the agent tier. */
-  readonly agentLabels: Readonly<Record<string, string>>;
-}
-
-/** Who removed a node, and why. */
-export interface Removal {
-  readonly actor: string;
-  /** Machine-readable; best that of the event of the same transaction. */
-  readonly reason: string;
-  /** For people; may be empty. */
-  readonly message?: string;
 }
 
 const MAX_MATCHES = 4;
@@ -152,95 +128,8 @@ export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
   return true;
 }
 
-/**
- * Write a membership decision. Since when it holds is the database's. An approval is one of the hardware that the node
- * has now.
- */
-export async function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
-  await tx
-    .updateTable("nodes")
-    .set({
-      membership: membership.state,
-      membership_since: sql<Date>`now()`,
-      membership_reason: membership.reason,
-      membership_message: membership.message,
-      membership_actor: membership.actor,
-      ...(membership.state === "APPROVED" ? { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" } : {}),
-      ...TOUCHED,
-    })
-    .where("id", "=", id)
-    .execute();
-  if (membership.state !== "APPROVED") await dropReaction(tx, id);
-}
-
-/** Write the causes for which a node may take no work. */
-export async function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Promise<void> {
-  const lifted = sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end`;
-  await tx
-    .updateTable("nodes")
-    .set({
-      holds: JSON.stringify(holds),
-      ...(holds.length === 0 ? { eligible_since: lifted } : {}),
-      ...TOUCHED,
-    })
-    .where("id", "=", id)
-    .execute();
-}
-
-/**
- * What became of a report: it is in the record now, the record says the same but for what moves by itself, or the next
- * one will do.
- */
-export type SavedInfo = "saved" | "known" | "later";
-
-/**
- * Write what a node says about itself if it says something new. Memory and disk that move by little say nothing new,
- * and those that move by more do so at most every ten minutes, unless something of what was approved is lost. The
- * caller compares labels, which it has locked, to tell what changed.
- */
-export async function saveInfo(tx: Tx, id: string, report: InfoReport): Promise<SavedInfo> {
-  const { info, digest, summary, agentLabels } = report;
-  const { verdict, columns } = await weighReport(tx, id, info);
-  if (verdict !== "save") return verdict;
-  const changed = await tx
-    .updateTable("nodes")
-    .set({
-      info: JSON.stringify(info),
-      info_digest: digest,
-      cores: summary.cores,
-      memory_bytes: BigInt(summary.memoryBytes),
-      disk_bytes: BigInt(summary.diskBytes),
-      gpus: summary.gpus,
-      ...columns,
-      ...TOUCHED,
-    })
-    .where("id", "=", id)
-    .where((where) => where.or([where("info_digest", "is", null), where("info_digest", "<>", digest)]))
-    .returning("id")
-    .executeTakeFirst();
-  if (changed === undefined) return "known";
-  await replaceLabels(tx, id, "agent", toLabels(agentLabels));
-  return "saved";
-}
-
-/** Replace a node's labels of one tier, all of them. */
-export async function saveLabels(tx: Tx, id: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
-  await replaceLabels(tx, id, tier, labels);
-  await tx.updateTable("nodes").set(TOUCHED).where("id", "=", id).execute();
-}
-
-/** Remove a node with all that belongs to it, leaving a tombstone. */
-export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
-  await buryNode(tx, node, removal);
-  await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
-}
-
 /** Set with every write to a node, so that its etag changes. */
 export const TOUCHED = {
   version: sql<number>`version + 1`,
   updated_at: sql<Date>`now()`,
 };
-
-function toLabels(labels: Readonly<Record<string, string>>): readonly Label[] {
-  return Object.entries(labels).map(([key, value]) => ({ key, value, tier: "agent" }));
-}

@@ -1,7 +1,7 @@
+import type { NodeRecord } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
-import { type NodeRecord, type NodeRow, toNodeRecord } from "./node-record.ts";
-import { selectNodes } from "./node-rows.ts";
+import { type NodeRow, selectNodes, toNodeRecord } from "./node-rows.ts";
 
 /** Nodes of one read: all of them are measured, however few fit. */
 const READ_NODES = 64;

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { openSessions } from "../sessions/sessions.ts";
-import { getNode, lockNode, removeNode } from "./nodes.ts";
+import { getNode, lockNode } from "./nodes.ts";
+import { removeNode } from "./save-node.ts";
 import { getTombstone, listTombstones, pruneTombstones } from "./tombstones.ts";
 
 let database: TestDatabase;

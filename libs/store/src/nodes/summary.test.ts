@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { addNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import { saveMark } from "./marks.ts";
-import { saveHolds } from "./nodes.ts";
+import { saveHolds, saveMark } from "./save-node.ts";
 import { clusterSummary } from "./summary.ts";
 
 let database: TestDatabase;

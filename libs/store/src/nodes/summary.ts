@@ -61,6 +61,17 @@ export async function clusterSummary(db: Db): Promise<ClusterSummary> {
   };
 }
 
+/** Nodes that joined without a token while that was warned of: how many, and the first of them in order of id. */
+export async function joinedWithoutToken(
+  db: Db,
+  limit: number,
+): Promise<{ readonly count: number; readonly ids: readonly string[] }> {
+  const marked = db.selectFrom("nodes").where("joined_without_token", "=", true);
+  const counted = await marked.select(({ fn }) => fn.countAll<bigint>().as("count")).executeTakeFirst();
+  const rows = await marked.select("id").orderBy("id").limit(limit).execute();
+  return { count: Number(counted?.count ?? 0n), ids: rows.map(({ id }) => id) };
+}
+
 /** The rule of mayTakeWork(), for compute nodes that were counted together. */
 function takesWork({ membership, health, scheduling }: Group): boolean {
   return membership === "APPROVED" && health === "HEALTHY" && scheduling === "ELIGIBLE";

@@ -1,7 +1,6 @@
-import type { NodeType } from "@rollcall/domain";
+import type { JsonInfo, NodeRecord, NodeType } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { JsonInfo, NodeRecord } from "./node-record.ts";
 
 /** What is left of a node that was removed. */
 export interface Tombstone {
@@ -46,7 +45,7 @@ export async function listTombstones(db: Db, { nodeId, limit, before }: Tombston
   return (await query.execute()).map(toTombstone);
 }
 
-/** Those of some nodes that were last removed because they were gone for too long, and by nobody's decision. */
+/** Those of some nodes that were last removed because they were gone for too long, and not by a decision. */
 export async function collectedAmong(db: Db, ids: readonly string[]): Promise<ReadonlySet<string>> {
   const collected = new Set<string>();
   for (const id of ids) {

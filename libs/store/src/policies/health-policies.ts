@@ -80,7 +80,7 @@ export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerat
 const POLICIES_OF_ONE_READ = 128;
 
 /**
- * Let nobody else change policies until the transaction ends: whether a policy contradicts others is decided with all
+ * Keep others from changing policies until the transaction ends: whether a policy contradicts others is decided with all
  * of them in view. Readers do not wait.
  */
 export async function lockHealthPolicies(tx: Tx): Promise<void> {
@@ -158,7 +158,7 @@ function toRecord(row: PolicyRow): HealthPolicyRecord | null {
   const createdAtMs = row.created_at.getTime();
   return {
     entry,
-    // Deleted and made anew, it counts from 1 again.
+    // Deleted and made again, it counts from 1.
     etag: `${createdAtMs.toString(36)}-${row.version}`,
     actor: row.actor,
     message: row.message,

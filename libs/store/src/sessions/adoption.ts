@@ -1,7 +1,7 @@
 import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
-import { toConnection } from "../nodes/node-record.ts";
+import { toConnection } from "../nodes/node-rows.ts";
 import { type HeldNode, toHeldNode } from "./sessions.ts";
 
 /** A node taken over from a replica that is gone. */

@@ -10,8 +10,8 @@ import {
   type Json,
 } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
+import type { BrakesTable } from "../database/schema.ts";
 import type { Db, Tx } from "../database/store.ts";
-import type { BrakesTable } from "./brake-tables.ts";
 
 /** The lease of the one process that decides about the brake. */
 export const BRAKE_LEASE = "brake";

@@ -1,9 +1,31 @@
 import { connectionAfter, type MachineSighting, MOST_SIGHTINGS } from "@rollcall/domain";
 import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
-import { rowsFrom } from "../database/rows-from.ts";
 import type { Tx } from "../database/store.ts";
-import type { HeldRow, MembershipColumns, SessionHello } from "./sessions.ts";
+import type { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
+
+/** A verified hello of an agent. */
+export interface SessionHello {
+  readonly nodeId: string;
+  readonly replicaId: string;
+  readonly bootId: string;
+  readonly machineFingerprint: string;
+  /** Of the key that signed it. */
+  readonly keyFingerprint: string;
+  /** The peer as `host:port`. */
+  readonly address: string;
+}
+
+/** The columns of a node's membership. */
+type MembershipColumns = Parameters<typeof toMembership>[0];
+type ConnectionColumns = Parameters<typeof toConnection>[0];
+type HealthColumns = Parameters<typeof toDetectedHealth>[0];
+
+/** The columns of a session with its node's membership. */
+export type HeldRow = MembershipColumns &
+  ConnectionColumns &
+  HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
 
 type OpenedRow = HeldRow & {
   /** The key that signed the hello. */
@@ -36,7 +58,7 @@ export type OpeningRow = (
 /**
  * Open a session for each of these hellos, no two of one node. One statement and hence one snapshot: the membership it
  * reads is that of the revision it reads, whatever commits while it waits for row locks. Sessions, then keys are locked
- * in order of id, and what they were is read under the lock: whoever was faster has made its key the only one, and a
+ * in order of id, and what they were is read under the lock: the faster one has made its key the only one, and a
  * Hello with the one before opens nothing.
  */
 export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promise<OpeningRow[]> {

@@ -27,8 +27,8 @@ export async function endOwnProcess(store: LaneStore, instance: string): Promise
 }
 
 /**
- * End all that a process was which is known to be gone, not by its silence: whoever started it has seen its exit. Its
- * instance is nobody else's, so a process that took its place is not touched.
+ * End all that a process was which is known to be gone, not by its silence: its parent has seen its exit. No other
+ * process has its instance, so one that took its place is not touched.
  */
 export async function endCrashedProcess(store: LaneStore, instance: string, actor: string): Promise<void> {
   await store.change(async (tx) => {

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { clearMark, markUnhealthy, type Transition } from "@rollcall/domain";
 import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { readEvents } from "../log/events.ts";
-import { saveMark } from "../nodes/marks.ts";
-import { saveMembership } from "../nodes/nodes.ts";
+import { lockWithSessions } from "../nodes/nodes.ts";
+import { saveMembership, saveNodeEffects } from "../nodes/save-node.ts";
 import { allowReactions } from "./reactions.ts";
 import { openSessions } from "./sessions.ts";
-import { type Transition, writeTransitions } from "./transitions.ts";
+import { writeTransitions } from "./transitions.ts";
 
 const REPLICA = "r";
 const ACTOR = "replica:r";
@@ -66,6 +67,22 @@ async function allowedOf(id: string) {
   return events.map(({ reason }) => reason);
 }
 
+/** Mark a node as admin does; the reaction that this allows, if it does. */
+async function markNode(id: string, mark: typeof MARK | null) {
+  const by = { actor: MARK.actor, message: MARK.message, atMs: 1 };
+  return store.transaction(async (tx) => {
+    const [node] = await lockWithSessions(tx, [id]);
+    if (node === undefined) throw new Error(`no node ${id}`);
+    const decided = mark === null ? clearMark(node, by) : markUnhealthy(node, by);
+    if (!decided.ok) throw new Error(decided.refusal.message);
+    await saveNodeEffects(tx, node, decided.effects);
+    const allowed = decided.events.find(({ type }) => type === "node.reactions.allowed");
+    if (allowed === undefined) return null;
+    const { group = "" } = (allowed.after ?? {}) as { readonly group?: string };
+    return { nodeId: allowed.subject, group };
+  });
+}
+
 const release = (most = 100, upTo = Number.MAX_SAFE_INTEGER) =>
   store.transaction((tx) => allowReactions(tx, [{ group: "zone=a", most, upTo }]));
 
@@ -114,7 +131,7 @@ describe("reactions", () => {
 
   it("should be allowed by a mark, and not again for what happens under it", async () => {
     await healthy("marked");
-    const mark = (value: typeof MARK | null) => store.transaction((tx) => saveMark(tx, "marked", value));
+    const mark = (value: typeof MARK | null) => markNode("marked", value);
     expect(await mark(MARK)).toMatchObject({ nodeId: "marked", group: "" });
     await turn("marked", SILENT);
     await turn("marked", BEAT);

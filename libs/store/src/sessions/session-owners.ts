@@ -13,7 +13,7 @@ export interface SessionOwner {
   readonly marked: boolean;
 }
 
-/** Who holds these compute nodes, in order of id. Nodes that nobody holds are left out. */
+/** Who holds these compute nodes, in order of id. Nodes that no replica holds are left out. */
 export async function ownersOf(db: Db, ids: readonly string[]): Promise<readonly SessionOwner[]> {
   if (ids.length === 0) return [];
   return toOwners(await heldSessions(db).where(sql<SqlBool>`node_id = any(${ids}::text[])`).execute());

@@ -10,9 +10,10 @@ import {
 import { sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import { appendEvents, currentRevision, readEvents } from "../log/events.ts";
-import { saveMark } from "../nodes/marks.ts";
-import { getNode, lockNode, saveMembership } from "../nodes/nodes.ts";
-import { heldBy, openSessions, type SessionHello, type SessionOpening } from "./sessions.ts";
+import { getNode, lockNode } from "../nodes/nodes.ts";
+import { saveMark, saveMembership } from "../nodes/save-node.ts";
+import type { SessionHello } from "./open-round.ts";
+import { heldBy, openSessions, type SessionOpening } from "./sessions.ts";
 
 let database: TestDatabase;
 let store: Store;

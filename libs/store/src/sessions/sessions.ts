@@ -1,37 +1,17 @@
 import {
   type Connection,
-  connectionAfter,
-  connectionEvent,
-  findDuplicate,
   type Health,
-  identityDuplicatedEvent,
-  isSamePair,
-  isUnexpectedReboot,
-  keyRotatedEvent,
-  latestPair,
   type Membership,
   type NewEvent,
-  rebootedEvent,
-  sessionMovedEvent,
+  type OpenedSession,
+  planOpening,
 } from "@rollcall/domain";
 import { sql } from "kysely";
+import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
-import { inRounds } from "../database/rounds.ts";
 import type { Db, Tx } from "../database/store.ts";
-import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-record.ts";
-import { type OpeningRow, openRound } from "./open-round.ts";
-
-/** A verified hello of an agent. */
-export interface SessionHello {
-  readonly nodeId: string;
-  readonly replicaId: string;
-  readonly bootId: string;
-  readonly machineFingerprint: string;
-  /** Of the key that signed it. */
-  readonly keyFingerprint: string;
-  /** The peer as `host:port`. */
-  readonly address: string;
-}
+import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
+import { type HeldRow, type OpeningRow, openRound, type SessionHello } from "./open-round.ts";
 
 /** What a hello led to. */
 export type SessionOpening =
@@ -93,26 +73,22 @@ export async function openSessions(
   for (const round of inRounds(hellos, (hello) => hello.nodeId)) {
     const rows = await openRound(tx, round);
     const byNode = new Map(rows.map((row) => [row.node_id, row]));
-    for (const hello of round) {
+    const plans = round.map((hello) => {
       const row = byNode.get(hello.nodeId);
       if (row === undefined) throw new Error("a hello got no answer");
       openings.set(hello, toOpening(row));
-      events.push(...eventsOf(row, hello));
-    }
-    const found = round.flatMap((hello) => duplicateIn(byNode.get(hello.nodeId), hello));
-    // The only write of its own, once for as long as two machines alternate.
-    if (found.length > 0)
-      await saveDuplicates(
-        tx,
-        found.map(({ subject }) => subject),
-      );
-    events.push(...found);
-    const reboots = round.flatMap((hello) => rebootIn(byNode.get(hello.nodeId), hello));
+      const plan = row.epoch === null ? null : planOpening(toOpened(row, hello));
+      if (plan !== null) events.push(...plan.events);
+      return { nodeId: hello.nodeId, plan };
+    });
+    await saveDuplicates(
+      tx,
+      plans.flatMap(({ nodeId, plan }) => (plan?.isDuplicated ? [nodeId] : [])),
+    );
     await saveReboots(
       tx,
-      reboots.map(({ subject }) => subject),
+      plans.flatMap(({ nodeId, plan }) => (plan?.hasRebooted ? [nodeId] : [])),
     );
-    events.push(...reboots);
   }
   return { result: hellos.flatMap((hello) => openings.get(hello) ?? []), events };
 }
@@ -143,44 +119,22 @@ export function toHeldNode(row: HeldRow): HeldNode {
   };
 }
 
-function eventsOf(row: OpeningRow, { replicaId }: SessionHello): readonly NewEvent[] {
-  const events: NewEvent[] = [];
-  if (row.epoch === null) return events;
-  const { node_id: subject, retired_fingerprint: before, key_fingerprint: after } = row;
-  if (before !== null) events.push(keyRotatedEvent({ subject, before, after }));
-  if (row.connection === "DISCONNECTED") {
-    const by = { actor: `replica:${replicaId}`, atMs: row.now.getTime() };
-    const opened = connectionAfter("opened", by);
-    events.push(connectionEvent({ subject, before: toConnection(row), after: opened }));
-  } else if (row.replica_id !== null && row.replica_id !== replicaId) {
-    events.push(sessionMovedEvent({ subject, before: row.replica_id, after: replicaId }));
-  }
-  return events;
-}
-
-/** The event of two machines that alternate, unless it was told already of these two. */
-function duplicateIn(row: OpeningRow | undefined, { replicaId }: SessionHello): readonly NewEvent[] {
-  if (row === undefined || row.epoch === null) return [];
-  const actor = `replica:${replicaId}`;
-  if (row.duplicated_since !== null) {
-    const machines = latestPair(row.machines);
-    const isTold = machines === null || isSamePair(machines, latestPair(row.machines_before));
-    return isTold ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
-  }
-  const machines = findDuplicate(row.machines, row.now.getTime());
-  return machines === null ? [] : [identityDuplicatedEvent(row.node_id, machines, actor)];
-}
-
-/** The event of a machine that was started anew without its agent having said goodbye. */
-function rebootIn(row: OpeningRow | undefined, hello: SessionHello): readonly NewEvent[] {
-  if (row === undefined || row.epoch === null) return [];
-  const { boot_id: bootId, machine_fingerprint: fingerprint } = row;
-  const before = { bootId, fingerprint, connectionReason: row.connection_reason };
-  const now = { bootId: hello.bootId, fingerprint: hello.machineFingerprint };
-  if (!isUnexpectedReboot(before, now)) return [];
-  const actor = `replica:${hello.replicaId}`;
-  const change = { subject: row.node_id, actor, before: bootId ?? "", after: hello.bootId };
-  return [rebootedEvent(change)];
+function toOpened(row: Extract<OpeningRow, { readonly epoch: number }>, hello: SessionHello): OpenedSession {
+  return {
+    ...hello,
+    key: hello.keyFingerprint,
+    retiredKey: row.retired_fingerprint,
+    machines: row.machines,
+    before: {
+      connection: toConnection(row),
+      replicaId: row.replica_id,
+      bootId: row.boot_id,
+      machineFingerprint: row.machine_fingerprint,
+      machines: row.machines_before,
+      isDuplicated: row.duplicated_since !== null,
+    },
+    nowMs: row.now.getTime(),
+  };
 }
 
 async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
@@ -189,22 +143,14 @@ async function saveReboots(tx: Tx, ids: readonly string[]): Promise<void> {
 }
 
 async function saveDuplicates(tx: Tx, ids: readonly string[]): Promise<void> {
+  // Once for as long as two machines alternate.
+  if (ids.length === 0) return;
   await tx
     .updateTable("node_sessions")
     .set({ duplicated_since: sql<Date>`coalesce(duplicated_since, now())` })
     .where("node_id", "in", ids)
     .execute();
 }
-
-/** The columns of a node's membership. */
-export type MembershipColumns = Parameters<typeof toMembership>[0];
-type ConnectionColumns = Parameters<typeof toConnection>[0];
-type HealthColumns = Parameters<typeof toDetectedHealth>[0];
-
-/** The columns of a session with its node's membership. */
-export type HeldRow = MembershipColumns &
-  ConnectionColumns &
-  HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
 
 function toOpening(row: OpeningRow): SessionOpening {
   const { node_id: nodeId, revision } = row;

@@ -3,8 +3,8 @@ import { connectionAfter, healthAfter } from "@rollcall/domain";
 import { addNode, createTestDatabase, type TestDatabase, testFingerprint } from "@rollcall/testkit";
 import type { Store } from "../database/store.ts";
 import { currentRevision, readEvents } from "../log/events.ts";
-import { saveMark } from "../nodes/marks.ts";
 import { getNode } from "../nodes/nodes.ts";
+import { saveMark } from "../nodes/save-node.ts";
 import { openSessions } from "./sessions.ts";
 import { writeTransitions } from "./transitions.ts";
 

@@ -1,49 +1,21 @@
 import {
-  type ConnectionState,
-  type HealthState,
-  type Json,
   type NewEvent,
-  reactionStep,
-  reactionsAllowedEvent,
+  planTransition,
+  type RecordedSession,
+  type SessionStates,
+  type Transition,
 } from "@rollcall/domain";
 import { sql } from "kysely";
+import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
-import { inRounds } from "../database/rounds.ts";
-import { rowsFrom } from "../database/rows-from.ts";
 import type { LaneStore, Tx } from "../database/store.ts";
-import { toDetectedHealth } from "../nodes/node-record.ts";
-import { type ReactionItem, saveReactions } from "./reactions.ts";
-import { planTransition, type SessionAfter, type SessionBefore } from "./transition-plan.ts";
-
-/** A state to move to. Since when it holds is the database's. */
-export interface StateChange<S extends string> {
-  readonly state: S;
-  readonly reason: string;
-  readonly message: string;
-  readonly actor: string;
-  /** What it was concluded from, for the event of the change. */
-  readonly evidence?: Json;
-}
-
-/** What a replica observed of a node that it holds. */
-export interface Transition {
-  readonly nodeId: string;
-  /** The session epoch under which it was observed. */
-  readonly epoch: number;
-  readonly connection?: StateChange<ConnectionState>;
-  /** Detected health, before any mark. */
-  readonly health?: StateChange<HealthState>;
-  /** For how long its policy holds a node that flaps; that of the default policy when it is left out. */
-  readonly flappingHoldMs?: number;
-  /** The node's group of the brake, in case that it is lost; none when it is left out or "". */
-  readonly group?: string;
-}
+import { toConnection, toDetectedHealth, toHealth, toHistory, toLoss } from "../nodes/node-rows.ts";
+import { LOSS_COLUMNS, LOSS_NUMBER, toLossColumns } from "./reactions.ts";
 
 /**
  * Write what was observed, in one transaction: rows that still belong to (replica, epoch) change, all others do not.
- * One event for each change that counts: a health change under an operator's mark, or to the same state, has none, nor
- * has one of a node that is held for flapping. Answers the ids of the nodes that still belonged to the replica; forget
- * the others.
+ * What becomes of each, and its events, is decided by planTransition(). Returns the ids of the nodes that still belonged
+ * to the replica; forget the others.
  */
 export async function writeTransitions(
   store: LaneStore,
@@ -66,7 +38,7 @@ export async function writeTransitions(
 
 /**
  * Lock the rows that still belong to the replica, in order of id, and write those that really change. Conditions are
- * checked again on the row as it is once it is locked, so whoever takes the next epoch first wins.
+ * checked again on the row as it is once it is locked, so whichever takes the next epoch first wins.
  */
 async function writeRound(
   tx: Tx,
@@ -74,49 +46,53 @@ async function writeRound(
   items: readonly Transition[],
 ): Promise<{ readonly held: readonly string[]; readonly events: readonly NewEvent[] }> {
   const byNode = new Map(items.map((item) => [item.nodeId, item]));
-  const rows = await lockRound(tx, replicaId, items);
-  const events: NewEvent[] = [];
-  const writes = new Map<string, SessionAfter>();
-  for (const row of rows) {
+  const locked = (await lockRound(tx, replicaId, items)).flatMap((row) => {
     const item = byNode.get(row.node_id);
-    if (item === undefined) continue;
-    const planned = planTransition(row, item);
-    if (planned.after !== null) writes.set(row.node_id, planned.after);
+    return item === undefined ? [] : [{ item, before: toSession(row), nowMs: row.now.getTime() }];
+  });
+  const held = locked.map(({ item }) => item.nodeId);
+  const unwell = locked.filter(({ item }) => item.health !== undefined && item.health.state !== "HEALTHY");
+  const reacting = await thatMayHaveReactions(
+    tx,
+    unwell.map(({ item }) => item.nodeId),
+  );
+  const events: NewEvent[] = [];
+  const writes = new Map<string, SessionStates>();
+  for (const { item, before, nowMs } of locked) {
+    const planned = planTransition(before, item, { mayHaveReaction: reacting.has(item.nodeId), nowMs });
+    if (planned.after !== null) writes.set(item.nodeId, planned.after);
     events.push(...planned.events);
   }
   await saveSessionStates(tx, writes);
-  events.push(...(await saveSteps(tx, rows, byNode)));
-  return { held: rows.map(({ node_id }) => node_id), events };
+  return { held, events };
 }
 
-/** Write what becomes of reactions; the events of those that are allowed at once. */
-async function saveSteps(
-  tx: Tx,
-  rows: readonly SessionBefore[],
-  byNode: ReadonlyMap<string, Transition>,
-): Promise<readonly NewEvent[]> {
-  const items = rows.flatMap((row): readonly ReactionItem[] => {
-    const { health, group = "" } = byNode.get(row.node_id) ?? {};
-    if (health === undefined) return [];
-    const before = { detected: toDetectedHealth(row).state, reaction: row.reaction };
-    const step = reactionStep(before, health);
-    return step === null ? [] : [{ nodeId: row.node_id, step, group }];
-  });
-  const allowed = await saveReactions(tx, items);
-  return allowed.map(({ nodeId: subject, group, lostSinceMs }) => {
-    const { actor = "", message = "" } = byNode.get(subject)?.health ?? {};
-    const why = { reason: "AGENT_SHUTDOWN", actor, message } as const;
-    return reactionsAllowedEvent({ subject, group, brake: "NORMAL", lostSinceMs, ...why });
-  });
+/** Which of these nodes mayHaveReaction() names. Their sessions are locked, their own rows are not. */
+async function thatMayHaveReactions(tx: Tx, ids: readonly string[]): Promise<ReadonlySet<string>> {
+  if (ids.length === 0) return new Set();
+  const { rows } = await sql<{ id: string }>`${PREPARED}
+    select n.id from nodes as n
+    join ${rowsFrom(
+      ids.map((nodeId) => ({ nodeId })),
+      sql`"nodeId" text`,
+    )} as i on i."nodeId" = n.id
+    where n.membership = 'APPROVED' and n.type = 'COMPUTE'`.execute(tx);
+  return new Set(rows.map(({ id }) => id));
 }
 
-async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]): Promise<readonly SessionBefore[]> {
+type SessionRow = Parameters<typeof toConnection>[0] &
+  Parameters<typeof toDetectedHealth>[0] &
+  Parameters<typeof toHistory>[0] &
+  Parameters<typeof toLoss>[0] & { readonly node_id: string; readonly marked: boolean; readonly now: Date };
+
+async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]): Promise<readonly SessionRow[]> {
   const keys = items.map(({ nodeId, epoch }) => ({ nodeId, epoch }));
-  const { rows } = await sql<SessionBefore>`${PREPARED}
+  const { rows } = await sql<SessionRow>`${PREPARED}
     with item as (select * from ${rowsFrom(keys, sql`"nodeId" text, epoch integer`)} as i),
     before as (
       select
-        s.node_id, s.marked, s.reaction, s.detected, s.health_changes, s.flapping_since,
+        s.node_id, s.marked, s.detected, s.health_changes, s.flapping_since,
+        s.reaction, s.loss, s.loss_group, s.lost_since,
         s.connection, s.connection_since, s.connection_reason, s.connection_message, s.connection_actor,
         s.health, s.health_since, s.health_reason, s.health_message, s.health_actor
       from node_sessions as s
@@ -129,16 +105,29 @@ async function lockRound(tx: Tx, replicaId: string, items: readonly Transition[]
   return rows;
 }
 
+function toSession(row: SessionRow): RecordedSession {
+  return {
+    nodeId: row.node_id,
+    connection: toConnection(row),
+    recordedHealth: toHealth(row),
+    detectedHealth: toDetectedHealth(row),
+    history: toHistory(row),
+    marked: row.marked,
+    loss: toLoss(row),
+  };
+}
+
 const STATE_COLUMNS = sql`
   "nodeId" text,
   connection text, connection_since timestamptz, connection_reason text,
   connection_message text, connection_actor text,
   health text, health_since timestamptz, health_reason text, health_message text,
   health_actor text,
-  detected jsonb, health_changes jsonb, flapping_since timestamptz`;
+  detected jsonb, health_changes jsonb, flapping_since timestamptz,
+  ${LOSS_COLUMNS}`;
 
 /** Write what sessions become, by node id. Their rows are locked. */
-export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionAfter>): Promise<void> {
+export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, SessionStates>): Promise<void> {
   if (states.size === 0) return;
   const items = [...states].map(([nodeId, after]) => ({ nodeId, ...toColumns(after) }));
   await sql`${PREPARED}
@@ -150,16 +139,12 @@ export async function saveSessionStates(tx: Tx, states: ReadonlyMap<string, Sess
       health = i.health, health_since = i.health_since, health_reason = i.health_reason,
       health_message = i.health_message, health_actor = i.health_actor,
       detected = i.detected, health_changes = i.health_changes, flapping_since = i.flapping_since,
-      -- A node that is HEALTHY for everybody has no reaction left.
-      reaction = case when i.health <> 'HEALTHY' or s.marked then s.reaction end,
-      loss = case when i.health <> 'HEALTHY' or s.marked then s.loss end,
-      loss_group = case when i.health <> 'HEALTHY' or s.marked then s.loss_group end,
-      lost_since = case when i.health <> 'HEALTHY' or s.marked then s.lost_since end
+      reaction = i.reaction, loss = ${LOSS_NUMBER}, loss_group = i.loss_group, lost_since = i.lost_since
     from ${rowsFrom(items, STATE_COLUMNS)} as i
     where s.node_id = i."nodeId"`.execute(tx);
 }
 
-function toColumns({ connection, health, detected, changes, flappingSinceMs }: SessionAfter) {
+function toColumns({ connection, health, detected, changes, flappingSinceMs, loss }: SessionStates) {
   return {
     connection: connection.state,
     connection_since: new Date(connection.sinceMs),
@@ -175,5 +160,6 @@ function toColumns({ connection, health, detected, changes, flappingSinceMs }: S
     ...(detected === null ? {} : { detected }),
     health_changes: changes,
     ...(flappingSinceMs === null ? {} : { flapping_since: new Date(flappingSinceMs) }),
+    ...toLossColumns(loss),
   };
 }

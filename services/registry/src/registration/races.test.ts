@@ -87,7 +87,7 @@ describe("registerNode(), races with operators", () => {
   });
 });
 
-/** Now, or a few queries later: a registration is at its door, before its locks, or behind them. */
+/** Now, or a few queries later: a registration has just come, waits for its locks, or holds them. */
 async function atSomeMoment<T>(index: number, act: () => Promise<T>): Promise<T> {
   for (let query = 0; query < index % 24; query += 1) await currentRevision(one.store.db);
   return act();

@@ -3,7 +3,7 @@ import { reasonOf } from "@rollcall/errors";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
 import { getNode, getNodes, insertComputeNodes, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";
 import { operate } from "../testing/operator.ts";
 import { eventsOf } from "../testing/record.ts";
@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function depsOf(store: Store): RegistryDeps {
+function depsOf(store: Store): RegistryProcess {
   const metrics = createMetrics({ defaults: false });
   return {
     store,
@@ -161,6 +161,7 @@ describe("registerBatch()", () => {
           key: { nodeId, publicKey, fingerprint },
           membership: { state: "APPROVED", reason: "T", message: "", actor: "system", sinceMs: 0 },
           report,
+          approvedHardware: null,
           joining: { tokenId: null, ephemeral: false, withoutToken: false },
           tokenLabels: {},
         })),

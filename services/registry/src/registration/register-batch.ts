@@ -1,4 +1,14 @@
-import { clusterShortId, labelsEvent, type NewEvent, nodeInfoEvents } from "@rollcall/domain";
+import {
+  clusterShortId,
+  type NewEvent,
+  type NodeApproval,
+  type NodeCreation,
+  type NodeRecord,
+  nodeInfoEvents,
+  planRegistrations,
+  type RegistrationPlan,
+  type RegistrationResult,
+} from "@rollcall/domain";
 import { isStoreUnavailable, refuse } from "@rollcall/errors";
 import {
   AUDIT_OK,
@@ -7,34 +17,22 @@ import {
   findBans,
   getNodes,
   insertComputeNodes,
-  type LockedJoinToken,
   listHealthReplicas,
   lockAlikeNodes,
   lockJoinTokens,
   type NewAuditEntry,
   type NewComputeNode,
-  type NodeJoining,
-  type NodeRecord,
   ownersOfKeys,
   promoteKey,
   RecordMovedError,
-  replaceLabels,
   saveInfo,
-  saveJoining,
   saveJoinTokenUses,
-  saveMembership,
+  saveNodeEffects,
   type Tx,
   useChallenges,
 } from "@rollcall/store";
-import type { RegistryDeps } from "../deps.ts";
-import { refusalOfNode } from "../refusal-of-node.ts";
-import {
-  type NodeApproval,
-  type NodeCreation,
-  planRegistrations,
-  type RegistrationPlan,
-} from "./plan-registrations.ts";
-import { type KnownNode, nonceName, type Registration, type RegistrationResult } from "./registration.ts";
+import type { RegistryProcess } from "../registry-process.ts";
+import { nonceName, type Registrant, type Registration, refusalOfNode, toRegistrant } from "./registration.ts";
 
 /** What a node that registered, or did not, is answered. */
 export type RegistrationAnswer =
@@ -54,36 +52,36 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails
- * another. Rejects when the record cannot be reached: then nobody was admitted, or nobody knows, and all may try again.
+ * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and all may try again.
  */
 export async function registerBatch(
-  deps: RegistryDeps,
+  services: RegistryProcess,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   try {
-    return await registerWithRetries(deps, batch);
+    return await registerWithRetries(services, batch);
   } catch (error) {
     if (isStoreUnavailable(error)) throw error;
     if (batch.length === 1) return [{ ok: false, error }];
-    // One of them has what the record cannot take, and nobody foresaw: it is found by halves, and the others are
+    // One of them has something unforeseen that the record cannot take: it is found by halves, and the others are
     // served.
-    deps.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
+    services.log.warn({ err: error, size: batch.length }, "batch of registrations failed, dividing it");
     const half = Math.ceil(batch.length / 2);
-    const first = await registerBatch(deps, batch.slice(0, half));
-    return [...first, ...(await registerBatch(deps, batch.slice(half)))];
+    const first = await registerBatch(services, batch.slice(0, half));
+    return [...first, ...(await registerBatch(services, batch.slice(half)))];
   }
 }
 
 async function registerWithRetries(
-  deps: RegistryDeps,
+  services: RegistryProcess,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
     try {
-      const { result } = await deps.store.reserved.change((tx) => registerInTransaction(tx, deps, batch));
+      const { result } = await services.store.reserved.change((tx) => registerInTransaction(tx, services, batch));
       return result;
     } catch (error) {
-      // Whoever was faster has committed, so the next look sees it.
+      // The faster one has committed, so the next look sees it.
       if (!(error instanceof RecordMovedError)) throw error;
     }
   }
@@ -95,16 +93,17 @@ async function registerWithRetries(
 
 async function registerInTransaction(
   tx: Tx,
-  { config, clock, store }: RegistryDeps,
+  { config, clock, store }: RegistryProcess,
   batch: readonly Registration[],
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));
-  // Before any row is locked: whoever places a ban locks rows after it.
+  // Before any row is locked: a transaction that places a ban locks rows after it.
   await beginAdmission(tx, distinct(batch, "nodeId"));
   const tokens = await lockJoinTokens(tx, givenTokens(batch));
   const known = await lockAlikeNodes(tx, distinct(batch, "nodeId"));
-  const plan = planRegistrations(batch, {
-    nodes: known.map(toKnownNode),
+  const registrants = batch.map((registration) => toRegistrant(registration, tokens));
+  const plan = planRegistrations(registrants, {
+    nodes: known,
     keyOwners: await ownersOfKeys(tx, distinct(batch, "fingerprint")),
     bans: await findBans(tx, {
       nodeIds: distinct(batch, "nodeId"),
@@ -118,18 +117,14 @@ async function registerInTransaction(
     manualApproval: config["Orchestrator.NodeManager.ManualApproval"],
     atMs: clock.wallMs(),
   });
-  const isWarned = config["Orchestrator.NodeManager.JoinTokens"] === "warn";
-  await insertComputeNodes(
-    tx,
-    plan.creations.map((creation) => toNewNode(creation, isWarned)),
-  );
+  await insertComputeNodes(tx, plan.creations.map(toNewNode));
   await saveJoinTokenUses(tx, plan.uses);
   const promoted = plan.promotions.toSorted(byNodeId);
   for (const { nodeId, fingerprint } of promoted) await promoteKey(tx, nodeId, fingerprint);
   const knownById = new Map(known.map((node) => [node.id, node]));
-  const labelEvents = await saveApprovals(tx, plan, knownById);
+  await saveApprovals(tx, plan, knownById);
   const reports = await saveReports(tx, plan, knownById);
-  const joined = [...plan.creations, ...plan.approvals].map((it) => it.registration.nodeId);
+  const joined = [...plan.creations, ...plan.approvals].map((it) => it.applicant.nodeId);
   const rotated = promoted.map(({ nodeId }) => nodeId);
   const written = [...new Set([...reports.ids, ...joined, ...rotated])];
   const nodes = new Map(knownById);
@@ -139,45 +134,27 @@ async function registerInTransaction(
   const endpoints = [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))].filter(Boolean);
   return {
     result: plan.results.map((result) => toAnswer(result, nodes, endpoints, clock.wallMs())),
-    events: [...plan.events, ...labelEvents, ...reports.events],
+    events: [...plan.events, ...reports.events],
     audit: [...plan.creations, ...plan.approvals].map(toAuditEntry),
   };
 }
 
-/**
- * Save the approvals of known nodes, in order of id; what they change about labels. The nodes as they are then take the
- * place of the old.
- */
+/** Save the approvals of known nodes, in order of id. The nodes as they are then take the place of the old. */
 async function saveApprovals(
   tx: Tx,
-  { approvals }: RegistrationPlan,
+  { approvals }: RegistrationPlan<Registrant>,
   known: Map<string, NodeRecord>,
-): Promise<readonly NewEvent[]> {
-  const events: NewEvent[] = [];
-  for (const { registration, membership, token } of approvals.toSorted((left, right) =>
-    byNodeId(left.registration, right.registration),
-  )) {
-    const { nodeId } = registration;
-    await saveMembership(tx, nodeId, membership);
-    await saveJoining(tx, nodeId, joiningBy(token));
-    const labels = Object.entries(token.labels).map(([key, value]) => ({ key, value, tier: "token" }) as const);
-    await replaceLabels(tx, nodeId, "token", labels);
-    const [after] = await getNodes(tx, [nodeId]);
-    const before = known.get(nodeId);
-    if (before === undefined || after === undefined) continue;
-    known.set(nodeId, after);
-    const event = labelsEvent({
-      ...{ subject: nodeId, actor: membership.actor, reason: membership.reason, message: "" },
-      before: before.labels,
-      after: after.labels,
-    });
-    if (event !== null) events.push(event);
+): Promise<void> {
+  for (const { applicant, effects } of approvals.toSorted((left, right) => byNodeId(left.applicant, right.applicant))) {
+    const before = known.get(applicant.nodeId);
+    if (before === undefined) continue;
+    await saveNodeEffects(tx, before, effects);
+    for (const after of await getNodes(tx, [before.id])) known.set(after.id, after);
   }
-  return events;
 }
 
 /** Save what known nodes newly say about themselves, in order of id, as their rows were locked. */
-async function saveReports(tx: Tx, { reports }: RegistrationPlan, known: ReadonlyMap<string, NodeRecord>) {
+async function saveReports(tx: Tx, { reports }: RegistrationPlan<Registrant>, known: ReadonlyMap<string, NodeRecord>) {
   const ids = [...reports.keys()].sort();
   const events: NewEvent[] = [];
   for (const id of ids) {
@@ -193,9 +170,9 @@ function distinct<K extends keyof Registration>(batch: readonly Registration[], 
   return [...new Set(batch.map((registration) => registration[field]))];
 }
 
-function toAuditEntry({ registration: { call, nodeId }, token }: NodeCreation | NodeApproval): NewAuditEntry {
+function toAuditEntry({ applicant, token }: NodeCreation<Registrant> | NodeApproval<Registrant>): NewAuditEntry {
   const reason = token === null ? "" : `join token ${token.id}`;
-  return { ...call, target: nodeId, reason, outcome: AUDIT_OK };
+  return { ...applicant.call, target: applicant.nodeId, reason, outcome: AUDIT_OK };
 }
 
 /** The ids of tokens that are said to be of this cluster. */
@@ -204,35 +181,13 @@ function givenTokens(batch: readonly Registration[]): readonly string[] {
   return [...new Set(ids)];
 }
 
-function toNewNode({ registration, membership, token }: NodeCreation, isWarned: boolean): NewComputeNode {
-  const { nodeId, publicKey, fingerprint, report } = registration;
-  return {
-    key: { nodeId, publicKey, fingerprint },
-    membership,
-    report,
-    joining: token === null ? { tokenId: null, ephemeral: false, withoutToken: isWarned } : joiningBy(token),
-    tokenLabels: token?.labels ?? {},
-  };
-}
-
-function joiningBy({ id, ephemeral }: LockedJoinToken): NodeJoining {
-  return { tokenId: id, ephemeral, withoutToken: false };
+function toNewNode({ applicant, token: _, ...creation }: NodeCreation<Registrant>): NewComputeNode {
+  const { nodeId, publicKey, fingerprint, report } = applicant;
+  return { ...creation, key: { nodeId, publicKey, fingerprint }, report };
 }
 
 function byNodeId(left: { readonly nodeId: string }, right: { readonly nodeId: string }): number {
   return left.nodeId < right.nodeId ? -1 : 1;
-}
-
-function toKnownNode(node: NodeRecord): KnownNode {
-  return {
-    id: node.id,
-    type: node.type,
-    membership: node.membership,
-    alive: node.connection.state === "CONNECTED",
-    fingerprint: node.keyFingerprint,
-    nextFingerprint: node.nextKeyFingerprint,
-    infoDigest: node.infoDigest,
-  };
 }
 
 function toAnswer(

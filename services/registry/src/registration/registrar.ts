@@ -1,6 +1,6 @@
 import { reasonOf } from "@rollcall/errors";
 import { Batcher, counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { type RegistrationAnswer, registerBatch } from "./register-batch.ts";
 import type { Registration } from "./registration.ts";
 
@@ -18,26 +18,26 @@ const MOST_IN_ONE_BATCH = 200;
 const WAIT_FOR_COMPANY_MS = 2;
 
 /** Create the registrar of one registry. */
-export function createRegistrar(deps: RegistryDeps): Registrar {
-  const sizes = histogram(deps.metrics, {
+export function createRegistrar(services: RegistryProcess): Registrar {
+  const sizes = histogram(services.metrics, {
     name: "rollcall_registration_batch_size",
     help: "Registrations that shared one transaction.",
     buckets: [1, 2, 5, 10, 20, 50, 100, MOST_IN_ONE_BATCH],
   });
-  const account = accountFor(deps);
+  const account = accountFor(services);
   const batcher = new Batcher<Registration, RegistrationAnswer>({
     run: async (batch) => {
       sizes.observe(batch.length);
-      const answers = await registerBatch(deps, batch);
+      const answers = await registerBatch(services, batch);
       for (const answer of answers) account(answer);
       return answers;
     },
     maxItems: MOST_IN_ONE_BATCH,
     maxWaitMs: WAIT_FOR_COMPANY_MS,
-    maxQueued: deps.config["Registry.RegistrationQueue"],
-    clock: deps.clock,
+    maxQueued: services.config["Registry.RegistrationQueue"],
+    clock: services.clock,
   });
-  exposeQueue(deps.metrics, () => batcher.queued);
+  exposeQueue(services.metrics, () => batcher.queued);
   return {
     register: (registration) => batcher.submit(registration),
     close: () => batcher.close(),
@@ -45,7 +45,7 @@ export function createRegistrar(deps: RegistryDeps): Registrar {
 }
 
 /** Count what has to do with join tokens, and name the nodes that joined without one where that is warned of. */
-function accountFor({ metrics, log }: RegistryDeps): (answer: RegistrationAnswer) => void {
+function accountFor({ metrics, log }: RegistryProcess): (answer: RegistrationAnswer) => void {
   const unasked = counter(metrics, {
     name: "rollcall_joined_without_token_total",
     help: "Nodes that joined without a join token while Orchestrator.NodeManager.JoinTokens was warn.",

@@ -1,7 +1,16 @@
-import type { JoinTokenRefusal, Membership, NodeType, Refusal, RefusalReason } from "@rollcall/domain";
+import { timingSafeEqual } from "node:crypto";
+import {
+  type Applicant,
+  chooseWithin,
+  type GivenJoinToken,
+  type InfoReport,
+  type Membership,
+  type PresentedJoinToken,
+  rejectedRetry,
+} from "@rollcall/domain";
+import { type DecidedRefusal, refusalError } from "@rollcall/errors";
 import type { AuditedCall } from "@rollcall/rpc";
-import type { InfoReport } from "@rollcall/store";
-import type { GivenToken } from "./admission.ts";
+import type { LockedJoinToken } from "@rollcall/store";
 
 /** A node that asks to join, its proof verified against the key that it gives. The rest is the record's to decide. */
 export interface Registration {
@@ -13,43 +22,59 @@ export interface Registration {
   readonly nonce: Uint8Array;
   readonly report: InfoReport;
   /** Null for one without. */
-  readonly joinToken: GivenToken | null;
+  readonly joinToken: PresentedText | null;
   /** The call by which it asks, for the audit log. */
   readonly call: AuditedCall;
 }
 
-/** A node of the record as far as a registration is concerned. */
-export interface KnownNode {
-  readonly id: string;
-  readonly type: NodeType;
-  readonly membership: Membership;
-  /** Whether it is connected. */
-  readonly alive: boolean;
-  /** Null for an orchestrator, which has no key. */
-  readonly fingerprint: string | null;
-  /** The key that it has offered and not used yet; null when there is none. */
-  readonly nextFingerprint: string | null;
-  readonly infoDigest: string | null;
+/** A join token as a machine gives it. Its text is kept no longer than it takes to hash it. */
+export interface PresentedText {
+  readonly token: PresentedJoinToken;
+  /** SHA-256 of the whole text. */
+  readonly hash: Uint8Array;
 }
 
-/** Why a registration is refused. */
-export type RegistrationRefusal =
-  | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE" | "NODE_ID_CONFUSABLE">
-  | JoinTokenRefusal;
+/** A registration as planRegistrations() takes it. */
+export type Registrant = Applicant & Pick<Registration, "publicKey" | "call">;
 
-/** What comes of one registration of a batch. */
-export type RegistrationResult =
-  | {
-      readonly ok: true;
-      readonly nodeId: string;
-      /** Whether the node was not known before. */
-      readonly created: boolean;
-      /** What the node is told: "node registered" or "node reconnected". */
-      readonly message: string;
-    }
-  | { readonly ok: false; readonly nodeId: string; readonly refusal: RegistrationRefusal };
+/** Compare what a registration gives with the tokens of the record. */
+export function toRegistrant(
+  registration: Registration,
+  tokens: ReadonlyMap<string, Pick<LockedJoinToken, "hash">>,
+): Registrant {
+  const { nonce, joinToken, ...rest } = registration;
+  return { ...rest, nonce: nonceName(nonce), joinToken: joinToken === null ? null : toGiven(joinToken, tokens) };
+}
 
 /** How a nonce is named in sets and maps. */
 export function nonceName(nonce: Uint8Array): string {
   return Buffer.from(nonce.buffer, nonce.byteOffset, nonce.byteLength).toString("base64");
+}
+
+function toGiven(
+  { token, hash }: PresentedText,
+  tokens: ReadonlyMap<string, Pick<LockedJoinToken, "hash">>,
+): GivenJoinToken {
+  if (token.kind !== "own") return token;
+  const recorded = tokens.get(token.id);
+  return { ...token, isGenuine: recorded !== undefined && timingSafeEqual(recorded.hash, hash) };
+}
+
+/**
+ * The error of a node that is refused. One that an operator rejected or banned is told when to ask again, as it is on
+ * its stream: soon at first, so that an approval takes effect.
+ *
+ * @param known the node as recorded; undefined for one that is not in the record.
+ */
+export function refusalOfNode(
+  { nodeId, refusal }: { readonly nodeId: string; readonly refusal: DecidedRefusal },
+  known: { readonly membership: Membership } | undefined,
+  wallMs: number,
+): Error {
+  const isDecided = refusal.reason === "NODE_REJECTED" || refusal.reason === "NODE_BANNED";
+  if (!isDecided) return refusalError(refusal, nodeId);
+  const sinceMs = known === undefined ? 0 : wallMs - known.membership.sinceMs;
+  return refusalError(refusal, nodeId, {
+    retryAfterMs: chooseWithin(rejectedRetry(sinceMs), Math.random()),
+  });
 }

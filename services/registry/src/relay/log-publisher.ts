@@ -132,7 +132,7 @@ export class LogPublisher {
     const { session, logId } = journey;
     const read = (after: bigint) => {
       const reading = reader.read({ after, logId, isFirst: journey.isFirst && after === 0n });
-      // Surfaced by whoever awaits it; when nobody does any more, it does not matter.
+      // Surfaced where it is awaited; when it is not awaited any more, it does not matter.
       reading.catch(() => {});
       return reading;
     };

@@ -1,6 +1,6 @@
 import type { EventPublisher } from "@rollcall/events";
 
-/** The way to NATS, as the relay uses it. Whoever made it closes it, after the tasks have ended. */
+/** The way to NATS, as the relay uses it. Its creator closes it, after the tasks have ended. */
 export interface Outward {
   /** Resolves as soon as there is a connection; rejects when the signal aborts. */
   connected(signal: AbortSignal): Promise<unknown>;

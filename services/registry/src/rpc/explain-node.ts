@@ -9,17 +9,17 @@ import {
 import { EVENT_TYPES, explainEvent, obstaclesOf, summarizeNode } from "@rollcall/domain";
 import { findNode, readLatestEvents, type StoredEvent } from "@rollcall/store";
 import { eventToProto, nodeToProto, readPage, readRows } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 const DEFAULT_LIMIT = 100;
 
-/** What a node reports anew now and then is no part of how it came to be in its state. */
+/** What a node reports again now and then is no part of how it came to be in its state. */
 const TYPES = EVENT_TYPES.filter(
   (type) => type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
 );
 
 /** Tell how a node came to be in the state that it is in. */
-export function explainNode({ store }: Deps): MethodImpl<typeof RegistryService.method.explainNode> {
+export function explainNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.explainNode> {
   return async ({ node: reference, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;
     const node = await findNode(store.db, reference);

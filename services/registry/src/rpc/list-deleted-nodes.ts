@@ -20,13 +20,13 @@ import {
   schedulingToProto,
 } from "@rollcall/wire";
 import { pageSize } from "../convert.ts";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Answer a page of what is left of removed nodes. */
 export function listDeletedNodes({
   store,
   pageTokens,
-}: Deps): MethodImpl<typeof RegistryService.method.listDeletedNodes> {
+}: RegistryServices): MethodImpl<typeof RegistryService.method.listDeletedNodes> {
   return async (request, context) => {
     const { nodeId } = request;
     const limit = pageSize(request.pageSize);

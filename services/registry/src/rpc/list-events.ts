@@ -3,12 +3,11 @@ import { EventSchema, type EventService, ListEventsResponseSchema } from "@rollc
 import { compactedRevision, readEvents } from "@rollcall/store";
 import { eventToProto, readPage, readRows } from "@rollcall/wire";
 import { parseEventListing } from "../convert-events.ts";
-import type { Deps } from "../deps.ts";
-import { formatResumeToken } from "../watch/resume-token.ts";
-import { revisionCompacted } from "../watch/watch-errors.ts";
+import type { RegistryServices } from "../registry-services.ts";
+import { formatResumeToken, revisionCompacted } from "../watch/resume-token.ts";
 
 /** Answer a page of the log. */
-export function listEvents({ store, pageTokens }: Deps): MethodImpl<typeof EventService.method.listEvents> {
+export function listEvents({ store, pageTokens }: RegistryServices): MethodImpl<typeof EventService.method.listEvents> {
   return async (request, context) => {
     const { filter, limit, firstAfter, name } = parseEventListing(request, store.logId());
     // The MAC says that the cursor was made below.

@@ -1,31 +1,32 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
+  CreateChallengeResponseSchema,
   type RegisterNodeRequest,
   RegisterNodeResponseSchema,
   RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { parseJoinToken } from "@rollcall/domain";
-import { keyFingerprint } from "@rollcall/identity";
+import { createChallenge as createNonce, keyFingerprint, NONCE_TTL_MS } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
-import { parseInfo } from "../info-report.ts";
+import { parseInfo } from "../convert.ts";
 import { checkNodeId, checkNonce, checkPublicKey, checkSignature, required } from "../node-proof.ts";
-import type { GivenToken } from "../registration/admission.ts";
-import type { Registration } from "../registration/registration.ts";
+import type { PresentedText, Registration } from "../registration/registration.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Let a node join, or return. What costs no look at the record is checked here; the rest is decided in batches. */
-export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.method.registerNode> {
+export function registerNode(services: RegistryServices): MethodImpl<typeof RegistryService.method.registerNode> {
   return async (request, context) => {
     const { nodeId } = request;
     const { method } = RegistryService;
     const call = { ...auditedCall(context, method.registerNode), actor: `node:${nodeId}` };
-    const registration = { ...parseRegistration(deps, request), call };
+    const registration = { ...parseRegistration(services, request), call };
     const token = registration.joinToken?.hash ?? null;
-    const answer = await deps.gate.pass(token && Buffer.from(token).toString("base64"), () =>
-      deps.registrar.register(registration),
+    const answer = await services.gate.pass(token && Buffer.from(token).toString("base64"), () =>
+      services.registrar.register(registration),
     );
     if (!answer.ok) throw answer.error;
     return create(RegisterNodeResponseSchema, {
@@ -33,32 +34,47 @@ export function registerNode(deps: Deps): MethodImpl<typeof RegistryService.meth
       created: answer.created,
       message: answer.message,
       healthEndpoints: [...answer.healthEndpoints],
-      clusterId: deps.store.clusterId(),
+      clusterId: services.store.clusterId(),
     });
   };
 }
 
-function parseRegistration(deps: Deps, request: RegisterNodeRequest): Omit<Registration, "call"> {
+function parseRegistration(services: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
   const { nodeId, publicKey } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
   const report = parseInfo(required(request.info, "info"));
   const proof = required(request.proof, "proof");
-  checkNonce(deps, proof.nonce);
+  checkNonce(services, proof.nonce);
   const method = RegistryService.method.registerNode;
-  checkSignature(deps.store.clusterId(), { method, nodeId, proof }, publicKey);
+  checkSignature(services.store.clusterId(), { method, nodeId, proof }, publicKey);
   return {
     nodeId,
     publicKey,
     fingerprint: keyFingerprint(publicKey),
     nonce: proof.nonce,
     report,
-    joinToken: readToken(deps.store.clusterId(), request.joinToken),
+    joinToken: readToken(services.store.clusterId(), request.joinToken),
   };
 }
 
 /** What a token says is for the record to judge, and for known nodes it does not matter. */
-function readToken(clusterId: string, text: string): GivenToken | null {
+function readToken(clusterId: string, text: string): PresentedText | null {
   if (text === "") return null;
   return { token: parseJoinToken(text, clusterId), hash: joinTokenHash(text) };
+}
+
+/** Answer a nonce. Nothing is kept: it says itself by whom and when it was made. */
+export function createChallenge({
+  store,
+  clock,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.createChallenge> {
+  return () => {
+    const nowMs = clock.wallMs();
+    return create(CreateChallengeResponseSchema, {
+      nonce: createNonce(store.clusterSecret(), nowMs),
+      expireTime: timestampFromMs(nowMs + NONCE_TTL_MS),
+      clusterId: store.clusterId(),
+    });
+  };
 }

@@ -16,8 +16,8 @@ import {
   saveAnswer,
   type Tx,
 } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
-import { revisionCompacted } from "../watch/watch-errors.ts";
+import type { RegistryServices } from "../registry-services.ts";
+import { revisionCompacted } from "../watch/resume-token.ts";
 
 /** What the call is about, in the audit log. */
 const RELAY = "event relay";
@@ -27,7 +27,7 @@ const MAX_REVISION = 2n ** 63n - 1n;
 export function republishEvents({
   store,
   log,
-}: Pick<Deps, "store" | "log">): MethodImpl<typeof EventService.method.republishEvents> {
+}: Pick<RegistryServices, "store" | "log">): MethodImpl<typeof EventService.method.republishEvents> {
   return async (request, context) => {
     const call = auditedCall(context, EventService.method.republishEvents);
     const { actor } = call;

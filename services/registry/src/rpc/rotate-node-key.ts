@@ -20,7 +20,6 @@ import {
   saveNextKey,
   type Tx,
 } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
 import {
   checkMayReturn,
   checkNextSignature,
@@ -34,20 +33,21 @@ import {
   notRegistered,
   required,
 } from "../node-proof.ts";
+import type { RegistryServices } from "../registry-services.ts";
 
 /** Take the key with which a node wants to prove itself from now on. */
-export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
+export function rotateNodeKey(services: RegistryServices): MethodImpl<typeof RegistryService.method.rotateNodeKey> {
   return async (request, context) => {
-    const { call, next } = parseRotation(deps, request);
-    await checkIsKnown(deps, call);
+    const { call, next } = parseRotation(services, request);
+    await checkIsKnown(services, call);
     const { nodeId, method } = call;
-    const { result: identity } = await deps.store.change(async (tx) => {
+    const { result: identity } = await services.store.change(async (tx) => {
       // Before any row is locked. Who registers holds bans off, so that neither a ban nor a registration can bring
       // another owner meanwhile.
       await lockBans(tx);
-      const caller = await lockCaller(tx, deps, call);
+      const caller = await lockCaller(tx, services, call);
       if (caller === null) throw notRegistered(nodeId);
-      checkMayReturn(caller.node, deps.clock.wallMs());
+      checkMayReturn(caller.node, services.clock.wallMs());
       const before = identityOf(caller);
       const after = await decide(tx, caller, next);
       const { events } = caller;
@@ -65,14 +65,17 @@ export function rotateNodeKey(deps: Deps): MethodImpl<typeof RegistryService.met
   };
 }
 
-function parseRotation(deps: Deps, request: RotateNodeKeyRequest): { readonly call: NodeCall; readonly next: NodeKey } {
+function parseRotation(
+  services: RegistryServices,
+  request: RotateNodeKeyRequest,
+): { readonly call: NodeCall; readonly next: NodeKey } {
   const { nodeId, nextPublicKey: publicKey, nextSignature: signature } = request;
   checkNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "next_public_key");
   const proof = required(request.proof, "proof");
-  checkNonce(deps, proof.nonce);
+  checkNonce(services, proof.nonce);
   const call = { method: RegistryService.method.rotateNodeKey, nodeId, proof };
-  checkNextSignature(deps.store.clusterId(), call, { publicKey, signature });
+  checkNextSignature(services.store.clusterId(), call, { publicKey, signature });
   return { call, next: { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) } };
 }
 
@@ -80,13 +83,13 @@ function parseRotation(deps: Deps, request: RotateNodeKeyRequest): { readonly ca
  * Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the
  * lock.
  */
-async function checkIsKnown(deps: Deps, call: NodeCall): Promise<void> {
+async function checkIsKnown(services: RegistryServices, call: NodeCall): Promise<void> {
   const { nodeId } = call;
-  const keys = (await keyOf(deps.store.db, [nodeId])).get(nodeId);
-  if (keys === undefined && (await getNode(deps.store.db, nodeId)) === null) {
+  const keys = (await keyOf(services.store.db, [nodeId])).get(nodeId);
+  if (keys === undefined && (await getNode(services.store.db, nodeId)) === null) {
     throw notRegistered(nodeId);
   }
-  findKey(deps, call, keys);
+  findKey(services, call, keys);
 }
 
 async function decide(tx: Tx, caller: LockedCaller, next: NodeKey): Promise<NodeIdentity> {

@@ -4,13 +4,17 @@ import { type Event, type EventService, WatchEventsResponseSchema } from "@rollc
 import type { StoredEvent } from "@rollcall/store";
 import { eventToProto, isBinaryCall } from "@rollcall/wire";
 import { parseEventFilter, parseWatchStart } from "../convert-events.ts";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 import { EncodeOnce } from "../watch/encode-once.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
 import { watchEvents as watch } from "../watch/watch-events.ts";
 
 /** Send events as they are committed. */
-export function watchEvents({ store, clock, watches }: Deps): MethodImpl<typeof EventService.method.watchEvents> {
+export function watchEvents({
+  store,
+  clock,
+  watches,
+}: RegistryServices): MethodImpl<typeof EventService.method.watchEvents> {
   // All watchers of the window share its events: each is converted once, whatever their number.
   const converted = new WeakMap<StoredEvent, Event>();
   const toProto = (event: StoredEvent): Event => {

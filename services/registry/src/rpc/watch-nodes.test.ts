@@ -9,8 +9,9 @@ import {
   type WatchNodesResponse,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { describeError } from "@rollcall/errors";
-import { compactEvents } from "@rollcall/store";
+import { compactEvents, saveLabels } from "@rollcall/store";
 import { createTestDatabase } from "@rollcall/testkit";
+import { someEvents } from "../testing/make-history.ts";
 import { observe, operate } from "../testing/operator.ts";
 import { type Rig, startRig } from "../testing/rig.ts";
 import { seed } from "../testing/seed.ts";
@@ -110,6 +111,49 @@ describe("watchNodes()", () => {
     await byZone.until((messages) => viewOf(messages).size === 1);
     const told = byZone.messages.flatMap(({ changes }) => changes.map(({ change }) => change.case));
     expect(told).toEqual(["upserted", "upserted", "removedId"]);
+  });
+
+  it("should tell every node that one commit of thousands of events changed", async () => {
+    await start();
+    await seed(rig.store, nodes(2));
+    const watched = watch();
+    await watched.until(isComplete);
+    const before = watched.messages.length;
+    const busy = someEvents(2_500).map((event) => ({ ...event, subject: "n0" }));
+    await rig.store.change(async (tx) => {
+      await saveLabels(tx, "n1", "operator", [{ key: "last", value: "1", tier: "operator" }]);
+      const [last] = someEvents(1);
+      return { result: null, events: last === undefined ? [] : [...busy, { ...last, subject: "n1" }] };
+    });
+    await watched.until(
+      (messages) =>
+        viewOf(messages.slice(before))
+          .get("n1")
+          ?.labels.some(({ key }) => key === "last") === true,
+    );
+  });
+
+  it("should tell the rest of a change again to a client that goes on after its first part", async () => {
+    await start({ batchNodes: 2 });
+    await seed(rig.store, nodes(5));
+    const before = watch();
+    await before.until(isComplete);
+    const told = before.messages.length;
+    const changed = ["n0", "n1", "n2", "n3", "n4"];
+    await rig.store.change(async (tx) => {
+      for (const id of changed) await saveLabels(tx, id, "operator", [{ key: "k", value: "v", tier: "operator" }]);
+      const events = someEvents(5).map((event, index) => ({ ...event, subject: `n${index}` }));
+      return { result: null, events };
+    });
+    await before.until((messages) => viewOf(messages.slice(told)).size === changed.length);
+    const parts = before.messages.slice(told).filter(({ changes }) => changes.length > 0);
+    expect(parts.map(({ changes }) => changes.length)).toEqual([2, 2, 1]);
+    await before.stop();
+    const [first] = parts;
+    const after = watch(resumeAfter(first));
+    await after.until(isComplete);
+    const all = viewOf(after.messages, viewOf(first === undefined ? [] : [first]));
+    expect([...all.keys()].sort()).toEqual(changed);
   });
 
   it("should go on after the token of a message with what was missed, and from a snapshot's with a snapshot", async () => {

@@ -9,7 +9,7 @@ import {
 import { EncodedItems, isBinaryCall, nodeToProto } from "@rollcall/wire";
 import { parseNodeFilter } from "../convert.ts";
 import { parseNodeWatchStart } from "../convert-events.ts";
-import type { Deps } from "../deps.ts";
+import type { RegistryServices } from "../registry-services.ts";
 import { formatResumeToken } from "../watch/resume-token.ts";
 import { type NodeUpdate, watchNodes as watch } from "../watch/watch-nodes.ts";
 
@@ -17,7 +17,11 @@ import { type NodeUpdate, watchNodes as watch } from "../watch/watch-nodes.ts";
 const CHANGES_A_TURN = 8;
 
 /** Send nodes as they are, and then as they change. */
-export function watchNodes({ store, clock, watches }: Deps): MethodImpl<typeof RegistryService.method.watchNodes> {
+export function watchNodes({
+  store,
+  clock,
+  watches,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.watchNodes> {
   // All watchers of the window share its nodes: each is encoded once, whatever their number.
   const encoded = new WeakMap<NodeUpdate, Uint8Array>();
   const encode = async (updates: readonly NodeUpdate[]) => {

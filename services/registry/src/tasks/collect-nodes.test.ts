@@ -79,8 +79,8 @@ async function addGone(
 }
 
 function collector(config: Partial<RegistryConfig> = {}) {
-  const deps = { store, clock, log: silentLogger, config: { ...DEFAULT_CONFIG, ...config } };
-  const chore = collectNodes(deps);
+  const services = { store, clock, log: silentLogger, config: { ...DEFAULT_CONFIG, ...config } };
+  const chore = collectNodes(services);
   const { signal } = new AbortController();
   const look = () => chore.run(signal);
   return {

@@ -1,21 +1,28 @@
 import { type CollectionSettings, decideCollection } from "@rollcall/domain";
-import { findGoneNodes, isHealthServed, type NodeRecord, removeGoneNodes } from "@rollcall/store";
+import { periodicTask, type Task } from "@rollcall/process";
+import {
+  expireOrchestrators as expire,
+  findGoneNodes,
+  isHealthServed,
+  type NodeRecord,
+  removeGoneNodes,
+} from "@rollcall/store";
 import type { RegistryConfig } from "../config.ts";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import type { Chore } from "./upkeep.ts";
 
 const EVERY_MS = 20_000;
 const EVERY_TWENTY_SECONDS = "*/20 * * * * *";
-/** Looks that are further apart than this may have missed that nobody could come back in between. */
+/** Looks that are further apart than this may have missed that no node could come back in between. */
 const LONGEST_GAP_MS = 3 * EVERY_MS;
 const NODES_A_LOOK = 200;
 const LONGEST_GOODBYE_MS = 60_000;
 
 /** Removes nodes that have been gone for as long as such nodes are kept; see decideCollection(). */
-export function collectNodes(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): Chore {
-  const { clock, log } = deps;
-  const store = deps.store.reserved;
-  const settings = settingsOf(deps.config);
+export function collectNodes(services: Pick<RegistryProcess, "store" | "clock" | "log" | "config">): Chore {
+  const { clock, log } = services;
+  const store = services.store.reserved;
+  const settings = settingsOf(services.config);
   const served = new ServedTime();
   return {
     name: "collect-nodes",
@@ -72,4 +79,23 @@ function settingsOf(config: RegistryConfig): CollectionSettings {
     ephemeralAfterMs,
     goodbyeAfterMs: Math.min(ephemeralAfterMs, LONGEST_GOODBYE_MS),
   };
+}
+
+const LOST_FOR_MS = 60 * 60_000;
+const LOOK_FOR_LOST_EVERY_MS = 60_000;
+
+/**
+ * Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so.
+ */
+export function expireOrchestrators({ store, clock, log }: Pick<RegistryProcess, "store" | "clock" | "log">): Task {
+  return periodicTask({
+    name: "expire-orchestrators",
+    everyMs: LOOK_FOR_LOST_EVERY_MS,
+    clock,
+    turn: async () => {
+      for (const node of await expire(store.reserved, LOST_FOR_MS)) {
+        log.info({ node }, "removed a lost orchestrator");
+      }
+    },
+  });
 }

@@ -3,7 +3,7 @@ import { silentLogger, systemClock } from "@rollcall/process";
 import { appendEvents, getNode, getTombstone, orchestratorLost } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { addOrchestrator, eventsOf } from "../testing/record.ts";
-import { expireOrchestrators } from "./expire-orchestrators.ts";
+import { expireOrchestrators } from "./collect-nodes.ts";
 
 const MINUTE_MS = 60_000;
 let database: TestDatabase;

@@ -1,14 +1,14 @@
 import { gauge, type MetricsRegistry, onScrape, periodicTask, type Task } from "@rollcall/process";
 import type { CheckResult } from "@rollcall/rpc";
 import { leasedTask, RELAY_LEASE, type RelayState, readRelay } from "@rollcall/store";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { LogPublisher } from "../relay/log-publisher.ts";
 import { LogReader } from "../relay/log-reader.ts";
 import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/outward.ts";
 import type { EventHub } from "../watch/event-hub.ts";
 
 /** What the relay is made of. */
-export interface RelayDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface RelayOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly outward: Outward;
   readonly hub: Pick<EventHub, "ready" | "join">;
   readonly timing?: Partial<RelayTiming>;
@@ -22,9 +22,9 @@ export interface EventRelay {
 }
 
 /** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
-export function relayEvents({ timing, outward, hub, ...deps }: RelayDeps): EventRelay {
-  const { clock, log, metrics, instance } = deps;
-  const store = deps.store.reserved;
+export function relayEvents({ timing, outward, hub, ...services }: RelayOptions): EventRelay {
+  const { clock, log, metrics, instance } = services;
+  const store = services.store.reserved;
   const times = { ...DEFAULT_RELAY_TIMING, ...timing };
   const reader = new LogReader(store, log, metrics);
   const shared = { store, clock, log, instance, hub, outward, reader };

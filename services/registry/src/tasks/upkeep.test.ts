@@ -6,7 +6,8 @@ import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/tes
 import { DEFAULT_CONFIG } from "../testing/default-config.ts";
 import { makeToken } from "../testing/join-tokens.ts";
 import { makeHistory } from "../testing/make-history.ts";
-import { type Chore, registryChores, upkeep } from "./upkeep.ts";
+import { registryChores } from "./registry-chores.ts";
+import { type Chore, upkeep } from "./upkeep.ts";
 
 const HOUR_MS = 60 * 60_000;
 const DAY_MS = 24 * HOUR_MS;

@@ -1,88 +1,39 @@
 import { counter, gauge, type Logger, type MetricsRegistry } from "@rollcall/process";
 import {
   beginUpkeepRun,
-  compactEvents,
   endUpkeepRun,
   type LeasedTask,
   leasedTask,
   listUpkeepRuns,
-  pruneAccessTokens,
-  pruneChallenges,
-  pruneJoinTokens,
-  pruneRequestIds,
-  pruneTombstones,
   type ReservedStore,
 } from "@rollcall/store";
 import { type Logger as CronLogger, createTask, type ScheduledTask } from "node-cron";
-import type { RegistryDeps } from "../deps.ts";
-import { collectNodes } from "./collect-nodes.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 
 /** One kind of upkeep. */
 export interface Chore {
   readonly name: string;
   /** When it is due, as cron writes it; with seconds where there are six fields. */
   readonly schedule: string;
-  /** One whose last run began longer ago is done at once by whoever takes upkeep over. */
+  /** One whose last run began longer ago is done at once by the registry that takes upkeep over. */
   readonly overdueAfterMs: number;
   /** Do it; how many rows went. */
   run(signal: AbortSignal): Promise<number>;
 }
 
 /** What upkeep is made of. */
-export interface UpkeepDeps extends Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "instance"> {
+export interface UpkeepOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly chores: readonly Chore[];
   /** See LeasedTaskOptions. */
   readonly renewEveryMs?: number;
   readonly expiryMs?: number;
 }
 
-const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
-// A nonce is judged by the registries' clocks and its use dated by the database's: they may differ by most of this.
-const CHALLENGES_KEPT_MS = DAY_MS;
-const REQUEST_IDS_KEPT_MS = DAY_MS;
-const TOMBSTONES_KEPT_MS = 30 * DAY_MS;
-const ENDED_TOKENS_KEPT_MS = 30 * DAY_MS;
-const EVERY_TEN_MINUTES = "*/10 * * * *";
-
-/**
- * What there is to be done, the oldest first of all: events beyond their time, tombstones, tokens that have ended,
- * request ids, used nonces; and nodes that are gone.
- */
-export function registryChores(deps: Pick<RegistryDeps, "store" | "clock" | "log" | "config">): readonly Chore[] {
-  const { config } = deps;
-  const store = deps.store.reserved;
-  const { db } = store;
-  const often = { schedule: EVERY_TEN_MINUTES, overdueAfterMs: 10 * MINUTE_MS };
-  const hourly = { schedule: "7 * * * *", overdueAfterMs: 60 * MINUTE_MS };
-  return [
-    {
-      name: "compact-events",
-      ...often,
-      run: (signal) => compactEvents(store, config["Events.Retention"], { signal }),
-    },
-    { name: "prune-tombstones", ...hourly, run: () => pruneTombstones(db, TOMBSTONES_KEPT_MS) },
-    {
-      name: "prune-join-tokens",
-      ...hourly,
-      run: () => pruneJoinTokens(db, ENDED_TOKENS_KEPT_MS),
-    },
-    {
-      name: "prune-access-tokens",
-      ...hourly,
-      run: () => pruneAccessTokens(db, ENDED_TOKENS_KEPT_MS),
-    },
-    { name: "prune-request-ids", ...often, run: () => pruneRequestIds(db, REQUEST_IDS_KEPT_MS) },
-    { name: "prune-challenges", ...often, run: () => pruneChallenges(db, CHALLENGES_KEPT_MS) },
-    collectNodes(deps),
-  ];
-}
-
 /** Forget what has served its time: by schedule, in one registry of the cluster, each run recorded. */
-export function upkeep(deps: UpkeepDeps): LeasedTask {
-  const { clock, log, instance, chores, renewEveryMs, expiryMs } = deps;
-  const store = deps.store.reserved;
-  const runner = new ChoreRunner(deps);
+export function upkeep(services: UpkeepOptions): LeasedTask {
+  const { clock, log, instance, chores, renewEveryMs, expiryMs } = services;
+  const store = services.store.reserved;
+  const runner = new ChoreRunner(services);
   return leasedTask({
     ...{ store, clock, log },
     ...(renewEveryMs === undefined ? {} : { renewEveryMs }),
@@ -123,7 +74,7 @@ class ChoreRunner {
   readonly #metrics: ReturnType<typeof upkeepMetrics>;
   readonly #running = new Set<Promise<void>>();
 
-  constructor({ store, instance, log, metrics }: UpkeepDeps) {
+  constructor({ store, instance, log, metrics }: UpkeepOptions) {
     this.#store = store.reserved;
     this.#instance = instance;
     this.#log = log;

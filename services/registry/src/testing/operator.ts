@@ -1,67 +1,57 @@
 import {
-  changeOperatorLabels,
-  decideMembership,
+  type CommandSource,
+  changeLabels,
+  changeMembership,
   type HealthState,
-  labelsEvent,
   type MembershipCommand,
-  membershipEvent,
+  type NodeVerdict,
 } from "@rollcall/domain";
 import {
   keyOf,
-  lockNode,
+  lockWithSessions,
+  type NodeRecord,
   openSessions,
-  removeNode,
   type Store,
-  saveLabels,
-  saveMembership,
+  saveNodeEffects,
   writeTransitions,
 } from "@rollcall/store";
 
 export const OPERATOR = "token:operator";
 
 /**
- * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the table allowed it.
+ * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the decision allowed it.
  */
+export async function decideOn(
+  store: Store,
+  id: string,
+  decide: (node: NodeRecord, by: CommandSource) => NodeVerdict,
+  message = "",
+): Promise<boolean> {
+  const { result } = await store.change(async (tx) => {
+    const [node] = await lockWithSessions(tx, [id]);
+    if (node === undefined) return { result: false, events: [] };
+    const decided = decide(node, { actor: OPERATOR, message, atMs: 1 });
+    if (!decided.ok) return { result: false, events: [] };
+    await saveNodeEffects(tx, node, decided.effects);
+    return { result: true, events: decided.events };
+  });
+  return result;
+}
+
+/** Decide about a node's membership as admin would. Whether the table allowed it. */
 export async function operate(
   store: Store,
   id: string,
   kind: Extract<MembershipCommand["kind"], "approve" | "reject" | "delete">,
   message = "",
 ): Promise<boolean> {
-  const { result } = await store.change(async (tx) => {
-    const node = await lockNode(tx, id);
-    const subject = node && { ...node, alive: node.connection.state === "CONNECTED" };
-    const by = { actor: OPERATOR, message, atMs: 0 };
-    const decision = decideMembership(subject, id, { kind }, by);
-    if (!decision.ok || node === null || decision.event === null) {
-      return { result: false, events: [] };
-    }
-    const { next, event: type } = decision;
-    if (next === null) await removeNode(tx, node, { actor: OPERATOR, reason: "DELETED", message });
-    else await saveMembership(tx, id, next);
-    const before = node.membership;
-    const change = { type, subject: id, before, after: next, actor: OPERATOR, message };
-    return { result: true, events: [membershipEvent(change)] };
-  });
-  return result;
+  return decideOn(store, id, (node, by) => changeMembership(node, { kind }, by), message);
 }
 
 /** Set an operator's label of a node, or remove it, as admin would do. */
 export async function label(store: Store, id: string, key: string, value: string | null): Promise<void> {
-  await store.change(async (tx) => {
-    const node = await lockNode(tx, id);
-    if (node === null) return { result: null, events: [] };
-    const change = value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
-    const labels = changeOperatorLabels(node.labels, change);
-    const event = labelsEvent({
-      ...{ subject: id, actor: OPERATOR, reason: "OPERATOR_LABELED", message: "" },
-      before: node.labels,
-      after: [...node.labels.filter(({ tier }) => tier !== "operator"), ...labels],
-    });
-    if (event === null) return { result: null, events: [] };
-    await saveLabels(tx, id, "operator", labels);
-    return { result: null, events: [event] };
-  });
+  const change = value === null ? { set: {}, remove: [key] } : { set: { [key]: value }, remove: [] };
+  await decideOn(store, id, (node, by) => changeLabels(node, change, by));
 }
 
 /** Do to nodes what a health replica would do: hold their streams, and find them so. */

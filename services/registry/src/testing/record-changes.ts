@@ -1,15 +1,13 @@
 import {
+  clearMark,
+  cordon as cordonNode,
   DEFAULT_HEALTH_POLICY,
-  deriveScheduling,
-  effectiveHealth,
   type HealthState,
-  healthEvent,
   keyOfferedEvent,
-  keyRotationRequiredEvent,
-  liftHold,
+  markUnhealthy,
   type NewEvent,
-  placeHold,
-  schedulingEvent,
+  requireKeyRotation,
+  uncordon,
 } from "@rollcall/domain";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import {
@@ -21,22 +19,19 @@ import {
   type NodeRecord,
   openSessions,
   orchestratorLost,
-  requireRotation,
   type Store,
-  saveHolds,
-  saveMark,
   saveNextKey,
   settleTruth,
   type Tx,
   takeLease,
   writeTransitions,
 } from "@rollcall/store";
-import { OPERATOR } from "./operator.ts";
+import { decideOn } from "./operator.ts";
 
 // What services write of nodes, besides what operator.ts has: each as the service does it, with the events that it
 // appends.
 
-const BY = { actor: OPERATOR, message: "as the test says" };
+const REASON = "as the test says";
 
 /** Open a node's stream at a replica, from one of two boots of one of two machines. */
 export async function connect(store: Store, id: string, seed: number): Promise<void> {
@@ -116,26 +111,13 @@ export async function ageReboot(store: Store, id: string): Promise<void> {
 }
 
 /** Cordon a node, or lift that. */
-export function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
-  return changeNode(store, id, async (tx, node) => {
-    const hold = { kind: "OPERATOR", sinceMs: 1, ...BY } as const;
-    const holds = isOn ? placeHold(node.holds, hold) : liftHold(node.holds, "OPERATOR");
-    if (holds === node.holds) return [];
-    await saveHolds(tx, id, holds);
-    const after = deriveScheduling(holds, 2);
-    return [schedulingEvent({ subject: id, before: node.scheduling, after, ...BY })];
-  });
+export async function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
+  await decideOn(store, id, isOn ? cordonNode : uncordon, REASON);
 }
 
 /** Mark a node unhealthy, or clear that. */
-export function mark(store: Store, id: string, isOn: boolean): Promise<void> {
-  return changeNode(store, id, async (tx, node) => {
-    if ((node.mark !== null) === isOn) return [];
-    const given = isOn ? { sinceMs: 1, ...BY } : null;
-    await saveMark(tx, id, given);
-    const after = effectiveHealth(node.recordedHealth, given);
-    return [healthEvent({ subject: id, before: node.health, after })];
-  });
+export async function mark(store: Store, id: string, isOn: boolean): Promise<void> {
+  await decideOn(store, id, isOn ? markUnhealthy : clearMark, REASON);
 }
 
 /** Have a node offer its next key. */
@@ -150,12 +132,8 @@ export function offerKey(store: Store, id: string): Promise<void> {
 }
 
 /** Tell a node to rotate its key. */
-export function askForKey(store: Store, id: string): Promise<void> {
-  return changeNode(store, id, async (tx, { keyFingerprint }) => {
-    if (keyFingerprint === null) return [];
-    await requireRotation(tx, id);
-    return [keyRotationRequiredEvent({ subject: id, ...BY, keyFingerprint })];
-  });
+export async function askForKey(store: Store, id: string): Promise<void> {
+  await decideOn(store, id, requireKeyRotation, REASON);
 }
 
 /** Have a process of the control plane come, come again, or go. */

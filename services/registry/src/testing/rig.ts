@@ -14,7 +14,7 @@ import {
 } from "@rollcall/process";
 import { createRpcServer } from "@rollcall/rpc";
 import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
-import { createApp, type RegistryConfig, type RegistryDeps } from "../index.ts";
+import { createApp, type RegistryConfig, type RegistryProcess } from "../index.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 
 /** The record of a rig; the testkit's TestDatabase is one. */
@@ -28,7 +28,7 @@ export interface RigOptions {
   readonly config?: Partial<RegistryConfig>;
   readonly clock?: Clock;
   readonly log?: Logger;
-  readonly watchLimits?: RegistryDeps["watchLimits"];
+  readonly watchLimits?: RegistryProcess["watchLimits"];
 }
 
 /** A registry on a port of its own, and a client with a token. */

@@ -14,7 +14,7 @@ export interface SeedOptions {
   readonly infoOf?: (node: TestNode, index: number) => MessageInitShape<typeof NodeInfoSchema>;
 }
 
-/** Register many nodes at once, as the registry does behind its door. */
+/** Register many nodes at once, as the registry does in one batch. */
 export async function seed(
   store: Store,
   nodes: readonly TestNode[],
@@ -26,7 +26,7 @@ export async function seed(
     "Registry.RegistrationQueue": nodes.length,
   };
   const metrics = createMetrics({ defaults: false });
-  const deps = { store, instance: "seed", config, metrics, clock: systemClock, log: silentLogger };
+  const services = { store, instance: "seed", config, metrics, clock: systemClock, log: silentLogger };
   const batch = nodes.map((node, index) => ({
     nodeId: node.id,
     publicKey: node.keyPair.publicKey,
@@ -36,7 +36,7 @@ export async function seed(
     joinToken: null,
     call: { actor: `node:${node.id}`, method: "test/Seed", address: "", requestId: "" },
   }));
-  const answers = await registerBatch(deps, batch);
+  const answers = await registerBatch(services, batch);
   const refused = answers.find(({ ok }) => !ok);
   if (refused !== undefined && !refused.ok) throw refused.error;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { compileEventFilter, type EventFilter } from "./event-filter.ts";
+import { compileEventFilter, type EventFilter } from "./event-hub.ts";
 
 const EVENT = { type: "node.approved", subject: "n1", actor: "token:ops" } as const;
 

@@ -1,3 +1,4 @@
+import type { EventType } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import {
@@ -8,12 +9,10 @@ import {
   type Store,
   type StoredEvent,
 } from "@rollcall/store";
-import type { EventFilter } from "./event-filter.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
-import { invalidResumeToken } from "./resume-token.ts";
+import { invalidResumeToken, revisionCompacted } from "./resume-token.ts";
 import { sizeOfEvent } from "./sizes.ts";
 import type { Waiter } from "./waiter.ts";
-import { revisionCompacted } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** What a hub needs. */
@@ -223,4 +222,28 @@ export class EventHub {
     this.#wokenAtMs = this.#options.clock.nowMs();
     for (const { wake } of this.#waiters) wake();
   }
+}
+
+/** Which events a watcher wants. An absent field restricts nothing. The store reads by the same fields. */
+export interface EventFilter {
+  readonly types?: readonly EventType[];
+  readonly excludeTypes?: readonly EventType[];
+  readonly subject?: string;
+  readonly actor?: string;
+}
+
+/** Tells whether an event is wanted. */
+export type EventPredicate = (event: Pick<StoredEvent, "type" | "subject" | "actor">) => boolean;
+
+/** Compile a filter once for all events of a watch; null when it wants everything. */
+export function compileEventFilter(filter: EventFilter): EventPredicate | null {
+  if (Object.keys(filter).length === 0) return null;
+  const { types, excludeTypes, subject, actor } = filter;
+  const wanted = types === undefined ? null : new Set(types);
+  const unwanted = new Set(excludeTypes);
+  return (event) =>
+    (wanted === null || wanted.has(event.type)) &&
+    !unwanted.has(event.type) &&
+    (subject === undefined || event.subject === subject) &&
+    (actor === undefined || event.actor === actor);
 }

@@ -1,12 +1,11 @@
 import { splitBySize } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import { type CallStore, compactedRevision, currentRevision, type StoredEvent } from "@rollcall/store";
-import { compileEventFilter, type EventFilter } from "./event-filter.ts";
-import type { EventHub } from "./event-hub.ts";
+import { compileEventFilter, type EventFilter, type EventHub } from "./event-hub.ts";
 import type { WindowPiece } from "./log-window.ts";
+import { watcherTooSlow } from "./resume-token.ts";
 import { MESSAGE_BYTES, sizeOfEvent } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
-import { watcherTooSlow } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** Where a watch begins. */

@@ -14,10 +14,9 @@ import type { EventHub } from "./event-hub.ts";
 import { type LeasedSnapshot, leaseSnapshot } from "./leased-snapshot.ts";
 import { type CompiledNodeFilter, compileNodeFilter } from "./node-filter.ts";
 import type { NodeChange, NodeHub } from "./node-hub.ts";
-import type { ResumePoint } from "./resume-token.ts";
+import { type ResumePoint, revisionCompacted, watcherTooSlow } from "./resume-token.ts";
 import { MESSAGE_BYTES, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
-import { revisionCompacted, watcherTooSlow } from "./watch-errors.ts";
 import type { WatchLimits } from "./watch-limits.ts";
 
 /** Where a watch of nodes begins. */
@@ -165,7 +164,7 @@ const BY_ID = { column: "id", descending: false } as const;
 function updateOf(change: NodeChange, filter: CompiledNodeFilter): readonly NodeUpdate[] {
   const { id, node, events } = change;
   if (node !== null && filter.isWanted(node)) return [node];
-  // Whoever never had it need not be told, unless nobody can know.
+  // A client that never had it is not told, unless it is not known whether it had.
   const mayHaveEnded = node === null || events === null || filter.mayHaveEnded(events);
   return mayHaveEnded ? [{ removedId: id }] : [];
 }

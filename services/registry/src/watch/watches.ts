@@ -1,6 +1,6 @@
 import { gauge, onScrape } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
-import type { RegistryDeps } from "../deps.ts";
+import type { RegistryProcess } from "../registry-process.ts";
 import { EventHub } from "./event-hub.ts";
 import { NodeHub } from "./node-hub.ts";
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
@@ -23,7 +23,7 @@ export function createWatches({
   log,
   metrics,
   watchLimits = {},
-}: Pick<RegistryDeps, "store" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
+}: Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
   const limits = { ...DEFAULT_WATCH_LIMITS, ...watchLimits };
   const events = new EventHub({ store, clock, log, limits });
   const nodes = new NodeHub({ store, clock, log, limits, events });

@@ -1,14 +1,14 @@
 import { natsSettings, streamSettings } from "@rollcall/events/config";
 import type { HealthDeps } from "@rollcall/health";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { RegistryDeps } from "@rollcall/registry";
+import type { RegistryProcess } from "@rollcall/registry";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import type { ProcessPlan } from "./process-plan.ts";
 
 /** The connection of a process to NATS, as its services use it. */
 export interface ProcessNats {
   /** Where the registry relays events to. */
-  readonly outward: NonNullable<RegistryDeps["outward"]>;
+  readonly outward: NonNullable<RegistryProcess["outward"]>;
   /** Publishes heartbeats; null when there is no topic for them. */
   readonly onBeat: NonNullable<HealthDeps["onBeat"]> | null;
   /** End the connection, after all that uses it. */

@@ -1,0 +1,64 @@
+import type { HealthHistory } from "../health/flapping.ts";
+import type { HealthPolicy } from "../policy/policy-fields.ts";
+import { type Hold, type HoldKind, liftHold, placeHold } from "../states.ts";
+import { describeTroubles, type Trouble } from "./hardware-conditions.ts";
+
+/** What a node's record says that a hold may follow from. */
+export interface HoldCauses {
+  readonly history: HealthHistory;
+  /** What is wrong with its hardware, of all kinds. */
+  readonly troubles: readonly Trouble[];
+  /** When it rebooted unexpectedly; null when it did not of late. Wall time of the record. */
+  readonly rebootedAtMs: number | null;
+}
+
+/** For how long an unexpected reboot is shown at least, whether it holds the node or not. */
+export const REBOOT_SHOWN_MS = 3_600_000;
+
+/**
+ * The holds that a node is to have: those of FLAPPING and HARDWARE as the causes and its policy say, all others as they
+ * are. The same array comes back when nothing changes.
+ */
+export function holdsFor(
+  holds: readonly Hold[],
+  causes: HoldCauses,
+  policy: HealthPolicy,
+  by: { readonly actor: string; readonly atMs: number },
+): readonly Hold[] {
+  const flapping =
+    causes.history.flappingSinceMs !== null && policy.flappingHoldMs > 0 ? "its health changes too often" : null;
+  const held = withHold(holds, "FLAPPING", flapping, by);
+  return withHold(held, "HARDWARE", hardwareCause(causes, policy, by.atMs), by);
+}
+
+/** Whether an unexpected reboot lies so far back that it neither shows nor holds any more. */
+export function isRebootOver(
+  rebootedAtMs: number,
+  nowMs: number,
+  { rebootHoldMs }: Pick<HealthPolicy, "rebootHoldMs">,
+): boolean {
+  return nowMs - rebootedAtMs >= Math.max(REBOOT_SHOWN_MS, rebootHoldMs);
+}
+
+function hardwareCause(
+  { troubles, rebootedAtMs }: HoldCauses,
+  { hardwareHold, rebootHoldMs }: HealthPolicy,
+  nowMs: number,
+): string | null {
+  if (hardwareHold && troubles.length > 0) return describeTroubles(troubles);
+  const isFresh = rebootedAtMs !== null && nowMs - rebootedAtMs < rebootHoldMs;
+  return isFresh ? "it rebooted without having said goodbye" : null;
+}
+
+/** @param cause null for no such hold. Who found it again is no news. */
+function withHold(
+  holds: readonly Hold[],
+  kind: HoldKind,
+  cause: string | null,
+  { actor, atMs: sinceMs }: { readonly actor: string; readonly atMs: number },
+): readonly Hold[] {
+  if (cause === null) return liftHold(holds, kind);
+  const present = holds.find((hold) => hold.kind === kind);
+  if (present?.message === cause) return holds;
+  return placeHold(holds, { kind, sinceMs, message: cause, actor });
+}

@@ -1,0 +1,114 @@
+import { describe, expect, it } from "@jest/globals";
+import { nodeRecord } from "../testing/node-record.ts";
+import { type Ban, MEMBERSHIP_BANNED, missingBans } from "./ban.ts";
+import { banInAdvance, changeMembership, isBareBan, liftBareBans } from "./membership-change.ts";
+
+const BY = { actor: "token:t", message: "why", atMs: 9 };
+const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" } as const;
+const BANNED = { ...STATED, state: "REJECTED", reason: MEMBERSHIP_BANNED } as const;
+const ban = (id: bigint, nodeId: string | null, fingerprint: string | null): Ban => ({
+  ...{ id, nodeId, fingerprint, reason: "", actor: "token:x", atMs: 0 },
+});
+
+describe("changeMembership()", () => {
+  it("should approve the hardware with the node", () => {
+    const pending = nodeRecord({ membership: { ...STATED, state: "PENDING" } });
+    expect(changeMembership(pending, { kind: "approve" }, BY)).toMatchObject({
+      ok: true,
+      effects: [{ kind: "membership", membership: { state: "APPROVED", sinceMs: 9 } }, { kind: "accept-hardware" }],
+      events: [{ type: "node.approved", actor: "token:t", message: "why" }],
+    });
+  });
+
+  it("should leave nothing to react to of a node that is rejected", () => {
+    expect(changeMembership(nodeRecord(), { kind: "reject" }, BY)).toMatchObject({
+      effects: [{ kind: "membership", membership: { state: "REJECTED" } }, { kind: "drop-loss" }],
+      events: [{ type: "node.rejected" }],
+    });
+  });
+
+  it.each([
+    ["delete", "OPERATOR_DELETED"],
+    ["deregister", "AGENT_DEREGISTERED"],
+  ] as const)("should remove a node by %s with the reason of the event", (kind, reason) => {
+    expect(changeMembership(nodeRecord(), { kind }, BY)).toMatchObject({
+      effects: [{ kind: "removal", removal: { actor: "token:t", reason, message: "why" } }],
+      events: [{ reason }],
+    });
+  });
+
+  it("should ban what of a node is not banned yet, and lift all of it", () => {
+    const node = nodeRecord({ nextKeyFingerprint: "SHA256:next" });
+    const earlier = [ban(1n, null, "SHA256:n")];
+    expect(changeMembership(node, { kind: "ban" }, BY, earlier)).toMatchObject({
+      effects: [
+        { kind: "membership", membership: { reason: MEMBERSHIP_BANNED } },
+        { kind: "drop-loss" },
+        { kind: "place-bans", bans: [{ nodeId: "n", fingerprint: "SHA256:next", reason: "why", actor: "token:t" }] },
+      ],
+      events: [{ type: "node.banned" }],
+    });
+    expect(changeMembership(nodeRecord({ membership: BANNED }), { kind: "unban" }, BY, earlier)).toMatchObject({
+      effects: [{ kind: "membership" }, { kind: "drop-loss" }, { kind: "lift-bans", ids: [1n] }],
+      events: [{ type: "node.unbanned" }],
+    });
+  });
+
+  it("should refuse by the table", () => {
+    expect(changeMembership(nodeRecord(), { kind: "approve" }, BY)).toMatchObject({
+      ok: false,
+      refusal: { reason: "NODE_ALREADY_APPROVED" },
+    });
+  });
+});
+
+describe("missingBans()", () => {
+  const names = { nodeIds: ["n"], fingerprints: ["k1", "k2"] };
+  it.each<[string, readonly Ban[], readonly (readonly [string | null, string | null])[]]>([
+    [
+      "nothing banned",
+      [],
+      [
+        ["n", "k1"],
+        [null, "k2"],
+      ],
+    ],
+    [
+      "the id banned",
+      [ban(1n, "n", null)],
+      [
+        [null, "k1"],
+        [null, "k2"],
+      ],
+    ],
+    ["a key banned", [ban(1n, null, "k1")], [["n", "k2"]]],
+    ["both keys banned", [ban(1n, null, "k1"), ban(2n, null, "k2")], [["n", null]]],
+    ["everything banned", [ban(1n, "n", "k1"), ban(2n, null, "k2")], []],
+  ])("should complete %s", (_, earlier, expected) => {
+    const placed = missingBans(names, earlier, BY).map(({ nodeId, fingerprint }) => [nodeId, fingerprint]);
+    expect(placed).toEqual(expected);
+  });
+});
+
+describe("banInAdvance() and liftBareBans()", () => {
+  it("should ban a name once, and lift what is on it", () => {
+    const name = { nodeId: "x", fingerprint: null };
+    expect(banInAdvance(name, [], BY)).toMatchObject({
+      effects: [{ nodeId: "x", fingerprint: null, reason: "why", actor: "token:t" }],
+      events: [{ type: "node.banned", subject: "x" }],
+    });
+    const on = [ban(4n, "x", null)];
+    expect(banInAdvance(name, on, BY)).toMatchObject({ refusal: { reason: "NODE_ALREADY_BANNED" } });
+    expect(liftBareBans("x", on, BY)).toMatchObject({ effects: [4n], events: [{ type: "node.unbanned" }] });
+    expect(liftBareBans("x", [], BY)).toMatchObject({ refusal: { reason: "NODE_NOT_BANNED" } });
+  });
+
+  it.each([
+    ["no node", null, [ban(1n, "x", null)], true],
+    ["a node that shows it", { membership: BANNED }, [ban(1n, "x", null)], false],
+    ["a node that took the key later", nodeRecord(), [ban(1n, null, "k")], true],
+    ["no ban at all", nodeRecord(), [], false],
+  ])("should tell a ban on %s as bare or not", (_, node, bans, expected) => {
+    expect(isBareBan(node, bans)).toBe(expected);
+  });
+});

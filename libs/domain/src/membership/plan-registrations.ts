@@ -1,0 +1,358 @@
+import { hardwareIn } from "../conditions/hardware.ts";
+import { labelsEvent } from "../conditions/info-events.ts";
+import { membershipEvent, type NewEvent } from "../events/events.ts";
+import { keyRotatedEvent } from "../keys/key-events.ts";
+import { acceptKey } from "../keys/key-rotation.ts";
+import type { Label } from "../labels/labels.ts";
+import type { NodeEffect } from "../nodes/node-effects.ts";
+import type { InfoReport, JsonInfo, NodeJoining, NodeRecord } from "../nodes/node-record.ts";
+import type { Refusal, RefusalReason } from "../refusal.ts";
+import type { ConnectionState, Membership } from "../states.ts";
+import { type AdmissionFacts, Admissions, type GivenJoinToken, type JoiningToken } from "./admission.ts";
+import { type Ban, bannedRefusal } from "./ban.ts";
+import type { JoinTokenRefusal } from "./join-token.ts";
+import { decideMembership } from "./membership.ts";
+import { membershipEffects } from "./membership-change.ts";
+import { caselessId, checkNewId, isIdBanned } from "./node-id.ts";
+
+/** A node that asks to join, its proof verified against the key that it gives. */
+export interface Applicant {
+  readonly nodeId: string;
+  /** Of the key that signed. */
+  readonly fingerprint: string;
+  /** Names what was signed, which may be used once. */
+  readonly nonce: string;
+  readonly report: InfoReport;
+  /** Null for one without. */
+  readonly joinToken: GivenJoinToken | null;
+}
+
+/** A node of the record as far as a registration is concerned. NodeRecord is one. */
+export interface KnownNode
+  extends Pick<
+    NodeRecord,
+    "id" | "type" | "membership" | "keyFingerprint" | "nextKeyFingerprint" | "infoDigest" | "labels"
+  > {
+  readonly connection: { readonly state: ConnectionState };
+}
+
+/** Why a registration is refused. */
+export type RegistrationRefusal =
+  | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE" | "NODE_ID_CONFUSABLE">
+  | JoinTokenRefusal;
+
+/** What comes of one registration of a batch. */
+export type RegistrationResult =
+  | {
+      readonly ok: true;
+      readonly nodeId: string;
+      /** Whether the node was not known before. */
+      readonly created: boolean;
+      /** What the node is told: "node registered" or "node reconnected". */
+      readonly message: string;
+    }
+  | { readonly ok: false; readonly nodeId: string; readonly refusal: RegistrationRefusal };
+
+/** What the record says about a batch of registrations, read under the locks of its transaction. */
+export interface RegistrationFacts extends AdmissionFacts {
+  /** The nodes of the batch that are known, and those with an id that differs from one of the batch in case alone. */
+  readonly nodes: readonly KnownNode[];
+  /** The owners of the batch's keys, by fingerprint. */
+  readonly keyOwners: ReadonlyMap<string, string>;
+  /** The nonces of the batch that this transaction is the first to use, by name. */
+  readonly freshNonces: ReadonlySet<string>;
+  /** The bans on the batch's ids, in whatever case, and keys. */
+  readonly bans: readonly Ban[];
+  /** Whether a new node waits for an operator. */
+  readonly manualApproval: boolean;
+  /** Wall time in milliseconds since 1970. */
+  readonly atMs: number;
+}
+
+/** A node to add to the record. */
+export interface NodeCreation<A extends Applicant = Applicant> {
+  readonly applicant: A;
+  readonly membership: Membership;
+  /** By which it was admitted; null without one. */
+  readonly token: JoiningToken | null;
+  /** The hardware that is approved with it; null for a node that waits. */
+  readonly approvedHardware: JsonInfo | null;
+  readonly joining: NodeJoining;
+  /** Labels of the token tier. */
+  readonly tokenLabels: Readonly<Record<string, string>>;
+}
+
+/** A known node that waited, and is approved by the token that it gives now. */
+export interface NodeApproval<A extends Applicant = Applicant> {
+  readonly applicant: A;
+  readonly token: JoiningToken;
+  readonly effects: readonly NodeEffect[];
+}
+
+/** A known node that uses the next key that it has offered: it is its key from now on. */
+export interface KeyPromotion {
+  readonly nodeId: string;
+  readonly fingerprint: string;
+}
+
+/** One machine that a token admits. */
+export interface TokenUse {
+  readonly tokenId: string;
+  readonly nodeId: string;
+  readonly fingerprint: string;
+}
+
+/** What a batch of registrations does to the record, and what each of them is told. */
+export interface RegistrationPlan<A extends Applicant = Applicant> {
+  readonly creations: readonly NodeCreation<A>[];
+  /** Of nodes that this batch does not create. */
+  readonly approvals: readonly NodeApproval<A>[];
+  readonly promotions: readonly KeyPromotion[];
+  readonly uses: readonly TokenUse[];
+  /** Reports of known nodes that differ from the one before, by id. */
+  readonly reports: ReadonlyMap<string, InfoReport>;
+  /** All but those of reports, which follow from what is saved of them; in the order of the batch. */
+  readonly events: readonly NewEvent[];
+  /** One for each registration, in the order of the batch. */
+  readonly results: readonly RegistrationResult[];
+}
+
+/**
+ * Decide a batch of registrations, one after the other: each sees what those before it will have done. So of two that
+ * want the same new id one creates it, and the other finds it there.
+ */
+export function planRegistrations<A extends Applicant>(
+  batch: readonly A[],
+  facts: RegistrationFacts,
+): RegistrationPlan<A> {
+  const planner = new Planner<A>(facts);
+  const results = batch.map((applicant) => planner.decide(applicant));
+  return { ...planner.outcome(), results };
+}
+
+class Planner<A extends Applicant> {
+  readonly #facts: RegistrationFacts;
+  readonly #nodes = new Map<string, KnownNode>();
+  /** The ids of the nodes, by what they have in common with ids that differ in case alone. */
+  readonly #idsAlike = new Map<string, readonly string[]>();
+  readonly #keyOwners: Map<string, string>;
+  readonly #freshNonces: Set<string>;
+  readonly #admissions: Admissions;
+  readonly #creations = new Map<string, NodeCreation<A>>();
+  readonly #approvals = new Map<string, NodeApproval<A>>();
+  readonly #promotions: KeyPromotion[] = [];
+  readonly #uses: TokenUse[] = [];
+  readonly #reports = new Map<string, InfoReport>();
+  readonly #events: NewEvent[] = [];
+
+  constructor(facts: RegistrationFacts) {
+    this.#facts = facts;
+    for (const node of facts.nodes) this.#learn(node);
+    this.#keyOwners = new Map(facts.keyOwners);
+    this.#freshNonces = new Set(facts.freshNonces);
+    this.#admissions = new Admissions(facts);
+  }
+
+  outcome(): Omit<RegistrationPlan<A>, "results"> {
+    return {
+      creations: [...this.#creations.values()],
+      approvals: [...this.#approvals.values()],
+      promotions: this.#promotions,
+      uses: this.#uses,
+      reports: this.#reports,
+      events: this.#events,
+    };
+  }
+
+  decide(applicant: A): RegistrationResult {
+    const { nodeId, joinToken: given } = applicant;
+    const refusal =
+      this.#checkProof(applicant) ??
+      this.#checkKey(applicant) ??
+      this.#checkBans(applicant) ??
+      this.#checkId(applicant);
+    if (refusal !== null) return { ok: false, nodeId, refusal };
+    const known = this.#nodes.get(nodeId) ?? null;
+    const admission = this.#admissions.judge({ nodeId, given, membership: known?.membership.state ?? null });
+    if (!admission.ok) return { ok: false, nodeId, refusal: admission.refusal };
+    const { token } = admission;
+    const { manualApproval, atMs } = this.#facts;
+    const preauthorizedBy = token?.preauthorized ? token.id : null;
+    const decision = decideMembership(
+      known === null ? null : { ...known, alive: known.connection.state === "CONNECTED" },
+      nodeId,
+      { kind: "register", manualApproval, preauthorizedBy },
+      { actor: "system", message: "", atMs },
+    );
+    if (!decision.ok) return { ok: false, nodeId, refusal: decision.refusal };
+    this.#promote(applicant);
+    const { next, outcome, message } = decision;
+    const created = outcome === "REGISTERED";
+    if (next !== null && created) this.#create(applicant, next, token);
+    else this.#return(applicant);
+    if (next !== null && known !== null && outcome === "APPROVED" && token !== null) {
+      this.#approve(applicant, known, next, token);
+    }
+    if (token !== null) this.#use(applicant, token);
+    return { ok: true, nodeId, created, message };
+  }
+
+  #checkProof({ nonce }: Applicant): RegistrationRefusal | null {
+    // Two calls of one batch may carry the same nonce, too: the first takes it.
+    return this.#freshNonces.delete(nonce) ? null : NONCE_USED;
+  }
+
+  #checkKey({ nodeId, fingerprint }: Applicant): RegistrationRefusal | null {
+    const known = this.#nodes.get(nodeId);
+    // Whatever the key: that an orchestrator has the name is what its operator needs to hear.
+    if (known?.type === "ORCHESTRATOR") return null;
+    // Before the membership is looked at: why a node was rejected is told to that node alone.
+    if (known !== undefined && !isKeyOf(known, fingerprint)) return keyMismatch(nodeId);
+    const owner = this.#keyOwners.get(fingerprint);
+    return owner === undefined || owner === nodeId ? null : keyInUse(nodeId, owner);
+  }
+
+  #checkBans({ nodeId, fingerprint }: Applicant): RegistrationRefusal | null {
+    const ban = this.#facts.bans.find((it) => it.fingerprint === fingerprint || this.#isBannedId(nodeId, it));
+    // An orchestrator's name is refused for what it is.
+    if (ban === undefined || this.#nodes.get(nodeId)?.type === "ORCHESTRATOR") return null;
+    return bannedRefusal(nodeId, ban.reason);
+  }
+
+  #isBannedId(nodeId: string, ban: Ban): boolean {
+    return ban.nodeId !== null && isIdBanned(nodeId, ban.nodeId, this.#nodes.has(nodeId));
+  }
+
+  #checkId({ nodeId }: Applicant): RegistrationRefusal | null {
+    return checkNewId(nodeId, this.#idsAlike.get(caselessId(nodeId)) ?? []);
+  }
+
+  #learn(node: KnownNode): void {
+    const form = caselessId(node.id);
+    if (!this.#nodes.has(node.id)) {
+      this.#idsAlike.set(form, [...(this.#idsAlike.get(form) ?? []), node.id]);
+    }
+    this.#nodes.set(node.id, node);
+  }
+
+  #create(applicant: A, membership: Membership, token: JoiningToken | null): void {
+    const { nodeId: id, fingerprint, report } = applicant;
+    this.#creations.set(id, this.#creation(applicant, membership, token));
+    this.#keyOwners.set(fingerprint, id);
+    this.#learn({
+      id,
+      type: "COMPUTE",
+      membership,
+      connection: { state: "DISCONNECTED" },
+      keyFingerprint: fingerprint,
+      nextKeyFingerprint: null,
+      infoDigest: report.digest,
+      labels: [],
+    });
+    this.#events.push(
+      membershipEvent({
+        type: "node.registered",
+        subject: id,
+        before: null,
+        after: membership,
+        actor: `node:${id}`,
+        message: "",
+        joinToken: token?.id ?? null,
+      }),
+    );
+  }
+
+  #creation(applicant: A, membership: Membership, token: JoiningToken | null): NodeCreation<A> {
+    const withoutToken = this.#facts.enforcement === "warn";
+    return {
+      applicant,
+      membership,
+      token,
+      approvedHardware: membership.state === "APPROVED" ? hardwareIn(applicant.report.info) : null,
+      joining: token === null ? { tokenId: null, ephemeral: false, withoutToken } : joiningBy(token),
+      tokenLabels: token?.labels ?? {},
+    };
+  }
+
+  #approve(applicant: A, before: KnownNode, membership: Membership, token: JoiningToken): void {
+    const { nodeId: id } = applicant;
+    const { actor, reason } = membership;
+    // It may have used its next key just now.
+    const known = this.#nodes.get(id) ?? before;
+    this.#nodes.set(id, { ...known, membership });
+    const event = membershipEvent({
+      type: "node.approved",
+      subject: id,
+      before: known.membership,
+      after: membership,
+      actor,
+      message: "",
+      joinToken: token.id,
+    });
+    this.#events.push(event);
+    if (this.#creations.has(id)) {
+      this.#creations.set(id, this.#creation(applicant, membership, token));
+      return;
+    }
+    const granted = Object.entries(token.labels).map(([key, value]): Label => ({ key, value, tier: "token" }));
+    const after = [...known.labels.filter(({ tier }) => tier !== "token"), ...granted];
+    const labels = labelsEvent({ subject: id, actor, reason, message: "", before: known.labels, after });
+    if (labels !== null) this.#events.push(labels);
+    this.#nodes.set(id, { ...known, membership, labels: after });
+    const effects: readonly NodeEffect[] = [
+      ...membershipEffects(membership),
+      { kind: "joining", joining: joiningBy(token) },
+      { kind: "labels", tier: "token", labels: granted },
+    ];
+    this.#approvals.set(id, { applicant, token, effects });
+  }
+
+  /** The first use of a next key makes it the node's key. */
+  #promote({ nodeId, fingerprint }: Applicant): void {
+    const known = this.#nodes.get(nodeId);
+    if (known === undefined || known.nextKeyFingerprint !== fingerprint) return;
+    const before = known.keyFingerprint ?? "";
+    this.#nodes.set(nodeId, { ...known, keyFingerprint: fingerprint, nextKeyFingerprint: null });
+    this.#promotions.push({ nodeId, fingerprint });
+    this.#events.push(keyRotatedEvent({ subject: nodeId, before, after: fingerprint }));
+  }
+
+  #use({ nodeId, fingerprint }: Applicant, token: JoiningToken): void {
+    this.#admissions.use(token);
+    this.#uses.push({ tokenId: token.id, nodeId, fingerprint });
+  }
+
+  #return(applicant: A): void {
+    const { nodeId, report } = applicant;
+    const creation = this.#creations.get(nodeId);
+    // What was said last counts, also of a node that this very batch creates.
+    if (creation !== undefined) {
+      this.#creations.set(nodeId, this.#creation(applicant, creation.membership, creation.token));
+    } else if (this.#nodes.get(nodeId)?.infoDigest === report.digest) this.#reports.delete(nodeId);
+    else this.#reports.set(nodeId, report);
+  }
+}
+
+function joiningBy({ id, ephemeral }: JoiningToken): NodeJoining {
+  return { tokenId: id, ephemeral, withoutToken: false };
+}
+
+function isKeyOf({ keyFingerprint: current, nextKeyFingerprint: next }: KnownNode, used: string): boolean {
+  return current !== null && acceptKey({ current, next }, used).accepted;
+}
+
+const NONCE_USED: RegistrationRefusal = {
+  reason: "CHALLENGE_INVALID",
+  message: "the challenge was used before; ask for a new one",
+  metadata: {},
+};
+
+function keyMismatch(node: string): RegistrationRefusal {
+  const message = `node ${node} is registered with another key; if its key was lost, an operator must delete the node first, with \`rollcall node delete ${node}\``;
+  return { reason: "NODE_KEY_MISMATCH", message, metadata: { node } };
+}
+
+function keyInUse(node: string, owner: string): RegistrationRefusal {
+  const message = `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or have an operator delete node ${owner} first`;
+  return { reason: "NODE_KEY_IN_USE", message, metadata: { node, owner } };
+}

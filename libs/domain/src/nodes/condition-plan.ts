@@ -1,0 +1,136 @@
+import { NO_LOSS } from "../brake/reaction.ts";
+import { holdsFor, isRebootOver } from "../conditions/condition-holds.ts";
+import { hardwareOf } from "../conditions/hardware.ts";
+import { hardwareEvent, isSameTroubles, rebootClearedEvent, type Trouble } from "../conditions/hardware-conditions.ts";
+import type { Effects } from "../decided.ts";
+import { healthEvent, type NewEvent, schedulingEvent } from "../events/events.ts";
+import { flappingEndedEvent, flappingHealth, isSteady, withinPast } from "../health/flapping.ts";
+import type { HealthPolicy } from "../policy/policy-fields.ts";
+import { deriveScheduling, type Health, type Hold } from "../states.ts";
+import type { NodeEffect, SessionStates } from "./node-effects.ts";
+import type { NodeRecord } from "./node-record.ts";
+
+/** What the owner of a node knows of it that the record has to follow. */
+export interface OwnersView {
+  readonly nodeId: string;
+  /** The session epoch under which it is held. */
+  readonly epoch: number;
+  readonly policy: HealthPolicy;
+  /** What samples say is wrong with its GPUs; null as long as there were too few to tell. */
+  readonly gpuTroubles: readonly Trouble[] | null;
+}
+
+/** Who plans, and when. */
+export interface PlanCircumstances {
+  readonly replicaId: string;
+  /** Wall time of the record. */
+  readonly nowMs: number;
+}
+
+/**
+ * Decide what follows for a node from its record and from what its owner knows: a flapping that is over, troubles with
+ * GPUs, a reboot that is not shown any more, and the holds of FLAPPING and HARDWARE; those of others stay as they are.
+ * Each effective change has its event. Null when nothing changes, or the node does not belong to (replica, epoch).
+ */
+export function planConditions(
+  node: NodeRecord,
+  view: OwnersView | undefined,
+  { replicaId, nowMs }: PlanCircumstances,
+): Effects<NodeEffect> | null {
+  const { epoch, replicaId: owner } = node.session;
+  if (view === undefined || owner !== replicaId || epoch !== view.epoch) return null;
+  const by = { actor: `replica:${replicaId}`, nowMs };
+  const flapping = planFlapping(node, view, by);
+  const gpuTroubles = planGpus(node, view);
+  const rebootOver = node.rebootedAtMs !== null && isRebootOver(node.rebootedAtMs, nowMs, view.policy);
+  const causes = {
+    history: flapping.history,
+    troubles: [...node.missingHardware, ...(gpuTroubles ?? node.gpuTroubles)],
+    rebootedAtMs: rebootOver ? null : node.rebootedAtMs,
+  };
+  const holds = holdsFor(node.holds, causes, view.policy, { actor: by.actor, atMs: nowMs });
+  const effects: readonly NodeEffect[] = [
+    ...(holds === node.holds ? [] : [{ kind: "holds", holds } as const]),
+    ...(flapping.session === null ? [] : [{ kind: "session", session: flapping.session } as const]),
+    ...(gpuTroubles === null ? [] : [{ kind: "gpu-troubles", troubles: gpuTroubles } as const]),
+    ...(rebootOver ? [{ kind: "reboot-over" } as const] : []),
+  ];
+  if (effects.length === 0) return null;
+  const hardware = hardwareEvent({
+    ...{ subject: node.id, actor: by.actor },
+    before: node.gpuTroubles,
+    after: gpuTroubles ?? node.gpuTroubles,
+  });
+  const events = [
+    ...flapping.events,
+    ...(hardware === null ? [] : [hardware]),
+    ...(rebootOver ? [rebootClearedEvent(node.id, by.actor)] : []),
+    ...holdEvents(node, holds, by),
+  ];
+  return { effects, events };
+}
+
+interface By {
+  readonly actor: string;
+  readonly nowMs: number;
+}
+
+function planFlapping(
+  node: NodeRecord,
+  { policy: { flappingHoldMs } }: OwnersView,
+  { actor, nowMs }: By,
+): {
+  readonly session: SessionStates | null;
+  readonly events: readonly NewEvent[];
+  readonly history: NodeRecord["history"];
+} {
+  const { recordedHealth, detectedHealth, connection, mark } = node;
+  const { flappingSinceMs } = node.history;
+  if (flappingSinceMs === null) return { session: null, events: [], history: node.history };
+  const history = withinPast(node.history, nowMs);
+  const isOver = isSteady(history, nowMs, flappingHoldMs);
+  const next = isOver ? { changes: [], flappingSinceMs: null } : history;
+  const shown = since(recordedHealth, flappingHealth(detectedHealth, next, flappingHoldMs), nowMs);
+  const isShownSame =
+    shown.state === recordedHealth.state &&
+    shown.reason === recordedHealth.reason &&
+    shown.message === recordedHealth.message;
+  if (isShownSame && history === node.history) return { session: null, events: [], history };
+  const health = isShownSame ? recordedHealth : shown;
+  const steadyMs = nowMs - (history.changes.at(-1) ?? nowMs);
+  const end = { actor, steadyMs, flappingMs: nowMs - flappingSinceMs };
+  const hasEvent = !isShownSame && mark === null;
+  // A node that is shown as HEALTHY has no reaction left.
+  const loss = health.state === "HEALTHY" && mark === null ? NO_LOSS : node.loss;
+  return {
+    history: next,
+    session: { ...next, connection, health, detected: isOver ? null : detectedHealth, loss },
+    events: [
+      ...(isOver ? [flappingEndedEvent(node.id, end)] : []),
+      ...(hasEvent ? [healthEvent({ subject: node.id, before: recordedHealth, after: shown })] : []),
+    ],
+  };
+}
+
+/**
+ * Null when the record has it already. A GPU that the node does not list any more is not gone from its samples: it is
+ * missing, or was never approved.
+ */
+function planGpus(node: NodeRecord, view: OwnersView): readonly Trouble[] | null {
+  if (view.gpuTroubles === null) return null;
+  const listed = new Set(hardwareOf(node.info ?? undefined)?.gpus.map(({ index }) => index));
+  const troubles = view.gpuTroubles.filter(
+    ({ kind, part }) => kind !== "GPU_GONE" || listed.has(Number(part.slice("gpu ".length))),
+  );
+  return isSameTroubles(troubles, node.gpuTroubles) ? null : troubles;
+}
+
+function holdEvents(node: NodeRecord, holds: readonly Hold[], { actor, nowMs }: By): readonly NewEvent[] {
+  if (holds === node.holds) return [];
+  const after = deriveScheduling(holds, nowMs);
+  return [schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message: after.message })];
+}
+
+function since(before: Health, after: Health, nowMs: number): Health {
+  return { ...after, sinceMs: before.state === after.state ? before.sinceMs : nowMs };
+}

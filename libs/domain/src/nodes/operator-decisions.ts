@@ -1,0 +1,160 @@
+import { lossAfterClearedMark, lossAfterMark } from "../brake/reaction.ts";
+import { hardwareFacts, hardwareOf } from "../conditions/hardware.ts";
+import { hardwareAcceptedEvent } from "../conditions/hardware-conditions.ts";
+import { labelsEvent } from "../conditions/info-events.ts";
+import { healthEvent, type Json, type NewEvent, schedulingEvent } from "../events/events.ts";
+import { isoTime } from "../iso-time.ts";
+import { keyRotationRequiredEvent } from "../keys/key-events.ts";
+import {
+  changeOperatorLabels,
+  type Label,
+  type LabelChange,
+  type LabelTier,
+  labelsOfOthers,
+  MAX_OPERATOR_LABELS,
+} from "../labels/labels.ts";
+import type { CommandSource } from "../membership/membership.ts";
+import { type Refused, refused } from "../refusal.ts";
+import { deriveScheduling, effectiveHealth, type Hold, liftHold, type Mark, placeHold } from "../states.ts";
+import { type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
+import type { NodeRecord } from "./node-record.ts";
+
+/** Decide to keep new work away from a node. */
+export function cordon(node: NodeRecord, by: CommandSource): NodeVerdict {
+  if (node.type === "ORCHESTRATOR") {
+    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is an orchestrator; no work ever comes to it");
+  }
+  if (node.holds.some(({ kind }) => kind === "OPERATOR")) {
+    return refuseNode("NODE_ALREADY_CORDONED", node.id, "already cordoned");
+  }
+  const { actor, message, atMs } = by;
+  return changeHolds(node, placeHold(node.holds, { kind: "OPERATOR", sinceMs: atMs, message, actor }), by);
+}
+
+/** Decide to lift the operator's hold; those of other owners stay. */
+export function uncordon(node: NodeRecord, by: CommandSource): NodeVerdict {
+  const holds = liftHold(node.holds, "OPERATOR");
+  if (holds === node.holds) return refuseNode("NODE_NOT_CORDONED", node.id, "is not cordoned");
+  return changeHolds(node, holds, by);
+}
+
+/** Decide to show a node as UNHEALTHY, whatever it sends. `by.atMs` is the record's time. */
+export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict {
+  const { id, type, recordedHealth, health: before } = node;
+  if (type === "ORCHESTRATOR") {
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its connection alone says how it fares");
+  }
+  if (node.mark !== null) return refuseNode("NODE_ALREADY_MARKED", id, "already marked unhealthy");
+  const mark: Mark = { sinceMs: by.atMs, message: by.message, actor: by.actor };
+  const event = healthEvent({ subject: id, before, after: effectiveHealth(recordedHealth, mark) });
+  const { loss, event: allowed } = lossAfterMark(node, by);
+  return done(
+    [{ kind: "mark", mark }, ...(loss === node.loss ? [] : [{ kind: "loss", loss } as const])],
+    [event, ...(allowed === null ? [] : [allowed])],
+  );
+}
+
+/** Decide to clear an operator's mark; what was detected shows again. */
+export function clearMark(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+  const { id, health: before, recordedHealth: after } = node;
+  if (node.mark === null) return refuseNode("NODE_NOT_MARKED", id, "is not marked unhealthy");
+  // What shows again was detected by a replica, some time ago; that it shows is the operator's doing.
+  const event: NewEvent = {
+    ...healthEvent({ subject: id, before, after }),
+    ...{ actor, message, reason: "OPERATOR_MARK_CLEARED" },
+  };
+  const loss = lossAfterClearedMark(node.loss, after.state);
+  return done(
+    [{ kind: "mark", mark: null }, ...(loss === node.loss ? [] : [{ kind: "loss", loss } as const])],
+    [event],
+  );
+}
+
+/** Decide to have a node replace its key. */
+export function requireKeyRotation(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+  const { id, keyFingerprint, keyRotationRequiredSinceMs: sinceMs } = node;
+  if (keyFingerprint === null) {
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; it has no key");
+  }
+  if (sinceMs !== null) {
+    const since = isoTime(sinceMs);
+    return refuseNode("KEY_ROTATION_ALREADY_REQUIRED", id, `already told to rotate its key, ${since}`);
+  }
+  const event = keyRotationRequiredEvent({ subject: id, actor, message, keyFingerprint });
+  return done([{ kind: "require-key-rotation" }], [event]);
+}
+
+/** Decide to take a node's hardware as it is now for what it should be. */
+export function acceptHardware(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
+  const { id, type, approvedHardware, info } = node;
+  if (type === "ORCHESTRATOR") {
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its hardware is not watched");
+  }
+  const present = hardwareOf(info ?? undefined);
+  if (present === null) {
+    return refuseNode("NODE_HARDWARE_UNKNOWN", id, "has not said yet what its hardware is");
+  }
+  const before = approvedHardware === null ? null : hardwareFacts(approvedHardware);
+  const after = hardwareFacts(present);
+  if (isSameFacts(before, after)) {
+    const text = "has the hardware that was accepted of it; nothing is missing and nothing is new";
+    return refuseNode("NODE_HARDWARE_UNCHANGED", id, text);
+  }
+  const event = hardwareAcceptedEvent({ subject: id, actor, message, before, after });
+  return done([{ kind: "accept-hardware" }], [event]);
+}
+
+/** Decide a change of the labels of the operator's tier. One that is in effect already does nothing. */
+export function changeLabels(node: NodeRecord, change: LabelChange, { actor, message }: CommandSource): NodeVerdict {
+  const others = labelsOfOthers(node.labels, change);
+  if (others.length > 0) return setByOthers(node.id, others);
+  const labels = changeOperatorLabels(node.labels, change);
+  if (labels.length > MAX_OPERATOR_LABELS) {
+    const text = `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some first`;
+    return refuseNode("INVALID_LABEL", node.id, text);
+  }
+  const kept = node.labels.filter(({ tier }) => tier !== "operator");
+  const event = labelsEvent({
+    ...{ subject: node.id, actor, reason: "OPERATOR_LABELED", message },
+    before: node.labels,
+    after: [...kept, ...labels],
+  });
+  // An operator's label is always in effect, so where nothing in effect changes, nothing does.
+  return event === null ? done([], []) : done([{ kind: "labels", tier: "operator", labels }], [event]);
+}
+
+/** Refuse an etag that is not that of the node as it is now; null for one that is, or none. */
+export function etagRefusal(node: Pick<NodeRecord, "id" | "etag">, etag: string): Refused<NodeRefusalReason> | null {
+  if (etag === "" || etag === node.etag) return null;
+  const message = `node ${node.id} has changed since this etag was read; read it again and decide again`;
+  return refused("ETAG_MISMATCH", message, { node: node.id, etag: node.etag });
+}
+
+function changeHolds(node: NodeRecord, holds: readonly Hold[], { actor, message, atMs }: CommandSource): NodeVerdict {
+  const after = deriveScheduling(holds, atMs);
+  const event = schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message });
+  return done([{ kind: "holds", holds }], [event]);
+}
+
+function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): NodeVerdict {
+  return { ok: true, effects, events };
+}
+
+function setByOthers(node: string, labels: readonly Label[]): NodeVerdict {
+  const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
+  const keys = labels.map(({ key }) => key);
+  const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it, for example \`rollcall node label ${node} ${keys[0]}=VALUE\``;
+  const metadata = { node, labels: keys.join(","), tiers: labels.map(({ tier }) => tier).join(",") };
+  return refused("LABEL_NOT_SET_BY_OPERATOR", message, metadata);
+}
+
+const SOURCES: Readonly<Record<LabelTier, string>> = {
+  agent: "the node itself",
+  token: "its join token",
+  operator: "an operator",
+};
+
+/** Facts are made by one function, so their keys come in one order. */
+function isSameFacts(left: Json, right: Json): boolean {
+  return JSON.stringify(left) === JSON.stringify(right);
+}

@@ -1,0 +1,79 @@
+import { describe, expect, it } from "@jest/globals";
+import type { MachineSighting } from "../membership/duplicate-identity.ts";
+import { type OpenedSession, planOpening } from "./session-opening.ts";
+
+const NOW_MS = 1_000_000;
+const STATED = { sinceMs: 0, message: "", actor: "replica:r1" } as const;
+const CONNECTED = { ...STATED, state: "CONNECTED", reason: "STREAM_OPENED" } as const;
+const BROKEN = { ...STATED, state: "DISCONNECTED", reason: "STREAM_BROKEN" } as const;
+
+/** A session that is opened again by the replica, machine and key of the one before, unless told otherwise. */
+function opened(
+  changes: Partial<Omit<OpenedSession, "before">> & { readonly before?: Partial<OpenedSession["before"]> } = {},
+): OpenedSession {
+  const { before, ...rest } = changes;
+  return {
+    ...{ nodeId: "n", replicaId: "r1", bootId: "a", machineFingerprint: "f", key: "k" },
+    ...{ retiredKey: null, machines: [], nowMs: NOW_MS },
+    ...rest,
+    before: {
+      ...{ connection: CONNECTED, replicaId: "r1", bootId: "a", machineFingerprint: "f" },
+      ...{ machines: [], isDuplicated: false },
+      ...before,
+    },
+  };
+}
+
+const seen = (bootId: string, agoMs: number): MachineSighting => ({
+  ...{ bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: NOW_MS - agoMs },
+});
+const ALTERNATING = [seen("a", 400_000), seen("b", 30_000), seen("a", 20_000), seen("b", 10_000)];
+
+describe("planOpening()", () => {
+  it.each<[string, OpenedSession, readonly string[]]>([
+    ["the same replica again", opened(), []],
+    ["a node that was away", opened({ before: { connection: BROKEN } }), ["node.connection.changed"]],
+    ["another replica", opened({ replicaId: "r2" }), ["node.session.moved"]],
+    ["the first replica of all", opened({ before: { replicaId: null } }), []],
+    ["the first use of a next key", opened({ retiredKey: "old" }), ["node.key.rotated"]],
+    ["a restarted machine", opened({ bootId: "b" }), ["node.rebooted"]],
+    ["another machine", opened({ bootId: "b", machineFingerprint: "g" }), []],
+    [
+      "a machine that was restarted after a goodbye",
+      opened({ bootId: "b", before: { connection: { ...BROKEN, reason: "AGENT_SHUTDOWN" } } }),
+      ["node.connection.changed"],
+    ],
+    ["two machines that alternate", opened({ machines: ALTERNATING }), ["node.identity.duplicated"]],
+    [
+      "two machines that are known to alternate",
+      opened({ machines: ALTERNATING, before: { machines: ALTERNATING.slice(0, -1), isDuplicated: true } }),
+      [],
+    ],
+    [
+      "a third machine beside two that are known",
+      opened({
+        machines: [...ALTERNATING, seen("c", 0)],
+        before: { machines: ALTERNATING, isDuplicated: true },
+      }),
+      ["node.identity.duplicated"],
+    ],
+  ])("should tell of %s", (_, session, types) => {
+    const plan = planOpening(session);
+    expect(plan.events.map(({ type }) => type)).toEqual(types);
+    expect(plan.isDuplicated).toBe(types.includes("node.identity.duplicated"));
+    expect(plan.hasRebooted).toBe(types.includes("node.rebooted"));
+  });
+
+  it("should tell several things of one session in one order", () => {
+    const session = opened({
+      ...{ retiredKey: "old", bootId: "b", machines: ALTERNATING },
+      before: { connection: BROKEN },
+    });
+    expect(planOpening(session).events.map(({ type }) => type)).toEqual([
+      "node.key.rotated",
+      "node.connection.changed",
+      "node.identity.duplicated",
+      "node.rebooted",
+    ]);
+  });
+});

@@ -1,0 +1,35 @@
+import { describe, expect, it } from "@jest/globals";
+import { type HealthCauses, shownHealth } from "./shown-health.ts";
+
+const recorded = {
+  state: "HEALTHY",
+  sinceMs: 1,
+  reason: "HEARTBEAT_RECEIVED",
+  message: "",
+  actor: "replica:r",
+} as const;
+const machine = (bootId: string) => ({ bootId, fingerprint: "f", address: "10.0.0.1:1", atMs: 0 });
+
+describe("shownHealth()", () => {
+  const all: HealthCauses = {
+    recorded,
+    mark: { sinceMs: 2, message: "smells", actor: "token:t" },
+    machines: [machine("a"), machine("b")],
+    troubles: [{ kind: "GPU_GONE", part: "gpu 0", message: "gone" }],
+    hasRebooted: true,
+  };
+  it.each<[string, Partial<HealthCauses>, string, string]>([
+    ["an operator's mark first", {}, "UNHEALTHY", "OPERATOR_MARKED"],
+    ["then two machines with one identity", { mark: null }, "HEALTHY", "DUPLICATE_IDENTITY"],
+    ["then what is wrong with the hardware", { mark: null, machines: null }, "HEALTHY", "GPU_GONE"],
+    ["then a reboot", { mark: null, machines: null, troubles: [] }, "HEALTHY", "UNEXPECTED_REBOOT"],
+    [
+      "else what was detected",
+      { mark: null, machines: null, troubles: [], hasRebooted: false },
+      "HEALTHY",
+      "HEARTBEAT_RECEIVED",
+    ],
+  ])("should show %s", (_, changes, state, reason) => {
+    expect(shownHealth({ ...all, ...changes })).toMatchObject({ state, reason });
+  });
+});

@@ -1,0 +1,148 @@
+import { describe, expect, it } from "@jest/globals";
+import fc from "fast-check";
+import { NO_LOSS } from "../brake/reaction.ts";
+import { MOST_CHANGES } from "../health/flapping.ts";
+import type { ConnectionState, HealthState, Stated } from "../states.ts";
+import { planTransition, type RecordedSession, type Transition } from "./transition.ts";
+
+const ACTOR = "replica:r";
+const NOW = { nowMs: 1_000, mayHaveReaction: true };
+
+function stated<S extends string>(state: S, reason = "BEFORE"): Stated<S> {
+  return { state, sinceMs: 1, reason, message: "", actor: ACTOR };
+}
+
+function session(changes: Partial<RecordedSession> = {}): RecordedSession {
+  return {
+    nodeId: "n",
+    connection: stated<ConnectionState>("CONNECTED"),
+    recordedHealth: stated<HealthState>("HEALTHY"),
+    detectedHealth: stated<HealthState>("HEALTHY"),
+    history: { changes: [], flappingSinceMs: null },
+    marked: false,
+    loss: NO_LOSS,
+    ...changes,
+  };
+}
+
+function health(state: HealthState, reason = "FOUND"): Pick<Transition, "health"> {
+  return { health: { state, reason, message: "m", actor: ACTOR } };
+}
+
+const item = (changes: Partial<Transition>): Transition => ({ nodeId: "n", epoch: 1, ...changes });
+
+describe("planTransition()", () => {
+  it("should change nothing for what is so already", () => {
+    const same = { state: "HEALTHY", reason: "BEFORE", message: "", actor: "another" } as const;
+    expect(planTransition(session(), item({ health: same }), NOW)).toEqual({ after: null, events: [] });
+    expect(planTransition(session(), item({}), NOW)).toEqual({ after: null, events: [] });
+  });
+
+  it("should have one event for each state that is left, since now", () => {
+    const broken = { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "", actor: ACTOR } as const;
+    const planned = planTransition(session(), item({ ...health("UNHEALTHY"), connection: broken }), NOW);
+    expect(planned.after).toMatchObject({
+      connection: { state: "DISCONNECTED", sinceMs: 1_000 },
+      health: { state: "UNHEALTHY", sinceMs: 1_000 },
+      detected: null,
+      changes: [1_000],
+      loss: { reaction: "PENDING", number: "next", group: "" },
+    });
+    expect(planned.events.map(({ type }) => type)).toEqual(["node.connection.changed", "node.health.changed"]);
+  });
+
+  it("should carry the evidence and the group of a loss", () => {
+    const found = { state: "UNHEALTHY", reason: "R", message: "", actor: ACTOR, evidence: { silentMs: 5 } } as const;
+    const planned = planTransition(session(), item({ health: found, group: "zone=a" }), NOW);
+    expect(planned.events).toMatchObject([{ after: { health: "UNHEALTHY", evidence: { silentMs: 5 } } }]);
+    expect(planned.after?.loss).toMatchObject({ group: "zone=a" });
+  });
+
+  it("should keep what is shown where only a reason is new, and take it with another event", () => {
+    const unwell = session({
+      recordedHealth: stated<HealthState>("UNHEALTHY"),
+      detectedHealth: stated<HealthState>("UNHEALTHY"),
+    });
+    const quiet = planTransition(unwell, item(health("UNHEALTHY", "OTHER")), NOW);
+    expect(quiet).toMatchObject({ after: { health: { reason: "BEFORE" } }, events: [] });
+    const broken = { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "", actor: ACTOR } as const;
+    const loud = planTransition(unwell, item({ ...health("UNHEALTHY", "OTHER"), connection: broken }), NOW);
+    expect(loud).toMatchObject({ after: { health: { reason: "OTHER", sinceMs: 1 } }, events: [{}] });
+  });
+
+  it("should keep what is detected under a mark to itself", () => {
+    const planned = planTransition(session({ marked: true }), item(health("UNKNOWN", "OTHER")), NOW);
+    expect(planned).toMatchObject({ after: { health: { state: "UNKNOWN", reason: "OTHER" } }, events: [] });
+  });
+
+  it("should hold a node that changes too often, with one event when that begins", () => {
+    const changes = Array.from({ length: MOST_CHANGES }, (_, at) => at + 1);
+    const restless = session({ history: { changes, flappingSinceMs: null } });
+    const begun = planTransition(restless, item(health("UNHEALTHY")), NOW);
+    expect(begun.after).toMatchObject({
+      flappingSinceMs: 1_000,
+      health: { state: "UNHEALTHY", reason: "FLAPPING" },
+      detected: { state: "UNHEALTHY", reason: "FOUND" },
+    });
+    expect(begun.events.map(({ type }) => type)).toEqual(["node.flapping.started", "node.health.changed"]);
+    const flapping = session({
+      history: { changes, flappingSinceMs: 500 },
+      recordedHealth: stated<HealthState>("UNHEALTHY", "FLAPPING"),
+      detectedHealth: stated<HealthState>("UNHEALTHY"),
+    });
+    const hidden = planTransition(flapping, item(health("HEALTHY")), NOW);
+    expect(hidden).toMatchObject({
+      after: { health: { state: "UNHEALTHY" }, detected: { state: "HEALTHY" } },
+      events: [],
+    });
+    const unheld = planTransition(flapping, item({ ...health("HEALTHY"), flappingHoldMs: 0 }), NOW);
+    expect(unheld.events).toMatchObject([{ type: "node.health.changed", after: { health: "HEALTHY" } }]);
+  });
+
+  it("should show no change without an event, and no event without a change, whatever is observed", () => {
+    const states = fc.constantFrom<HealthState>("HEALTHY", "UNHEALTHY", "UNKNOWN");
+    const observation = fc.record({
+      state: fc.option(states, { nil: null }),
+      connection: fc.option(fc.constantFrom<ConnectionState>("CONNECTED", "DISCONNECTED"), { nil: null }),
+      reason: fc.constantFrom("A", "B", "AGENT_SHUTDOWN"),
+      afterMs: fc.integer({ min: 1, max: 400_000 }),
+    });
+    fc.assert(
+      fc.property(fc.array(observation, { maxLength: 30 }), fc.boolean(), (observations, marked) => {
+        let now = session({ marked });
+        let nowMs = 1_000;
+        for (const { state, connection, reason, afterMs } of observations) {
+          nowMs += afterMs;
+          const change = <S extends string>(to: S) => ({ state: to, reason, message: "", actor: ACTOR });
+          const transition = item({
+            ...(state === null ? {} : { health: change(state) }),
+            ...(connection === null ? {} : { connection: change(connection) }),
+          });
+          const { after, events } = planTransition(now, transition, { nowMs, mayHaveReaction: true });
+          if (after === null) {
+            expect(events).toEqual([]);
+            continue;
+          }
+          const shown = (it: RecordedSession) => [it.connection, it.marked ? null : it.recordedHealth];
+          const next: RecordedSession = {
+            ...now,
+            connection: after.connection,
+            recordedHealth: after.health,
+            detectedHealth: after.detected ?? after.health,
+            history: { changes: after.changes, flappingSinceMs: after.flappingSinceMs },
+            loss: { ...after.loss, number: after.loss.number === "next" ? nowMs : after.loss.number },
+          };
+          if (events.length === 0) expect(shown(next)).toEqual(shown(now));
+          const told = events.some(({ type }) => type === "node.health.changed");
+          expect(told).toBe(!marked && now.recordedHealth.state !== next.recordedHealth.state);
+          // Times go forward, and a state that stays keeps its own.
+          if (next.connection.state === now.connection.state) {
+            expect(next.connection.sinceMs).toBe(now.connection.sinceMs);
+          } else expect(next.connection.sinceMs).toBe(nowMs);
+          if (next.recordedHealth.state === "HEALTHY" && !marked) expect(next.loss).toEqual(NO_LOSS);
+          now = next;
+        }
+      }),
+    );
+  });
+});

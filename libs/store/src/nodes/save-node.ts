@@ -1,0 +1,162 @@
+import {
+  type Hold,
+  type Label,
+  type LabelTier,
+  type Mark,
+  type Membership,
+  membershipEffects,
+  type NodeEffect,
+  type NodeRecord,
+  type Removal,
+} from "@rollcall/domain";
+import { sql, type UpdateObject } from "kysely";
+import { deleteBans, insertBan } from "../access/bans.ts";
+import type { Database } from "../database/schema.ts";
+import type { Tx } from "../database/store.ts";
+import { dropLoss, saveLoss } from "../sessions/reactions.ts";
+import { saveSessionStates } from "../sessions/transitions.ts";
+import { replaceLabels } from "./labels.ts";
+import { TOUCHED } from "./nodes.ts";
+import { HARDWARE_OF_ROW } from "./save-info.ts";
+import { buryNode } from "./tombstones.ts";
+
+/** Write what was decided about a node whose row is locked: that, and nothing else. */
+export async function saveNodeEffects(tx: Tx, node: NodeRecord, effects: readonly NodeEffect[]): Promise<void> {
+  for (const effect of effects) if (effect.kind === "removal") await removeNode(tx, node, effect.removal);
+  await saveEffects(
+    tx,
+    node.id,
+    effects.filter((effect) => effect.kind !== "removal"),
+  );
+}
+
+/** Remove a node with all that belongs to it, leaving a tombstone. */
+export async function removeNode(tx: Tx, node: NodeRecord, removal: Removal): Promise<void> {
+  await buryNode(tx, node, removal);
+  await tx.deleteFrom("nodes").where("id", "=", node.id).execute();
+}
+
+/** Write a membership with all that follows from it. */
+export function saveMembership(tx: Tx, id: string, membership: Membership): Promise<void> {
+  return saveEffects(tx, id, membershipEffects(membership));
+}
+
+/** Write the causes for which a node may take no work. */
+export function saveHolds(tx: Tx, id: string, holds: readonly Hold[]): Promise<void> {
+  return saveEffects(tx, id, [{ kind: "holds", holds }]);
+}
+
+/** Set or clear the operator's mark. */
+export function saveMark(tx: Tx, id: string, mark: Mark | null): Promise<void> {
+  return saveEffects(tx, id, [{ kind: "mark", mark }]);
+}
+
+/** Replace a node's labels of one tier, all of them. */
+export function saveLabels(tx: Tx, id: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
+  return saveEffects(tx, id, [{ kind: "labels", tier, labels }]);
+}
+
+type SavedEffect = Exclude<NodeEffect, { kind: "removal" }>;
+type NodeColumns = UpdateObject<Database, "nodes">;
+
+async function saveEffects(tx: Tx, id: string, effects: readonly SavedEffect[]): Promise<void> {
+  // One statement for all columns of the node's row, so that its version rises once.
+  const columns = effects.flatMap((effect) => columnsOf(effect) ?? []);
+  if (columns.length > 0) {
+    const all: NodeColumns = Object.assign({}, ...columns, TOUCHED);
+    await tx.updateTable("nodes").set(all).where("id", "=", id).execute();
+  }
+  for (const effect of effects) await saveBeside(tx, id, effect);
+}
+
+/** The columns of the node's row that an effect writes; null when the row does not change by it. */
+function columnsOf(effect: SavedEffect): NodeColumns | null {
+  switch (effect.kind) {
+    case "membership": {
+      const { state, reason, message, actor } = effect.membership;
+      return {
+        membership: state,
+        membership_since: sql<Date>`now()`,
+        membership_reason: reason,
+        membership_message: message,
+        membership_actor: actor,
+      };
+    }
+    case "accept-hardware":
+      return { approved_hardware: HARDWARE_OF_ROW, missing_hardware: "[]" };
+    case "holds":
+      return {
+        holds: JSON.stringify(effect.holds),
+        ...(effect.holds.length > 0
+          ? {}
+          : { eligible_since: sql<Date>`case when holds = '[]'::jsonb then eligible_since else now() end` }),
+      };
+    case "mark":
+      return {
+        mark_since: effect.mark === null ? null : sql<Date>`coalesce(mark_since, now())`,
+        mark_message: effect.mark?.message ?? null,
+        mark_actor: effect.mark?.actor ?? null,
+      };
+    case "joining":
+      return {
+        join_token_id: effect.joining.tokenId,
+        ephemeral: effect.joining.ephemeral,
+        joined_without_token: effect.joining.withoutToken,
+      };
+    case "labels":
+    case "require-key-rotation":
+      // They lie beside the row, and belong to the node all the same: its etag changes.
+      return {};
+    case "loss":
+    case "drop-loss":
+    case "session":
+    case "gpu-troubles":
+    case "reboot-over":
+    case "place-bans":
+    case "lift-bans":
+      return null;
+  }
+}
+
+/** Write what of an effect lies in other rows than the node's. */
+async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void> {
+  switch (effect.kind) {
+    case "membership":
+    case "accept-hardware":
+    case "holds":
+    case "joining":
+      return;
+    case "mark":
+      // On the session too, so that a transition learns of the mark from the row that it locks.
+      return updateSession(tx, id, { marked: effect.mark !== null });
+    case "loss":
+      return saveLoss(tx, id, effect.loss);
+    case "drop-loss":
+      return dropLoss(tx, id);
+    case "session":
+      return saveSessionStates(tx, new Map([[id, effect.session]]));
+    case "gpu-troubles":
+      return updateSession(tx, id, { gpu_troubles: JSON.stringify(effect.troubles) });
+    case "reboot-over":
+      return updateSession(tx, id, { rebooted_at: null });
+    case "labels":
+      return replaceLabels(tx, id, effect.tier, effect.labels);
+    case "require-key-rotation":
+      await tx
+        .updateTable("node_identities")
+        .set({ rotation_requested_at: sql<Date>`now()` })
+        .where("node_id", "=", id)
+        .execute();
+      return;
+    case "place-bans":
+      for (const ban of effect.bans) await insertBan(tx, ban);
+      return;
+    case "lift-bans":
+      await deleteBans(tx, effect.ids);
+      return;
+  }
+}
+
+async function updateSession(tx: Tx, id: string, columns: UpdateObject<Database, "node_sessions">): Promise<void> {
+  await tx.updateTable("node_sessions").set(columns).where("node_id", "=", id).execute();
+}

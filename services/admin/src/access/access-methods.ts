@@ -1,0 +1,153 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
+import {
+  AccessService,
+  AccessTokenSchema,
+  GetLoginOptionsResponseSchema,
+  ListAccessTokensResponseSchema,
+  PersonSchema,
+  type RevokeAccessTokenResponse,
+  RevokeAccessTokenResponseSchema,
+  type WhoAmIResponse,
+  WhoAmIResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { endAccessToken, type Revoker, strangersTokenRefusal } from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
+import { actorOf, type KnownCaller } from "@rollcall/identity";
+import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
+import {
+  type Change,
+  countAccessTokens,
+  getAccessToken,
+  listAccessTokens as listStored,
+  lockAccessToken,
+  revokeAccessToken as saveRevocation,
+  type Tx,
+} from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
+import type { AdminServices } from "../admin-services.ts";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "../operation.ts";
+import { accessTokenToProto, knownCallerOf, revokerOf, roleToProto } from "./convert.ts";
+import { createAccessToken } from "./create-access-token.ts";
+
+/** Who may call each method of access, for how long, and whether a client may repeat it by itself. */
+export const ACCESS_POLICIES: PolicyTable = definePolicies(AccessService, {
+  createAccessToken: { caller: "admin", deadlineMs: 10_000, idempotent: false },
+  listAccessTokens: { caller: "admin", deadlineMs: 10_000, idempotent: true },
+  // Any token may revoke itself; the handler asks for admin to revoke another.
+  revokeAccessToken: { caller: "viewer", deadlineMs: 10_000, idempotent: false },
+  whoAmI: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  getLoginOptions: { caller: "anyone", deadlineMs: 5_000, idempotent: true },
+});
+
+/** Serve access: one line a method. */
+export function routeAccess(router: ConnectRouter, services: AdminServices): void {
+  router.service(AccessService, {
+    createAccessToken: createAccessToken(services),
+    listAccessTokens: listAccessTokens(services),
+    revokeAccessToken: revokeAccessToken(services),
+    whoAmI: whoAmI(services),
+    getLoginOptions: getLoginOptions(services),
+  });
+}
+
+/** Tell how to log in without an access token. */
+function getLoginOptions({
+  loginIssuers = [],
+}: AdminServices): MethodImpl<typeof AccessService.method.getLoginOptions> {
+  const answer = create(GetLoginOptionsResponseSchema, {
+    issuers: loginIssuers.map((issuer) => ({ ...issuer })),
+  });
+  return async () => answer;
+}
+
+/** Tell the caller who it is here. */
+function whoAmI({ store }: AdminServices): MethodImpl<typeof AccessService.method.whoAmI> {
+  return async (_request, context) => {
+    const caller = knownCallerOf(context);
+    const { expiresAtMs } = caller;
+    return create(WhoAmIResponseSchema, {
+      actor: actorOf(caller),
+      role: roleToProto(caller.role),
+      clusterId: store.clusterId(),
+      ...(expiresAtMs === undefined ? {} : { expireTime: timestampFromMs(expiresAtMs) }),
+      credential: await credentialOf(caller, store),
+    });
+  };
+}
+
+async function credentialOf(caller: KnownCaller, store: AdminServices["store"]): Promise<WhoAmIResponse["credential"]> {
+  if (caller.kind === "person") {
+    const { issuer, subject } = caller;
+    return { case: "person", value: create(PersonSchema, { issuer, subject }) };
+  }
+  const token = await getAccessToken(store.db, caller.id);
+  if (token === null) throw new Error(`access token ${caller.id} is gone`);
+  return { case: "accessToken", value: accessTokenToProto(token) };
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+
+/** Return a page of access tokens. */
+function listAccessTokens({ store }: AdminServices): MethodImpl<typeof AccessService.method.listAccessTokens> {
+  const pageTokens = createPageTokens(store.clusterSecret());
+  return async ({ pageSize, pageToken, showEnded }, context) => {
+    const listing = `ListAccessTokens ${showEnded}`;
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(listing, pageToken) as string | null;
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const rows = readRows({
+      limit,
+      from: BigInt(cursor ?? 0),
+      read: (after, count) => listStored(store.db, { after, limit: count, showEnded }),
+      cursorOf: ({ number }) => number,
+    });
+    const page = await readPage(context, {
+      ...{ rows, limit, item: AccessTokenSchema, toMessage: accessTokenToProto },
+    });
+    return page.answer(ListAccessTokensResponseSchema, "accessTokens", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(listing, `${page.next.number}`),
+    });
+  };
+}
+
+/** End an access token for good. */
+function revokeAccessToken(services: AdminServices): MethodImpl<typeof AccessService.method.revokeAccessToken> {
+  const method = AccessService.method.revokeAccessToken;
+  const options = { codec: messageCodec(RevokeAccessTokenResponseSchema) };
+  return async (request, context) => {
+    const { id } = request;
+    const by = revokerOf(knownCallerOf(context));
+    // Before it is looked for: who may not revoke learns nothing of the ids that there are.
+    const strangers = strangersTokenRefusal(id, by);
+    if (strangers !== null) throw refusalError(strangers, id);
+    const operation = readOperation(services, method, request, context);
+    const answer = await commit(services, operation, options, (tx) => revoke(tx, operation, id, by));
+    if (answer.adminTokensLeft === 0) {
+      services.log.warn({ actor: operation.by.actor, token: id }, "no admin token is left");
+    }
+    return answer;
+  };
+}
+
+async function revoke(
+  tx: Tx,
+  operation: Operation,
+  id: string,
+  by: Revoker,
+): Promise<Change<RevokeAccessTokenResponse>> {
+  const token = await lockAccessToken(tx, id);
+  if (token === null) {
+    const message = `no access token has the id ${id}; \`rollcall access list\` shows those that there are`;
+    throw refuse("ACCESS_TOKEN_NOT_FOUND", message, { metadata: { token: id } });
+  }
+  const decided = endAccessToken(token, { ...by, ...operation.by });
+  if (!decided.ok) throw refusalError(decided.refusal, id);
+  for (const revocation of decided.effects) await saveRevocation(tx, id, revocation);
+  const result = create(RevokeAccessTokenResponseSchema, {
+    accessToken: accessTokenToProto((await lockAccessToken(tx, id)) ?? token),
+    adminTokensLeft: await countAccessTokens(tx, "admin"),
+  });
+  return { result, events: decided.events, audit: [auditOf(operation, id)] };
+}

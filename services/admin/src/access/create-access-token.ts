@@ -1,0 +1,65 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  AccessService,
+  type AccessToken,
+  AccessTokenSchema,
+  CreateAccessTokenResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/access_pb";
+import { accessTokenCreated } from "@rollcall/domain";
+import { accessTokenHash, findAccessToken, insertAccessToken } from "@rollcall/store";
+import type { AdminServices } from "../admin-services.ts";
+import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "../operation.ts";
+import { accessTokenToProto, parseRole, parseTtl } from "./convert.ts";
+import { derivedTokenText, newSalt, newTokenId, newTokenText } from "./token-text.ts";
+
+/** A token that was made, now or by the first request of this id. */
+interface Made {
+  readonly token: AccessToken;
+  /** Empty when the request is repeated with another access token. */
+  readonly text: string;
+  readonly salt: Uint8Array;
+}
+
+/** Make an access token, and show its text this once. */
+export function createAccessToken(services: AdminServices): MethodImpl<typeof AccessService.method.createAccessToken> {
+  const method = AccessService.method.createAccessToken;
+  return async (request, context) => {
+    const { name, requestId } = request;
+    const operation = readOperation(services, method, { reason: name, requestId }, context);
+    const { actor } = operation.by;
+    const bearer = bearerIn(context);
+    const { token, text } = await commit(services, operation, { codec: codecFor(bearer) }, async (tx) => {
+      const salt = newSalt();
+      const made = operation.key === null ? newTokenText() : derivedTokenText(newTokenId(), bearer, salt);
+      const [role, ttlMs] = [parseRole(request), parseTtl(request)];
+      const fields = { id: made.id, name, role, ttlMs, createdBy: actor };
+      const kept = await insertAccessToken(tx, { ...fields, hash: accessTokenHash(made.text) });
+      return {
+        result: { token: accessTokenToProto(kept), text: made.text, salt },
+        events: [accessTokenCreated(kept, ttlMs, actor)],
+        audit: [auditOf(operation, made.id)],
+      };
+    });
+    return create(CreateAccessTokenResponseSchema, { accessToken: token, text });
+  };
+}
+
+const SALT_BYTES = 32;
+
+/**
+ * What is remembered of the answer: the salt and the token, never the text. The text is shown again as long as the
+ * caller comes with the token that it came with the first time.
+ */
+function codecFor(bearer: string): AnswerCodec<Made> {
+  return {
+    encode: ({ token, salt }) => Buffer.concat([salt, toBinary(AccessTokenSchema, token)]),
+    decode: async (bytes, tx) => {
+      const salt = bytes.subarray(0, SALT_BYTES);
+      const token = fromBinary(AccessTokenSchema, bytes.subarray(SALT_BYTES));
+      const { text } = derivedTokenText(token.id, bearer, salt);
+      const isSame = (await findAccessToken(tx, accessTokenHash(text))) !== null;
+      return { token, salt, text: isSame ? text : "" };
+    },
+  };
+}

@@ -1,0 +1,78 @@
+import { create } from "@bufbuild/protobuf";
+import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
+import {
+  AuditEntrySchema,
+  AuditService,
+  ListAuditEntriesResponseSchema,
+  VerifyAuditLogResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
+import { AUDIT_START, type AuditEntry, listAudit, verifyAudit } from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
+import type { AdminServices } from "../admin-services.ts";
+import {
+  auditEntryToProto,
+  auditHeadToProto,
+  auditProblemToProto,
+  parseAuditHead,
+  parseAuditListing,
+} from "./convert.ts";
+
+/** Who may call each method of the audit log, for how long, and whether a client may repeat it by itself. */
+export const AUDIT_POLICIES: PolicyTable = definePolicies(AuditService, {
+  listAuditEntries: { caller: "admin", deadlineMs: 10_000, idempotent: true },
+  verifyAuditLog: { caller: "admin", deadlineMs: 15_000, idempotent: true },
+});
+
+/** Serve the audit log: one line a method. */
+export function routeAudit(router: ConnectRouter, services: AdminServices): void {
+  router.service(AuditService, {
+    listAuditEntries: listAuditEntries(services),
+    verifyAuditLog: verifyAuditLog(services),
+  });
+}
+
+/** Return a page of the audit log. */
+function listAuditEntries({ store }: AdminServices): MethodImpl<typeof AuditService.method.listAuditEntries> {
+  const pageTokens = createPageTokens(store.clusterSecret());
+  return async (request, context) => {
+    const { options, name } = parseAuditListing(request);
+    const { limit } = options;
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(name, request.pageToken) as string | null;
+    const rows = readRows<AuditEntry, bigint | null>({
+      limit,
+      from: cursor === null ? null : BigInt(cursor),
+      read: (beyond, count) =>
+        listAudit(store.db, { ...options, ...(beyond === null ? {} : { beyond }), limit: count }),
+      cursorOf: ({ sequence }) => sequence,
+    });
+    const page = await readPage(context, {
+      ...{ rows, limit, item: AuditEntrySchema, toMessage: auditEntryToProto },
+    });
+    return page.answer(ListAuditEntriesResponseSchema, "entries", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(name, String(page.next.sequence)),
+    });
+  };
+}
+
+/** Rows of one call: far from its deadline on any machine. */
+const DEFAULT_ENTRIES = 5_000;
+
+/** Check a piece of the audit log. */
+function verifyAuditLog({ store }: AdminServices): MethodImpl<typeof AuditService.method.verifyAuditLog> {
+  return async ({ after, maxEntries, expectedHead }) => {
+    const verdict = await verifyAudit(store.db, {
+      after: after === undefined ? AUDIT_START : parseAuditHead(after),
+      limit: maxEntries === 0 ? DEFAULT_ENTRIES : maxEntries,
+      ...(expectedHead === undefined ? {} : { expected: parseAuditHead(expectedHead) }),
+    });
+    return create(VerifyAuditLogResponseSchema, {
+      checked: BigInt(verdict.checked),
+      through: auditHeadToProto(verdict.through),
+      complete: verdict.complete,
+      ...(verdict.head === null ? {} : { head: auditHeadToProto(verdict.head) }),
+      ...(verdict.problem === null ? {} : { problem: auditProblemToProto(verdict.problem) }),
+    });
+  };
+}

@@ -1,0 +1,252 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  AdminService,
+  type BanNodeRequest,
+  type BanNodeResponse,
+  BanNodeResponseSchema,
+  BanSchema,
+  ListBansResponseSchema,
+  type Ban as ProtoBan,
+  type UnbanNodeRequest,
+  type UnbanNodeResponse,
+  UnbanNodeResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  type Ban,
+  banInAdvance,
+  bannedNamesOf,
+  changeMembership,
+  isBareBan,
+  isKeyFingerprint,
+  isNodeId,
+  liftBareBans,
+  type NodeRecord,
+} from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
+import {
+  type Change,
+  deleteBans,
+  findBans,
+  insertBan,
+  listBans as listStored,
+  lockNode,
+  ownersOfKeys,
+  resolveRefs,
+  type Tx,
+} from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
+import type { AdminServices } from "../admin-services.ts";
+import { nodeMethods, readNodeOperation } from "../nodes/node-methods.ts";
+import { type NodeOperation, nodeOf, operateOnLocked } from "../nodes/operate.ts";
+import { auditOf, commit, messageCodec } from "../operation.ts";
+
+/**
+ * Bans and their lifting. Those of a selector are decisions about nodes as any other; one may also name an id or a key
+ * that no node has.
+ */
+export function banMethods(services: AdminServices): {
+  readonly banNode: MethodImpl<typeof AdminService.method.banNode>;
+  readonly unbanNode: MethodImpl<typeof AdminService.method.unbanNode>;
+  readonly listBans: MethodImpl<typeof AdminService.method.listBans>;
+} {
+  const { banNode: method, unbanNode: liftMethod } = AdminService.method;
+  const ofNodes = nodeMethods(services);
+  const needs = { bans: true };
+  return {
+    banNode: async (request, context) => {
+      if (request.selector !== undefined) return ofNodes.banNode(request, context);
+      const decide = decideBy("ban");
+      const operation = readNodeOperation(services, { method, request, context, decide, needs });
+      const options = { codec: messageCodec(BanNodeResponseSchema), placesBans: true };
+      return commit(services, operation, options, (tx) => ban(tx, operation, request));
+    },
+    unbanNode: async (request, context) => {
+      if (request.selector !== undefined) return ofNodes.unbanNode(request, context);
+      const decide = decideBy("unban");
+      const operation = readNodeOperation(services, { method: liftMethod, request, context, decide, needs });
+      const options = { codec: messageCodec(UnbanNodeResponseSchema), placesBans: true };
+      return commit(services, operation, options, (tx) => unban(tx, operation, request));
+    },
+    listBans: listBans(services),
+  };
+}
+
+/** The public message of a ban. */
+function banToProto(ban: Ban): ProtoBan {
+  return create(BanSchema, {
+    nodeId: ban.nodeId ?? "",
+    fingerprint: ban.fingerprint ?? "",
+    reason: ban.reason,
+    actor: ban.actor,
+    createTime: timestampFromMs(ban.atMs),
+  });
+}
+
+function decideBy(kind: "ban" | "unban"): NodeOperation["decide"] {
+  return (node, by, bans) => changeMembership(node, { kind }, by, bans);
+}
+
+async function ban(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {
+  const node = await lockBanTarget(tx, request);
+  if (node === null) return banBare(tx, operation, request);
+  const change = await operateOnLocked(tx, operation, [node], true);
+  const placed = request.validateOnly ? undefined : (await findBans(tx, bannedNamesOf(node))).at(-1);
+  return { ...change, result: create(BanNodeResponseSchema, { ...nodeOf(change.result), ...banOf(placed) }) };
+}
+
+/** The node that is meant, its row locked; null when there is none. Throws AMBIGUOUS_NODE. */
+async function lockBanTarget(tx: Tx, request: BanNodeRequest): Promise<NodeRecord | null> {
+  const { node, nodeId, fingerprint } = request;
+  if (fingerprint !== "") return lockOwner(tx, fingerprint);
+  if (nodeId !== "") return lockNode(tx, nodeId);
+  const { ids, refusals } = await resolveRefs(tx, [node]);
+  const ambiguous = refusals.find(({ refusal }) => refusal.reason !== "NODE_NOT_FOUND");
+  if (ambiguous !== undefined) throw refusalError(ambiguous.refusal, node);
+  const [id] = ids;
+  return id === undefined ? null : lockNode(tx, id);
+}
+
+async function lockOwner(tx: Tx, fingerprint: string): Promise<NodeRecord | null> {
+  const owner = (await ownersOfKeys(tx, [fingerprint])).get(fingerprint);
+  return owner === undefined ? null : lockNode(tx, owner);
+}
+
+/** Ban an id or a key that no node has. Registrations are held off, so none can take it meanwhile. */
+async function banBare(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {
+  const { fingerprint, validateOnly } = request;
+  const id = fingerprint === "" ? request.nodeId || request.node : null;
+  const subject = id ?? fingerprint;
+  checkBareName(id, request);
+  const names = id === null ? { nodeIds: [], fingerprints: [fingerprint] } : { nodeIds: [id], fingerprints: [] };
+  const name = id === null ? { nodeId: null, fingerprint } : { nodeId: id, fingerprint: null };
+  const decided = banInAdvance(name, await findBans(tx, names), operation.by);
+  if (!decided.ok) throw refusalError(decided.refusal, subject);
+  if (validateOnly) return { result: create(BanNodeResponseSchema, {}), events: [] };
+  let placed: Ban | undefined;
+  for (const newBan of decided.effects) placed = await insertBan(tx, newBan);
+  return {
+    result: create(BanNodeResponseSchema, banOf(placed)),
+    events: decided.events,
+    audit: [auditOf(operation, subject)],
+  };
+}
+
+/** Throws INVALID_NODE_ID, INVALID_REQUEST, or NODE_NOT_FOUND for an etag. */
+function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest): void {
+  if (id !== null && !isNodeId(id)) {
+    const description =
+      "there is no such node, and a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
+    throw refuse("INVALID_NODE_ID", `${JSON.stringify(id)} cannot be banned: ${description}`, {
+      metadata: { node: id },
+      violations: [{ field: "node", description }],
+    });
+  }
+  if (id === null && !isKeyFingerprint(fingerprint)) {
+    const description =
+      "no node has such a key, and a fingerprint is SHA256: and 43 letters, digits, - and _, as `rollcall node describe` shows it";
+    throw refuse("INVALID_REQUEST", `invalid request: fingerprint: ${description}`, {
+      violations: [{ field: "fingerprint", description }],
+    });
+  }
+  if (etag === "") return;
+  const subject = id ?? fingerprint;
+  const message = `node ${subject} not found, so it has no etag; leave it out to ban the id in advance`;
+  throw refuse("NODE_NOT_FOUND", message, { metadata: { node: subject } });
+}
+
+async function unban(tx: Tx, operation: NodeOperation, request: UnbanNodeRequest): Promise<Change<UnbanNodeResponse>> {
+  const { node, bans } = await lockUnbanTarget(tx, request);
+  if (node === null || isBareBan(node, bans)) return liftBare(tx, operation, request, bans);
+  const change = await operateOnLocked(tx, operation, [node], true);
+  const lifted = request.validateOnly ? [] : bans;
+  const answer = { ...nodeOf(change.result), bans: lifted.map(banToProto) };
+  return { ...change, result: create(UnbanNodeResponseSchema, answer) };
+}
+
+/** What a request means: a node, its row locked, or null; and the bans on it, or on the id or key alone. */
+interface UnbanTarget {
+  readonly node: NodeRecord | null;
+  readonly bans: readonly Ban[];
+}
+
+/** Throws NODE_NOT_FOUND or AMBIGUOUS_NODE when neither a node nor a ban is meant. */
+async function lockUnbanTarget(tx: Tx, request: UnbanNodeRequest): Promise<UnbanTarget> {
+  const { node: ref, fingerprint } = request;
+  if (fingerprint !== "") {
+    const node = await lockOwner(tx, fingerprint);
+    return { node, bans: await bansOn(tx, node, { nodeIds: [], fingerprints: [fingerprint] }) };
+  }
+  const onId = { nodeIds: [ref], fingerprints: [] };
+  if ((await findBans(tx, onId)).length > 0) {
+    // A banned id is exact, whatever nodes' ids begin with it.
+    const node = await lockNode(tx, ref);
+    return { node, bans: await bansOn(tx, node, onId) };
+  }
+  const { ids, refusals } = await resolveRefs(tx, [ref]);
+  const [id] = ids;
+  const node = id === undefined ? null : await lockNode(tx, id);
+  const [unknown] = refusals;
+  if (unknown !== undefined) throw refusalError(unknown.refusal, ref);
+  return { node, bans: await bansOn(tx, node, { nodeIds: [], fingerprints: [] }) };
+}
+
+function bansOn(tx: Tx, node: NodeRecord | null, names: Parameters<typeof findBans>[1]): Promise<readonly Ban[]> {
+  return findBans(tx, node === null ? names : bannedNamesOf(node));
+}
+
+async function liftBare(
+  tx: Tx,
+  operation: NodeOperation,
+  request: UnbanNodeRequest,
+  bans: readonly Ban[],
+): Promise<Change<UnbanNodeResponse>> {
+  const subject = request.fingerprint || request.node;
+  const decided = liftBareBans(subject, bans, operation.by);
+  if (!decided.ok) throw refusalError(decided.refusal, subject);
+  if (request.validateOnly) return { result: create(UnbanNodeResponseSchema, {}), events: [] };
+  const lifted = await deleteBans(tx, decided.effects);
+  return {
+    result: create(UnbanNodeResponseSchema, { bans: lifted.map(banToProto) }),
+    events: decided.events,
+    audit: [auditOf(operation, subject)],
+  };
+}
+
+function banOf(ban: Ban | undefined): { readonly ban?: ProtoBan } {
+  return ban === undefined ? {} : { ban: banToProto(ban) };
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+
+/** Return a page of the bans, the newest first. */
+function listBans({ store }: AdminServices): MethodImpl<typeof AdminService.method.listBans> {
+  return async ({ pageSize, pageToken }, context) => {
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const rows = readRows<Ban, bigint | null>({
+      limit,
+      from: openPageToken(pageToken),
+      read: (before, count) => listStored(store.db, { limit: count, before }),
+      cursorOf: ({ id }) => id,
+    });
+    const page = await readPage(context, { rows, limit, item: BanSchema, toMessage: banToProto });
+    return page.answer(ListBansResponseSchema, "bans", {
+      nextPageToken: page.next === null ? "" : `${TOKEN_START}${page.next.id}`,
+    });
+  };
+}
+
+const TOKEN_START = "bans-before-";
+const TOKEN = /^bans-before-([0-9]{1,18})$/;
+
+/** Before which ban a page begins; null for the first. Throws INVALID_PAGE_TOKEN. */
+function openPageToken(token: string): bigint | null {
+  if (token === "") return null;
+  const id = TOKEN.exec(token)?.[1];
+  if (id !== undefined) return BigInt(id);
+  const message = "the page token was not made by this method; begin again without one";
+  throw refuse("INVALID_PAGE_TOKEN", message, {
+    violations: [{ field: "page_token", description: message }],
+  });
+}

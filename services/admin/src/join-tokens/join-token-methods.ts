@@ -1,0 +1,103 @@
+import { create } from "@bufbuild/protobuf";
+import type { ConnectRouter, MethodImpl } from "@connectrpc/connect";
+import {
+  GetJoinTokenResponseSchema,
+  JoinTokenSchema,
+  JoinTokenService,
+  ListJoinTokensResponseSchema,
+  RevokeJoinTokenResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/join_token_pb";
+import { endJoinToken } from "@rollcall/domain";
+import { refusalError } from "@rollcall/errors";
+import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
+import {
+  getJoinToken as getStored,
+  type JoinToken,
+  lastUsesOf,
+  listJoinTokens as listStored,
+  lockJoinToken,
+  saveRevocation,
+} from "@rollcall/store";
+import { readPage, readRows } from "@rollcall/wire";
+import type { AdminServices } from "../admin-services.ts";
+import { auditOf, commit, messageCodec, readOperation } from "../operation.ts";
+import { joinTokenNotFound, joinTokenToProto, joinTokenUseToProto } from "./convert.ts";
+import { createJoinToken } from "./create-join-token.ts";
+
+/** Who may call each method of join tokens. Who may approve nodes may make a token that approves them in advance. */
+export const JOIN_TOKEN_POLICIES: PolicyTable = definePolicies(JoinTokenService, {
+  createJoinToken: { caller: "operator", deadlineMs: 10_000, idempotent: false },
+  getJoinToken: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  listJoinTokens: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  revokeJoinToken: { caller: "operator", deadlineMs: 10_000, idempotent: false },
+});
+
+/** Serve join tokens: one line a method. */
+export function routeJoinTokens(router: ConnectRouter, services: AdminServices): void {
+  router.service(JoinTokenService, {
+    createJoinToken: createJoinToken(services),
+    getJoinToken: getJoinToken(services),
+    listJoinTokens: listJoinTokens(services),
+    revokeJoinToken: revokeJoinToken(services),
+  });
+}
+
+const MOST_USES = 100;
+
+/** Return one join token, and the machines that it let in last. */
+function getJoinToken({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.getJoinToken> {
+  return async ({ id }) => {
+    const token = await getStored(store.db, id);
+    if (token === null) throw joinTokenNotFound(id);
+    const uses = await lastUsesOf(store.db, id, MOST_USES);
+    return create(GetJoinTokenResponseSchema, {
+      token: joinTokenToProto(token),
+      lastUses: uses.map(joinTokenUseToProto),
+    });
+  };
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+const LISTING = "ListJoinTokens";
+
+/** Return a page of join tokens, the newest first. */
+function listJoinTokens({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.listJoinTokens> {
+  const pageTokens = createPageTokens(store.clusterSecret());
+  return async ({ pageSize, pageToken }, context) => {
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(LISTING, pageToken) as string | null;
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const rows = readRows<JoinToken, bigint | null>({
+      limit,
+      from: cursor === null ? null : BigInt(cursor),
+      read: (before, count) => listStored(store.db, { before, limit: count }),
+      cursorOf: ({ number }) => number,
+    });
+    const page = await readPage(context, {
+      ...{ rows, limit, item: JoinTokenSchema, toMessage: joinTokenToProto },
+    });
+    return page.answer(ListJoinTokensResponseSchema, "tokens", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(LISTING, `${page.next.number}`),
+    });
+  };
+}
+
+/** End a join token. Registries lock its row when they admit by it: none does so once this is committed. */
+function revokeJoinToken(services: AdminServices): MethodImpl<typeof JoinTokenService.method.revokeJoinToken> {
+  const method = JoinTokenService.method.revokeJoinToken;
+  const options = { codec: messageCodec(RevokeJoinTokenResponseSchema) };
+  return async (request, context) => {
+    const { id } = request;
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      const before = await lockJoinToken(tx, id);
+      if (before === null) throw joinTokenNotFound(id);
+      const decided = endJoinToken(before, operation.by);
+      if (!decided.ok) throw refusalError(decided.refusal, id);
+      for (const revocation of decided.effects) await saveRevocation(tx, id, revocation);
+      const token = joinTokenToProto((await getStored(tx, id)) ?? before);
+      const result = create(RevokeJoinTokenResponseSchema, { token });
+      return { result, events: decided.events, audit: [auditOf(operation, id)] };
+    });
+  };
+}

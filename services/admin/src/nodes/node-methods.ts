@@ -1,0 +1,210 @@
+import { createHash } from "node:crypto";
+import {
+  create,
+  type DescMessage,
+  type DescMethod,
+  type DescMethodUnary,
+  type MessageInitShape,
+  type MessageShape,
+  toBinary,
+} from "@bufbuild/protobuf";
+import type { HandlerContext } from "@connectrpc/connect";
+import { AdminService, type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  acceptHardware,
+  changeLabels,
+  changeMembership,
+  checkLabelChange,
+  clearMark,
+  cordon,
+  isNodeId,
+  type LabelChange,
+  type MembershipCommand,
+  markUnhealthy,
+  parseSelector,
+  requireKeyRotation,
+  uncordon,
+} from "@rollcall/domain";
+import { refuse, refuseFields } from "@rollcall/errors";
+import type { NodeFilter } from "@rollcall/store";
+import {
+  connectionStateFromProto,
+  healthStateFromProto,
+  membershipStateFromProto,
+  nodeTypeFromProto,
+  schedulingStateFromProto,
+} from "@rollcall/wire";
+import type { AdminServices } from "../admin-services.ts";
+import { readOperation } from "../operation.ts";
+import {
+  type DecideNode,
+  type DecisionNeeds,
+  type NodeOperation,
+  type NodeSelection,
+  nodeOf,
+  operate,
+} from "./operate.ts";
+
+/** What operators decide about nodes: for each verb what it decides, and what it has to read for that. */
+export function nodeMethods(services: AdminServices) {
+  const { method } = AdminService;
+  const verb = verbsOf(services);
+  return {
+    approveNode: verb(method.approveNode, () => membership("approve")),
+    rejectNode: verb(method.rejectNode, () => membership("reject")),
+    deleteNode: verb(method.deleteNode, () => membership("delete")),
+    banNode: verb(method.banNode, () => membership("ban"), { bans: true }),
+    unbanNode: verb(method.unbanNode, () => membership("unban"), { bans: true }),
+    cordonNode: verb(method.cordonNode, () => cordon),
+    uncordonNode: verb(method.uncordonNode, () => uncordon),
+    requireKeyRotation: verb(method.requireKeyRotation, () => requireKeyRotation),
+    acceptNodeHardware: verb(method.acceptNodeHardware, () => acceptHardware),
+    markNodeUnhealthy: verb(method.markNodeUnhealthy, () => markUnhealthy, { health: true }),
+    clearNodeMark: verb(method.clearNodeMark, () => clearMark, { health: true }),
+    setNodeLabels: verb(method.setNodeLabels, labels),
+  };
+}
+
+/** What every request of a verb has. */
+export interface NodeRequest {
+  readonly node: string;
+  readonly selector?: NodeSelector | undefined;
+  readonly reason: string;
+  readonly etag: string;
+  readonly requestId: string;
+  readonly validateOnly: boolean;
+  readonly pageToken: string;
+}
+
+/** A verb of a request, before what the request means is known. */
+export interface NodeVerb {
+  readonly method: DescMethod;
+  readonly request: NodeRequest;
+  readonly context: Pick<HandlerContext, "values">;
+  readonly decide: DecideNode;
+  readonly needs: DecisionNeeds;
+}
+
+/** Read an operation on nodes out of a call: check what the schema cannot. Throws INVALID_REQUEST. */
+export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: NodeVerb): NodeOperation {
+  const { method, request, context, decide, needs } = verb;
+  const { etag, selector, pageToken, validateOnly } = request;
+  const violations = [
+    ...(selector !== undefined && etag !== ""
+      ? [{ field: "etag", description: "an etag is of one node; leave it out with a selector" }]
+      : []),
+    ...(selector === undefined && pageToken !== ""
+      ? [{ field: "page_token", description: "pages are those of a selector" }]
+      : []),
+  ];
+  if (violations.length > 0) throw refuseFields("INVALID_REQUEST", violations);
+  return { ...readOperation(services, method, request, context), decide, needs, etag, validateOnly };
+}
+
+/** Create the method of a verb from what its request decides. The responses of all verbs have the same fields. */
+function verbsOf(services: AdminServices) {
+  return <I extends DescMessage, O extends DescMessage>(
+    method: DescMethodUnary<I, O> & (MessageShape<I> extends NodeRequest ? unknown : never),
+    decideBy: (request: MessageShape<I>) => DecideNode,
+    needs: DecisionNeeds = {},
+  ) =>
+    async (message: MessageShape<I>, context: Pick<HandlerContext, "values">): Promise<MessageShape<O>> => {
+      const decide = decideBy(message);
+      // The type of `method` says so.
+      const request = message as unknown as NodeRequest;
+      const operation = readNodeOperation(services, { method, request, context, decide, needs });
+      const { outcomes, next } = await operate(services, operation, parseSelection(request));
+      if (request.selector !== undefined) {
+        const nextPageToken = sealPageToken(request.selector, next);
+        return create(method.output, { outcomes, nextPageToken } as unknown as MessageInitShape<O>);
+      }
+      return create(method.output, nodeOf(outcomes) as MessageInitShape<O>);
+    };
+}
+
+function membership(kind: Exclude<MembershipCommand["kind"], "register">): DecideNode {
+  return (node, by, bans) => changeMembership(node, { kind }, by, bans);
+}
+
+function labels(change: LabelChange): DecideNode {
+  const violations = checkLabelChange(change);
+  if (violations.length > 0) throw refuseFields("INVALID_LABEL", violations);
+  return (node, by) => changeLabels(node, change, by);
+}
+
+/**
+ * Read which nodes a request means. Throws INVALID_SELECTOR, INVALID_PAGE_TOKEN, or INVALID_REQUEST when a selector has
+ * no condition.
+ */
+function parseSelection(request: Pick<NodeRequest, "node" | "selector" | "pageToken">): NodeSelection {
+  const { selector } = request;
+  if (selector === undefined) return { names: [request.node], filter: {}, isOne: true, after: "" };
+  return {
+    names: selector.nodes,
+    filter: parseFilter(selector),
+    isOne: false,
+    after: openPageToken(selector, request.pageToken),
+  };
+}
+
+function parseFilter(selector: NodeSelector): NodeFilter {
+  const memberships = known(selector.memberships.map(membershipStateFromProto));
+  const statuses = known(selector.healths.map(healthStateFromProto));
+  const schedulings = known(selector.schedulings.map(schedulingStateFromProto));
+  const types = known(selector.types.map(nodeTypeFromProto));
+  const connections = known(selector.connections.map(connectionStateFromProto));
+  const labels = parseLabels(selector.labelSelector);
+  const filter: NodeFilter = {
+    ...(memberships.length > 0 ? { memberships } : {}),
+    ...(statuses.length > 0 ? { statuses } : {}),
+    ...(schedulings.length > 0 ? { schedulings } : {}),
+    ...(types.length > 0 ? { types } : {}),
+    ...(connections.length > 0 ? { connections } : {}),
+    ...(labels.length > 0 ? { selector: labels } : {}),
+  };
+  const isEmpty = selector.nodes.length === 0 && Object.keys(filter).length === 0;
+  if (isEmpty && !selector.all) {
+    const description = "name nodes or a condition; all: true means every node";
+    throw refuseFields("INVALID_REQUEST", [{ field: "selector", description }]);
+  }
+  return filter;
+}
+
+/** The token of the nodes of this selector that come after one; empty when none do. */
+function sealPageToken(selector: NodeSelector | undefined, after: string | null): string {
+  if (selector === undefined || after === null) return "";
+  return Buffer.from(`${digestOf(selector)}${after}`).toString("base64url");
+}
+
+/** After which node a page begins; empty for the first. Throws INVALID_PAGE_TOKEN for a token of another selector. */
+function openPageToken(selector: NodeSelector, token: string): string {
+  if (token === "") return "";
+  const text = Buffer.from(token, "base64url").toString();
+  const digest = digestOf(selector);
+  const after = text.slice(digest.length);
+  if (text.startsWith(digest) && isNodeId(after)) return after;
+  const message = "the page token was not made by this method with the same selector; begin again without one";
+  throw refuse("INVALID_PAGE_TOKEN", message, {
+    violations: [{ field: "page_token", description: message }],
+  });
+}
+
+/** No secret: a token that a caller makes up says no more than after which node to go on. */
+function digestOf(selector: NodeSelector): string {
+  const bytes = toBinary(NodeSelectorSchema, selector, { writeUnknownFields: false });
+  return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+}
+
+function parseLabels(text: string) {
+  const parsed = parseSelector(text);
+  if (parsed.ok) return parsed.selector;
+  throw refuse("INVALID_SELECTOR", parsed.message, {
+    metadata: { position: String(parsed.position) },
+    violations: [{ field: "selector.label_selector", description: parsed.message }],
+  });
+}
+
+/** The schema lets no unknown value through. */
+function known<T extends string>(values: readonly (T | undefined)[]): readonly T[] {
+  return [...new Set(values.filter((value) => value !== undefined))];
+}

@@ -1,0 +1,75 @@
+import type { HealthPolicyScope, SetHealthPolicyRequest } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
+import {
+  editPolicy as decideEdit,
+  POLICY_FIELD_NAMES,
+  type PolicyEntry,
+  type PolicyPart,
+  type PolicyScope,
+} from "@rollcall/domain";
+import { refuse, refuseFields } from "@rollcall/errors";
+import { type Db, findNode, type NodeRecord } from "@rollcall/store";
+import { valueName, valuesFromProto } from "./convert.ts";
+
+/** Finds the node that is meant by an id or a prefix; the finder decides whether it is locked. */
+export type FindNode = (ref: string) => Promise<NodeRecord>;
+
+/** Finds nodes without locking them. */
+export function nodeFinder(db: Db): FindNode {
+  return (ref) => findNode(db, ref);
+}
+
+/** For whom a policy is. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_IS_ORCHESTRATOR. */
+export async function parseScope(message: HealthPolicyScope | undefined, find: FindNode): Promise<PolicyScope> {
+  const scope = message?.scope;
+  switch (scope?.case) {
+    case "default":
+      return { kind: "default" };
+    case "group":
+      return { kind: "group", name: scope.value };
+    case "node": {
+      const node = await find(scope.value);
+      if (node.type === "COMPUTE") return { kind: "node", nodeId: node.id };
+      const text = `node ${node.id} is an orchestrator; its lease alone says how it fares`;
+      throw refuse("NODE_IS_ORCHESTRATOR", text, { metadata: { node: node.id } });
+    }
+    default:
+      throw refuseFields("INVALID_REQUEST", [{ field: "scope", description: "say for whom the policy is" }]);
+  }
+}
+
+/**
+ * What a policy becomes by a request, given what it is now or null. Throws INVALID_REQUEST or INVALID_SELECTOR.
+ *
+ * @param scope that of the request.
+ */
+export function editPolicy(
+  scope: PolicyScope,
+  current: PolicyEntry | null,
+  request: SetHealthPolicyRequest,
+): PolicyEntry {
+  const { selector, priority } = request;
+  const parts = parsePaths(request.updateMask?.paths ?? []);
+  const edited = decideEdit(scope, current, { values: valuesFromProto(request.values), parts, selector, priority });
+  if (edited.ok) return edited.entry;
+  const { reason, field, description, position } = edited.flaw;
+  if (position === null) throw refuseFields(reason, [{ field, description }]);
+  const metadata = { position: String(position) };
+  throw refuse(reason, description, { metadata, violations: [{ field, description }] });
+}
+
+/** What of a policy the paths of a mask name. */
+const PARTS: ReadonlyMap<string, PolicyPart> = new Map<string, PolicyPart>([
+  ["selector", "selector"],
+  ["priority", "priority"],
+  ...POLICY_FIELD_NAMES.map((field) => [`values.${valueName(field)}`, field] as const),
+]);
+
+/** What a mask names; null for no mask, which means everything. Throws INVALID_REQUEST. */
+function parsePaths(paths: readonly string[]): ReadonlySet<PolicyPart> | null {
+  if (paths.length === 0) return null;
+  const parts = paths.map((path) => PARTS.get(path));
+  const known = parts.filter((part) => part !== undefined);
+  if (known.length === parts.length) return new Set(known);
+  const description = `names what cannot be changed; it may name ${[...PARTS.keys()].join(", ")}`;
+  throw refuseFields("INVALID_REQUEST", [{ field: "update_mask", description }]);
+}

@@ -1,0 +1,74 @@
+import {
+  changedPolicies,
+  collectPolicies,
+  contradictionRefusal,
+  describePolicyScope,
+  formatPolicyScope,
+  newContradictions,
+  type PolicyChange,
+  type PolicyEdit,
+  PolicyResolver,
+  type PolicyScope,
+  policiesAfter,
+  policyEtagRefusal,
+  scopeOfEdit,
+  tooManyPolicies,
+} from "@rollcall/domain";
+import { refusalError, refuse } from "@rollcall/errors";
+import {
+  configuredPolicy,
+  type Db,
+  type HealthPolicyRecord,
+  policySubject,
+  policySubjects,
+  readHealthPolicies,
+} from "@rollcall/store";
+
+/**
+ * Find the nodes that an edit gives another policy, in order of id.
+ * Throws HEALTH_POLICY_CONTRADICTION or TOO_MANY_HEALTH_POLICIES.
+ */
+export async function planPolicyEdit(db: Db, edit: PolicyEdit): Promise<readonly PolicyChange[]> {
+  const configured = await configuredPolicy(db);
+  const { entries } = await readHealthPolicies(db);
+  const now = collectPolicies(entries);
+  const then = policiesAfter(now, edit);
+  const tooMany = tooManyPolicies(then);
+  if (tooMany !== null) throw refuse(tooMany.reason, tooMany.message, { metadata: tooMany.metadata });
+  const before = new PolicyResolver(configured, now);
+  const after = new PolicyResolver(configured, then);
+  const changes: PolicyChange[] = [];
+  for await (const nodes of subjectsOf(db, scopeOfEdit(edit))) {
+    for (const change of changedPolicies(before, after, nodes)) changes.push(change);
+  }
+  const contradictory = contradictionRefusal(edit, newContradictions(before, after, changes));
+  if (contradictory === null) return changes;
+  const { reason, message, metadata } = contradictory.refusal;
+  const field = edit.kind === "set" ? "values" : "scope";
+  const violations = contradictory.named.map((description) => ({ field, description }));
+  throw refuse(reason, message, { metadata, violations });
+}
+
+/** Refuse an etag that is not that of the policy as it is. Throws ETAG_MISMATCH. */
+export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRecord | null, etag: string): void {
+  const refusal = policyEtagRefusal(scope, current?.etag ?? null, etag);
+  if (refusal !== null) throw refusalError(refusal, formatPolicyScope(scope));
+}
+
+/** The refusal of a scope that has no policy. */
+export function policyNotFound(scope: PolicyScope): Error {
+  const message = `no health policy is set for ${describePolicyScope(scope)}; \`rollcall policy list\` shows those that there are`;
+  return refuse("HEALTH_POLICY_NOT_FOUND", message, {
+    metadata: { scope: formatPolicyScope(scope) },
+  });
+}
+
+/** The nodes that an edit may concern. */
+async function* subjectsOf(db: Db, scope: PolicyScope) {
+  if (scope.kind !== "node") {
+    yield* policySubjects(db);
+    return;
+  }
+  const node = await policySubject(db, scope.nodeId);
+  if (node !== null) yield [node];
+}

@@ -1,0 +1,15 @@
+import type { PageTokens } from "@rollcall/rpc";
+import type { CallStore } from "@rollcall/store";
+import type { Registrar } from "./registration/registrar.ts";
+import type { RegistrationGate } from "./registration-gate.ts";
+import type { RegistryProcess } from "./registry-process.ts";
+import type { Watches } from "./watch/watches.ts";
+
+/** What the registry's methods work with. */
+export interface RegistryServices extends Omit<RegistryProcess, "store"> {
+  readonly store: CallStore;
+  readonly registrar: Registrar;
+  readonly gate: RegistrationGate;
+  readonly pageTokens: PageTokens;
+  readonly watches: Watches;
+}

@@ -1,0 +1,87 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import type { PublishSession } from "@rollcall/events";
+import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
+import { currentRevision, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
+import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
+import { makeHistory } from "../testing/make-history.ts";
+import { EventHub } from "../watch/event-hub.ts";
+import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
+import { LogPublisher } from "./log-publisher.ts";
+import { LogReader } from "./log-reader.ts";
+import { DEFAULT_RELAY_TIMING, type Outward } from "./outward.ts";
+
+const INSTANCE = "relay-1";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** A way outward that acknowledges everything, and notes from where on each session published what. */
+class Recorder implements Outward {
+  readonly sessions: { readonly after: bigint; readonly published: bigint[] }[] = [];
+  /** Called while a batch is on its way. */
+  meanwhile: () => Promise<unknown> = async () => {};
+
+  async connected(): Promise<void> {}
+
+  exposeLag(): void {}
+
+  createPublisher(): ReturnType<Outward["createPublisher"]> {
+    return {
+      begin: async (after) => {
+        const published: bigint[] = [];
+        this.sessions.push({ after, published });
+        const ending = new AbortController();
+        const session: Pick<PublishSession, "after" | "ended" | "publish" | "check" | "end"> = {
+          after,
+          ended: ending.signal,
+          publish: async (events) => {
+            await this.meanwhile();
+            published.push(...events.map(({ revision }) => revision));
+            return { through: events.at(-1)?.revision ?? null, failure: null };
+          },
+          check: async () => {},
+          end: (reason) => ending.abort(reason),
+        };
+        return session as PublishSession;
+      },
+    };
+  }
+}
+
+describe("LogPublisher", () => {
+  it("should begin again from the record's cursor when what it published cannot be noted any more", async () => {
+    const store = await database.openStore("relay");
+    await takeLease(store.db, { name: RELAY_LEASE, instance: INSTANCE, service: "registry", address: "" });
+    const hub = new EventHub({ store, clock: systemClock, log: silentLogger, limits: DEFAULT_WATCH_LIMITS });
+    const outward = new Recorder();
+    const reader = new LogReader(store.reserved, silentLogger, createMetrics({ defaults: false }));
+    const publisher = new LogPublisher({
+      ...{ store: store.reserved, clock: systemClock, log: silentLogger, instance: INSTANCE, hub, outward, reader },
+      timing: DEFAULT_RELAY_TIMING,
+    });
+    const ending = new AbortController();
+    const running = publisher.run(ending.signal, () => {});
+    try {
+      await makeHistory(store, 50);
+      const middle = await currentRevision(store.db);
+      await until("the first events to be published", () => outward.sessions[0]?.published.at(-1) === middle);
+      // The cursor is set back while a batch is on its way, and the publisher is not told of it otherwise.
+      outward.meanwhile = async () => {
+        outward.meanwhile = async () => {};
+        await rewindRelay(store.db, middle - 10n);
+      };
+      await makeHistory(store, 50);
+      const last = await currentRevision(store.db);
+      await until("all to be published again", () => outward.sessions[1]?.published.at(-1) === last, 10_000);
+      expect(outward.sessions[1]).toMatchObject({ after: middle - 10n });
+      expect(outward.sessions[1]?.published).toHaveLength(Number(last - middle) + 10);
+    } finally {
+      ending.abort();
+      await running;
+      await hub.close();
+    }
+  });
+});

@@ -1,0 +1,53 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import { NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import {
+  GetNodeResponseSchema,
+  ListNodesResponseSchema,
+  type RegistryService,
+} from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { currentRevision, findNode, type NodeCursor, readListing } from "@rollcall/store";
+import { nodeToProto, readPage } from "@rollcall/wire";
+import { parseNodeListing } from "../convert.ts";
+import type { RegistryServices } from "../registry-services.ts";
+
+/** What a page token carries. */
+interface ListPlace {
+  readonly after: NodeCursor;
+  /** Of the log when the list began. */
+  readonly revision: string;
+}
+
+/** Answer a page of nodes. */
+export function listNodes({
+  store,
+  pageTokens,
+}: RegistryServices): MethodImpl<typeof RegistryService.method.listNodes> {
+  return async (request, context) => {
+    const { filter, orderBy, limit, name } = parseNodeListing(request, store.logId());
+    // The MAC says that the cursor was made below.
+    const place = pageTokens.open(name, request.pageToken) as ListPlace | null;
+    // Read before the nodes: none of them is older. Later pages go on with that of the first.
+    const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
+    const after = place?.after ?? null;
+    const page = await readPage(context, {
+      rows: readListing(store.db, { filter, orderBy, limit: limit + 1, after }),
+      limit,
+      item: NodeSchema,
+      toMessage: ({ node }) => nodeToProto(node),
+    });
+    const next: ListPlace | null = page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
+    return page.answer(ListNodesResponseSchema, "nodes", {
+      nextPageToken: next === null ? "" : pageTokens.seal(name, next),
+      revision,
+    });
+  };
+}
+
+/** Answer one node. */
+export function getNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.getNode> {
+  return async (request) => {
+    const node = await findNode(store.db, request.node);
+    return create(GetNodeResponseSchema, { node: nodeToProto(node) });
+  };
+}

@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { describeError } from "@rollcall/errors";
+import { silentLogger, systemClock } from "@rollcall/process";
+import { type CallStore, compactEvents, currentRevision, type Store } from "@rollcall/store";
+import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { makeHistory } from "../testing/make-history.ts";
+import { EventHub } from "./event-hub.ts";
+import { DEFAULT_WATCH_LIMITS } from "./watch-limits.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.drop());
+
+/** A store that does something once, after the first query over it was answered. */
+function afterFirstQuery(store: Store, act: () => Promise<unknown>): Store {
+  let isDone = false;
+  const plugin: Parameters<Store["db"]["withPlugin"]>[0] = {
+    transformQuery: ({ node }) => node,
+    transformResult: async ({ result }) => {
+      if (!isDone) {
+        isDone = true;
+        await act();
+      }
+      return result;
+    },
+  };
+  const calls: CallStore = { ...store, db: store.db.withPlugin(plugin) };
+  return { ...store, ...calls };
+}
+
+describe("EventHub.readTable()", () => {
+  it("should miss nothing silently that was compacted between its queries", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    await makeHistory(store, 100);
+    const signal = new AbortController().signal;
+    const options = { clock: systemClock, log: silentLogger, limits: DEFAULT_WATCH_LIMITS };
+    const whole = new EventHub({ store, ...options });
+    expect((await whole.readTable(after, {}, signal)).items).toHaveLength(100);
+    const compacted = afterFirstQuery(store, () => compactEvents(store, 0));
+    const hub = new EventHub({ store: compacted, ...options });
+    const error = await hub.readTable(after, {}, signal).catch((reason: unknown) => reason);
+    expect(describeError(error).reason).toBe("REVISION_COMPACTED");
+  });
+});
