@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import {
@@ -48,6 +48,18 @@ describe("the workspace", () => {
   it("should have short files with names in kebab-case", () => {
     const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
     expect(untidyFiles(files)).toEqual([]);
+  });
+
+  it("should name only files that exist in its documents", () => {
+    const pages = readdirSync(join(workspaceRoot, "docs"), { recursive: true, encoding: "utf8" })
+      .filter((name) => name.endsWith(".md"))
+      .map((name) => join("docs", name));
+    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pages].flatMap((page) => {
+      const text = readFileSync(join(workspaceRoot, page), "utf8");
+      const named = [...text.matchAll(/\b(?:libs|services|bench|tests)\/[a-zA-Z0-9/_-]+\.ts\b/g)].map(([path]) => path);
+      return named.filter((path) => !existsSync(join(workspaceRoot, path))).map((path) => `${page}: ${path}`);
+    });
+    expect(missing).toEqual([]);
   });
 
   it("should give every error reason its code", () => {
