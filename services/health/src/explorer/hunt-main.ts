@@ -44,12 +44,15 @@ async function brake(): Promise<string | null> {
   return null;
 }
 
+/** Replicas that stand still in the middle of whatever they do. */
+const stalls = { faults: ["replica-stop"], faultEveryMs: 4_000, agents: 20 } as const;
 /** Agents that stop while their replica is cut off. */
 const stops = { faults: ["replica-cut-from-record", "agent-stop"], faultEveryMs: 15_000 } as const;
 const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 2 * MINUTE_MS } as const;
 const found =
   (await walk()) ??
   (await brake()) ??
+  (await simulateSeeds("stalls", { ...WORLD, ...stalls })) ??
   (await simulateSeeds("stops beside cuts", { ...WORLD, ...stops })) ??
   (await simulateSeeds("every fault", { ...WORLD, faults: ALL_FAULTS })) ??
   (await simulateSeeds("own faults", { ...WORLD, faults: OWN_FAULTS })) ??
