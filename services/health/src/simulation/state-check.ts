@@ -7,6 +7,9 @@ import { indexOf, nodeIdOf } from "./simulation-options.ts";
 /** How long the record may lag behind an owner that can reach it: an answer that never came, and a few tries more. */
 const LONGEST_LAG_MS = 60_000;
 
+/** How long it may take until the lease of a lost process has run out and its nodes are adopted, with faults meanwhile. */
+const LONGEST_ORPHANED_MS = 150_000;
+
 /** Looks at every node and every replica, by plain comparison. */
 export class StateCheck {
   readonly #simulation: Simulation;
@@ -80,11 +83,14 @@ export class StateCheck {
 
   #compare(session: RecordedSession): void {
     const { node, replica: instance } = session;
-    const { schedule, network, invariants } = this.#simulation;
+    const { schedule, invariants } = this.#simulation;
     const { state: health } = session.health;
     const owner = instance === null ? null : this.#simulation.processNamed(instance);
-    const isReachable =
-      owner?.core.replica.mayOpen === true && !this.#simulation.isStopped(owner) && network.reachesRecord(owner.slot);
+    if (instance !== null && owner === null) {
+      this.#checkOrphan(node, instance);
+      return;
+    }
+    const isReachable = owner !== null && this.#isAble(owner);
     const held = owner?.core.replica.nodes.find(nodeIdOf(node));
     const agrees = held?.watch.health === health && held.connection.state === session.connection.state;
     if (!isReachable || agrees) {
@@ -97,5 +103,22 @@ export class StateCheck {
       const known = held === undefined ? "knows nothing of it" : `says ${held.watch.health}`;
       invariants.fail(`node ${node} is ${health} in the record; its owner ${known}`);
     }
+  }
+
+  /** A node whose owner is gone is adopted, as long as some replica could. */
+  #checkOrphan(node: number, instance: string): void {
+    const { slots, schedule, invariants } = this.#simulation;
+    const others = Array.from({ length: slots }, (_, slot) => this.#simulation.processAt(slot));
+    const sinceMs = this.#differsSinceMs[node] ?? -1;
+    if (!others.some((process) => process !== null && this.#isAble(process))) this.#differsSinceMs[node] = -1;
+    else if (sinceMs < 0) this.#differsSinceMs[node] = schedule.nowMs;
+    else if (schedule.nowMs - sinceMs > LONGEST_ORPHANED_MS) {
+      invariants.fail(`node ${node} is not adopted from ${instance}, which is gone`);
+    }
+  }
+
+  #isAble(process: SimulatedProcess): boolean {
+    const { network } = this.#simulation;
+    return process.core.replica.mayOpen && !this.#simulation.isStopped(process) && network.reachesRecord(process.slot);
   }
 }
