@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill fuzz baseline clean require-node
+.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -56,6 +56,9 @@ drill: build ## Break something on purpose and see that nobody is judged for it 
 fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats by coverage (ARGS: SECONDS SEED CASE; default 600 s, a new seed, all)
 	FUZZ="$(or $(ARGS),600)" $(JEST) tests/fuzz
 	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./libs/testkit/src/source/source-loader.js tests/fuzz/beat-reader-main.ts
+
+mutants: $(INSTALLED) ## Break the shipped code of health on purpose, by the patches in mutants/, and see that explorer or simulation notices (NAME: some of them)
+	@node scripts/mutants.mjs $(NAME)
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
 	rm -rf libs/*/dist services/*/dist services/rollcall/bundle bench/dist coverage

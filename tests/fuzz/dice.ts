@@ -1,4 +1,4 @@
-import { seededRandom } from "../../libs/testkit/src/seeded-random.ts";
+import { seededRandom } from "../../libs/domain/src/seeded-random.ts";
 
 /** The choices of one case: the same seed and number make the same ones, whatever cases ran before. */
 export class Dice {

@@ -25,7 +25,8 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    ...["rpc", "store", "testkit", "wire"],
+    // The simulation lives with the classes that it runs.
+    ...["rpc", "store", "testkit", "wire", "health"],
   ],
 };
 

@@ -1,4 +1,4 @@
-import { ALL_FAULTS, OWN_FAULTS, type SimulationVerdict, simulate } from "@rollcall/testkit/simulation";
+import { ALL_FAULTS, OWN_FAULTS, type SimulationVerdict, simulate } from "@rollcall/health/simulation";
 import type { Bench, BenchContext } from "../bench-context.ts";
 
 const HOUR_MS = 3_600_000;
@@ -10,8 +10,8 @@ export const simulation: Bench = {
   name: "simulation",
   title: "the rules of health under seeded faults in simulated time; a violation is a bug",
   async run(context) {
-    const every = run(context, "every fault", ALL_FAULTS);
-    const own = run(context, "the control plane's own faults", OWN_FAULTS);
+    const every = await run(context, "every fault", ALL_FAULTS);
+    const own = await run(context, "the control plane's own faults", OWN_FAULTS);
     const none = { unit: "", against: "aim", beside: 0, target: "0" };
     return [
       { figure: "violations, every fault", measured: every.violations, ...none },
@@ -21,10 +21,10 @@ export const simulation: Bench = {
   },
 };
 
-function run(context: BenchContext, what: string, faults: typeof ALL_FAULTS) {
+async function run(context: BenchContext, what: string, faults: typeof ALL_FAULTS) {
   const { agents, hours, seed } = context.size;
   const start = performance.now();
-  const verdict = simulate({
+  const verdict = await simulate({
     seed,
     agents,
     faults,

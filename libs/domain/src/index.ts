@@ -347,6 +347,7 @@ export {
   rejectedRetry,
   spreadRetry,
 } from "./retry.ts";
+export { seededRandom } from "./seeded-random.ts";
 export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
 export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
 export {
@@ -370,16 +371,11 @@ export {
   type ReplicaLoad,
 } from "./session/rebalance.ts";
 export {
-  AWAITING_HELLO,
-  closeSession,
-  decideFrame,
-  type FrameDecision,
   type FrameKind,
-  NO_SEQUENCE,
-  onBeat,
-  openSession,
+  Session,
+  type SessionEffect,
+  type SessionPhase,
   type SessionRefusalReason,
-  type SessionState,
 } from "./session/session.ts";
 export {
   DEFAULT_STREAM_LOSS_LIMITS,

@@ -8,6 +8,9 @@ export interface RestTime {
   readonly atLeastMs?: number;
 }
 
+/** Why a rest ends early. Given, since an abort without a reason records a stack for one. */
+const CALLED = "called";
+
 /** Lets a loop rest until there is something to do. A call while it works is not lost. */
 export class WakeUp {
   #isCalled = false;
@@ -16,7 +19,7 @@ export class WakeUp {
   /** There is something to do. */
   call(): void {
     this.#isCalled = true;
-    this.#rest?.abort();
+    this.#rest?.abort(CALLED);
   }
 
   /** Rest until called. When called since the last rest, for the least time only. Rejects with the signal's reason. */
@@ -27,7 +30,7 @@ export class WakeUp {
     if (!this.#isCalled) {
       const rest = new AbortController();
       this.#rest = rest;
-      const onAbort = () => rest.abort();
+      const onAbort = () => rest.abort(CALLED);
       signal.addEventListener("abort", onAbort, { once: true });
       // It rejects when called, or when the signal aborts, which is looked at below.
       await clock.sleep(atMostMs - atLeastMs, rest.signal).catch(() => {});

@@ -80,8 +80,11 @@ export {
 } from "./database/store.ts";
 export {
   createLeaseKeeper,
+  createLeaseKeeperOf,
   type LeaseKeeper,
   type LeaseKeeperOptions,
+  type LeaseKeeping,
+  type LeaseRecord,
 } from "./leases/lease-keeper.ts";
 export {
   expireLease,

@@ -1,3 +1,4 @@
+export { seededRandom } from "@rollcall/domain";
 export {
   type AgentFrame,
   FakeAgent,
@@ -10,7 +11,6 @@ export {
 } from "./fake-agent.ts";
 export { createGate, type Gate } from "./gate.ts";
 export { refusalOf } from "./refusal-of.ts";
-export { seededRandom } from "./seeded-random.ts";
 export { SteadyAgent, type SteadyAgentOptions } from "./steady-agent.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";

@@ -1,18 +1,36 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
-import type { GrpcRoute, PolicyTable, ReadyReport } from "@rollcall/rpc";
+import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
 import { type LeaseReport, withdraw } from "@rollcall/store";
-import type { HealthDeps } from "./deps.ts";
+import { BrakeCounter } from "./brake/brake-counter.ts";
+import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
+import { createBrakeRecord } from "./brake/brake-record.ts";
+import { policyOf } from "./config.ts";
+import { createCore } from "./core.ts";
+import type { Deps, HealthDeps } from "./deps.ts";
+import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
+import { Peers } from "./internal/peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
-import { createParts } from "./parts.ts";
+import { createHealthMetrics } from "./metrics.ts";
+import { followPoliciesTask, PolicyFollower } from "./policy/policy-follower.ts";
+import { pushSettingsTask, SettingsPusher } from "./policy/push-settings.ts";
+import { ClusterTotals } from "./query/cluster-totals.ts";
+import { clearDuplicatesTask } from "./record/clear-duplicates.ts";
+import { InfoWriter, writeNodeInfoTask } from "./record/info-writer.ts";
+import { createPostgresRecord } from "./record/postgres-record.ts";
 import type { HeldNode } from "./replica/held-node.ts";
 import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
-import type { Endpoints } from "./tasks/advertise.ts";
+import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
+import { keepTruthTask, TruthKeeper } from "./truth/truth-keeper.ts";
+import { UnaryDesk } from "./unary/unary-desk.ts";
+import { HealthWatches } from "./watch/health-watches.ts";
 
 /** Health, ready to be put behind its two ports. */
 export interface HealthApp {
@@ -56,14 +74,87 @@ export interface HealthApp {
 
 const CLOSE_WITHIN_MS = 5_000;
 
-/** Create health: who is well. */
+/** Create health: who is well. Its parts know each other by callbacks, none of which is called before all are there. */
 export function createApp(deps: HealthDeps): HealthApp {
-  const { replica, desk, host, work, policies, brake, moves, methods } = createParts(deps);
-  const { reserved } = deps.store;
+  const { instance, clock, log, config, random = Math.random } = deps;
+  const store = deps.store.reserved;
+  const loops = { clock, log, random };
+  const validator = createRequestValidator([HelloSchema, NodeInfoSchema]);
+  const metrics = createHealthMetrics(deps.metrics, () => ({
+    sessions: replica.nodes.sessions,
+    nodes: replica.nodes.size,
+    beats: replica.beats,
+    hellosQueued: core.desk.queued,
+    transitionsQueued: core.transitions.queued,
+    stretch: replica.policies.pacer.factor,
+  }));
+  const peers = new Peers({ ...deps, store });
+  const core = createCore({
+    ...{ instance, peers, config, clock, log, metrics, random, validator },
+    gatherMs: deps.gatherMs,
+    record: createPostgresRecord({ store, feed: deps.feed, instance }),
+    failures: deps.failures,
+    policiesKnown: () => policies.ready(),
+    groupOf: (node) => brake.groupOf(node),
+    onLabelsChanged: (node) => {
+      settings.add(node);
+      pushing.call();
+    },
+    onTruthChanged: (node) => keepTruth(node),
+  });
+  const { replica, desk } = core;
+  const policies = new PolicyFollower({
+    store,
+    instance,
+    configured: policyOf(config),
+    policies: replica.policies,
+    onChanged: (nodeId) => {
+      settings.addUnsettled(nodeId);
+      pushing.call();
+    },
+  });
+  const settings = new SettingsPusher({ store, replica, clock });
+  const pushing = pushSettingsTask(settings, loops);
+  // What a node says of itself may wait behind callers.
+  const infos = new InfoWriter({ store: deps.store, replica, validator, onQueued: () => informing.call() });
+  const informing = writeNodeInfoTask(infos, loops);
+  const truth = new TruthKeeper({ store, replica, log });
+  const keeping = keepTruthTask(truth, loops);
+  const keepTruth = (node: HeldNode) => {
+    truth.add(node);
+    keeping.call();
+  };
+  const advertiser = new Advertiser({ store, instance, log });
+  const advertisement = advertiseTask(advertiser, loops);
+  const brake = new BrakeCounter({ replica, label: config["Orchestrator.Brake.GroupLabel"] });
+  const decider = new BrakeDecider({
+    ...deps,
+    record: createBrakeRecord({ store, instance, log }),
+    ...deps.brakeTimes,
+  });
+  const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
+  const host: StreamHost = {
+    ...{ replica, clock, log },
+    strangers: deps.strangers ?? new StrangerLog({ log }),
+    clientAddress: deps.clientAddress,
+    limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
+    onBeat: deps.onBeat ?? null,
+    onWelcomed: deps.onWelcomed ?? null,
+    clusterId: () => store.clusterId(),
+    onHello: desk.submit.bind(desk),
+    onNodeInfo: infos.submit.bind(infos),
+  };
+  const shared = { store: deps.store, replica, clock, log, peers };
+  const methods: Deps = {
+    ...shared,
+    random,
+    totals: new ClusterTotals(shared),
+    unary: new UnaryDesk({ store, host }),
+    watches: new HealthWatches(shared),
+  };
   const stopFollowing = deps.feed.subscribe((events) => {
     policies.observe(events);
-    desk.observe(events);
-    replica.apply(events);
+    core.observe(events);
     methods.watches.observe(events);
   });
   return {
@@ -77,31 +168,44 @@ export function createApp(deps: HealthDeps): HealthApp {
       authenticateReplica: replicasOnly(methods),
     },
     agentRoutes: createAgentRoutes(host),
-    tasks: [...work.tasks, ...moves.tasks],
+    tasks: [
+      ...core.tasks,
+      ...[informing, followPoliciesTask(policies, loops), pushing, advertisement, keeping],
+      clearDuplicatesTask({ store, instance, clock, log }),
+      decideBrakeTask(decider, brakeLease),
+    ],
     replica,
-    keepTruth: (node) => work.keepTruth(node),
+    keepTruth,
     ready: () => ({ agents: readiness(replica) }),
     leaseReport: () => ({ sessions: replica.nodes.sessions, brake: brake.count() }),
     onLeaseHeld: () => {
-      replica.leaseHeld();
-      work.adopt();
-      work.advertiseAgain();
+      core.leaseHeld();
+      advertiser.repeat();
+      advertisement.call();
     },
-    onLeaseDoubt: ({ sinceMs }) => {
-      replica.leaseDoubted(sinceMs);
-      moves.doubted();
+    onLeaseDoubt: ({ sinceMs }) => core.leaseDoubted(sinceMs),
+    advertise: (endpoints) => {
+      advertiser.set(endpoints);
+      advertisement.call();
     },
-    advertise: (endpoints) => work.advertise(endpoints),
-    drain: () => moves.drain(() => work.hideFromAgents()),
+    drain: () => core.drain(() => advertiser.hideFromAgents()),
     close: async () => {
-      replica.close(moves.reconnects.windowMs(replica.nodes.sessions));
+      core.close();
       await within(deps, CLOSE_WITHIN_MS, async () => {
-        await work.transitions.flush();
-        await withdraw(reserved.db, deps.instance);
+        await core.transitions.flush();
+        await withdraw(store.db, instance);
       });
       stopFollowing();
-      methods.peers.close();
+      peers.close();
     },
+  };
+}
+
+function renewalTimes({ brakeTimes }: HealthDeps) {
+  const { renewEveryMs = null, expiryMs = null } = brakeTimes ?? {};
+  return {
+    ...(renewEveryMs === null ? {} : { renewEveryMs }),
+    ...(expiryMs === null ? {} : { expiryMs }),
   };
 }
 

@@ -6,7 +6,7 @@ import type { Peers } from "./internal/peers.ts";
 import type { ClusterTotals } from "./query/cluster-totals.ts";
 import type { Random } from "./replica/farewell.ts";
 import type { Replica } from "./replica/replica.ts";
-import type { StreamLimits } from "./stream/stream-host.ts";
+import type { StreamLimits } from "./stream/agent-stream.ts";
 import type { UnaryDesk } from "./unary/unary-desk.ts";
 import type { HealthWatches } from "./watch/health-watches.ts";
 

@@ -7,5 +7,5 @@ export {
   policyOf,
 } from "./config.ts";
 export type { HealthDeps } from "./deps.ts";
-export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/stream-host.ts";
-export type { Endpoints } from "./tasks/advertise.ts";
+export type { Endpoints } from "./internal/advertise.ts";
+export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/agent-stream.ts";

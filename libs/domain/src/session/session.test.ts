@@ -1,104 +1,110 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import {
-  AWAITING_HELLO,
-  closeSession,
-  decideFrame,
-  type FrameKind,
-  NO_SEQUENCE,
-  onBeat,
-  openSession,
-  type SessionState,
-} from "./session.ts";
+import { type FrameKind, Session, type SessionPhase } from "./session.ts";
 
-const opening: SessionState = { kind: "opening" };
-const open: SessionState = { kind: "open", epoch: 3, lastSequence: 5 };
-const closed: SessionState = { kind: "closed", reason: "NODE_DELETED" };
+/** A session in a phase; an open one has received a Beat with sequence 5 under epoch 3. */
+function sessionIn(phase: SessionPhase): Session {
+  const session = new Session();
+  if (phase === "awaiting-hello") return session;
+  session.receive("hello");
+  if (phase === "opening") return session;
+  session.open(3);
+  session.receive("beat", 5);
+  if (phase === "closed") session.close();
+  return session;
+}
 
-describe("decideFrame()", () => {
-  it.each<[SessionState, FrameKind, number, string]>([
-    [AWAITING_HELLO, "hello", 0, "authenticate"],
-    [AWAITING_HELLO, "beat", 1, "refuse HELLO_REQUIRED"],
-    [AWAITING_HELLO, "node-info", 0, "refuse HELLO_REQUIRED"],
-    [AWAITING_HELLO, "goodbye", 0, "refuse HELLO_REQUIRED"],
-    [opening, "hello", 0, "refuse HELLO_REPEATED"],
-    [opening, "beat", 1, "ignore"],
-    [opening, "node-info", 0, "ignore"],
-    [opening, "goodbye", 0, "leave"],
-    [open, "hello", 0, "refuse HELLO_REPEATED"],
-    [open, "beat", 4, "acknowledge"],
-    [open, "beat", 5, "acknowledge"],
-    [open, "beat", 6, "beat"],
-    [open, "beat", 4_294_967_295, "beat"],
-    [open, "node-info", 0, "node-info"],
-    [open, "goodbye", 0, "leave"],
-    [closed, "hello", 0, "ignore"],
-    [closed, "beat", 9, "ignore"],
-    [closed, "node-info", 0, "ignore"],
-    [closed, "goodbye", 0, "ignore"],
-  ])("should decide %j on %s %d: %s", (state, frame, sequence, expected) => {
-    const decision = decideFrame(state, frame, sequence);
-    const reason = decision.action === "refuse" ? ` ${decision.refusal.reason}` : "";
+const PHASES: readonly SessionPhase[] = ["awaiting-hello", "opening", "open", "closed"];
 
-    expect(decision.action + reason).toBe(expected);
+describe("receive()", () => {
+  it.each<[SessionPhase, FrameKind, number, string]>([
+    ["awaiting-hello", "hello", 0, "check-hello"],
+    ["awaiting-hello", "beat", 1, "refuse HELLO_REQUIRED"],
+    ["awaiting-hello", "node-info", 0, "refuse HELLO_REQUIRED"],
+    ["awaiting-hello", "goodbye", 0, "refuse HELLO_REQUIRED"],
+    ["awaiting-hello", "unknown", 0, "refuse HELLO_REQUIRED"],
+    ["opening", "hello", 0, "refuse HELLO_REPEATED"],
+    ["opening", "beat", 1, "ignore"],
+    ["opening", "node-info", 0, "ignore"],
+    ["opening", "goodbye", 0, "leave"],
+    ["opening", "unknown", 0, "ignore"],
+    ["open", "hello", 0, "refuse HELLO_REPEATED"],
+    ["open", "beat", 4, "acknowledge"],
+    ["open", "beat", 5, "acknowledge"],
+    ["open", "beat", 6, "beat"],
+    ["open", "beat", 4_294_967_295, "beat"],
+    ["open", "node-info", 0, "node-info"],
+    ["open", "goodbye", 0, "leave"],
+    ["open", "unknown", 0, "ignore"],
+    ["closed", "hello", 0, "ignore"],
+    ["closed", "beat", 9, "ignore"],
+    ["closed", "node-info", 0, "ignore"],
+    ["closed", "goodbye", 0, "ignore"],
+    ["closed", "unknown", 0, "ignore"],
+  ])("should return, in phase %s on %s %d: %s", (phase, frame, sequence, expected) => {
+    const effect = sessionIn(phase).receive(frame, sequence);
+    const reason = effect.action === "refuse" ? ` ${effect.refusal.reason}` : "";
+
+    expect(effect.action + reason).toBe(expected);
   });
 
-  it("should lead a Hello to opening", () => {
-    expect(decideFrame(AWAITING_HELLO, "hello")).toMatchObject({ next: { kind: "opening" } });
+  it("should lead a Hello to opening, and a goodbye to the end", () => {
+    expect(sessionIn("opening").phase).toBe("opening");
+    for (const phase of ["opening", "open"] as const) {
+      const session = sessionIn(phase);
+      session.receive("goodbye");
+      expect(session.phase).toBe("closed");
+    }
   });
 
-  it("should lead a goodbye to the end, with its reason", () => {
-    expect(decideFrame(open, "goodbye")).toMatchObject({
-      next: { kind: "closed", reason: "AGENT_SHUTDOWN" },
-    });
+  it("should keep the highest sequence, and tell the first Beat from others", () => {
+    const session = sessionIn("opening");
+    session.open(1);
+    expect(session.hasBeaten).toBe(false);
+    expect(session.receive("beat", 0)).toEqual({ action: "beat", isFirst: true });
+    expect(session.hasBeaten).toBe(true);
+    expect(session.receive("beat", 0)).toEqual({ action: "acknowledge" });
+    expect(session.receive("beat", 4_294_967_294)).toEqual({ action: "beat", isFirst: false });
+    expect(session.receive("beat", 4_294_967_295)).toEqual({ action: "beat", isFirst: false });
+    expect(session.receive("beat", 0)).toEqual({ action: "acknowledge" });
+    expect(session.lastSequence).toBe(4_294_967_295);
   });
 
-  it("should lead a refusal to the end, with its reason", () => {
-    expect(decideFrame(AWAITING_HELLO, "beat", 1)).toMatchObject({
-      next: { kind: "closed", reason: "HELLO_REQUIRED" },
-    });
-    expect(decideFrame(open, "hello")).toMatchObject({
-      next: { kind: "closed", reason: "HELLO_REPEATED" },
-    });
+  it("should take sequences of calls from 1", () => {
+    const session = new Session(1);
+    session.receive("hello");
+    session.open(1);
+    expect(session.lastSequence).toBe(0);
+    expect(session.receive("beat", 0)).toEqual({ action: "acknowledge" });
+    expect(session.hasBeaten).toBe(false);
+    expect(session.receive("beat", 1)).toEqual({ action: "beat", isFirst: true });
   });
 
-  it("should make no decision anew for a Beat", () => {
-    expect(decideFrame(open, "beat", 6)).toBe(decideFrame(open, "beat", 7));
-  });
-});
-
-describe("onBeat()", () => {
-  it.each([
-    [0, NO_SEQUENCE, true],
-    [1, NO_SEQUENCE, true],
-    [0, 0, false],
-    [4, 5, false],
-    [5, 5, false],
-    [6, 5, true],
-    [4_294_967_295, 4_294_967_294, true],
-    [0, 4_294_967_295, false],
-  ])("should let sequence %d after %d take effect: %s", (sequence, last, expected) => {
-    expect(onBeat(sequence, last)).toBe(expected);
-  });
-});
-
-describe("openSession()", () => {
-  it("should open a session that waits for its epoch", () => {
-    expect(openSession(opening, 4)).toEqual({ kind: "open", epoch: 4, lastSequence: NO_SEQUENCE });
-  });
-
-  it.each([AWAITING_HELLO, open, closed])("should not open %j", (state) => {
-    expect(openSession(state, 4)).toBeNull();
+  it("should allocate no effect for a Beat", () => {
+    const session = sessionIn("open");
+    expect(session.receive("beat", 6)).toBe(session.receive("beat", 7));
+    expect(session.receive("beat", 6)).toBe(session.receive("beat", 7));
   });
 });
 
-describe("closeSession()", () => {
-  it.each([AWAITING_HELLO, opening, open])("should close %j", (state) => {
-    expect(closeSession(state, "STREAM_STALE")).toEqual({ kind: "closed", reason: "STREAM_STALE" });
+describe("open()", () => {
+  it("should open a session that waits for its epoch, and no other", () => {
+    for (const phase of PHASES) {
+      const session = sessionIn(phase);
+      expect([phase, session.open(4)]).toEqual([phase, phase === "opening"]);
+      if (phase === "opening") expect(session).toMatchObject({ phase: "open", epoch: 4, hasBeaten: false });
+      else expect(session.phase).toBe(phase);
+    }
   });
+});
 
-  it("should keep the first reason", () => {
-    expect(closeSession(closed, "STREAM_STALE")).toBe(closed);
+describe("close()", () => {
+  it("should close a session in any phase, once", () => {
+    for (const phase of PHASES) {
+      const session = sessionIn(phase);
+      expect([phase, session.close()]).toEqual([phase, phase !== "closed"]);
+      expect(session.phase).toBe("closed");
+    }
   });
 });
 
@@ -110,22 +116,17 @@ describe("a session over any frames", () => {
     const frames = fc.array(fc.tuple(kind, fc.nat({ max: 20 })), { maxLength: 40 });
     fc.assert(
       fc.property(frames, (arriving) => {
-        let state: SessionState = AWAITING_HELLO;
+        const session = new Session();
         const effective: number[] = [];
         for (const [frame, sequence] of arriving) {
           if (frame === "welcome") {
-            state = openSession(state, 1) ?? state;
+            session.open(1);
             continue;
           }
-          const decision = decideFrame(state, frame, sequence);
-          if (decision.action === "beat" || decision.action === "node-info") {
-            expect(state.kind).toBe("open");
-          }
-          if (decision.action === "beat" && state.kind === "open") {
-            effective.push(sequence);
-            state = { ...state, lastSequence: sequence };
-          }
-          if ("next" in decision) state = decision.next;
+          const { phase } = session;
+          const { action } = session.receive(frame, sequence);
+          if (action === "beat" || action === "node-info") expect(phase).toBe("open");
+          if (action === "beat") effective.push(sequence);
         }
         expect(effective).toEqual([...new Set(effective)].sort((left, right) => left - right));
       }),

@@ -1,12 +1,30 @@
 import { LeaseObserver } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
-import { type OwnConnections, openOwnConnections, type ReservedStore } from "../database/store.ts";
+import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
 import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
 
+/** The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record. */
+export interface LeaseRecord {
+  /** Raise the own counter. Null when the lease is lost. */
+  renew(report: LeaseReport | undefined): Promise<number | null>;
+  /** Take the own lease, or again. Null while another process holds it. */
+  take(): Promise<number | null>;
+  list(): Promise<readonly Lease[]>;
+  /** End the lease of another process and all that it was, unless its counter has moved. Whether it ended. */
+  endLost(lease: Lease): Promise<boolean>;
+  /** Give back everything that this process holds. */
+  endOwn(): Promise<void>;
+  close(): Promise<void>;
+}
+
 /** What a lease keeper needs, and whom it tells. Callbacks must neither throw nor block. */
-export interface LeaseKeeperOptions {
+export interface LeaseKeeperOptions extends LeaseKeeping {
   readonly store: ReservedStore;
+}
+
+/** How a lease is kept, whatever the record is. */
+export interface LeaseKeeping {
   readonly clock: Clock;
   readonly log: Logger;
   /** The process, without the name: its own lease is named as its instance. */
@@ -44,13 +62,34 @@ const ANSWER_TIMEOUT_MS = 4_000;
 const MAX_READ_MS = 1_000;
 
 /** Create the background task that renews one's own lease and ends those of processes that are gone. */
-export function createLeaseKeeper(options: LeaseKeeperOptions): LeaseKeeper {
-  return new Keeper(options);
+export function createLeaseKeeper({ store, ...keeping }: LeaseKeeperOptions): LeaseKeeper {
+  return createLeaseKeeperOf(() => openLeaseRecord(store, keeping), keeping);
+}
+
+/** The same with any record. `open` is called at each start of the task. */
+export function createLeaseKeeperOf(open: () => LeaseRecord, keeping: LeaseKeeping): LeaseKeeper {
+  return new Keeper(open, keeping);
+}
+
+function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): LeaseRecord {
+  const { instance } = claim;
+  // A connection of its own: when all others wait for something, the process must not be taken for gone.
+  const applicationName = `${store.applicationName} lease`;
+  const own = openOwnConnections({ url: store.url, applicationName, log, statementTimeoutMs: ANSWER_TIMEOUT_MS }, 1);
+  return {
+    renew: (report) => renewLease(own.db, instance, instance, report),
+    take: () => takeLease(own.db, { ...claim, name: instance }),
+    list: () => listLeases(own.db),
+    endLost: (lease) => endLostProcess(store, lease, `replica:${instance}`),
+    endOwn: () => endOwnProcess(store, instance),
+    close: () => own.close(),
+  };
 }
 
 class Keeper implements LeaseKeeper {
   readonly name = "lease-keeper";
-  readonly #options: LeaseKeeperOptions;
+  readonly #open: () => LeaseRecord;
+  readonly #options: LeaseKeeping;
   readonly #renewEveryMs: number;
   readonly #expiryMs: number;
   readonly #observer: LeaseObserver;
@@ -59,7 +98,8 @@ class Keeper implements LeaseKeeper {
   #held = false;
   #failures = 0;
 
-  constructor(options: LeaseKeeperOptions) {
+  constructor(open: () => LeaseRecord, options: LeaseKeeping) {
+    this.#open = open;
     this.#options = options;
     this.#renewEveryMs = options.renewEveryMs ?? DEFAULT_RENEW_EVERY_MS;
     this.#expiryMs = options.expiryMs ?? DEFAULT_EXPIRY_MS;
@@ -72,29 +112,25 @@ class Keeper implements LeaseKeeper {
   }
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { store, log, claim } = this.#options;
-    // A connection of its own: when all others wait for something, the process must not be taken for gone.
-    const applicationName = `${store.applicationName} lease`;
-    const statementTimeoutMs = ANSWER_TIMEOUT_MS;
-    const own = openOwnConnections({ url: store.url, applicationName, log, statementTimeoutMs }, 1);
+    const record = this.#open();
     try {
-      await Promise.all([this.#renewUntil(signal, own, succeeded), this.#doubtUntil(signal)]);
+      await Promise.all([this.#renewUntil(signal, record, succeeded), this.#doubtUntil(signal)]);
     } finally {
-      await own.close();
+      await record.close();
     }
     this.#held = false;
-    await endOwnProcess(store, claim.instance).catch((err) =>
+    await record.endOwn().catch((err) =>
       // Its lease runs out instead.
-      log.warn({ err }, "lease was not given back"),
+      this.#options.log.warn({ err }, "lease was not given back"),
     );
   }
 
-  async #renewUntil(signal: AbortSignal, own: OwnConnections, succeeded: () => void): Promise<void> {
+  async #renewUntil(signal: AbortSignal, record: LeaseRecord, succeeded: () => void): Promise<void> {
     const { clock, log } = this.#options;
     while (!signal.aborted) {
       const startMs = clock.nowMs();
       try {
-        await this.#turn(own, startMs);
+        await this.#turn(record, startMs);
         if (this.#failures > 0) log.info({ failures: this.#failures }, "lease renewed again");
         this.#failures = 0;
         succeeded();
@@ -118,23 +154,22 @@ class Keeper implements LeaseKeeper {
     }
   }
 
-  async #turn(own: OwnConnections, startMs: number): Promise<void> {
+  async #turn(record: LeaseRecord, startMs: number): Promise<void> {
     const { clock, claim, report } = this.#options;
     // A process that was stopped may come here before its other timer: the gap must not go unnoticed.
     this.#checkDoubt();
-    const { instance } = claim;
-    const renewed = await renewLease(own.db, instance, instance, report?.());
+    const renewed = await record.renew(report?.());
     if (renewed === null) {
       // Never taken, or ended by another: what the process was may be somebody else's by now.
       this.#doubt();
-      const taken = await takeLease(own.db, { ...claim, name: instance });
-      if (taken === null) throw new Error(`the lease ${instance} belongs to another process`);
+      const taken = await record.take();
+      if (taken === null) throw new Error(`the lease ${claim.instance} belongs to another process`);
     }
     this.#hold(startMs);
     const readMs = clock.nowMs();
-    const leases = await listLeases(own.db);
+    const leases = await record.list();
     // What was read so slowly may be old: no read at all, then.
-    if (clock.nowMs() - readMs <= MAX_READ_MS) await this.#observe(leases, readMs);
+    if (clock.nowMs() - readMs <= MAX_READ_MS) await this.#observe(record, leases, readMs);
   }
 
   #hold(startMs: number): void {
@@ -159,8 +194,8 @@ class Keeper implements LeaseKeeper {
     this.#options.onDoubt?.({ sinceMs: this.#heldSinceMs });
   }
 
-  async #observe(leases: readonly Lease[], nowMs: number): Promise<void> {
-    const { store, claim, log, onExpired } = this.#options;
+  async #observe(record: LeaseRecord, leases: readonly Lease[], nowMs: number): Promise<void> {
+    const { claim, log, onExpired } = this.#options;
     const others = leases.filter(({ instance }) => instance !== claim.instance);
     const readings = others.map(({ name, instance, counter }) => ({
       // The next holder of a name is another lease.
@@ -170,7 +205,7 @@ class Keeper implements LeaseKeeper {
     const expired = new Set(this.#observer.observe(readings, nowMs, this.#held));
     for (const [index, lease] of others.entries()) {
       if (!expired.has(readings[index]?.id ?? "")) continue;
-      if (!(await endLostProcess(store, lease, `replica:${claim.instance}`))) continue;
+      if (!(await record.endLost(lease))) continue;
       log.warn({ name: lease.name, service: lease.service }, "lease of another process ended");
       onExpired?.(lease);
     }

@@ -11,14 +11,13 @@ import {
 } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import { forgetBrakes, listBrakes, lossBefore, type ReservedStore, readBrake } from "@rollcall/store";
+import { BRAKE_LEASE, type LeasedTask, type LeasedTaskOptions, leasedTask } from "@rollcall/store";
 import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
-import { type BrakeWriter, createBrakeWriter } from "./brake-writer.ts";
+import type { BrakeRecord } from "./brake-record.ts";
 
 export interface BrakeDeciderOptions {
-  readonly store: ReservedStore;
-  /** The instance of this process, which holds the lease of the brake while it decides. */
-  readonly instance: string;
+  /** For the process that holds the lease of the brake while it decides. */
+  readonly record: BrakeRecord;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
@@ -36,14 +35,12 @@ const MOST_A_CHANGE = 500;
 /** Decides about the brake, and lets reactions go, for as long as this process holds the lease of it. */
 export class BrakeDecider {
   readonly #options: BrakeDeciderOptions;
-  readonly #writer: BrakeWriter;
   readonly #metrics: BrakeMetrics;
   #planner: BrakePlanner | null = null;
   #failures = 0;
 
   constructor(options: BrakeDeciderOptions) {
     this.#options = options;
-    this.#writer = createBrakeWriter(options);
     this.#metrics = createBrakeMetrics(options.metrics, () => this.states());
   }
 
@@ -70,10 +67,10 @@ export class BrakeDecider {
 
   /** False when the record was away: what is decided then is decided by a planner that begins anew. */
   async #look(nowMs: number, signal: AbortSignal): Promise<boolean> {
-    const { store, log } = this.#options;
+    const { record, log } = this.#options;
     try {
       this.#planner ??= await this.#begin(nowMs);
-      const reading = await readBrake(store.db, this.#planner.marks());
+      const reading = await record.read(this.#planner.marks());
       const plan = this.#planner.plan(reading, nowMs);
       await this.#carryOut(plan, reading, nowMs, signal);
       if (this.#failures > 0) log.info({ failures: this.#failures }, "brake decides again");
@@ -89,23 +86,24 @@ export class BrakeDecider {
   }
 
   async #begin(atMs: number): Promise<BrakePlanner> {
-    const { db } = this.#options.store;
-    const [rows, last] = await Promise.all([listBrakes(db), lossBefore(db, BRAKE_WINDOW_MS)]);
+    const { record } = this.#options;
+    const [rows, last] = await Promise.all([record.list(), record.lossBefore(BRAKE_WINDOW_MS)]);
     return new BrakePlanner({ atMs, rows, lossBefore: last });
   }
 
   async #carryOut(plan: BrakePlan, reading: BrakeReading, nowMs: number, signal: AbortSignal): Promise<void> {
+    const { record } = this.#options;
     const { changes, forgotten, orders, releases } = plan;
     // A brake that is set is set before anything else goes.
-    if (changes.length > 0) await this.#writer.saveChanges(changes);
-    if (forgotten.length > 0) await this.#writer.write((tx) => forgetBrakes(tx, forgotten));
+    if (changes.length > 0) await record.saveChanges(changes);
+    if (forgotten.length > 0) await record.forget(forgotten);
     for (const order of orders) await this.#follow(order, reading, signal);
     let left = MOST_A_LOOK;
     while (left > 0 && !signal.aborted) {
       const part = take(releases, MOST_A_LOOK - left, Math.min(left, MOST_A_CHANGE));
       if (part.length === 0) return;
       left -= part.reduce((sum, { most }) => sum + most, 0);
-      const allowed = await this.#writer.release(part);
+      const allowed = await record.release(part);
       for (const { group } of allowed) this.#planner?.released(group, 1, nowMs);
       for (const { reason } of allowed) this.#metrics.allowed(reason, 1);
     }
@@ -124,12 +122,12 @@ export class BrakeDecider {
       const part = { group, most: MOST_A_CHANGE, upTo: order.orderedLoss };
       for (;;) {
         signal.throwIfAborted();
-        const count = await this.#writer.releaseOrdered(part, order);
+        const count = await this.#options.record.releaseOrdered(part, order);
         this.#metrics.allowed("OPERATOR_RELEASED", count);
         if (count < MOST_A_CHANGE) break;
       }
     }
-    await this.#writer.saveFollowed(order);
+    await this.#options.record.saveFollowed(order);
   }
 }
 
@@ -146,4 +144,19 @@ function take(releases: readonly BrakeRelease[], skipped: number, most: number):
     if (count > 0) part.push({ ...release, most: count });
   }
   return part;
+}
+
+/** Decide about the brake, in one of the processes of health. */
+export function decideBrakeTask(
+  decider: BrakeDecider,
+  options: Pick<LeasedTaskOptions, "store" | "clock" | "log" | "renewEveryMs" | "expiryMs"> & {
+    readonly instance: string;
+  },
+): LeasedTask {
+  const { instance, ...shared } = options;
+  return leasedTask({
+    ...shared,
+    claim: { name: BRAKE_LEASE, instance, service: "health", address: "" },
+    work: (signal, succeeded) => decider.run(signal, succeeded),
+  });
 }

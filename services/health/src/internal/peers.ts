@@ -16,8 +16,23 @@ export interface PeersOptions {
   readonly peerTls?: PeerTls | null;
 }
 
+/** Another replica that can be asked about itself and about nodes. */
+export interface AskedPeer {
+  readonly instance: string;
+  readonly client: Pick<Client<typeof HealthInternalService>, "probeNodes" | "getReplicaState">;
+}
+
+/** The other replicas, as far as those need them that adopt and move nodes. See Peers. */
+export interface PeerList {
+  readonly replicas: readonly LiveReplica[];
+  readonly otherEndpoints: readonly string[];
+  known(): readonly AskedPeer[];
+  remembered(instance: string): AskedPeer | null;
+  refresh(olderThanMs?: number): Promise<void>;
+}
+
 /** Another replica that can be asked. */
-export interface Peer {
+export interface Peer extends AskedPeer {
   readonly instance: string;
   readonly client: Client<typeof HealthInternalService>;
 }
@@ -37,7 +52,7 @@ const LIST_AGE_MS = 2_000;
 const REMEMBERED_MS = 10 * 60_000;
 
 /** The other health replicas, as the record lists them: one connection each, opened when it is needed. */
-export class Peers {
+export class Peers implements PeerList {
   readonly #options: PeersOptions;
   readonly #known = new Map<string, Known>();
   #listed: ReadonlySet<string> = new Set();

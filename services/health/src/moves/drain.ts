@@ -1,5 +1,5 @@
 import type { Clock, Logger } from "@rollcall/process";
-import type { Peers } from "../internal/peers.ts";
+import type { PeerList } from "../internal/peers.ts";
 import { moveBeforeEnd, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { Reconnects } from "./reconnects.ts";
@@ -7,7 +7,7 @@ import type { SessionMover } from "./session-mover.ts";
 
 export interface DrainOptions {
   readonly replica: Replica;
-  readonly peers: Pick<Peers, "refresh">;
+  readonly peers: Pick<PeerList, "refresh">;
   readonly reconnects: Reconnects;
   readonly mover: SessionMover;
   readonly clock: Clock;

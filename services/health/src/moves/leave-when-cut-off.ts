@@ -1,6 +1,7 @@
 import { describeError } from "@rollcall/errors";
 import type { Logger } from "@rollcall/process";
-import type { Peers } from "../internal/peers.ts";
+import type { PeerList } from "../internal/peers.ts";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { Reconnects } from "./reconnects.ts";
@@ -8,7 +9,7 @@ import type { SessionMover } from "./session-mover.ts";
 
 export interface CutOffOptions {
   readonly replica: Replica;
-  readonly peers: Pick<Peers, "known">;
+  readonly peers: Pick<PeerList, "known">;
   readonly reconnects: Reconnects;
   readonly mover: SessionMover;
   readonly log: Logger;
@@ -62,4 +63,11 @@ export class CutOffLeaver {
     );
     return answers.flat();
   }
+}
+
+const EVERY_MS = 2_000;
+
+/** Look every 2 s, and whenever the lease comes into doubt. */
+export function leaveWhenCutOffTask(leaver: CutOffLeaver, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({ ...shared, name: "leave-when-cut-off", everyMs: EVERY_MS, turn: () => leaver.turn() });
 }

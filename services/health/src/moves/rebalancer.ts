@@ -6,14 +6,15 @@ import {
   type RebalanceLimits,
 } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
-import type { Peers } from "../internal/peers.ts";
+import type { PeerList } from "../internal/peers.ts";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { SessionMover } from "./session-mover.ts";
 
 export interface RebalancerOptions {
   readonly replica: Replica;
-  readonly peers: Pick<Peers, "refresh" | "replicas">;
+  readonly peers: Pick<PeerList, "refresh" | "replicas">;
   readonly mover: SessionMover;
   readonly clock: Clock;
   readonly log: Logger;
@@ -83,3 +84,10 @@ export class Rebalancer {
 }
 
 const MOST_ELAPSED_MS = 3_000;
+
+const EVERY_MS = 1_000;
+
+/** Share the agents evenly among the replicas. */
+export function rebalanceTask(rebalancer: Rebalancer, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({ ...shared, name: "rebalance", everyMs: EVERY_MS, turn: () => rebalancer.turn() });
+}

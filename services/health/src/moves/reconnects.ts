@@ -1,9 +1,9 @@
 import { reconnectWindow } from "@rollcall/domain";
-import type { Peers } from "../internal/peers.ts";
+import type { PeerList } from "../internal/peers.ts";
 
 export interface ReconnectsOptions {
   readonly instance: string;
-  readonly peers: Pick<Peers, "replicas" | "otherEndpoints">;
+  readonly peers: Pick<PeerList, "replicas" | "otherEndpoints">;
   /** What one replica takes in. */
   readonly hellosPerSecond: number;
   /** The time within which nobody is judged for being away. */

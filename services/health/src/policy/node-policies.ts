@@ -1,7 +1,7 @@
-import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type HealthPolicies,
   type HealthPolicy,
+  type Intervals,
   intervalsFor,
   isSamePolicy,
   type Label,
@@ -17,7 +17,6 @@ import {
 } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Silence } from "../replica/silence.ts";
-import { toSettings } from "../stream/frames.ts";
 import { type PacedIntervals, type PacedSessions, Pacer } from "./pacer.ts";
 
 /** Labels of operators and join tokens, which alone policies look at. */
@@ -39,6 +38,16 @@ export interface NodeTerms {
   paced: PacedSessions | null;
   /** The version of the pacer whose interval the agent was told. */
   paceVersion: number;
+}
+
+/** What an agent is told to keep to. */
+export interface SettingsTerms {
+  readonly intervals: Intervals;
+  readonly unhealthyAfterMs: number;
+  readonly labels: readonly Label[];
+  readonly generation: number;
+  /** Within which time the agent is to rotate its key; null where it is not to. */
+  readonly rotateKeyWithinMs: number | null;
 }
 
 export interface NodePoliciesOptions {
@@ -149,10 +158,14 @@ export class NodePolicies {
   }
 
   /** What the agent of a node with a stream is to keep to. */
-  settings({ terms, intervals }: HeldNode, labels: readonly Label[]): Settings {
+  settings(
+    { terms, intervals }: HeldNode,
+    labels: readonly Label[],
+    rotateKeyWithinMs: number | null = null,
+  ): SettingsTerms {
     const told = intervals ?? intervalsFor(terms.resolved.policy, terms.wishes);
     const { unhealthyAfterMs } = this.#wantedThresholds(terms);
-    return toSettings({ intervals: told, unhealthyAfterMs, labels, generation: terms.generation });
+    return { intervals: told, unhealthyAfterMs, labels, generation: terms.generation, rotateKeyWithinMs };
   }
 
   /** The agent says that it keeps to settings of this generation. */
@@ -243,3 +256,12 @@ function pacedIntervals(policy: HealthPolicy, wishes: Wishes): PacedIntervals {
 function isSame(left: Thresholds, right: Thresholds): boolean {
   return left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs;
 }
+
+/**
+ * The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds.
+ */
+export function rotationSpreadMs(agents: number): number {
+  return Math.max(0, agents - 1) * ROTATION_GAP_MS;
+}
+
+const ROTATION_GAP_MS = 10;

@@ -8,6 +8,7 @@ import {
   withPolicy,
 } from "@rollcall/domain";
 import { type ReservedStore, readHealthPolicies, type StoredEvent, tellConfiguredPolicy } from "@rollcall/store";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { NodePolicies } from "./node-policies.ts";
 
 export interface PolicyFollowerOptions {
@@ -84,4 +85,19 @@ export class PolicyFollower {
     policies.follow(entry === null ? withoutPolicy(policies.policies, scope) : withPolicy(policies.policies, entry));
     onChanged(scope.kind === "node" ? scope.nodeId : null);
   }
+}
+
+const COMPARE_EVERY_MS = 60_000;
+
+/**
+ * Read the policies at the start, and compare what is followed with the record every minute: a record that was restored
+ * has another history than the one that was followed.
+ */
+export function followPoliciesTask(follower: PolicyFollower, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({
+    ...shared,
+    name: "follow-policies",
+    everyMs: COMPARE_EVERY_MS,
+    turn: () => follower.load(),
+  });
 }

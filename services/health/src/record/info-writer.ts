@@ -6,6 +6,7 @@ import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollc
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
+import { type LoopDeps, WorkLoop } from "./work-loop.ts";
 
 export interface InfoWriterOptions {
   readonly store: CallStore;
@@ -85,4 +86,9 @@ export class InfoWriter {
     if (saved === "later") return IGNORED;
     return { result: true, events: saved === "saved" ? nodeInfoEvents(record, report) : [] };
   }
+}
+
+/** Write what nodes say about themselves, whenever one says something new. */
+export function writeNodeInfoTask(writer: InfoWriter, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({ ...shared, name: "write-node-info", turn: () => writer.flush() });
 }

@@ -1,11 +1,13 @@
 import type { Connection, Health } from "@rollcall/domain";
-import { type ReservedStore, type Transition, writeTransitions } from "@rollcall/store";
+import type { Transition } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import { type HeldNode, unwrittenOf } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { HealthRecord } from "./health-record.ts";
+import { type LoopDeps, WorkLoop } from "./work-loop.ts";
 
 export interface TransitionWriterOptions {
-  readonly store: ReservedStore;
+  readonly record: Pick<HealthRecord, "writeTransitions" | "currentRevision" | "caughtUpTo">;
   readonly replica: Replica;
   readonly metrics: HealthMetrics;
   /**
@@ -14,8 +16,6 @@ export interface TransitionWriterOptions {
   readonly isOpening: (nodeId: string) => boolean;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;
-  /** Resolves once all that the record says by now has been applied to the replica. */
-  readonly catchUp: () => Promise<void>;
 }
 
 const MOST_NODES_A_BATCH = 500;
@@ -57,12 +57,12 @@ export class TransitionWriter {
   }
 
   async #writeBatch(): Promise<void> {
-    const { store, replica } = this.#options;
+    const { record } = this.#options;
     const batch = this.#take();
     if (batch.length === 0) return;
     const transitions = batch.map(({ transition }) => transition);
     try {
-      const held = await writeTransitions(store, replica.instance, transitions);
+      const held = await record.writeTransitions(transitions);
       for (const it of batch) if (held.has(it.node.id)) this.#onWritten(it);
       const others = batch.filter(({ node }) => !held.has(node.id));
       if (others.length > 0) await this.#forget(others);
@@ -114,7 +114,8 @@ export class TransitionWriter {
    * node was deleted must not be told that another replica has it.
    */
   async #forget(batch: readonly Written[]): Promise<void> {
-    await this.#options.catchUp();
+    const { record } = this.#options;
+    await record.caughtUpTo(await record.currentRevision());
     for (const { node, transition } of batch) {
       // A new session of this very replica fences its older one too; that is no loss.
       if (node.epoch !== transition.epoch || this.#options.isOpening(node.id)) continue;
@@ -125,4 +126,12 @@ export class TransitionWriter {
   #isHeld(node: HeldNode): boolean {
     return this.#options.replica.nodes.find(node.id) === node;
   }
+}
+
+/** Bring the record up to what is held in memory, whenever something changes. */
+export function writeTransitionsTask(
+  writer: TransitionWriter,
+  shared: LoopDeps & { readonly gatherMs: number },
+): WorkLoop {
+  return new WorkLoop({ ...shared, name: "write-transitions", turn: () => writer.flush() });
 }

@@ -17,6 +17,9 @@ export interface WorkLoopOptions {
   turn(signal: AbortSignal): Promise<void>;
 }
 
+/** What all loops of a process share. */
+export type LoopDeps = Pick<WorkLoopOptions, "clock" | "log" | "random">;
+
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 const UNTIL_CALLED_MS = 24 * 60 * 60_000;

@@ -14,6 +14,8 @@ export interface EffectHooks {
   /** End the node's stream if it has one; the node stays. */
   cut(node: HeldNode, why: CutReason, farewell: Farewell): void;
   /** See ReplicaOptions. */
+  onMovedAway(node: HeldNode): void;
+  /** See ReplicaOptions. */
   onLabelsChanged(node: HeldNode): void;
   /** See ReplicaOptions. */
   onTruthChanged(node: HeldNode): void;
@@ -39,6 +41,7 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
       hooks.lose(node, deleted(node.id, effect.by));
       break;
     case "moved":
+      hooks.onMovedAway(node);
       hooks.lose(node, movedOn(node.id, hooks.random));
       break;
     case "info":

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "@jest/globals";
-import { describeError } from "@rollcall/errors";
 import * as farewells from "./farewell.ts";
 
 const LEAST = () => 0;
@@ -36,8 +35,8 @@ describe("farewells", () => {
     ["shutting down, few", farewells.shuttingDown(1_000, LEAST), farewells.shuttingDown(1_000, MOST), 0, 1_000],
     ["shutting down, many", farewells.shuttingDown(20_000, LEAST), farewells.shuttingDown(20_000, MOST), 0, 20_000],
   ])("should spread those who come back: %s", (_, least, most, fromMs, toMs) => {
-    expect(describeError(least.error).retryAfterMs).toBe(fromMs);
-    expect(describeError(most.error).retryAfterMs).toBe(toMs);
+    expect(least.retryAfterMs).toBe(fromMs);
+    expect(most.retryAfterMs).toBe(toMs);
   });
 
   it.each([
@@ -48,13 +47,12 @@ describe("farewells", () => {
     ["silent", farewells.stale("n1", 61_234.5), "RECONNECT", "STREAM_STALE"],
     ["slow", farewells.tooSlow("n1"), "RECONNECT", "PEER_TOO_SLOW"],
   ])("should say what to do: %s", (_, farewell, action, reason) => {
-    expect(farewell.action).toBe(action);
-    expect(describeError(farewell.error)).toMatchObject({ reason, metadata: { node: "n1" } });
+    expect(farewell).toMatchObject({ action, reason, metadata: { node: "n1" } });
   });
 
   it("should tell a rejected node why, and say so when nobody did", () => {
     const text = (message: string) =>
-      describeError(farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).error).message;
+      farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).message;
     expect(text("bad disk")).toBe("node has been rejected: bad disk");
     expect(text("")).toBe("node has been rejected: no reason given");
   });

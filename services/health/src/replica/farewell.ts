@@ -1,15 +1,23 @@
-import type { ConnectError } from "@connectrpc/connect";
-import { bannedRefusal, chooseWithin, isBanned, type Membership, rejectedRetry } from "@rollcall/domain";
-import { type RefusalDetails, refuse } from "@rollcall/errors";
+import { bannedRefusal, chooseWithin, isBanned, type Membership, type Refusal, rejectedRetry } from "@rollcall/domain";
+import type { ErrorReasonName, FieldViolation } from "@rollcall/errors";
 
-/** What the agent is to do once its stream has ended. */
+/** What the agent is to do once its session has ended. */
 export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";
 
-/** Why a stream is ended: the content of the GoAway and of the status that follows it. */
+/**
+ * Why a session is ended, and what its agent is to do: a value. Frames, statuses and errors are made from it in
+ * `session/farewell-error.ts` and `stream/frames.ts`.
+ */
 export interface Farewell {
-  /** Reason, text, and the least time before the agent comes back, if there is one. */
-  readonly error: ConnectError;
+  readonly reason: ErrorReasonName;
+  readonly message: string;
   readonly action: FarewellAction;
+  /** Everything in the message that varies, for programs. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  /** The least time before the agent comes back; it chooses by itself when absent. */
+  readonly retryAfterMs?: number;
+  /** What was wrong with the frame that ended it. */
+  readonly violations?: readonly FieldViolation[];
   /** With MOVE: where to, the best first; nowhere in particular when absent. */
   readonly endpoints?: readonly string[];
 }
@@ -22,9 +30,23 @@ function jittered(fromMs: number, toMs: number, random: Random): number {
   return Math.round(fromMs + random() * (toMs - fromMs));
 }
 
-/** End a stream for an error that its agent may get over by itself, after its own backoff. */
-export function reconnect(error: ConnectError): Farewell {
-  return { error, action: "RECONNECT" };
+/** End a session for what its agent may get over by itself. */
+function reconnect(
+  reason: ErrorReasonName,
+  message: string,
+  details: Pick<Farewell, "metadata" | "retryAfterMs"> = {},
+): Farewell {
+  return { reason, message, action: "RECONNECT", ...details };
+}
+
+/** A frame that the protocol does not allow, or a call that is refused. */
+export function refused({ reason, message, metadata }: Refusal<ErrorReasonName>): Farewell {
+  return reconnect(reason, message, { metadata });
+}
+
+/** No Hello came. */
+export function helloMissing(withinMs: number): Farewell {
+  return reconnect("DEADLINE_EXCEEDED", `no Hello came within ${withinMs / 1000} s`);
 }
 
 /** Another stream of the same node was welcomed after this one. */
@@ -32,14 +54,14 @@ export function superseded(nodeId: string, random: Random): Farewell {
   const message = `a newer stream of node ${nodeId} took over; if no agent was restarted, two machines share its identity`;
   // An honest agent has left this stream already. Two that share an identity must not take turns every second.
   const retryAfterMs = jittered(30_000, 60_000, random);
-  return reconnect(refuse("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs })));
+  return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));
 }
 
 /** Another replica holds the node now, for what happened here, not at the agent. */
 export function movedOn(nodeId: string, random: Random): Farewell {
   const message = `another replica holds node ${nodeId} now; open a new stream`;
   const retryAfterMs = jittered(0, 2_000, random);
-  return reconnect(refuse("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs })));
+  return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));
 }
 
 /**
@@ -54,11 +76,11 @@ export function rejected(
   const retryAfterMs = chooseWithin(rejectedRetry(now.wallMs - membership.sinceMs), now.random());
   if (isBanned(membership)) {
     const { reason, message, metadata } = bannedRefusal(nodeId, membership.message);
-    return reconnect(refuse(reason, message, { metadata, retryAfterMs }));
+    return reconnect(reason, message, { metadata, retryAfterMs });
   }
   const rejectReason = membership.message === "" ? "no reason given" : membership.message;
   const details = { metadata: { node: nodeId, rejectReason }, retryAfterMs };
-  return reconnect(refuse("NODE_REJECTED", `node has been rejected: ${rejectReason}`, details));
+  return reconnect("NODE_REJECTED", `node has been rejected: ${rejectReason}`, details);
 }
 
 /** The node is gone from the record while its stream was open. */
@@ -67,34 +89,34 @@ export function deleted(nodeId: string, by: "operator" | "node"): Farewell {
     by === "operator"
       ? `node ${nodeId} was deleted by an operator; start the agent again to register it as a new node`
       : `node ${nodeId} has left the fleet; start the agent again to register it as a new node`;
-  return { error: refuse("NODE_DELETED", message, about(nodeId)), action: "STOP" };
+  return { reason: "NODE_DELETED", message, action: "STOP", ...about(nodeId) };
 }
 
 /** Nothing was received beyond the threshold. */
 export function stale(nodeId: string, silentMs: number): Farewell {
   const message = `nothing was received from node ${nodeId} for ${Math.floor(silentMs / 1000)} s; open a new stream`;
   const metadata = { node: nodeId, silentMs: String(Math.floor(silentMs)) };
-  return reconnect(refuse("STREAM_STALE", message, { metadata }));
+  return reconnect("STREAM_STALE", message, { metadata });
 }
 
 /** The record does not know the node. */
 export function notRegistered(nodeId: string, random: Random): Farewell {
   const message = `node ${nodeId} is not registered; register it, then connect again`;
   const details = about(nodeId, { retryAfterMs: jittered(0, 1_000, random) });
-  return { error: refuse("NODE_NOT_REGISTERED", message, details), action: "REGISTER" };
+  return { reason: "NODE_NOT_REGISTERED", message, action: "REGISTER", ...details };
 }
 
 /** The Hello was not signed by the node's key. Registration tells the agent more than a stream may. */
 export function proofInvalid(nodeId: string, random: Random): Farewell {
   const message = `the Hello is not signed by the key of node ${nodeId}; register with the key that the agent has`;
   const details = about(nodeId, { retryAfterMs: jittered(30_000, 60_000, random) });
-  return { error: refuse("PROOF_INVALID", message, details), action: "REGISTER" };
+  return { reason: "PROOF_INVALID", message, action: "REGISTER", ...details };
 }
 
 /** The node proved itself with its next key elsewhere, so the key of this stream counts no more. */
 export function keyRetired(nodeId: string): Farewell {
   const message = `node ${nodeId} has replaced the key of this stream; open a new one with its present key`;
-  return reconnect(refuse("NODE_KEY_RETIRED", message, about(nodeId)));
+  return reconnect("NODE_KEY_RETIRED", message, about(nodeId));
 }
 
 /**
@@ -105,7 +127,7 @@ export function keyRetired(nodeId: string): Farewell {
 export function overloaded(windowMs: number, random: Random): Farewell {
   const message = "too many agents are connecting at once; come back later";
   const retryAfterMs = jittered(windowMs, windowMs + OVERLOADED_SPREAD_MS, random);
-  return reconnect(refuse("OVERLOADED", message, { retryAfterMs }));
+  return reconnect("OVERLOADED", message, { retryAfterMs });
 }
 
 /** So that those whose turn is the same do not come as one. */
@@ -115,7 +137,7 @@ const OVERLOADED_SPREAD_MS = 1_000;
 export function storeAway(random: Random): Farewell {
   const message = "the record cannot be reached just now; come back later";
   const retryAfterMs = jittered(1_000, 3_000, random);
-  return reconnect(refuse("STORE_UNAVAILABLE", message, { retryAfterMs }));
+  return reconnect("STORE_UNAVAILABLE", message, { retryAfterMs });
 }
 
 /**
@@ -126,7 +148,7 @@ export function storeAway(random: Random): Farewell {
 export function shuttingDown(windowMs: number, random: Random): Farewell {
   const retryAfterMs = jittered(0, windowMs, random);
   const message = "the server is ending; open a new stream, there or elsewhere";
-  return reconnect(refuse("SERVER_SHUTTING_DOWN", message, { retryAfterMs }));
+  return reconnect("SERVER_SHUTTING_DOWN", message, { retryAfterMs });
 }
 
 /** The server is about to end, and another one can take the agent in before it does. */
@@ -137,24 +159,25 @@ export function moveBeforeEnd(windowMs: number, endpoints: readonly string[], ra
 /** Another replica has more room. */
 export function moveForBalance(endpoint: string | null): Farewell {
   const message = "this replica holds more agents than its share; open a new stream elsewhere";
-  const error = refuse("REPLICA_REBALANCING", message);
-  return { error, action: "MOVE", endpoints: endpoint === null ? [] : [endpoint] };
+  return { reason: "REPLICA_REBALANCING", message, action: "MOVE", endpoints: endpoint === null ? [] : [endpoint] };
 }
 
 /** Only this replica is cut off from the record. */
 export function moveFromCutOff(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   const message = "this replica cannot reach the record, and others can; open a new stream there";
   const retryAfterMs = jittered(0, windowMs, random);
-  const error = refuse("REPLICA_CUT_OFF", message, { retryAfterMs });
-  return { error, action: "MOVE", endpoints };
+  return { reason: "REPLICA_CUT_OFF", message, action: "MOVE", retryAfterMs, endpoints };
 }
 
 /** The agent does not read what it is sent. */
 export function tooSlow(nodeId: string): Farewell {
   const message = `node ${nodeId} does not read what it is sent; open a new stream`;
-  return reconnect(refuse("PEER_TOO_SLOW", message, about(nodeId)));
+  return reconnect("PEER_TOO_SLOW", message, about(nodeId));
 }
 
-function about(nodeId: string, details: RefusalDetails = {}): RefusalDetails {
+function about(
+  nodeId: string,
+  details: Pick<Farewell, "retryAfterMs"> = {},
+): Pick<Farewell, "metadata" | "retryAfterMs"> {
   return { metadata: { node: nodeId }, ...details };
 }

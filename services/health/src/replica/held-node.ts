@@ -1,4 +1,3 @@
-import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
 import {
   type Connection,
   connectionAfter,
@@ -13,7 +12,7 @@ import {
   type Watch,
 } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
-import type { NodeTerms } from "../policy/node-policies.ts";
+import type { NodeTerms, SettingsTerms } from "../policy/node-policies.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
 
@@ -24,7 +23,7 @@ export interface NodeStream {
   /** Tell the agent what was decided about it. */
   sendMembership(membership: Membership): void;
   /** Tell the agent what to keep to. */
-  sendSettings(settings: Settings): void;
+  sendSettings(settings: SettingsTerms): void;
   /** Tell the agent to beat at this interval from now on, in milliseconds. */
   sendPace(intervalMs: number): void;
   /**

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import { describeError } from "@rollcall/errors";
 import type { HeldNode as RecordedNode } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "./farewell.ts";
@@ -39,8 +38,8 @@ class Stream implements NodeStream {
     return false;
   }
 
-  leave({ error }: Farewell): void {
-    this.farewell ??= describeError(error).reason;
+  leave({ reason }: Farewell): void {
+    this.farewell ??= reason;
   }
 }
 
@@ -124,6 +123,18 @@ describe("Replica.take()", () => {
     expect(node.health.state).toBe("UNHEALTHY");
     expect(node.watch.health).toBe("UNHEALTHY");
     expect([replica.nodes.size, replica.nodes.sessions]).toEqual([1, 1]);
+  });
+});
+
+describe("Replica.take(), late", () => {
+  it("should end a stream whose epoch is older than what was adopted since", () => {
+    const { replica } = setUp();
+    replica.adopt([adopted(3)], 20n);
+    const late = new Stream();
+    const node = replica.take(late, opening(1), HELLO);
+    expect(late.farewell).toBe("SESSION_SUPERSEDED");
+    expect(node).toMatchObject({ epoch: 3, stream: null });
+    expect([replica.nodes.size, replica.nodes.sessions]).toEqual([1, 0]);
   });
 });
 

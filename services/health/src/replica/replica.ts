@@ -43,7 +43,7 @@ export class Replica {
     this.#options = options;
     this.instance = options.instance;
     this.#actor = `replica:${options.instance}`;
-    this.silence = new Silence(options);
+    this.silence = options.silence ?? new Silence(options);
     this.#verdicts = new SilenceVerdicts(options);
     this.policies = new NodePolicies({ ...options, silence: this.silence });
     this.#hooks = {
@@ -51,6 +51,7 @@ export class Replica {
       wallMs: () => options.clock.wallMs(),
       lose: (node, farewell) => this.#lose(node, farewell),
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
+      onMovedAway: (node) => options.onMovedAway?.(node),
       onLabelsChanged: options.onLabelsChanged,
       onTruthChanged: (node) => options.onTruthChanged?.(node),
     };
@@ -91,7 +92,10 @@ export class Replica {
     this.silence.suspend(sinceMs);
   }
 
-  /** Make a session that the record has opened the node's current one. Health stays what it is. */
+  /**
+   * Make a session that the record has opened the node's current one, unless a later one is held here. Health stays what
+   * it is.
+   */
   take(
     stream: NodeStream,
     opening: OpenedSession,
@@ -102,6 +106,12 @@ export class Replica {
       readonly labels?: TrustedLabels;
     },
   ): HeldNode {
+    const held = this.nodes.find(opening.nodeId);
+    if (held !== undefined && held.epoch > opening.epoch) {
+      // The answer came so late that this replica has taken the node over from another one since.
+      stream.leave(movedOn(held.id, this.#options.random));
+      return held;
+    }
     const connection = connectionAfter("opened", this.#now());
     const { labels = NO_LABELS } = hello;
     const node = this.#current(opening) ?? this.#hold({ ...opening, connection }, labels);

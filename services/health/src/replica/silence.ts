@@ -147,7 +147,7 @@ export class Silence {
     return dues.filter((due) => {
       if (isTurningAway && isAdopted(due.watch.subject)) {
         // Perhaps it is among those that were sent away unheard: its grace begins anew.
-        this.#detector.declare(due.watch, due.from, observedMs);
+        this.declare(due.watch.subject, due.from);
         return false;
       }
       metrics.detectionDelay(observedMs - due.deadlineMs);

@@ -15,6 +15,7 @@ import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { proofInvalid } from "../replica/farewell.ts";
+import { errorOf } from "../session/farewell-error.ts";
 import { sessionMoved } from "../unary/unary-desk.ts";
 import { REPORT_METHOD } from "../unary/unary-session.ts";
 
@@ -86,7 +87,7 @@ async function checkProof(
   const clusterId = store.clusterId();
   const text = proofText({ method: REPORT_METHOD, clusterId, nodeId, nonce });
   const isProven = keysInForce(keys).some((it) => verifyProof(it.publicKey, text, signature));
-  if (!isProven) throw proofInvalid(nodeId, random).error;
+  if (!isProven) throw errorOf(proofInvalid(nodeId, random));
 }
 
 /** Let the replica that holds the session take it. */

@@ -5,15 +5,14 @@ import {
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/rpc";
-import { AgentStream } from "./agent-stream.ts";
+import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
-import type { StreamHost } from "./stream-host.ts";
 
 /** The agents' side, for a grpc-js server. A stream keeps itself alive by the call that it listens to. */
 export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
   const handlers = {
-    heartbeat: (call: ConstructorParameters<typeof AgentStream>[0]) => {
+    heartbeat: (call: HeartbeatCall) => {
       new AgentStream(call, host);
     },
   };

@@ -7,36 +7,25 @@ import {
   SettingsSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
-import type { Intervals, Label, Membership } from "@rollcall/domain";
-import { describeError, reasonOf } from "@rollcall/errors";
+import type { Membership } from "@rollcall/domain";
 import { labelsToProto, membershipToProto } from "@rollcall/wire";
+import type { SettingsTerms } from "../policy/node-policies.ts";
 import type { Farewell } from "../replica/farewell.ts";
-
-/** What an agent is told when it is taken in. */
-export interface WelcomeFacts {
-  readonly epoch: number;
-  /** Wall time, for the agent to measure its skew. */
-  readonly wallMs: number;
-  readonly membership: Membership;
-  readonly settings: Settings;
-  readonly clusterId: string;
-  readonly nodeInfoWanted: boolean;
-  /** Empty: as the agent knows them. */
-  readonly healthEndpoints: readonly string[];
-}
+import { errorOf } from "../session/farewell-error.ts";
+import type { WelcomeFacts } from "../session/session-host.ts";
 
 export function challengeFrame(nonce: Uint8Array, clusterId: string): Buffer {
   return encode({ case: "challenge", value: { nonce: new Uint8Array(nonce), clusterId } });
 }
 
-export function welcomeFrame(facts: WelcomeFacts): Buffer {
+export function welcomeFrame(epoch: number, facts: WelcomeFacts): Buffer {
   return encode({
     case: "welcome",
     value: {
-      sessionEpoch: BigInt(facts.epoch),
+      sessionEpoch: BigInt(epoch),
       serverTime: timestampFromMs(facts.wallMs),
       membership: membershipToProto(facts.membership),
-      settings: facts.settings,
+      settings: toSettings(facts.settings),
       clusterId: facts.clusterId,
       nodeInfoWanted: facts.nodeInfoWanted,
       healthEndpoints: [...facts.healthEndpoints],
@@ -48,45 +37,14 @@ export function membershipFrame(membership: Membership): Buffer {
   return encode({ case: "membership", value: membershipToProto(membership) });
 }
 
-export function settingsFrame(settings: Settings): Buffer {
-  return encode({ case: "settings", value: settings });
+export function settingsFrame(terms: SettingsTerms): Buffer {
+  return encode({ case: "settings", value: toSettings(terms) });
 }
 
-/** What an agent should keep to. */
-export function toSettings(terms: {
-  readonly intervals: Intervals;
-  readonly unhealthyAfterMs: number;
-  readonly labels: readonly Label[];
-  readonly generation: number;
-}): Settings {
-  const { intervals, unhealthyAfterMs, labels, generation } = terms;
-  return create(SettingsSchema, {
-    heartbeatInterval: durationFromMs(intervals.heartbeatMs),
-    infoInterval: durationFromMs(intervals.infoMs),
-    labels: labelsToProto(labels),
-    unhealthyAfter: durationFromMs(unhealthyAfterMs),
-    generation,
-  });
-}
-
-/** Have the agent rotate its key within a time; null when nobody wants it to. */
-export function withRotation(settings: Settings, withinMs: number | null): Settings {
-  if (withinMs !== null) settings.rotateKeyWithin = durationFromMs(withinMs);
-  return settings;
-}
-
-/**
- * The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds.
- */
-export function rotationSpreadMs(agents: number): number {
-  return Math.max(0, agents - 1) * ROTATION_GAP_MS;
-}
-
-const ROTATION_GAP_MS = 10;
-
-export function goAwayFrame({ error, action, endpoints = [] }: Farewell): Buffer {
-  const { message, retryAfterMs } = describeError(error);
-  const reason = reasonOf(error) ?? "INTERNAL";
+export function goAwayFrame(farewell: Farewell): Buffer {
+  const { reason, action, endpoints = [], retryAfterMs } = farewell;
+  // Cut as the status that follows it is.
+  const { rawMessage: message } = errorOf(farewell);
   return encode({
     case: "goAway",
     value: {
@@ -96,6 +54,18 @@ export function goAwayFrame({ error, action, endpoints = [] }: Farewell): Buffer
       endpoints: [...endpoints],
       ...(retryAfterMs === undefined ? {} : { retryAfter: durationFromMs(retryAfterMs) }),
     },
+  });
+}
+
+function toSettings(terms: SettingsTerms): Settings {
+  const { intervals, unhealthyAfterMs, labels, generation, rotateKeyWithinMs } = terms;
+  return create(SettingsSchema, {
+    heartbeatInterval: durationFromMs(intervals.heartbeatMs),
+    infoInterval: durationFromMs(intervals.infoMs),
+    labels: labelsToProto(labels),
+    unhealthyAfter: durationFromMs(unhealthyAfterMs),
+    generation,
+    ...(rotateKeyWithinMs === null ? {} : { rotateKeyWithin: durationFromMs(rotateKeyWithinMs) }),
   });
 }
 

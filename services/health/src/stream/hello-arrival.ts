@@ -7,12 +7,13 @@ import {
   type LabelsOfNode,
   type NodeKeys,
   type PublicKey,
+  type SessionHello,
   type SessionOpening,
   type StoredEvent,
 } from "@rollcall/store";
-import type { VerifiedHello } from "../record/open-batch.ts";
+import type { GreetedStream } from "../session/session-host.ts";
 import type { Greeting } from "./hello-door.ts";
-import type { GreetedStream } from "./stream-host.ts";
+import { toText } from "./hello-fields.ts";
 
 /** A Hello on its way to the record. */
 export interface Arrival {
@@ -43,9 +44,17 @@ export function greetingOf({ hello, stream }: Arrival): Greeting {
 }
 
 /** Which of the keys that count signed a Hello. */
-export function signerOf(arrival: Arrival, keys: NodeKeys, clusterId: string): PublicKey | undefined {
-  return keysInForce(keys).find(({ publicKey }) => isSignedBy(arrival, publicKey, clusterId));
+export function signerOf(
+  arrival: Arrival,
+  keys: NodeKeys,
+  clusterId: string,
+  isSigned: ProofCheck,
+): PublicKey | undefined {
+  return keysInForce(keys).find(({ publicKey }) => isSigned(arrival, publicKey, clusterId));
 }
+
+/** Tells whether a Hello is signed by a key. */
+export type ProofCheck = (arrival: Arrival, publicKey: Uint8Array, clusterId: string) => boolean;
 
 /** Whether a Hello is signed by this key. */
 export function isSignedBy({ stream, hello, nonce }: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
@@ -65,8 +74,14 @@ export function unknownIn(openings: readonly SessionOpening[]): readonly string[
 }
 
 /** What is recorded of a Hello whose proof holds. */
-export function toVerifiedHello({ hello, key, stream }: Candidate): VerifiedHello {
-  return { hello, keyFingerprint: key.fingerprint, address: stream.peer };
+export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionHello, "replicaId"> {
+  return {
+    nodeId: hello.nodeId,
+    bootId: toText(hello.bootId),
+    machineFingerprint: toText(hello.machineFingerprint),
+    keyFingerprint: key.fingerprint,
+    address: stream.peer,
+  };
 }
 
 /** The nodes that say hello, each once. */

@@ -1,17 +1,18 @@
 import type { HelloAdmission } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
-import type { ReservedStore } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";
+import type { HealthRecord } from "../record/health-record.ts";
 import type { Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { ProofCheck } from "./hello-arrival.ts";
 
 /** What hellos are taken in with. */
 export interface HelloDeskOptions {
-  readonly store: ReservedStore;
+  readonly record: HealthRecord;
   readonly replica: Replica;
-  readonly validator: RequestValidator;
+  readonly validator: Pick<RequestValidator, "check">;
   readonly metrics: HealthMetrics;
   readonly log: Logger;
   readonly clock: Clock;
@@ -30,4 +31,8 @@ export interface HelloDeskOptions {
   readonly onUncertain: () => void;
   /** Resolves once it is known which policy each node has. */
   readonly policiesKnown: () => Promise<void>;
+  /** Checks the proof of a Hello; by its signature when absent. */
+  readonly isSigned?: ProofCheck;
+  /** Resolves after everything else has had a turn; by Node's event loop when absent. */
+  readonly nextTurn?: () => Promise<void>;
 }

@@ -165,6 +165,7 @@ describe("Hello", () => {
     await register(database.store, [agent], "REJECTED");
     expect((await refusedHello(agent)).error?.reason).toBe("NODE_REJECTED");
     await command(database.store, "forgiven", "approve");
+    await replica.caughtUp();
     const { welcome } = await agent.join(replica.address);
     expect(welcome.membership?.state).toBe(MembershipState.APPROVED);
   });

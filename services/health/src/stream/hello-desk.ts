@@ -1,32 +1,24 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurnOfNode } from "node:timers/promises";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { isNodeId } from "@rollcall/domain";
-import { describeError, isStoreUnavailable, mapError } from "@rollcall/errors";
+import { isStoreUnavailable } from "@rollcall/errors";
 import { Batcher } from "@rollcall/process";
-import {
-  collectedAmong,
-  keyOf,
-  labelSetsOf,
-  NO_LABELS,
-  type NodeKeys,
-  type SessionOpening,
-  type StoredEvent,
-} from "@rollcall/store";
+import { NO_LABELS, type NodeKeys, type SessionOpening, type StoredEvent } from "@rollcall/store";
 import type { HelloOutcome } from "../metrics.ts";
-import { openBatch } from "../record/open-batch.ts";
+import { rotationSpreadMs } from "../policy/node-policies.ts";
 import {
   deleted,
   type Farewell,
   notRegistered,
   overloaded,
   proofInvalid,
-  reconnect,
   shuttingDown,
   storeAway,
   superseded,
 } from "../replica/farewell.ts";
 import type { OpenedSession } from "../replica/replica.ts";
-import { rotationSpreadMs, withRotation } from "./frames.ts";
+import { errorOf, farewellFrom } from "../session/farewell-error.ts";
+import type { GreetedStream } from "../session/session-host.ts";
 import {
   type Arrival,
   type Candidate,
@@ -37,14 +29,13 @@ import {
   isSignedBy,
   type Known,
   signerOf,
-  toVerifiedHello,
+  toSessionHello,
   unknownIn,
 } from "./hello-arrival.ts";
 import type { HelloDeskOptions } from "./hello-desk-options.ts";
 import { HelloDoor } from "./hello-door.ts";
 import { clockSkewMs, wishesIn } from "./hello-fields.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
-import type { GreetedStream } from "./stream-host.ts";
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
@@ -147,7 +138,7 @@ export class HelloDesk {
       onUncertain();
       if (!isStoreUnavailable(error)) log.error({ err: error }, "hellos failed");
       for (const arrival of waiting.filter(({ stream }) => stream.isOpening)) {
-        const away = isStoreUnavailable(error) ? storeAway(random) : reconnect(mapError(error));
+        const away = isStoreUnavailable(error) ? storeAway(random) : farewellFrom(error);
         this.#turnAway(arrival, away, "store_unavailable");
       }
     } finally {
@@ -158,14 +149,14 @@ export class HelloDesk {
 
   /** Find those whose proof holds, one for each node; the others are told. */
   async #verify(arrivals: readonly Arrival[]): Promise<readonly Candidate[]> {
-    const { store, random } = this.#options;
-    const keys = await keyOf(store.db, idsOf(arrivals));
+    const { record, random, nextTurn = nextTurnOfNode, isSigned = isSignedBy } = this.#options;
+    const keys = await record.keysOf(idsOf(arrivals));
     const candidates = new Map<string, Candidate>();
     for (const [index, arrival] of arrivals.entries()) {
       if (index % PROOFS_A_TURN === PROOFS_A_TURN - 1) await nextTurn();
       const { nodeId } = arrival.hello;
       const known = keys.get(nodeId);
-      const key = known && signerOf(arrival, known, store.clusterId());
+      const key = known && signerOf(arrival, known, record.clusterId(), isSigned);
       if (known === undefined) {
         this.#refuse(arrival, notRegistered(nodeId, random));
       } else if (key === undefined) {
@@ -182,11 +173,11 @@ export class HelloDesk {
 
   async #open(candidates: readonly Candidate[]): Promise<void> {
     if (candidates.length === 0) return;
-    const { store, replica } = this.#options;
-    const openings = await openBatch(store, replica, candidates.map(toVerifiedHello));
+    const { record } = this.#options;
+    const openings = await record.openSessions(candidates.map(toSessionHello));
     const ids = idsOf(candidates);
-    const [keys, labels] = await Promise.all([keyOf(store.db, ids), labelSetsOf(store.db, ids)]);
-    const collected = await collectedAmong(store.db, unknownIn(openings));
+    const [keys, labels] = await Promise.all([record.keysOf(ids), record.labelsOf(ids)]);
+    const collected = await record.collectedAmong(unknownIn(openings));
     const required = candidates.filter(({ hello }) => keys.get(hello.nodeId)?.isRotationRequired);
     const rotateWithinMs = rotationSpreadMs(required.length);
     // From here to the end nothing else runs: what the feed delivers is either kept with the candidate or comes after
@@ -240,7 +231,7 @@ export class HelloDesk {
     opening: OpenedSession,
     { keys, labels, rotateWithinMs }: Known & { readonly keys: NodeKeys },
   ): void {
-    const { replica, store, clock, metrics } = this.#options;
+    const { replica, record, clock, metrics } = this.#options;
     const { stream, hello, key, events } = candidate;
     if (replica.isClosing) {
       // Its session is this replica's in the record, from which the next one adopts it.
@@ -261,11 +252,8 @@ export class HelloDesk {
     stream.welcome(node, {
       wallMs: clock.wallMs(),
       membership: node.membership ?? opening.membership,
-      settings: withRotation(
-        replica.policies.settings(node, labels.effective),
-        keys.isRotationRequired ? rotateWithinMs : null,
-      ),
-      clusterId: store.clusterId(),
+      settings: replica.policies.settings(node, labels.effective, keys.isRotationRequired ? rotateWithinMs : null),
+      clusterId: record.clusterId(),
       nodeInfoWanted: Buffer.from(hello.nodeInfoDigest).toString("hex") !== opening.infoDigest,
       healthEndpoints: this.#options.reconnects.all,
     });
@@ -273,7 +261,7 @@ export class HelloDesk {
 
   #refuse(arrival: Arrival, farewell: Farewell, outcome: HelloOutcome = "refused"): void {
     this.#options.metrics.hello(outcome);
-    this.#door.refused(greetingOf(arrival), farewell.error);
+    this.#door.refused(greetingOf(arrival), errorOf(farewell));
     arrival.stream.leave(farewell);
   }
 
@@ -288,13 +276,12 @@ export class HelloDesk {
    * Send away an agent that has done nothing wrong. If it is who it says it is, its node gets the time to come back.
    */
   #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): void {
-    const { replica, metrics, random, store, reconnects } = this.#options;
+    const { replica, metrics, random, record, reconnects, isSigned = isSignedBy } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(reconnects.windowMs(this.queued), random) : because;
     metrics.hello(outcome);
     const node = replica.nodes.find(arrival.hello.nodeId);
-    const isItself = node?.publicKey != null && isSignedBy(arrival, node.publicKey, store.clusterId());
-    const { retryAfterMs = 0 } = describeError(farewell.error);
-    replica.silence.turnedAway(isItself ? node : undefined, retryAfterMs);
+    const isItself = node?.publicKey != null && isSigned(arrival, node.publicKey, record.clusterId());
+    replica.silence.turnedAway(isItself ? node : undefined, farewell.retryAfterMs ?? 0);
     arrival.stream.leave(farewell);
   }
 }

@@ -1,8 +1,9 @@
 import type { Membership } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
-import type { Store, StoredEvent } from "@rollcall/store";
+import type { StoredEvent } from "@rollcall/store";
+import type { HealthRecord } from "../record/health-record.ts";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
-import { type Arrival, type Candidate, isSignedBy } from "./hello-arrival.ts";
+import { type Arrival, type Candidate, isSignedBy, type ProofCheck } from "./hello-arrival.ts";
 
 /** A node that was refused, and by which key it proved itself. */
 interface RejectedNode {
@@ -14,7 +15,9 @@ interface RejectedNode {
 export interface RejectedNodesOptions {
   readonly clock: Pick<Clock, "nowMs" | "wallMs">;
   readonly random: Random;
-  readonly store: Pick<Store, "clusterId">;
+  readonly record: Pick<HealthRecord, "clusterId">;
+  /** See HelloDeskOptions. */
+  readonly isSigned?: ProofCheck;
 }
 
 /** About 6 MB. The one that was refused longest ago is forgotten for a new one. */
@@ -46,7 +49,7 @@ export class RejectedNodes {
    * @param check called before a signature is looked at; what it throws goes to the caller.
    */
   refusalOf(arrival: Arrival, check: (arrival: Arrival) => void): Farewell | null {
-    const { clock, store } = this.#options;
+    const { clock, record, isSigned = isSignedBy } = this.#options;
     const { nodeId } = arrival.hello;
     const known = this.#nodes.get(nodeId);
     if (known === undefined) return null;
@@ -55,7 +58,7 @@ export class RejectedNodes {
       return null;
     }
     check(arrival);
-    const isItself = isSignedBy(arrival, known.publicKey, store.clusterId());
+    const isItself = isSigned(arrival, known.publicKey, record.clusterId());
     return isItself ? this.#farewell(nodeId, known.membership) : null;
   }
 

@@ -1,5 +1,6 @@
 import type { Logger } from "@rollcall/process";
 import { type ReservedStore, recordedTroubles, settleTruth, troubledNodes } from "@rollcall/store";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { seedGpus, troublesOf } from "./gpu-watch.ts";
@@ -71,4 +72,12 @@ export class TruthKeeper {
     const changed = await settleTruth(store, replica.instance, views);
     if (changed.length > 0) log.info({ nodes: changed }, "flapping, hardware or holds changed");
   }
+}
+
+/** The end of a hold need not come to the second. */
+const EVERY_MS = 10_000;
+
+/** Look after nodes that flap or whose hardware is in doubt, every 10 s and whenever it is called. */
+export function keepTruthTask(keeper: TruthKeeper, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

@@ -7,24 +7,20 @@ import {
   ReportHeartbeatResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { refuse } from "@rollcall/errors";
-import type { Logger } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { membershipToProto } from "@rollcall/wire";
-import type { Farewell, Random } from "../replica/farewell.ts";
-import type { HeldNode } from "../replica/held-node.ts";
-import type { Replica } from "../replica/replica.ts";
+import type { Farewell } from "../replica/farewell.ts";
+import type { HeldNode, NodeStream } from "../replica/held-node.ts";
+import { AgentSession } from "../session/agent-session.ts";
+import { errorOf } from "../session/farewell-error.ts";
+import type { SessionEnd, SessionHost } from "../session/session-host.ts";
 import { toText } from "../stream/hello-fields.ts";
-import type { StreamHost } from "../stream/stream-host.ts";
 import { openSessionToken, type SessionClaims, sealSessionToken } from "./session-token.ts";
-import { UnarySession, type UnarySessionHost } from "./unary-session.ts";
+import { openUnarySession, type UnarySession } from "./unary-session.ts";
 
 export interface UnaryDeskOptions {
   readonly store: Pick<Store, "clusterSecret">;
-  readonly replica: Replica;
-  readonly log: Logger;
-  readonly random: Random;
-  readonly onBeat: StreamHost["onBeat"];
-  readonly onHello: StreamHost["onHello"];
+  readonly host: SessionHost;
 }
 
 /** How many ended sessions are remembered with their reason. Agents of others are told to begin again. */
@@ -33,29 +29,22 @@ const MOST_ENDED = 1_000;
 /** The sessions of agents that call, of the nodes that this replica holds. */
 export class UnaryDesk {
   readonly #options: UnaryDeskOptions;
-  readonly #host: UnarySessionHost;
+  /** Those of the sessions of the replica that are held by calls. */
+  readonly #sessions = new WeakSet<NodeStream>();
   readonly #ended = new Map<string, { readonly epoch: number; readonly farewell: Farewell }>();
 
   constructor(options: UnaryDeskOptions) {
     this.#options = options;
-    const { replica, log, onBeat } = options;
-    this.#host = {
-      replica,
-      log,
-      onBeat,
-      onEnd: (_session, node, farewell) => this.#onEnd(node, farewell),
-    };
   }
 
   /** Open a session for a Hello whose nonce was used up for it. Throws as a stream's Hello is refused. */
   async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<ReportHeartbeatResponse> {
-    const { store, replica, onHello } = this.#options;
-    const session = new UnarySession(peer, this.#host);
-    // It may be refused before anybody waits for it.
-    session.opened.catch(() => {});
-    onHello(session, hello, nonce);
-    const node = await session.opened;
-    const claims = { nodeId: node.id, epoch: node.epoch, replicaId: replica.instance };
+    const { store, host } = this.#options;
+    const { node, session } = await openUnarySession({ hello, nonce, peer }, host, (end, ended) => {
+      this.#onEnd(end, ended);
+    });
+    this.#sessions.add(session);
+    const claims = { nodeId: node.id, epoch: node.epoch, replicaId: host.replica.instance };
     return this.#answer(node, { sessionToken: sealSessionToken(store.clusterSecret(), claims) });
   }
 
@@ -74,26 +63,29 @@ export class UnaryDesk {
     const claims = this.claimsOf(request);
     const { node, session } = this.#find(claims);
     if (request.step.case === "goodbye") {
-      session.goodbye(node, toText(request.step.value.reason));
+      session.receive({ kind: "goodbye", reason: toText(request.step.value.reason) });
       return create(ReportHeartbeatResponseSchema);
     }
     if (request.step.case === "beat") {
-      session.beat(node, request.step.value.sequence, request.step.value.usage);
+      const { sequence, usage } = request.step.value;
+      const { lastSequence } = session;
+      const isTaken = session.beat({ sequence, usage, settingsGeneration: 0, agentTimeMs: 0n });
+      if (!isTaken) throw notRising(node.id, sequence, lastSequence);
     }
     return this.#answer(node, { sequence: session.lastSequence });
   }
 
-  #find(claims: SessionClaims): { readonly node: HeldNode; readonly session: UnarySession } {
+  #find(claims: SessionClaims): UnarySession {
     const { nodeId, epoch, replicaId } = claims;
-    const { replica } = this.#options;
+    const { replica } = this.#options.host;
     const node = replica.nodes.find(nodeId);
     const stream = node?.stream;
     const isCurrent = node?.epoch === epoch && replicaId === replica.instance;
-    if (node !== undefined && isCurrent && stream instanceof UnarySession) {
+    if (node !== undefined && isCurrent && stream instanceof AgentSession && this.#sessions.has(stream)) {
       return { node, session: stream };
     }
     const ended = this.#ended.get(nodeId);
-    if (ended?.epoch === epoch) throw ended.farewell.error;
+    if (ended?.epoch === epoch) throw errorOf(ended.farewell);
     throw sessionMoved(nodeId);
   }
 
@@ -111,9 +103,10 @@ export class UnaryDesk {
     });
   }
 
-  #onEnd({ id, epoch }: HeldNode, farewell: Farewell): void {
+  #onEnd(end: SessionEnd, { id, epoch }: HeldNode): void {
+    if (end.kind !== "left") return;
     this.#ended.delete(id);
-    this.#ended.set(id, { epoch, farewell });
+    this.#ended.set(id, { epoch, farewell: end.farewell });
     for (const oldest of this.#ended.keys()) {
       if (this.#ended.size <= MOST_ENDED) break;
       this.#ended.delete(oldest);
@@ -125,4 +118,10 @@ export class UnaryDesk {
 export function sessionMoved(node: string) {
   const message = `this session of node ${node} is over; open a new one without a token`;
   return refuse("SESSION_SUPERSEDED", message, { metadata: { node } });
+}
+
+function notRising(node: string, sequence: number, lastSequence: number) {
+  const message = `sequence ${sequence} of node ${node} does not follow ${lastSequence}; send a higher one`;
+  const metadata = { node, sequence: String(sequence), lastSequence: String(lastSequence) };
+  return refuse("SEQUENCE_NOT_RISING", message, { metadata, subject: node });
 }

@@ -4,18 +4,28 @@ import type { MethodImpl } from "@connectrpc/connect";
 import { HealthInternalService, ProbeNodesResponseSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { Deps } from "../../deps.ts";
 import { heldOf } from "../../query/held-page.ts";
+import type { Replica } from "../../replica/replica.ts";
 
 const METHOD = HealthInternalService.method.probeNodes;
 
 /** Answer which nodes this replica still has a stream of, although another one has taken them over. */
 export function probeNodes(deps: Deps): MethodImpl<typeof METHOD> {
   return ({ nodeIds }) => {
-    const { replica, clock } = deps;
-    const nowMs = clock.nowMs();
-    const contacts = heldOf(replica, nodeIds).flatMap(({ id: nodeId, stream, lastFrameAtMs }) => {
-      if (stream === null || lastFrameAtMs === null) return [];
-      return [{ nodeId, silentFor: durationFromMs(Math.max(0, Math.round(nowMs - lastFrameAtMs))) }];
+    const contacts = contactsOf(deps.replica, nodeIds, deps.clock.nowMs()).map(({ nodeId, silentMs }) => {
+      return { nodeId, silentFor: durationFromMs(silentMs) };
     });
     return create(ProbeNodesResponseSchema, { contacts });
   };
+}
+
+/** For how long each of these nodes has been silent, of those that have a stream here; by the real monotonic clock. */
+export function contactsOf(
+  replica: Replica,
+  nodeIds: readonly string[],
+  nowMs: number,
+): readonly { readonly nodeId: string; readonly silentMs: number }[] {
+  return heldOf(replica, nodeIds).flatMap(({ id: nodeId, stream, lastFrameAtMs }) => {
+    if (stream === null || lastFrameAtMs === null) return [];
+    return [{ nodeId, silentMs: Math.max(0, Math.round(nowMs - lastFrameAtMs)) }];
+  });
 }

@@ -1,0 +1,86 @@
+// Apply each patch of mutants/ to a copy of the tree and see that the explorer or the simulation notices.
+// Usage: node scripts/mutants.mjs [NAME ...]: those whose name contains one of the words; without any, all of them.
+import { execFile, execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+
+const ROOT = resolve(import.meta.dirname, "..");
+const MUTANTS = join(ROOT, "mutants");
+/** A mutant that never comes to an end has been noticed as well. */
+const TIMEOUT_MS = 10 * 60_000;
+const FOUND = 3;
+
+const words = process.argv.slice(2);
+const patches = readdirSync(MUTANTS)
+  .filter((name) => name.endsWith(".patch"))
+  .filter((name) => words.length === 0 || words.some((word) => name.includes(word)));
+const copy = copyTree();
+let survivors = 0;
+let unexpected = 0;
+try {
+  for (const name of patches) {
+    const patch = join(MUTANTS, name);
+    const survives = readFileSync(patch, "utf8").match(/^Survives: (.*)$/m)?.[1];
+    execFileSync("git", ["apply", patch], { cwd: copy });
+    const started = performance.now();
+    const found = await hunt();
+    execFileSync("git", ["apply", "--reverse", patch], { cwd: copy });
+    const seconds = Math.round((performance.now() - started) / 1_000);
+    if (found === null) survivors += 1;
+    if ((found === null) !== (survives !== undefined)) unexpected += 1;
+    print(`${found === null ? "SURVIVES" : "caught  "} ${name}, ${seconds} s: ${found ?? survives ?? "not noticed"}`);
+  }
+} finally {
+  rmSync(copy, { recursive: true, force: true });
+}
+print(`${patches.length} mutants, ${survivors} survive`);
+if (unexpected > 0) process.exitCode = 1;
+
+function print(line) {
+  process.stdout.write(`${line}\n`);
+}
+
+/** The tracked files, with links to what is installed here. */
+function copyTree() {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-mutants-"));
+  const files = execFileSync("git", ["ls-files", "libs", "services", "package.json"], { cwd: ROOT, encoding: "utf8" });
+  for (const file of files.split("\n").filter((it) => it !== "" && existsSync(join(ROOT, it)))) {
+    mkdirSync(dirname(join(folder, file)), { recursive: true });
+    cpSync(join(ROOT, file), join(folder, file));
+  }
+  symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  for (const group of ["libs", "services"]) {
+    for (const name of readdirSync(join(folder, group))) {
+      const modules = join(ROOT, group, name, "node_modules");
+      // Links between packages are relative, so that they lead to the copies.
+      const options = { recursive: true, verbatimSymlinks: true };
+      if (existsSync(modules)) cpSync(modules, join(folder, group, name, "node_modules"), options);
+    }
+  }
+  return folder;
+}
+
+/** What the search has found; null for nothing. */
+function hunt() {
+  const args = [
+    ...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"],
+    "services/health/src/explorer/hunt-main.ts",
+  ];
+  return new Promise((done) => {
+    execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
+      if (error === null) done(null);
+      else if (error.code === FOUND) done(stdout.trim().split("\n").at(-1));
+      else if (error.killed) done("it does not come to an end");
+      else
+        done(
+          `it fails: ${
+            stderr
+              .trim()
+              .split("\n")
+              .find((line) => /Error/.test(line)) ?? error.message
+          }`,
+        );
+    });
+  });
+}

@@ -1,0 +1,102 @@
+import type { Logger } from "@rollcall/process";
+import type { AdoptedNode, HeldNode } from "@rollcall/store";
+import type { HealthRecord } from "../record/health-record.ts";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { Replica } from "../replica/replica.ts";
+
+export interface AdoptOrphansOptions {
+  readonly log: Logger;
+  readonly record: HealthRecord;
+  readonly replica: Replica;
+  /** Whether a session of this node may be being opened just now. */
+  readonly isOpening: (nodeId: string) => boolean;
+  /** Resolves once it is known which policy each node has. */
+  readonly policiesKnown: () => Promise<void>;
+  /** Learn where other replicas are while the record still lists them. */
+  readonly knowPeers: () => Promise<void>;
+  /** Called with nodes that were taken over, once this replica holds them. */
+  readonly onAdopted: (nodes: readonly AdoptedNode[]) => void;
+}
+
+const EVERY_MS = 2_000;
+const MOST_NODES_A_BATCH = 500;
+
+/** Take over the nodes of replicas whose lease has run out, those of this process's predecessor among them. */
+export class OrphanAdopter {
+  readonly #options: AdoptOrphansOptions;
+  #isUncertain = false;
+
+  constructor(options: AdoptOrphansOptions) {
+    this.#options = options;
+  }
+
+  /** Whether the record may say that this replica holds nodes of which it knows nothing. */
+  get isUncertain(): boolean {
+    return this.#isUncertain;
+  }
+
+  /** The record may say that this replica holds nodes of which it knows nothing: find them at the next turn. */
+  doubt(): void {
+    this.#isUncertain = true;
+  }
+
+  /** Look once. Without the lease there is nothing that could be taken. */
+  async turn(): Promise<void> {
+    const { record, replica, log } = this.#options;
+    if (!replica.mayOpen) return;
+    await this.#options.policiesKnown();
+    await this.#options.knowPeers();
+    // Read before: what is adopted is of this revision or later, so events above it are not skipped.
+    const asOfRevision = await record.currentRevision();
+    if (this.#isUncertain) await this.#recount(asOfRevision);
+    let taken = MOST_NODES_A_BATCH;
+    while (taken === MOST_NODES_A_BATCH && replica.mayOpen) {
+      const nodes = await this.#adoptBatch();
+      await this.#hold(nodes, asOfRevision);
+      this.#options.onAdopted(nodes);
+      taken = nodes.length;
+      const replicas = [...new Set(nodes.map((node) => node.previousReplicaId))];
+      if (taken > 0) log.info({ nodes: taken, replicas }, "nodes adopted");
+    }
+  }
+
+  async #adoptBatch() {
+    try {
+      return await this.#options.record.adoptOrphans(MOST_NODES_A_BATCH);
+    } catch (error) {
+      // A commit whose answer was lost has adopted them all the same.
+      this.#isUncertain = true;
+      throw error;
+    }
+  }
+
+  async #recount(asOfRevision: bigint): Promise<void> {
+    const { record, isOpening } = this.#options;
+    this.#isUncertain = false;
+    const recorded = await record.held().catch((error: unknown) => {
+      this.#isUncertain = true;
+      throw error;
+    });
+    const settled = recorded.filter(({ nodeId }) => !isOpening(nodeId));
+    if (settled.length < recorded.length) this.#isUncertain = true;
+    await this.#hold(settled, asOfRevision);
+  }
+
+  /** Labels are read after the revision: what changes them later is told by an event. */
+  async #hold(nodes: readonly HeldNode[], asOfRevision: bigint): Promise<void> {
+    const { record, replica } = this.#options;
+    const ids = nodes.map(({ nodeId }) => nodeId);
+    const labels = await record.labelsOf(ids).catch((error: unknown) => {
+      // The record says that they are held here, and here they are not.
+      this.#isUncertain = true;
+      throw error;
+    });
+    replica.adopt(nodes, asOfRevision, labels);
+  }
+}
+
+/** Look for orphans every 2 s, and whenever it is called. */
+export function adoptOrphansTask(adopter: OrphanAdopter, shared: LoopDeps): WorkLoop {
+  const turn = () => adopter.turn();
+  return new WorkLoop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });
+}

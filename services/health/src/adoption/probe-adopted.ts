@@ -1,0 +1,92 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { describeError } from "@rollcall/errors";
+import type { Logger } from "@rollcall/process";
+import type { PeerList } from "../internal/peers.ts";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+
+export interface ProbeAdoptedOptions {
+  readonly log: Logger;
+  readonly replica: Replica;
+  readonly peers: PeerList;
+}
+
+const EVERY_MS = 2_000;
+const MOST_NODES_A_CALL = 1_000;
+/** Calls to one old replica a turn: its other nodes come next time. */
+const MOST_CALLS_A_TURN = 20;
+
+/**
+ * Asks the replicas from which nodes were taken over whether these still beat there: a replica that lost its lease may
+ * be cut off from the record alone. What it says counts as contact, so that nobody is judged for the replica's trouble.
+ * It asks until a node has come here or was judged; an old replica that does not answer says nothing for or against.
+ */
+export class AdoptedProber {
+  readonly #options: ProbeAdoptedOptions;
+  /** By the replica that held them. Bounded by the number of nodes held. */
+  readonly #adopted = new Map<string, Set<string>>();
+
+  constructor(options: ProbeAdoptedOptions) {
+    this.#options = options;
+  }
+
+  /** Nodes were taken over. */
+  add(nodes: readonly { readonly nodeId: string; readonly previousReplicaId: string }[]): void {
+    for (const { nodeId, previousReplicaId } of nodes) {
+      const ids = this.#adopted.get(previousReplicaId) ?? new Set();
+      this.#adopted.set(previousReplicaId, ids.add(nodeId));
+    }
+  }
+
+  /** Ask each old replica once. Without any it costs nothing. */
+  async turn(): Promise<void> {
+    const asked = [...this.#adopted.keys()].map((replicaId) => this.#probe(replicaId));
+    await Promise.all(asked);
+  }
+
+  async #probe(replicaId: string): Promise<void> {
+    const { log, peers } = this.#options;
+    const waiting = this.#stillWaiting(replicaId);
+    const peer = peers.remembered(replicaId);
+    if (waiting.length === 0 || peer === null) {
+      this.#adopted.delete(replicaId);
+      return;
+    }
+    try {
+      for (let call = 0; call < MOST_CALLS_A_TURN; call++) {
+        const nodeIds = waiting.slice(call * MOST_NODES_A_CALL, (call + 1) * MOST_NODES_A_CALL);
+        if (nodeIds.length === 0) break;
+        const { contacts } = await peer.client.probeNodes({ nodeIds });
+        for (const { nodeId, silentFor } of contacts) {
+          if (silentFor !== undefined) this.#onContact(nodeId, durationMs(silentFor));
+        }
+      }
+    } catch (error) {
+      log.debug({ replica: replicaId, reason: describeError(error).reason }, "old replica is silent");
+    }
+  }
+
+  #stillWaiting(replicaId: string): readonly string[] {
+    const ids = this.#adopted.get(replicaId) ?? new Set<string>();
+    for (const id of ids) if (!isWaiting(this.#options.replica.nodes.find(id))) ids.delete(id);
+    return [...ids];
+  }
+
+  #onContact(nodeId: string, silentMs: number): void {
+    const { silence, nodes } = this.#options.replica;
+    const node = nodes.find(nodeId);
+    if (node !== undefined && isWaiting(node)) silence.heard(node, silence.nowMs() - silentMs);
+  }
+}
+
+/** It was taken over, has not come here, and is not judged yet. */
+function isWaiting(node: HeldNode | undefined): boolean {
+  return node?.publicKey === null && node.stream === null && node.watch.health === "HEALTHY";
+}
+
+/** Ask every 2 s, and whenever it is called. */
+export function probeAdoptedTask(prober: AdoptedProber, shared: LoopDeps): WorkLoop {
+  const turn = () => prober.turn();
+  return new WorkLoop({ ...shared, name: "probe-adopted", everyMs: EVERY_MS, turn });
+}

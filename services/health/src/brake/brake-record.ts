@@ -1,0 +1,141 @@
+import {
+  type AllowedReason,
+  type BrakeChange,
+  type BrakeMarks,
+  type BrakeMode,
+  type BrakeReading,
+  type BrakeRelease,
+  type BrakeRow,
+  brakeCountsText,
+  brakeEvent,
+  type NewEvent,
+  reactionsAllowedEvent,
+  toldCounts,
+} from "@rollcall/domain";
+import type { Logger } from "@rollcall/process";
+import {
+  type AllowedReaction,
+  allowReactions,
+  forgetBrakes,
+  holdBrakeLease,
+  listBrakes,
+  lossBefore,
+  type ReservedStore,
+  readBrake,
+  saveBrake,
+  saveFollowed,
+  type Tx,
+} from "@rollcall/store";
+
+/** A reaction that was let go, and why. */
+export interface ReleasedReaction extends AllowedReaction {
+  readonly reason: AllowedReason;
+}
+
+/**
+ * What the brake needs of the record. Each call is one transaction; those that write throw when the lease of the brake
+ * is another process's, and then nothing was written.
+ */
+export interface BrakeRecord {
+  /** Every brake that is kept. */
+  list(): Promise<readonly BrakeRow[]>;
+  /** The last loss that is older than so many milliseconds; 0 when there is none. */
+  lossBefore(ms: number): Promise<number>;
+  /** All that the brake is decided from, as of one moment. */
+  read(marks: BrakeMarks): Promise<BrakeReading>;
+  saveChanges(changes: readonly BrakeChange[]): Promise<void>;
+  /** Forget brakes that are as they would be without a row. */
+  forget(groups: readonly string[]): Promise<void>;
+  /** Let go what is still pending; what was. */
+  release(releases: readonly BrakeRelease[]): Promise<readonly ReleasedReaction[]>;
+  /** Let go what an operator ordered; how many. */
+  releaseOrdered(
+    release: { readonly group: string; readonly most: number; readonly upTo: number },
+    order: BrakeRow,
+  ): Promise<number>;
+  saveFollowed(order: BrakeRow): Promise<void>;
+}
+
+const REASONS = { NORMAL: "NO_STORM", PARTIAL: "BRAKE_PACED" } as const;
+const STRICTNESS: Readonly<Record<BrakeMode, number>> = { NORMAL: 0, PARTIAL: 1, FULL: 2 };
+
+/** The record of the brake, on Postgres, for one process. */
+export function createBrakeRecord(options: {
+  readonly store: ReservedStore;
+  readonly instance: string;
+  readonly log: Logger;
+}): BrakeRecord {
+  const { store, instance, log } = options;
+  const actor = `replica:${instance}`;
+  const change = async <T>(
+    work: (tx: Tx) => Promise<{ readonly result: T; readonly events: readonly NewEvent[] }>,
+  ): Promise<T> => {
+    const { result } = await store.change(async (tx) => {
+      // A process that was stopped may wake up in the middle of its decision, and find another one deciding.
+      if (!(await holdBrakeLease(tx, instance))) throw new Error("the brake's lease is another's");
+      return work(tx);
+    });
+    return result;
+  };
+  const write = (work: (tx: Tx) => Promise<void>) => change(async (tx) => ({ result: await work(tx), events: [] }));
+  return {
+    list: () => listBrakes(store.db),
+    lossBefore: (ms) => lossBefore(store.db, ms),
+    read: (marks) => readBrake(store.db, marks),
+    forget: (groups) => write((tx) => forgetBrakes(tx, groups)),
+    saveChanges: async (changes) => {
+      await change(async (tx) => {
+        for (const it of changes) await saveBrake(tx, it);
+        return { result: null, events: changes.filter(isShown).map((it) => eventOf(it, actor)) };
+      });
+      for (const it of changes) logChange(log, it);
+    },
+    release: (releases) =>
+      change(async (tx) => {
+        const brakes = new Map(releases.map(({ group, brake }) => [group, brake]));
+        const allowed = (await allowReactions(tx, releases)).map((it) => {
+          const brake = brakes.get(it.group) ?? "NORMAL";
+          return { ...it, brake, reason: REASONS[brake] };
+        });
+        const events = allowed.map(({ nodeId: subject, ...facts }) =>
+          reactionsAllowedEvent({ ...facts, subject, actor, message: "" }),
+        );
+        return { result: allowed, events };
+      }),
+    releaseOrdered: (release, { orderedBy, orderReason: message }) =>
+      change(async (tx) => {
+        const allowed = await allowReactions(tx, [release]);
+        const by = {
+          actor: orderedBy,
+          message,
+          brake: "NORMAL",
+          reason: "OPERATOR_RELEASED",
+        } as const;
+        const events = allowed.map(({ nodeId: subject, ...facts }) =>
+          reactionsAllowedEvent({ ...facts, ...by, subject }),
+        );
+        return { result: allowed.length, events };
+      }),
+    saveFollowed: (order) => write((tx) => saveFollowed(tx, order)),
+  };
+}
+
+function isShown({ isShown }: BrakeChange): boolean {
+  return isShown;
+}
+
+function eventOf({ order, ...change }: BrakeChange, self: string): NewEvent {
+  if (order !== null) {
+    const { orderedBy: actor, orderReason: message } = order;
+    return brakeEvent({ ...change, reason: "OPERATOR_RELEASED", actor, message });
+  }
+  const reason = STRICTNESS[change.after] > STRICTNESS[change.before] ? "MASS_LOSS" : "RECOVERED";
+  return brakeEvent({ ...change, reason, actor: self, message: brakeCountsText(change.counts) });
+}
+
+function logChange(log: Logger, { group, before, after, counts }: BrakeChange): void {
+  if (before === after) return;
+  const fields = { group, before, after, ...toldCounts(counts) };
+  if (after === "NORMAL") log.info(fields, "brake lifted");
+  else log.warn(fields, "brake set");
+}

@@ -1,0 +1,157 @@
+import { HelloAdmission } from "@rollcall/domain";
+import type { Clock, Logger, Task } from "@rollcall/process";
+import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
+import type { StoredEvent } from "@rollcall/store";
+import { adoptOrphansTask, OrphanAdopter } from "./adoption/adopt-orphans.ts";
+import { AdoptedProber, probeAdoptedTask } from "./adoption/probe-adopted.ts";
+import { type HealthConfig, policyOf } from "./config.ts";
+import type { PeerList } from "./internal/peers.ts";
+import type { HealthMetrics } from "./metrics.ts";
+import { drain } from "./moves/drain.ts";
+import { CutOffLeaver, leaveWhenCutOffTask } from "./moves/leave-when-cut-off.ts";
+import { Rebalancer, rebalanceTask } from "./moves/rebalancer.ts";
+import { Reconnects } from "./moves/reconnects.ts";
+import { SessionMover } from "./moves/session-mover.ts";
+import type { HealthRecord } from "./record/health-record.ts";
+import { TransitionWriter, writeTransitionsTask } from "./record/transition-writer.ts";
+import type { HeldNode } from "./replica/held-node.ts";
+import { judgeSilenceTask } from "./replica/judge-silence.ts";
+import { Replica } from "./replica/replica.ts";
+import { Silence, type SilenceOptions } from "./replica/silence.ts";
+import type { ProofCheck } from "./stream/hello-arrival.ts";
+import { HelloDesk } from "./stream/hello-desk.ts";
+
+/** What the core is made of. Nothing in it is a socket, a database or a timer: a simulation hands in its own. */
+export interface CoreDeps {
+  /** The instance of the process's lease. */
+  readonly instance: string;
+  readonly record: HealthRecord;
+  readonly peers: PeerList;
+  readonly config: HealthConfig;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly metrics: HealthMetrics;
+  /** Numbers in [0, 1). */
+  readonly random: () => number;
+  /** See HealthDeps. */
+  readonly gatherMs: number;
+  readonly validator: Pick<RequestValidator, "check">;
+  readonly failures?: FailedAttempts | undefined;
+  /** Resolves once it is known which policy each node has. */
+  readonly policiesKnown: () => Promise<void>;
+  /** The node's group of the brake; "" for none. */
+  readonly groupOf: (node: HeldNode) => string;
+  /** See ReplicaOptions. */
+  readonly onLabelsChanged: (node: HeldNode) => void;
+  /** See ReplicaOptions. */
+  readonly onTruthChanged: (node: HeldNode) => void;
+  /** See HelloDeskOptions. */
+  readonly isSigned?: ProofCheck;
+  /** See HelloDeskOptions. */
+  readonly nextTurn?: () => Promise<void>;
+  /** Makes what times the nodes. */
+  readonly createSilence?: (options: SilenceOptions) => Silence;
+}
+
+/** What takes agents in, judges their nodes, writes what it observes, and takes nodes over. */
+export interface Core {
+  readonly replica: Replica;
+  readonly desk: HelloDesk;
+  readonly transitions: TransitionWriter;
+  readonly adopter: OrphanAdopter;
+  readonly reconnects: Reconnects;
+  readonly tasks: readonly Task[];
+  /** Follow the log. */
+  observe(events: readonly StoredEvent[]): void;
+  leaseHeld(): void;
+  leaseDoubted(sinceMs: number): void;
+  /** Hand the agents on before the end. `withdraw` sends no more agents here. */
+  drain(withdraw: () => Promise<void>): Promise<void>;
+  /** End every session, each with a time to come back. `transitions.flush()` is to follow. */
+  close(): void;
+}
+
+/** Create the core. */
+export function createCore(deps: CoreDeps): Core {
+  const { instance, record, peers, config, clock, log, metrics, random, gatherMs, policiesKnown } = deps;
+  const nextTurn = deps.nextTurn === undefined ? {} : { nextTurn: deps.nextTurn };
+  const tickMs = config["Orchestrator.NodeManager.DetectorTick"];
+  const policy = policyOf(config);
+  const silenceOptions = { clock, tickMs, metrics, doubtMs: policy.unhealthyAfterMs / 2 };
+  const replica = new Replica({
+    ...silenceOptions,
+    silence: deps.createSilence?.(silenceOptions) ?? new Silence(silenceOptions),
+    instance,
+    policy,
+    heartbeatsPerSecond: config["Health.HeartbeatsPerSecond"],
+    random,
+    onChanged: (node) => {
+      replica.watched.touched(node);
+      transitions.add(node);
+      writing.call();
+    },
+    onMovedAway: (node) => {
+      // The event may be older than the adoption: a replica that had lost its lease took the node just before.
+      if (node.publicKey === null) adopter.doubt();
+    },
+    onLabelsChanged: deps.onLabelsChanged,
+    onTruthChanged: deps.onTruthChanged,
+  });
+  const loops = { clock, log, random };
+  const isOpening = (nodeId: string) => desk.isOpening(nodeId);
+  const transitions = new TransitionWriter({ record, replica, metrics, isOpening, groupOf: deps.groupOf });
+  const writing = writeTransitionsTask(transitions, { ...loops, gatherMs });
+  const prober = new AdoptedProber({ log, replica, peers });
+  const probing = probeAdoptedTask(prober, loops);
+  const adopter = new OrphanAdopter({
+    record,
+    replica,
+    isOpening,
+    log,
+    policiesKnown,
+    knowPeers: () => peers.refresh(0),
+    onAdopted: (nodes) => {
+      prober.add(nodes);
+      probing.call();
+    },
+  });
+  const adoption = adoptOrphansTask(adopter, loops);
+  const hellosPerSecond = config["Health.HellosPerSecond"];
+  const reconnects = new Reconnects({ instance, peers, hellosPerSecond, unhealthyAfterMs: policy.unhealthyAfterMs });
+  const moving = { ...loops, replica, peers, reconnects, mover: new SessionMover({ nodes: replica.nodes, clock }) };
+  const rebalancer = new Rebalancer({ ...moving, onAsked: (count) => metrics.movesAsked(count) });
+  const leaving = leaveWhenCutOffTask(new CutOffLeaver(moving), loops);
+  const desk = new HelloDesk({
+    ...{ record, replica, metrics, log, clock, random, gatherMs, policiesKnown, reconnects },
+    validator: deps.validator,
+    maxQueued: config["Health.HelloQueue"],
+    failures: deps.failures,
+    admission: new HelloAdmission(hellosPerSecond, clock.nowMs()),
+    onUncertain: () => adopter.doubt(),
+    ...(deps.isSigned === undefined ? {} : { isSigned: deps.isSigned }),
+    ...nextTurn,
+  });
+  const judging = judgeSilenceTask({ replica, clock, tickMs, ...nextTurn });
+  return {
+    replica,
+    desk,
+    transitions,
+    adopter,
+    reconnects,
+    tasks: [judging, writing, adoption, probing, rebalanceTask(rebalancer, loops), leaving],
+    observe: (events) => {
+      desk.observe(events);
+      replica.apply(events);
+    },
+    leaseHeld: () => {
+      replica.leaseHeld();
+      adoption.call();
+    },
+    leaseDoubted: (sinceMs) => {
+      replica.leaseDoubted(sinceMs);
+      leaving.call();
+    },
+    drain: (withdraw) => drain({ ...moving, withdraw }),
+    close: () => replica.close(reconnects.windowMs(replica.nodes.sessions)),
+  };
+}

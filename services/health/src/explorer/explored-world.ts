@@ -1,0 +1,280 @@
+import { create } from "@bufbuild/protobuf";
+import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { AgentSession } from "../session/agent-session.ts";
+import { farewellFrom } from "../session/farewell-error.ts";
+import type { AgentLink, SessionEnd } from "../session/session-host.ts";
+import { Invariants } from "../simulation/invariants.ts";
+import { SimulatedRecord } from "../simulation/simulated-record.ts";
+import { type BrokenRule, nodeIdOf } from "../simulation/simulation-options.ts";
+import { ExploredReplica, type RecordCall } from "./explored-replica.ts";
+
+/** How much is explored. */
+export interface Bounds {
+  readonly streams: number;
+  readonly beats: number;
+  readonly epochs: number;
+  readonly broken?: BrokenRule;
+}
+
+/** Something that can happen next. */
+export interface Action {
+  readonly name: string;
+  /** Whether something is lost, broken or doubted by it: walks that do little else come nowhere. */
+  readonly isFault?: true;
+  take(): void;
+}
+
+const NODE = nodeIdOf(0);
+const HELLO = create(HelloSchema, { nodeId: NODE });
+const NONCE = new Uint8Array(32);
+/** In place of a sequence: the frame is the Hello. */
+const HELLO_FRAME = 0;
+
+/**
+ * One node, two replicas as they ship, and agents that open streams at any time. Frames, calls of the record and their
+ * answers are delivered when the explorer says so: in any order, lost or doubled. Leases end at any moment.
+ */
+export class ExploredWorld {
+  readonly #bounds: Bounds;
+  readonly #invariants = new Invariants(1);
+  readonly #record: SimulatedRecord;
+  readonly #replicas: readonly ExploredReplica[];
+  readonly #streams: ExploredStream[] = [];
+  readonly #calls: RecordCall[] = [];
+
+  constructor(bounds: Bounds) {
+    this.#bounds = bounds;
+    this.#record = new SimulatedRecord(1, this.#invariants, bounds.broken);
+    this.#replicas = ["r0", "r1"].map((instance) => {
+      return new ExploredReplica(instance, this.#record, {
+        call: (call) => this.#calls.push(call),
+        log: (message) => this.#invariants.note(message),
+        onBeat: (sequence) => this.#streams.find(({ isReceiving }) => isReceiving)?.effects.push(sequence),
+      });
+    });
+  }
+
+  /** Everything that can happen next. */
+  actions(): readonly Action[] {
+    const actions: Action[] = [];
+    this.#agentActions(actions);
+    for (const [index, stream] of this.#streams.entries()) this.#streamActions(stream, index, actions);
+    for (const [index, call] of this.#calls.entries()) this.#callActions(call, index, actions);
+    for (const replica of this.#replicas) this.#replicaActions(replica, actions);
+    return actions;
+  }
+
+  /** Let something happen, and what follows from it. */
+  async take({ take }: Action): Promise<void> {
+    take();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+
+  /** The invariant that does not hold; null when all do. They are those of docs/session-protocol.md. */
+  violation(): string | null {
+    if (this.#invariants.violation !== null) return this.#invariants.violation;
+    const { epoch = 0 } = this.#record.sessions[0] ?? {};
+    const epochs = this.#streams.flatMap(({ session }) => session.openEpoch ?? []);
+    if (epochs.filter((it) => it === epoch).length > 1) return "one live session";
+    if (new Set(epochs).size < epochs.length) return "an epoch is of one stream";
+    for (const { effects, hasEnded, session } of this.#streams) {
+      if (hasEnded && session.openEpoch !== null) return "an ended stream stays ended";
+      const isRising = effects.every((sequence, index) => sequence > (effects[index - 1] ?? 0));
+      if (!isRising) return "a Beat counts once";
+    }
+    for (const replica of this.#replicas) {
+      const held = replica.core.replica.nodes.find(NODE);
+      const open = this.#streams.filter((it) => it.replica === replica && it.session.openEpoch !== null);
+      if (open.some(({ session }) => session !== held?.stream)) return "what is open is held";
+      if (held === undefined) continue;
+      if ((held.connection.state === "CONNECTED") !== (held.stream !== null)) return "what is CONNECTED has a stream";
+      if (held.stream === null) continue;
+      if (open[0]?.session.openEpoch !== held.epoch) return "what is held is open";
+    }
+    return null;
+  }
+
+  /**
+   * Let everything arrive that is under way, leases be held, and each replica write and adopt what it can: then the
+   * record and the node's owner must agree. What does not hold; null when all does.
+   */
+  async settle(): Promise<string | null> {
+    for (let round = 0; round < SETTLE_ROUNDS; round += 1) {
+      for (const { instance, core } of this.#replicas) {
+        this.#record.take(instance);
+        core.leaseHeld();
+      }
+      for (const replica of this.#replicas) {
+        replica.follow();
+        replica.adopt();
+        replica.write();
+      }
+      while (this.#calls.length > 0) {
+        const [call] = this.#calls.splice(0, 1);
+        call?.carryOut();
+        call?.answer();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+    return this.violation() ?? this.#disagreement();
+  }
+
+  /** All that makes a difference to what can happen, as a text. */
+  fingerprint(): string {
+    const [session] = this.#record.sessions;
+    return JSON.stringify([
+      [session?.epoch, session?.replica, session?.connection.state, session?.health.state],
+      [...this.#record.leases.keys()],
+      this.#streams.map(({ replica, session: it, frames, effects, hasEnded }) => {
+        return [replica.instance, it.openEpoch, it.isOpening, frames, effects, hasEnded];
+      }),
+      this.#replicas.map((replica) => replica.fingerprint(NODE, this.#streams)),
+      this.#calls.map(({ name, isDone }) => [name, isDone]),
+    ]);
+  }
+
+  #disagreement(): string | null {
+    const [session] = this.#record.sessions;
+    if (this.#streams.some(({ session: it }) => it.isOpening)) return "every Hello is answered";
+    if (session === undefined || session.replica === null) return null;
+    const isFencedOpen = this.#streams.some(({ replica, session: it }) => {
+      return it.openEpoch !== null && replica.instance !== session.replica;
+    });
+    if (isFencedOpen) return "a fenced stream is closed";
+    const owner = this.#replicas.find(({ instance }) => instance === session.replica);
+    const held = owner?.core.replica.nodes.find(NODE);
+    if (held === undefined || held.epoch !== session.epoch) return "each node whose owner lives is known to it";
+    const isSame = held.connection.state === session.connection.state && held.health.state === session.health.state;
+    return isSame ? null : "every transition comes to be in the record";
+  }
+
+  #agentActions(actions: Action[]): void {
+    if (this.#streams.length < this.#bounds.streams) {
+      for (const replica of this.#replicas) {
+        const open = () => this.#streams.push(new ExploredStream(replica));
+        actions.push({ name: `a stream is opened at ${replica.instance}`, take: open });
+      }
+    }
+    for (const [index, { session, frames, effects }] of this.#streams.entries()) {
+      const sent = Math.max(0, ...frames, ...effects);
+      if (session.openEpoch === null || sent >= this.#bounds.beats) continue;
+      actions.push({ name: `stream ${index} beats`, take: () => frames.push(sent + 1) });
+    }
+  }
+
+  /** Each frame arrives, arrives and stays (a double), or is lost; and the connection may break. */
+  #streamActions(stream: ExploredStream, index: number, actions: Action[]): void {
+    for (const frame of new Set(stream.frames)) {
+      const name = `frame ${frame} of stream ${index}`;
+      const lose = () => stream.frames.splice(stream.frames.indexOf(frame), 1);
+      actions.push({ name: `${name} arrives, and will again`, take: () => stream.receive(frame) });
+      actions.push({
+        name: `${name} arrives`,
+        take: () => {
+          lose();
+          stream.receive(frame);
+        },
+      });
+      actions.push({ name: `${name} is lost`, isFault: true, take: lose });
+    }
+    if (!stream.hasEnded) actions.push({ name: `stream ${index} breaks`, isFault: true, take: () => stream.break() });
+  }
+
+  /** A call reaches the record and its answer its caller; either can be lost. */
+  #callActions(call: RecordCall, index: number, actions: Action[]): void {
+    const remove = () => this.#calls.splice(index, 1);
+    const lose = () => {
+      remove();
+      call.lose();
+    };
+    if (call.isDone) {
+      const answer = () => {
+        remove();
+        call.answer();
+      };
+      actions.push({ name: `the answer to ${call.name} arrives`, take: answer });
+      actions.push({ name: `the answer to ${call.name} is lost`, isFault: true, take: lose });
+      return;
+    }
+    actions.push({ name: `${call.name} is lost`, isFault: true, take: lose });
+    const isFull = call.isGiving && (this.#record.sessions[0]?.epoch ?? 0) >= this.#bounds.epochs;
+    if (!isFull) actions.push({ name: `${call.name} is carried out`, take: () => call.carryOut() });
+  }
+
+  /** It judges, writes, adopts, follows the log, and doubts or loses its lease at any moment, whatever the time. */
+  #replicaActions(replica: ExploredReplica, actions: Action[]): void {
+    const { instance, core } = replica;
+    const add = (name: string, take: () => void) => actions.push({ name: `${instance} ${name}`, take });
+    const health = core.replica.nodes.find(NODE)?.health.state;
+    if (health === "HEALTHY" && !core.replica.silence.isSuspended) add("judges after silence", () => replica.judge());
+    if (replica.mayWrite) add("writes", () => replica.write());
+    if (replica.mayAdopt) add("adopts", () => replica.adopt());
+    if (replica.isBehindLog) add("follows the log", () => replica.follow());
+    const isLeased = this.#record.leases.has(instance);
+    const fault = (name: string, take: () => void) => {
+      actions.push({ name: `${instance} ${name}`, isFault: true, take });
+    };
+    if (isLeased) fault("loses its lease", () => void this.#record.leases.delete(instance));
+    if (core.replica.mayOpen) fault("doubts", () => core.leaseDoubted(replica.nowMs));
+    else {
+      add("holds its lease", () => {
+        this.#record.take(instance);
+        core.leaseHeld();
+      });
+    }
+  }
+}
+
+const SETTLE_ROUNDS = 12;
+
+/** One stream, with frames under way to its replica. */
+export class ExploredStream implements AgentLink {
+  readonly replica: ExploredReplica;
+  readonly session: AgentSession;
+  /** On their way: a Beat is its sequence. */
+  readonly frames: number[] = [HELLO_FRAME];
+  /** Sequences of the Beats that took effect. */
+  readonly effects: number[] = [];
+  hasEnded = false;
+  isReceiving = false;
+  readonly peer = "agent:1";
+  readonly proofMethod = "";
+  readonly takesOldBeats = true;
+  readonly isBehind = false;
+  readonly isTooSlow = false;
+
+  constructor(replica: ExploredReplica) {
+    this.replica = replica;
+    const options = { firstSequence: 0, nonce: NONCE, helloWithinMs: null };
+    this.session = new AgentSession(this, replica.host, options);
+  }
+
+  receive(frame: number): void {
+    this.isReceiving = true;
+    try {
+      if (frame === HELLO_FRAME) this.session.receive({ kind: "hello", hello: HELLO });
+      else this.session.beat({ sequence: frame, settingsGeneration: 1, agentTimeMs: 0n });
+    } catch (error) {
+      this.session.fail(farewellFrom(error));
+    }
+    this.isReceiving = false;
+  }
+
+  break(): void {
+    this.hasEnded = true;
+    this.session.gone("broken");
+  }
+
+  sendWelcome(): void {}
+  sendAck(): void {}
+  sendMembership(): void {}
+  sendSettings(): void {}
+  sendMove(): boolean {
+    return true;
+  }
+
+  ended(_end: SessionEnd): void {
+    this.hasEnded = true;
+  }
+}

@@ -1,0 +1,63 @@
+import type { Logger } from "@rollcall/process";
+import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+
+/** Where a replica can be reached, each as HOST:PORT. */
+export type Endpoints = Omit<HealthReplica, "instance">;
+
+/** Says where this replica can be reached: once it is known, and again when the lease had to be taken anew. */
+export class Advertiser {
+  readonly #store: ReservedStore;
+  readonly #instance: string;
+  readonly #log: Logger;
+  #endpoints: Endpoints | null = null;
+  #isDue = false;
+
+  constructor(options: {
+    readonly store: ReservedStore;
+    readonly instance: string;
+    readonly log: Logger;
+  }) {
+    this.#store = options.store;
+    this.#instance = options.instance;
+    this.#log = options.log;
+  }
+
+  /** Say so from now on. */
+  set(endpoints: Endpoints): void {
+    this.#endpoints = endpoints;
+    this.#isDue = true;
+  }
+
+  /** What was said may have been withdrawn by others. */
+  repeat(): void {
+    this.#isDue = true;
+  }
+
+  /** Leave the agents' address out: registration answers it no more, and no replica moves agents there. */
+  async hideFromAgents(): Promise<void> {
+    if (this.#endpoints === null) return;
+    this.set({ ...this.#endpoints, agentEndpoint: "" });
+    await this.turn();
+  }
+
+  async turn(): Promise<void> {
+    if (this.#endpoints === null || !this.#isDue) return;
+    // Before: what is set while this is being written is due again.
+    this.#isDue = false;
+    try {
+      const replica = { instance: this.#instance, ...this.#endpoints };
+      const replicas = await advertise(this.#store.db, replica);
+      const fields = { address: replica.internalAddress, replicas };
+      if (replicas.length > 0) this.#log.info(fields, "replicas were at this address before");
+    } catch (error) {
+      this.#isDue = true;
+      throw error;
+    }
+  }
+}
+
+/** Advertise whenever it is due. */
+export function advertiseTask(advertiser: Advertiser, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({ ...shared, name: "advertise", turn: () => advertiser.turn() });
+}

@@ -1,0 +1,45 @@
+import { describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import { CutOffLeaver, type CutOffOptions } from "./leave-when-cut-off.ts";
+
+/** A replica in doubt or not, and others of which each holds its lease, does not, or is silent. */
+function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[]) {
+  let asked = 0;
+  const known = others.map((holdsLease, index) => ({
+    instance: `r${index}`,
+    client: {
+      getReplicaState: async () => {
+        if (holdsLease === "silent") throw new Error("silent");
+        return { holdsLease };
+      },
+    },
+  }));
+  const leaver = new CutOffLeaver({
+    replica: { isInDoubt, nodes: { sessions: 5 } },
+    peers: { known: () => known },
+    reconnects: { windowMs: () => 0, endpoints: [] },
+    mover: {
+      leaving: () => 0,
+      ask: () => {
+        asked += 1;
+        return 5;
+      },
+    },
+    log: silentLogger,
+    random: () => 0,
+  } as unknown as CutOffOptions);
+  return { turn: () => leaver.turn(), asked: () => asked };
+}
+
+describe("CutOffLeaver", () => {
+  it.each([
+    ["one that holds its lease is there", true, [false, true, "silent"], 1],
+    ["no other holds its lease", true, [false, "silent"], 0],
+    ["there is no other", true, [], 0],
+    ["it is not in doubt itself", false, [true], 0],
+  ] as const)("should ask agents to move only where others can take them: %s", async (_, isInDoubt, others, times) => {
+    const { turn, asked } = setUp(isInDoubt, others);
+    await turn();
+    expect(asked()).toBe(times);
+  });
+});

@@ -1,0 +1,42 @@
+import { describe, expect, it } from "@jest/globals";
+import { ManualClock } from "@rollcall/testkit/time";
+import { moveForBalance } from "../replica/farewell.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import { HeldNodes } from "../replica/held-nodes.ts";
+import { SessionMover } from "./session-mover.ts";
+
+function setUp(count: number) {
+  const clock = new ManualClock();
+  const nodes = new HeldNodes();
+  const asked: string[] = [];
+  for (let index = 0; index < count; index += 1) {
+    const id = `n${index}`;
+    const askMove = () => asked.push(id) > 0;
+    nodes.add({ id, stream: { askMove } } as unknown as HeldNode);
+  }
+  const mover = new SessionMover({ nodes, clock });
+  return { clock, nodes, asked, ask: (most: number) => mover.ask(most, () => moveForBalance(null)), mover };
+}
+
+describe("SessionMover", () => {
+  it("should ask each agent once at a time", () => {
+    const { ask, asked, mover } = setUp(3);
+    expect(ask(2)).toBe(2);
+    expect(ask(2)).toBe(1);
+    expect(ask(2)).toBe(0);
+    expect(asked).toEqual(["n0", "n1", "n2"]);
+    expect(mover.leaving()).toBe(3);
+  });
+
+  it("should ask an agent again that has not left for 30 s", async () => {
+    const { ask, asked, mover, clock } = setUp(1);
+    ask(1);
+    await clock.pass(29_999);
+    mover.leaving();
+    expect(ask(1)).toBe(0);
+    await clock.pass(1);
+    mover.leaving();
+    expect(ask(1)).toBe(1);
+    expect(asked).toEqual(["n0", "n0"]);
+  });
+});

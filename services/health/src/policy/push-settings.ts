@@ -1,0 +1,124 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
+import type { Clock } from "@rollcall/process";
+import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
+import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { Replica } from "../replica/replica.ts";
+import { rotationSpreadMs } from "./node-policies.ts";
+
+export interface SettingsPusherOptions {
+  readonly store: ReservedStore;
+  readonly replica: Replica;
+  readonly clock: Clock;
+}
+
+/** Nodes whose policy is looked at before anything else gets its turn: about a millisecond. */
+const MOST_NODES_A_TURN = 1_000;
+/** Agents that are told at a time: some ten milliseconds, and one read of the record. */
+const MOST_AGENTS_A_BATCH = 250;
+/** While one of them waits for the record, the other tells. */
+const LANES = 2;
+/** After so many in one go, the others are told at a pace: some 5,000 a second. */
+const MOST_AGENTS_AT_ONCE = 10_000;
+const PACED_PAUSE_MS = 100;
+
+/** Tells agents what to keep to whenever their policies or labels have changed. */
+export class SettingsPusher {
+  readonly #options: SettingsPusherOptions;
+  /** Those to which other policies may apply. */
+  readonly #unsettled = new Set<HeldNode>();
+  /** Those to be told, whose labels may be others too. */
+  readonly #changed = new Set<HeldNode>();
+
+  constructor(options: SettingsPusherOptions) {
+    this.#options = options;
+  }
+
+  /** The labels of a node have changed, or something else that it is told. */
+  add(node: HeldNode): void {
+    this.#changed.add(node);
+  }
+
+  /** Other policies hold for a node, or for any of them when it is null. */
+  addUnsettled(nodeId: string | null): void {
+    const { nodes } = this.#options.replica;
+    if (nodeId === null) {
+      for (const node of nodes.all()) this.#unsettled.add(node);
+    } else {
+      const node = nodes.find(nodeId);
+      if (node !== undefined) this.#unsettled.add(node);
+    }
+  }
+
+  /** Tell until nobody is left. After an error nothing is lost: call it again. */
+  async flush(signal: AbortSignal): Promise<void> {
+    const told = { agents: 0 };
+    const lanes = Array.from({ length: LANES }, () => this.#flushLane(told, signal));
+    const failed = (await Promise.allSettled(lanes)).find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
+  }
+
+  async #flushLane(told: { agents: number }, signal: AbortSignal): Promise<void> {
+    while (this.#unsettled.size + this.#changed.size > 0) {
+      await this.#settle();
+      if (told.agents >= MOST_AGENTS_AT_ONCE) {
+        await this.#options.clock.sleep(PACED_PAUSE_MS, signal);
+      }
+      const batch = take(this.#changed, MOST_AGENTS_A_BATCH);
+      told.agents += batch.length;
+      if (batch.length > 0) await this.#push(batch);
+    }
+  }
+
+  /** Thresholds that become longer must not wait for anybody's being told. */
+  async #settle(): Promise<void> {
+    const { replica } = this.#options;
+    while (this.#unsettled.size > 0) {
+      for (const node of take(this.#unsettled, MOST_NODES_A_TURN)) {
+        if (isHeld(replica, node) && replica.policies.settle(node)) this.#changed.add(node);
+      }
+      await nextTurn();
+    }
+  }
+
+  async #push(batch: readonly HeldNode[]): Promise<void> {
+    const { store, replica } = this.#options;
+    const ids = batch.map(({ id }) => id);
+    const [labels, keys] = await Promise.all([labelSetsOf(store.db, ids), keyOf(store.db, ids)]).catch(
+      (error: unknown) => {
+        for (const node of batch) this.#changed.add(node);
+        throw error;
+      },
+    );
+    const withinMs = rotationSpreadMs(batch.length + this.#changed.size);
+    for (const node of batch) {
+      const { effective, trusted } = labels.get(node.id) ?? NO_LABELS;
+      if (!isHeld(replica, node) || !replica.policies.retell(node, trusted)) continue;
+      const isRequired = keys.get(node.id)?.isRotationRequired === true;
+      node.stream?.sendSettings(replica.policies.settings(node, effective, isRequired ? withinMs : null));
+    }
+  }
+}
+
+/** Push settings whenever some have changed. */
+export function pushSettingsTask(pusher: SettingsPusher, shared: LoopDeps): WorkLoop {
+  return new WorkLoop({
+    ...shared,
+    name: "push-settings",
+    turn: (signal) => pusher.flush(signal),
+  });
+}
+
+function isHeld(replica: Replica, node: HeldNode): boolean {
+  return replica.nodes.find(node.id) === node;
+}
+
+function take<T>(from: Set<T>, most: number): readonly T[] {
+  const taken: T[] = [];
+  for (const item of from) {
+    if (taken.length === most) break;
+    from.delete(item);
+    taken.push(item);
+  }
+  return taken;
+}

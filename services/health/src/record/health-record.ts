@@ -1,0 +1,36 @@
+import type {
+  AdoptedNode,
+  HeldNode,
+  LabelsOfNode,
+  NodeKeys,
+  SessionHello,
+  SessionOpening,
+  Transition,
+} from "@rollcall/store";
+
+/**
+ * What a replica needs of the record to take agents in, to write what it observes, and to take nodes over. Each call is
+ * one transaction; one that rejects says nothing about whether it was committed. The instance of the replica is known to
+ * the record.
+ */
+export interface HealthRecord {
+  clusterId(): string;
+  /** The revision of the last event. */
+  currentRevision(): Promise<bigint>;
+  /** Resolve once all events up to a revision have been observed; reject when that takes too long. */
+  caughtUpTo(revision: bigint): Promise<void>;
+  /** The keys of nodes, by node id; nodes that are not there have none. */
+  keysOf(nodeIds: readonly string[]): Promise<ReadonlyMap<string, NodeKeys>>;
+  /** The labels of nodes, by node id. */
+  labelsOf(nodeIds: readonly string[]): Promise<ReadonlyMap<string, LabelsOfNode>>;
+  /** Of nodes that are not there, those that were collected for having been away too long. */
+  collectedAmong(nodeIds: readonly string[]): Promise<ReadonlySet<string>>;
+  /** Take the next epoch for each of these hellos. One opening for each, in their order. */
+  openSessions(hellos: readonly Omit<SessionHello, "replicaId">[]): Promise<readonly SessionOpening[]>;
+  /** Write what was observed under epochs that are still current. Returns the nodes that still belong to the replica. */
+  writeTransitions(transitions: readonly Transition[]): Promise<ReadonlySet<string>>;
+  /** Take over so many nodes of replicas without a lease. None for a replica without a lease of its own. */
+  adoptOrphans(limit: number): Promise<readonly AdoptedNode[]>;
+  /** The nodes whose session belongs to the replica. */
+  held(): Promise<readonly HeldNode[]>;
+}

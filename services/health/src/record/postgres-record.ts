@@ -1,0 +1,40 @@
+import {
+  adoptOrphans,
+  collectedAmong,
+  currentRevision,
+  type EventFeed,
+  heldBy,
+  keyOf,
+  labelSetsOf,
+  openSessions,
+  type ReservedStore,
+  writeTransitions,
+} from "@rollcall/store";
+import type { HealthRecord } from "./health-record.ts";
+
+const CATCH_UP_WITHIN_MS = 5_000;
+
+/** The record of a replica, on Postgres. */
+export function createPostgresRecord(options: {
+  readonly store: ReservedStore;
+  readonly feed: Pick<EventFeed, "caughtUpTo">;
+  readonly instance: string;
+}): HealthRecord {
+  const { store, feed, instance } = options;
+  return {
+    clusterId: () => store.clusterId(),
+    currentRevision: () => currentRevision(store.db),
+    caughtUpTo: (revision) => feed.caughtUpTo(revision, AbortSignal.timeout(CATCH_UP_WITHIN_MS)),
+    keysOf: (nodeIds) => keyOf(store.db, nodeIds),
+    labelsOf: (nodeIds) => labelSetsOf(store.db, nodeIds),
+    collectedAmong: (nodeIds) => collectedAmong(store.db, nodeIds),
+    openSessions: async (hellos) => {
+      const sessions = hellos.map((hello) => ({ ...hello, replicaId: instance }));
+      const { result } = await store.change((tx) => openSessions(tx, sessions));
+      return result;
+    },
+    writeTransitions: (transitions) => writeTransitions(store, instance, transitions),
+    adoptOrphans: (limit) => adoptOrphans(store, instance, limit),
+    held: () => heldBy(store.db, instance),
+  };
+}

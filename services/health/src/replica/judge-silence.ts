@@ -1,0 +1,39 @@
+import { setImmediate as nextTurnOfNode } from "node:timers/promises";
+import type { Clock, Task } from "@rollcall/process";
+import type { Replica } from "./replica.ts";
+
+export interface JudgeSilenceOptions {
+  readonly replica: Replica;
+  readonly clock: Clock;
+  readonly tickMs: number;
+  /** See HelloDeskOptions. */
+  readonly nextTurn?: () => Promise<void>;
+}
+
+/** A tick that comes later than this many ticks shows that the process stood still. */
+const STALL_TICKS = 3;
+/**
+ * How often the sockets are read before a judgement after a stall: one turn takes what one read of each socket gives.
+ */
+const TURNS_AFTER_STALL = 10;
+
+/**
+ * Judge each tick. Node runs timers before it reads sockets, so the heartbeats that wait there are let in first: one
+ * turn of the event loop, or several when the process stood still for a while.
+ */
+export function judgeSilenceTask({ replica, clock, tickMs, nextTurn = nextTurnOfNode }: JudgeSilenceOptions): Task {
+  return {
+    name: "judge-silence",
+    run: async (signal, succeeded) => {
+      let lastMs = clock.nowMs();
+      while (!signal.aborted) {
+        await clock.sleep(tickMs, signal);
+        const isStalled = clock.nowMs() - lastMs > tickMs * STALL_TICKS;
+        for (let turn = isStalled ? TURNS_AFTER_STALL : 1; turn > 0; turn--) await nextTurn();
+        lastMs = clock.nowMs();
+        replica.judge();
+        succeeded();
+      }
+    },
+  };
+}

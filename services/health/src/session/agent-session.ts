@@ -1,0 +1,258 @@
+import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
+import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import { type Membership, Session, type SessionEffect, type Watch } from "@rollcall/domain";
+import type { SettingsTerms } from "../policy/node-policies.ts";
+import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica/farewell.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { QuietStream } from "../replica/quiet-streams.ts";
+import { clockSkewMs } from "../stream/hello-fields.ts";
+import type { AgentLink, GreetedStream, SessionEnd, SessionHost, WelcomeFacts } from "./session-host.ts";
+
+export interface SessionOptions {
+  /** The lowest sequence of a Beat: 0 on streams, 1 in calls. */
+  readonly firstSequence: number;
+  /** Good for one Hello, which is all that a session takes. */
+  readonly nonce: Uint8Array;
+  /** How long the Hello may take, in observed time; null where it comes with the session. */
+  readonly helloWithinMs: number | null;
+}
+
+/** What a Beat says. */
+export interface BeatFrame {
+  readonly sequence: number;
+  readonly usage?: ResourceUsage | undefined;
+  /** 0 when the agent does not say. */
+  readonly settingsGeneration: number;
+  /** 0 when the agent does not say. */
+  readonly agentTimeMs: bigint;
+}
+
+/** Every other frame. */
+export type AgentFrame =
+  | { readonly kind: "hello"; readonly hello: Hello }
+  | { readonly kind: "node-info"; readonly info: NodeInfo }
+  | { readonly kind: "goodbye"; readonly reason: string }
+  /** Newer than this server. */
+  | { readonly kind: "unknown" };
+
+/**
+ * One session of an agent, whatever carries it: frames go in as values, and what follows goes to the replica and to the
+ * link. `Session` decides, this class does.
+ */
+export class AgentSession implements GreetedStream, QuietStream {
+  readonly link: AgentLink;
+  readonly #host: SessionHost;
+  readonly #machine: Session;
+  readonly #helloWithinMs: number | null;
+  /** The node while the session is open, and null otherwise: the hot path asks for nothing else. */
+  #node: HeldNode | null = null;
+  #nonce: Uint8Array | null;
+  #expected: Watch<QuietStream> | null = null;
+
+  constructor(link: AgentLink, host: SessionHost, { firstSequence, nonce, helloWithinMs }: SessionOptions) {
+    this.link = link;
+    this.#host = host;
+    this.#machine = new Session(firstSequence);
+    this.#helloWithinMs = helloWithinMs;
+    this.#nonce = nonce;
+    if (helloWithinMs !== null) this.#expect(helloWithinMs);
+  }
+
+  get peer(): string {
+    return this.link.peer;
+  }
+
+  get proofMethod(): string {
+    return this.link.proofMethod;
+  }
+
+  get isOpening(): boolean {
+    return this.#machine.phase === "opening";
+  }
+
+  /** The epoch while the session is open; null otherwise. */
+  get openEpoch(): number | null {
+    return this.#machine.phase === "open" ? this.#machine.epoch : null;
+  }
+
+  /** See Session. */
+  get lastSequence(): number {
+    return this.#machine.lastSequence;
+  }
+
+  /** Take a Beat: the hot path. False when the session refuses to take an old one. */
+  beat(beat: BeatFrame): boolean {
+    const effect = this.#machine.receive("beat", beat.sequence);
+    const node = this.#node;
+    if (node === null) {
+      this.#refuseIf(effect);
+      return false;
+    }
+    const { replica, clock, onBeat } = this.#host;
+    if (beat.agentTimeMs !== 0n) node.clockSkewMs = clockSkewMs(beat, clock.wallMs());
+    if (effect.action === "beat") {
+      if (effect.isFirst) this.#settle();
+      if (beat.settingsGeneration !== 0) replica.policies.acknowledge(node, beat.settingsGeneration);
+      replica.beat(node, beat.usage, effect.isFirst);
+      onBeat?.(node.id, beat.sequence);
+    } else {
+      if (!this.link.takesOldBeats) return false;
+      replica.heard(node);
+    }
+    this.#acknowledge(node);
+    return true;
+  }
+
+  /** Take any other frame. Throws when it breaks the contract's rules; `fail()` is to follow. */
+  receive(frame: AgentFrame): void {
+    if (this.#node !== null) this.#host.replica.heard(this.#node);
+    const effect = this.#machine.receive(frame.kind);
+    switch (effect.action) {
+      case "check-hello":
+        if (frame.kind === "hello") this.#checkHello(frame.hello);
+        return;
+      case "node-info":
+        if (frame.kind === "node-info" && this.#node !== null) this.#host.onNodeInfo(this.#node, frame.info);
+        return;
+      case "leave":
+        if (frame.kind === "goodbye") this.#goodbye(frame.reason);
+        return;
+      case "refuse":
+      case "beat":
+      case "acknowledge":
+      case "ignore":
+        this.#refuseIf(effect);
+        return;
+    }
+  }
+
+  /** The way to the agent is gone. */
+  gone(message: string): void {
+    const node = this.#node;
+    if (!this.#machine.close()) return;
+    this.#finish({ kind: "gone", message });
+    if (node !== null) this.#host.replica.broken(node, this);
+  }
+
+  /** End it for a reason found on this side of the replica, which learns of it as of a stream that is gone. */
+  fail(farewell: Farewell): void {
+    const node = this.#node;
+    this.leave(farewell);
+    if (node !== null) this.#host.replica.broken(node, this);
+  }
+
+  /** The agent has read all that it was sent: one Ack stands for all those that were left out. */
+  drained(): void {
+    if (this.#node !== null && this.#machine.hasBeaten) this.link.sendAck(this.#machine.lastSequence, 0);
+  }
+
+  // What the replica and its desk ask for.
+
+  welcome(node: HeldNode, facts: WelcomeFacts): void {
+    // Gone while its epoch was being taken: what was taken has no stream.
+    if (!this.#machine.open(node.epoch)) {
+      this.#host.replica.broken(node, this);
+      return;
+    }
+    this.#node = node;
+    this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
+    // A healthy node is timed by the detector. Any other has to show first that it beats.
+    if (node.watch.health !== "HEALTHY") this.#expect(node.watch.thresholds.unhealthyAfterMs);
+    this.link.sendWelcome(node, facts);
+    this.#checkReader();
+  }
+
+  sendMembership(membership: Membership): void {
+    // Before the Welcome there is nothing to correct: it will carry what holds then.
+    if (this.#node === null) return;
+    this.link.sendMembership(membership);
+    this.#checkReader();
+  }
+
+  sendSettings(settings: SettingsTerms): void {
+    const node = this.#node;
+    if (node === null) return;
+    this.link.sendSettings(settings);
+    this.#checkReader();
+    // Settings are whole, and so end the faster pace of a node that is watched.
+    const paceMs = this.#node === null ? 0 : this.#host.replica.watched.paceMs(node);
+    if (paceMs > 0) this.sendPace(paceMs);
+  }
+
+  sendPace(intervalMs: number): void {
+    // Before the first Beat there is nothing to acknowledge: its Ack will carry the interval.
+    if (this.#node === null || !this.#machine.hasBeaten) return;
+    this.link.sendAck(this.#machine.lastSequence, intervalMs);
+    this.#checkReader();
+  }
+
+  askMove(farewell: Farewell): boolean {
+    if (this.#node === null || !this.link.sendMove(farewell)) return false;
+    this.#checkReader();
+    return true;
+  }
+
+  leave(farewell: Farewell): void {
+    if (this.#machine.close()) this.#finish({ kind: "left", farewell });
+  }
+
+  onQuiet(silentMs: number): void {
+    this.#expected = null;
+    if (this.#node !== null) this.fail(stale(this.#node.id, silentMs));
+    // While its Hello waits for the record, silence is not the agent's.
+    else if (!this.isOpening) this.fail(helloMissing(this.#helloWithinMs ?? silentMs));
+  }
+
+  #checkHello(hello: Hello): void {
+    this.#settle();
+    const nonce = this.#nonce;
+    this.#nonce = null;
+    if (nonce !== null) this.#host.onHello(this, hello, nonce);
+  }
+
+  #goodbye(reason: string): void {
+    const node = this.#node;
+    this.#finish({ kind: "goodbye" });
+    if (node !== null) this.#host.replica.goodbye(node, this, reason);
+  }
+
+  #refuseIf(effect: SessionEffect): void {
+    if (effect.action === "refuse") this.fail(refused(effect.refusal));
+  }
+
+  /**
+   * An agent that does not read its Acks gets one for all of them once it does: an Ack is for everything up to its
+   * sequence.
+   */
+  #acknowledge(node: HeldNode): void {
+    if (!this.link.isBehind) {
+      const { watched, policies } = this.#host.replica;
+      this.link.sendAck(this.#machine.lastSequence, watched.paceMs(node) || policies.newPaceMs(node));
+    } else this.#checkReader();
+  }
+
+  /** For frames that an agent may not miss. Acks stop by themselves where the agent does not read them. */
+  #checkReader(): void {
+    if (this.link.isTooSlow) this.fail(tooSlow(this.#node?.id ?? this.peer));
+  }
+
+  #finish(end: SessionEnd): void {
+    const node = this.#node;
+    this.#node = null;
+    this.#nonce = null;
+    this.#settle();
+    this.link.ended(end, node);
+  }
+
+  #expect(withinMs: number): void {
+    const { silence } = this.#host.replica;
+    this.#expected = silence.streams.expect(this, silence.nowMs(), withinMs);
+  }
+
+  #settle(): void {
+    if (this.#expected === null) return;
+    this.#host.replica.silence.streams.settle(this.#expected);
+    this.#expected = null;
+  }
+}

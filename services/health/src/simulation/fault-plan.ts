@@ -1,0 +1,147 @@
+import type { Simulation } from "./simulation.ts";
+import type { FaultKind, SimulationOptions } from "./simulation-options.ts";
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60 * SECOND_MS;
+
+/** What goes wrong, when and for how long; drawn from the seed of the simulation. */
+export class FaultPlan {
+  readonly #simulation: Simulation;
+  readonly #options: SimulationOptions;
+  #isOver = false;
+  #count = 0;
+
+  constructor(simulation: Simulation, options: SimulationOptions) {
+    this.#simulation = simulation;
+    this.#options = options;
+  }
+
+  /** Faults so far. */
+  get count(): number {
+    return this.#count;
+  }
+
+  begin(): void {
+    const { schedule, random } = this.#simulation;
+    schedule.after(random() * 2 * this.#options.faultEveryMs, () => {
+      if (this.#isOver) return;
+      const kind = this.#options.faults[Math.floor(random() * this.#options.faults.length)];
+      if (kind !== undefined) this.#cause(kind);
+      this.begin();
+    });
+  }
+
+  /** Nothing new goes wrong from here on, and whoever is down comes back. */
+  end(): void {
+    this.#isOver = true;
+  }
+
+  #cause(kind: FaultKind): void {
+    this.#count += 1;
+    switch (kind) {
+      case "agent-crash":
+      case "agent-stop":
+      case "agent-goodbye":
+      case "agent-move":
+        this.#disturbAgents(kind);
+        return;
+      case "agents-cut":
+      case "frames-lost":
+        this.#disturbNetwork(kind);
+        return;
+      case "replica-crash":
+      case "replica-stop":
+      case "replica-restart":
+      case "all-replicas-crash":
+        this.#disturbReplicas(kind);
+        return;
+      case "replica-cut-from-record":
+      case "replicas-cut":
+      case "record-away":
+        this.#disturbRecord(kind);
+    }
+  }
+
+  #disturbAgents(kind: "agent-crash" | "agent-stop" | "agent-goodbye" | "agent-move"): void {
+    const { agents, schedule } = this.#simulation;
+    for (const agent of agents.slice(...this.#someAgents(0.05))) {
+      const ms = this.#between(SECOND_MS, 8 * MINUTE_MS);
+      if (kind === "agent-move") {
+        agent.move();
+      } else if (kind === "agent-stop") {
+        agent.stop();
+        schedule.after(ms, () => agent.resume());
+      } else {
+        if (kind === "agent-crash") agent.crash();
+        else agent.goodbye();
+        schedule.after(ms, () => agent.start(SECOND_MS));
+      }
+    }
+  }
+
+  #disturbNetwork(kind: "agents-cut" | "frames-lost"): void {
+    const { network, schedule } = this.#simulation;
+    if (kind === "frames-lost") {
+      network.lostShare = this.#between(0.01, 0.3);
+      const ms = this.#between(10 * SECOND_MS, 5 * MINUTE_MS);
+      schedule.after(ms, () => {
+        network.lostShare = 0;
+      });
+      return;
+    }
+    const [fromAgent, toAgent] = this.#someAgents(1);
+    const isEverywhere = this.#simulation.random() < 0.3;
+    const slot = isEverywhere ? null : this.#slot();
+    network.cutAgents({ slot, fromAgent, toAgent }, this.#between(5 * SECOND_MS, 3 * MINUTE_MS));
+  }
+
+  #disturbReplicas(kind: "replica-crash" | "replica-stop" | "replica-restart" | "all-replicas-crash"): void {
+    const simulation = this.#simulation;
+    if (kind === "replica-stop") {
+      simulation.stopReplica(this.#slot(), this.#between(SECOND_MS, 2 * MINUTE_MS));
+      return;
+    }
+    const all = kind === "all-replicas-crash";
+    const slots = all ? Array.from({ length: simulation.slots }, (_, slot) => slot) : [this.#slot()];
+    for (const slot of slots) {
+      const downMs = this.#between(SECOND_MS, all ? 20 * SECOND_MS : MINUTE_MS);
+      if (kind === "replica-restart") {
+        simulation.restartReplica(slot, downMs);
+      } else {
+        simulation.crashReplica(slot);
+        simulation.schedule.after(downMs, () => simulation.startReplica(slot));
+      }
+    }
+  }
+
+  #disturbRecord(kind: "replica-cut-from-record" | "replicas-cut" | "record-away"): void {
+    const { network, schedule } = this.#simulation;
+    if (kind === "replicas-cut") {
+      network.cutFromOthers(this.#slot(), this.#between(5 * SECOND_MS, 3 * MINUTE_MS));
+    } else if (kind === "replica-cut-from-record") {
+      network.cutFromRecord(this.#slot(), this.#between(5 * SECOND_MS, 3 * MINUTE_MS));
+    } else {
+      network.recordAway += 1;
+      schedule.after(this.#between(5 * SECOND_MS, 10 * MINUTE_MS), () => {
+        network.recordAway -= 1;
+      });
+    }
+  }
+
+  #slot(): number {
+    return Math.floor(this.#simulation.random() * this.#simulation.slots);
+  }
+
+  /** Neighbours, up to a share of all. */
+  #someAgents(share: number): [number, number] {
+    const { agents, random } = this.#simulation;
+    const count = Math.max(1, Math.floor(random() * share * agents.length));
+    const from = Math.floor(random() * (agents.length - count + 1));
+    return [from, from + count];
+  }
+
+  /** Short ones are as likely as long ones: the logarithm is spread evenly. */
+  #between(least: number, most: number): number {
+    return least * (most / least) ** this.#simulation.random();
+  }
+}

@@ -1,0 +1,53 @@
+import type { Due, HealthState, Thresholds, Watch } from "@rollcall/domain";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { HeldNodes } from "../replica/held-nodes.ts";
+import { Silence, type SilenceOptions } from "../replica/silence.ts";
+import type { Invariants, Observer } from "./invariants.ts";
+import type { Schedule } from "./schedule.ts";
+import { indexOf } from "./simulation-options.ts";
+
+/**
+ * The silence of a replica, as shipped, which tells an observer when a node is begun to be judged anew and what it was
+ * granted, and has each declaration checked by what really happened.
+ */
+export class ObservedSilence extends Silence {
+  readonly #world: { readonly schedule: Schedule; readonly invariants: Invariants };
+  readonly #observer: Observer;
+
+  constructor(
+    options: SilenceOptions,
+    world: { readonly schedule: Schedule; readonly invariants: Invariants },
+    observer: Observer,
+  ) {
+    super(options);
+    this.#world = world;
+    this.#observer = observer;
+  }
+
+  override watch(node: HeldNode, health: HealthState, thresholds: Thresholds): Watch<HeldNode> {
+    this.#observer.begin(indexOf(node.id), this.#world.schedule.nowMs);
+    return super.watch(node, health, thresholds);
+  }
+
+  override heard(node: HeldNode, observedMs: number): void {
+    // Of a node without a stream another replica has told: see SimulatedPeers.
+    if (node.stream !== null) this.#observer.heard(indexOf(node.id), this.#world.schedule.nowMs);
+    super.heard(node, observedMs);
+  }
+
+  override declare(node: HeldNode, health: HealthState): void {
+    this.#observer.begin(indexOf(node.id), this.#world.schedule.nowMs);
+    super.declare(node, health);
+  }
+
+  override turnedAway(node: HeldNode | undefined, retryAfterMs: number): void {
+    if (node !== undefined) this.#observer.heard(indexOf(node.id), this.#world.schedule.nowMs, -retryAfterMs);
+    super.turnedAway(node, retryAfterMs);
+  }
+
+  override judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
+    const dues = super.judge(nodes);
+    for (const { watch, to } of dues) this.#world.invariants.onDeclared(this.#observer, indexOf(watch.subject.id), to);
+    return dues;
+  }
+}

@@ -1,0 +1,193 @@
+import { create } from "@bufbuild/protobuf";
+import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { SimulatedStream } from "./simulated-stream.ts";
+import { nodeIdOf, policyOf } from "./simulation-options.ts";
+import type { World } from "./world.ts";
+
+const CONNECT_PATIENCE_MS = 5_000;
+const WELCOME_PATIENCE_MS = 20_000;
+const LONGEST_ACK_PATIENCE_MS = 20_000;
+const RETRY_MS = 2_000;
+const MOST_DOUBLINGS = 3;
+
+/** An agent: it says hello, beats, and leaves a path on which nothing is acknowledged. */
+export class SimulatedAgent {
+  readonly index: number;
+  readonly #world: World;
+  readonly #hello: Hello;
+  #isRunning = false;
+  #isStopped = false;
+  #life = 0;
+  #stream: SimulatedStream | null = null;
+  #opening: SimulatedStream | null = null;
+  #openedAtMs = 0;
+  #lastAckMs = 0;
+  #retryAtMs = 0;
+  #sequence = 0;
+  /** Tries since the last Welcome: each that fails doubles the agent's own pause, up to a bound. */
+  #tries = 0;
+  /** Whether it was asked to move: it tries until it has, or its stream has ended. */
+  #isMoving = false;
+  /** Where it tried last; -1 before it has. */
+  #slot = -1;
+
+  constructor(index: number, world: World) {
+    this.index = index;
+    this.#world = world;
+    this.#hello = create(HelloSchema, { nodeId: nodeIdOf(index) });
+  }
+
+  /** Whether it runs and is not stopped. */
+  get isUp(): boolean {
+    return this.#isRunning && !this.#isStopped;
+  }
+
+  /** Begin, some time within `withinMs`. */
+  start(withinMs: number): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#life += 1;
+    const life = this.#life;
+    this.#retryAtMs = this.#world.schedule.nowMs + this.#world.random() * withinMs;
+    this.#world.schedule.after(withinMs, () => this.#beatInTurn(life));
+  }
+
+  /** Die without a word; the kernel ends its connections. */
+  crash(): void {
+    this.#isRunning = false;
+    this.#life += 1;
+    this.#drop(this.#stream);
+    this.#drop(this.#opening);
+    this.#stream = null;
+    this.#opening = null;
+    this.#isMoving = false;
+  }
+
+  goodbye(): void {
+    const stream = this.#stream;
+    if (this.isUp && stream !== null) this.#send(stream, () => stream.goodbye());
+    this.crash();
+  }
+
+  /** Be stopped: connections stay, nothing is sent or read. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  resume(): void {
+    this.#isStopped = false;
+    if (this.#isRunning && this.#stream !== null) this.#beat(this.#stream);
+  }
+
+  /** Open a stream elsewhere, and keep the old one until the Welcome. */
+  move(): void {
+    if (!this.isUp || this.#stream === null || this.#isMoving) return;
+    this.#isMoving = true;
+    if (this.#opening === null) this.#open();
+  }
+
+  /** What its timers would do; to be called every second. */
+  look(): void {
+    if (!this.isUp) return;
+    const { nowMs } = this.#world.schedule;
+    if (this.#stream !== null && nowMs - this.#lastAckMs >= this.#ackPatienceMs()) {
+      this.#drop(this.#stream);
+      this.#stream = null;
+      this.#isMoving = false;
+      this.#retryAtMs = nowMs;
+    }
+    if (this.#opening !== null && nowMs - this.#openedAtMs >= patienceOf(this.#opening)) {
+      this.#drop(this.#opening);
+      this.#opening = null;
+      this.#retryAtMs = nowMs + this.#pauseMs();
+    }
+    const isWanting = this.#stream === null || this.#isMoving;
+    if (isWanting && this.#opening === null && nowMs >= this.#retryAtMs) this.#open();
+  }
+
+  onWelcome(stream: SimulatedStream): void {
+    if (!this.isUp || stream !== this.#opening) return;
+    const old = this.#stream;
+    this.#opening = null;
+    this.#stream = stream;
+    this.#sequence = 0;
+    this.#tries = 0;
+    this.#isMoving = false;
+    this.#lastAckMs = this.#world.schedule.nowMs;
+    this.#beat(stream);
+    this.#drop(old);
+  }
+
+  onAck(stream: SimulatedStream): void {
+    if (this.isUp && stream === this.#stream) this.#lastAckMs = this.#world.schedule.nowMs;
+  }
+
+  onMove(stream: SimulatedStream): void {
+    if (stream === this.#stream) this.move();
+  }
+
+  /** The replica has ended a stream and says when to come back. */
+  onEnd(stream: SimulatedStream, retryAfterMs: number): void {
+    if (!this.isUp) return;
+    if (stream === this.#stream) {
+      this.#stream = null;
+      this.#isMoving = false;
+    } else if (stream === this.#opening) this.#opening = null;
+    else return;
+    this.#retryAtMs = this.#world.schedule.nowMs + retryAfterMs + this.#pauseMs();
+  }
+
+  #beatInTurn(life: number): void {
+    if (life !== this.#life) return;
+    this.#world.schedule.after(policyOf(this.index).heartbeatMs, () => this.#beatInTurn(life));
+    if (!this.#isStopped && this.#stream !== null) this.#beat(this.#stream);
+  }
+
+  #beat(stream: SimulatedStream): void {
+    this.#sequence += 1;
+    const sequence = this.#sequence;
+    this.#send(stream, () => stream.beat(sequence));
+  }
+
+  #open(): void {
+    const { slots } = this.#world;
+    this.#slot = this.#slot < 0 ? Math.floor(this.#world.random() * slots) : (this.#slot + 1) % slots;
+    if (this.#slot === this.#stream?.process.slot) this.#slot = (this.#slot + 1) % slots;
+    const slot = this.#slot;
+    const process = this.#world.processAt(slot);
+    if (process === null) {
+      // Refused at once.
+      this.#retryAtMs = this.#world.schedule.nowMs + this.#pauseMs();
+      return;
+    }
+    const stream = new SimulatedStream(this.#world, this, process);
+    this.#opening = stream;
+    this.#openedAtMs = this.#world.schedule.nowMs;
+    this.#send(stream, () => stream.hello(this.#hello));
+  }
+
+  /** Close a connection; the replica learns of it if anything passes. */
+  #drop(stream: SimulatedStream | null): void {
+    if (stream === null) return;
+    this.#send(stream, () => stream.gone());
+  }
+
+  #send(stream: SimulatedStream, deliver: () => void): void {
+    const { process } = stream;
+    this.#world.network.sendFrame(this.index, process.slot, () => this.#world.deliver(process, deliver));
+  }
+
+  #pauseMs(): number {
+    this.#tries += 1;
+    return this.#world.random() * RETRY_MS * 2 ** Math.min(this.#tries - 1, MOST_DOUBLINGS);
+  }
+
+  #ackPatienceMs(): number {
+    return Math.min(LONGEST_ACK_PATIENCE_MS, policyOf(this.index).unhealthyAfterMs / 3);
+  }
+}
+
+/** A server that takes the connection and does not even send its Challenge is left sooner than one that is busy. */
+function patienceOf(stream: SimulatedStream): number {
+  return stream.isKnown ? WELCOME_PATIENCE_MS : CONNECT_PATIENCE_MS;
+}

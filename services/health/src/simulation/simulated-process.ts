@@ -1,0 +1,219 @@
+import { collectPolicies, type HealthPolicies } from "@rollcall/domain";
+import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
+import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
+import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
+import { type Core, createCore } from "../core.ts";
+import type { HealthMetrics } from "../metrics.ts";
+import type { HealthRecord } from "../record/health-record.ts";
+import type { SessionHost } from "../session/session-host.ts";
+import { Observer } from "./invariants.ts";
+import { ObservedSilence } from "./observed-silence.ts";
+import { createVirtualClock } from "./schedule.ts";
+import { SimulatedPeers } from "./simulated-peers.ts";
+import {
+  indexOf,
+  LEASE_EXPIRY_MS,
+  policyOf,
+  RENEW_EVERY_MS,
+  SIMULATED_POLICIES,
+  STEP_MS,
+} from "./simulation-options.ts";
+import type { World } from "./world.ts";
+
+const CLOSE_WITHIN_MS = 5_000;
+
+/** One process of health: the core and the lease keeper as they ship, on a virtual clock and a simulated record. */
+export class SimulatedProcess {
+  readonly instance: string;
+  readonly slot: number;
+  readonly core: Core;
+  readonly host: SessionHost;
+  /** What really happened to it. */
+  readonly observer: Observer;
+  /** Nothing reaches it any more when it is not. */
+  isAlive = true;
+  /** Whether agents are not sent here any more. */
+  isHidden = false;
+  readonly #world: World;
+  readonly #clock: Clock;
+  readonly #ending = new AbortController();
+  readonly #done: Promise<void>;
+  #readRevision: number;
+
+  constructor(world: World, instance: string, slot: number) {
+    this.#world = world;
+    this.instance = instance;
+    this.slot = slot;
+    this.observer = new Observer(world.agents.length);
+    this.#readRevision = world.record.revision;
+    const clock = createVirtualClock(world.schedule, (run) => world.deliver(this, run));
+    this.#clock = clock;
+    const log = createLog(world, instance);
+    const random = () => world.random();
+    const core = createCore({
+      ...{ instance, clock, log, random, config: CONFIG },
+      record: this.#record(),
+      peers: new SimulatedPeers(world, this),
+      metrics: this.#metrics(),
+      gatherMs: 0,
+      validator: { check: () => {} },
+      policiesKnown: () => Promise.resolve(),
+      groupOf: () => "",
+      onLabelsChanged: () => {},
+      onTruthChanged: () => {},
+      isSigned: () => true,
+      nextTurn: () => new Promise((resolve) => world.schedule.afterSteps(0, () => world.deliver(this, resolve))),
+      createSilence: (options) => new ObservedSilence(options, world, this.observer),
+    });
+    core.replica.policies.follow(POLICIES);
+    this.core = core;
+    this.host = {
+      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {} },
+      onHello: core.desk.submit.bind(core.desk),
+    };
+    const keeper = createLeaseKeeperOf(() => this.#leases(), {
+      ...{ clock, log, renewEveryMs: RENEW_EVERY_MS, expiryMs: LEASE_EXPIRY_MS },
+      claim: { instance, service: "health", address: "" },
+      report: () => ({ sessions: core.replica.nodes.sessions }),
+      onHeld: () => core.leaseHeld(),
+      onDoubt: ({ sinceMs }) => core.leaseDoubted(sinceMs),
+    });
+    const { signal } = this.#ending;
+    this.#done = superviseTasks([...core.tasks, keeper], { log, clock, random, signal }).done;
+  }
+
+  /** Up to where it has read the log. */
+  get readRevision(): number {
+    return this.#readRevision;
+  }
+
+  /** Read what is new in the log, if it can be reached; sometimes later than others. */
+  follow(): void {
+    const { record, network } = this.#world;
+    if (record.revision === this.#readRevision || !network.reachesRecord(this.slot)) return;
+    if (this.#world.random() < 0.5) return;
+    this.#catchUp();
+  }
+
+  /** End in order, as SIGTERM does: hand the agents on, end the streams, write what is left, give back the lease. */
+  async close(): Promise<void> {
+    const { core } = this;
+    await core.drain(async () => {
+      this.isHidden = true;
+    });
+    core.close();
+    const { signal } = this.#ending;
+    const late = this.#clock.sleep(CLOSE_WITHIN_MS, signal).catch(() => {});
+    await Promise.race([core.transitions.flush().catch(() => {}), late]);
+    this.#ending.abort();
+    await this.#done;
+  }
+
+  #catchUp(): void {
+    const { record } = this.#world;
+    const events = record.eventsAfter(this.#readRevision);
+    this.#readRevision = record.revision;
+    this.core.observe(events);
+  }
+
+  #record(): HealthRecord {
+    const { record } = this.#world;
+    const { instance } = this;
+    const call = <T>(carryOut: () => T) => this.#world.callRecord(this, carryOut);
+    return {
+      clusterId: () => "simulated",
+      currentRevision: () => call(() => BigInt(record.revision)),
+      caughtUpTo: () => call(() => {}).then(() => this.#catchUp()),
+      keysOf: (ids) => (ids.length === 0 ? NOTHING : call(() => new Map(ids.map((id) => [id, keysOf(id)])))),
+      labelsOf: (ids) => (ids.length === 0 ? NOTHING : call(() => new Map(ids.map((id) => [id, labelsOf(id)])))),
+      collectedAmong: () => Promise.resolve(new Set()),
+      openSessions: (hellos) => call(() => hellos.map(({ nodeId }) => record.open(nodeId, instance))),
+      writeTransitions: (items) => call(() => record.write(instance, items)),
+      adoptOrphans: (limit) => call(() => record.adopt(instance, limit)),
+      held: () => call(() => record.heldBy(instance)),
+    };
+  }
+
+  #leases(): LeaseRecord {
+    const { record, schedule } = this.#world;
+    const { instance, observer } = this;
+    const call = <T>(carryOut: () => T) => this.#world.callRecord(this, carryOut);
+    let startMs = schedule.nowMs;
+    return {
+      renew: async (report) => {
+        startMs = schedule.nowMs;
+        const counter = await call(() => record.renew(instance, report?.sessions ?? 0));
+        if (counter !== null) observer.renewed(startMs, schedule.nowMs, true);
+        return counter;
+      },
+      take: async () => {
+        const counter = await call(() => record.take(instance));
+        observer.renewed(startMs, schedule.nowMs, false);
+        return counter;
+      },
+      list: () => call(() => record.listLeases()),
+      endLost: (lease) => call(() => record.expire(lease)),
+      endOwn: () => call(() => void record.leases.delete(instance)),
+      close: () => Promise.resolve(),
+    };
+  }
+
+  #metrics(): HealthMetrics {
+    const ignore = () => {};
+    return {
+      ...{ hello: ignore, movesAsked: ignore, transition: ignore, detectionDelay: ignore, loopLag: ignore },
+      ...{ observationLost: ignore, returnedAtOnce: ignore },
+      deadlineExtended: (cause, extendedMs) => {
+        if (cause === "network") this.observer.stoodStill(this.#world.schedule.nowMs, extendedMs);
+      },
+    };
+  }
+}
+
+const CONFIG = {
+  ...(Object.fromEntries(Object.entries(HEALTH_KEYS).map(([path, key]) => [path, key.default])) as HealthConfig),
+  "Orchestrator.NodeManager.DetectorTick": STEP_MS,
+};
+
+const NOTHING = Promise.resolve(new Map<string, never>());
+const CLASS = "class";
+
+/** What each class of nodes is to keep to. */
+const POLICIES: HealthPolicies = collectPolicies(
+  SIMULATED_POLICIES.map(({ unhealthyAfterMs, unknownAfterMs, heartbeatMs: heartbeatIntervalMs }, index) => {
+    const selector = [{ operator: "=", key: CLASS, value: String(index) }] as const;
+    const override = { unhealthyAfterMs, unknownAfterMs, heartbeatIntervalMs };
+    return { kind: "group" as const, group: { name: String(index), priority: 0, selector, override } };
+  }),
+);
+
+const LABELS: readonly LabelsOfNode[] = SIMULATED_POLICIES.map((_, index) => {
+  return { effective: [], trusted: new Map([[CLASS, String(index)]]) };
+});
+
+function labelsOf(nodeId: string): LabelsOfNode {
+  return LABELS[SIMULATED_POLICIES.indexOf(policyOf(indexOf(nodeId)))] as LabelsOfNode;
+}
+
+const PUBLIC_KEY = new Uint8Array(32).fill(9);
+
+function keysOf(nodeId: string): NodeKeys {
+  return { nodeId, publicKey: PUBLIC_KEY, fingerprint: "simulated", next: null, isRotationRequired: false };
+}
+
+/** Errors that the shipped code logs are bugs: whatever the world does, it is expected to go on without one. */
+function createLog({ invariants }: World, instance: string): Logger {
+  const complain = (fields: { err?: unknown }, message: string) => {
+    const { err } = fields;
+    invariants.note(`${instance} logged "${message}": ${err instanceof Error ? err.stack : String(err)}`);
+  };
+  const log: Logger = {
+    ...silentLogger,
+    error: complain,
+    warn: (fields, message) => {
+      if (message === "task failed") complain(fields, message);
+    },
+    child: () => log,
+  };
+  return log;
+}

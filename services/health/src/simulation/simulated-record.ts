@@ -1,0 +1,223 @@
+import {
+  type Connection,
+  type ConnectionState,
+  connectionAfter,
+  connectionEvent,
+  type Health,
+  type HealthState,
+  healthAfter,
+  healthEvent,
+  type Membership,
+  type NewEvent,
+  type Stated,
+  sessionMovedEvent,
+} from "@rollcall/domain";
+import type { AdoptedNode, HeldNode, Lease, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
+import type { Invariants } from "./invariants.ts";
+import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
+
+/** A node's session as the record has it. */
+export interface RecordedSession {
+  readonly node: number;
+  epoch: number;
+  /** The instance that owns it. */
+  replica: string | null;
+  connection: Connection;
+  health: Health;
+}
+
+const MOST_EVENTS_KEPT = 50_000;
+const BY_NOBODY = { actor: "system", atMs: 0 };
+const APPROVED: Membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" };
+
+/**
+ * The record: sessions, leases and the log, with the conditions that the store's statements have. Each method is one
+ * transaction: all of it or nothing, at one moment.
+ */
+export class SimulatedRecord {
+  readonly sessions: readonly RecordedSession[];
+  /** By instance. */
+  readonly leases = new Map<string, { counter: number; sessions: number }>();
+  readonly #owned = new Map<string, Set<RecordedSession>>();
+  readonly #invariants: Invariants;
+  readonly #broken: BrokenRule | undefined;
+  #events: StoredEvent[] = [];
+  #revision = 0;
+
+  constructor(agents: number, invariants: Invariants, broken: BrokenRule | undefined) {
+    this.sessions = Array.from({ length: agents }, (_, node) => ({
+      node,
+      epoch: 0,
+      replica: null,
+      connection: connectionAfter("registered", BY_NOBODY),
+      health: healthAfter({ kind: "registered" }, BY_NOBODY),
+    }));
+    this.#invariants = invariants;
+    this.#broken = broken;
+  }
+
+  get revision(): number {
+    return this.#revision;
+  }
+
+  /** Raise one's counter. Null when the lease was ended. */
+  renew(instance: string, sessions: number): number | null {
+    const lease = this.leases.get(instance);
+    if (lease === undefined) return null;
+    lease.counter += 1;
+    lease.sessions = sessions;
+    return lease.counter;
+  }
+
+  /** Take one's lease. */
+  take(instance: string): number {
+    const counter = (this.leases.get(instance)?.counter ?? 0) + 1;
+    this.leases.set(instance, { counter, sessions: 0 });
+    return counter;
+  }
+
+  listLeases(): readonly Lease[] {
+    return [...this.leases].map(([instance, { counter }]) => {
+      return { name: instance, instance, service: "health", address: "", counter };
+    });
+  }
+
+  /** End another's lease, provided that its counter is the one observed. Whether it ended. */
+  expire({ instance, counter }: Lease): boolean {
+    return this.leases.get(instance)?.counter === counter && this.leases.delete(instance);
+  }
+
+  /** Open a session: the next epoch, CONNECTED. */
+  open(nodeId: string, instance: string): SessionOpening {
+    const session = this.#session(nodeId);
+    const { replica, health: detectedHealth } = session;
+    const revision = BigInt(this.#revision);
+    this.#give(session, instance, session.epoch + 1);
+    const actor = actorOf(instance);
+    if (session.connection.state === "CONNECTED" && replica !== null && replica !== instance) {
+      this.#append(sessionMovedEvent({ subject: nodeId, before: replica, after: instance }));
+    }
+    this.#setConnection(session, connectionAfter("opened", { actor, atMs: 0 }));
+    return {
+      ...{ outcome: "OPENED", nodeId, epoch: session.epoch, membership: APPROVED, marked: false },
+      previous: { replicaId: replica, bootId: null, machineFingerprint: null },
+      detectedHealth,
+      infoDigest: null,
+      revision,
+    };
+  }
+
+  /**
+   * Write what was observed under the epochs that are still current. Returns the nodes that still belong to the replica.
+   */
+  write(instance: string, items: readonly Transition[]): ReadonlySet<string> {
+    const held = new Set<string>();
+    for (const { nodeId, epoch, connection, health } of items) {
+      const session = this.#session(nodeId);
+      const isCurrent = session.replica === instance && session.epoch === epoch;
+      if (!isCurrent && this.#broken !== "epoch-checked") continue;
+      this.#invariants.onWrite(session, instance, epoch);
+      held.add(nodeId);
+      if (connection !== undefined) this.#setConnection(session, { ...connection, sinceMs: 0 });
+      if (health !== undefined) this.#setHealth(session, { ...health, sinceMs: 0 });
+    }
+    return held;
+  }
+
+  /** Take over nodes of replicas without a lease: next epoch, DISCONNECTED. None for a replica without one itself. */
+  adopt(instance: string, limit: number): readonly AdoptedNode[] {
+    const taken: AdoptedNode[] = [];
+    if (!this.leases.has(instance)) return taken;
+    for (const [previousReplicaId, sessions] of this.#owned) {
+      if (this.leases.has(previousReplicaId)) continue;
+      for (const session of sessions) {
+        if (taken.length === limit) return taken;
+        const connectionBefore = session.connection.state;
+        const fence = this.#broken === "adoption-fences" ? 0 : 1;
+        this.#give(session, instance, session.epoch + fence);
+        this.#setConnection(session, connectionAfter("replica-lost", { actor: actorOf(instance), atMs: 0 }));
+        taken.push({ ...toHeld(session), previousReplicaId, connectionBefore });
+      }
+    }
+    return taken;
+  }
+
+  /** What belongs to a replica. */
+  heldBy(instance: string): readonly HeldNode[] {
+    return [...(this.#owned.get(instance) ?? [])].map(toHeld);
+  }
+
+  /** The events above a revision, in order. */
+  eventsAfter(revision: number): readonly StoredEvent[] {
+    if (revision === this.#revision) return [];
+    const missing = this.#revision - revision;
+    if (missing > this.#events.length) throw new Error("the log does not go back that far");
+    return this.#events.slice(this.#events.length - missing);
+  }
+
+  /** Forget events that every process has read. */
+  compact(readByAll: number): void {
+    if (this.#events.length < MOST_EVENTS_KEPT) return;
+    this.#events = this.#events.slice(this.#events.length - (this.#revision - readByAll));
+  }
+
+  #session(nodeId: string): RecordedSession {
+    return this.sessions[indexOf(nodeId)] as RecordedSession;
+  }
+
+  #give(session: RecordedSession, instance: string, epoch: number): void {
+    const { replica: before } = session;
+    if (before !== null) {
+      const others = this.#owned.get(before);
+      others?.delete(session);
+      if (others?.size === 0) this.#owned.delete(before);
+    }
+    const own = this.#owned.get(instance) ?? new Set();
+    this.#owned.set(instance, own.add(session));
+    session.replica = instance;
+    session.epoch = epoch;
+    this.#invariants.onOwner(session.node, epoch, instance);
+  }
+
+  #setConnection(session: RecordedSession, after: Connection): void {
+    const before = session.connection;
+    session.connection = this.#isSame(before, after) ? before : after;
+    if (this.#isSame(before, after)) return;
+    this.#append(connectionEvent({ subject: nodeIdOf(session.node), before, after }));
+    this.#told(session.node, "connection", before, after);
+  }
+
+  #setHealth(session: RecordedSession, after: Health): void {
+    const before = session.health;
+    session.health = after;
+    if (this.#isSame(before, after)) return;
+    this.#append(healthEvent({ subject: nodeIdOf(session.node), before, after }));
+    this.#told(session.node, "health", before, after);
+  }
+
+  #isSame(before: Stated<string>, after: Stated<string>): boolean {
+    return before.state === after.state && this.#broken !== "one-event";
+  }
+
+  #told(
+    node: number,
+    kind: "connection" | "health",
+    { state: before }: Stated<ConnectionState | HealthState>,
+    { state: after, actor }: Stated<ConnectionState | HealthState>,
+  ): void {
+    this.#invariants.onEvent({ node, kind, before, after, actor });
+  }
+
+  #append(event: NewEvent): void {
+    this.#revision += 1;
+    this.#events.push({ ...event, revision: BigInt(this.#revision), id: String(this.#revision), atMs: 0 });
+  }
+}
+
+function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): HeldNode {
+  return { nodeId: nodeIdOf(node), epoch, connection, detectedHealth, marked: false, membership: APPROVED };
+}
+
+function actorOf(instance: string): string {
+  return `replica:${instance}`;
+}

@@ -1,0 +1,225 @@
+import { seededRandom } from "@rollcall/domain";
+import { AgentSession } from "../session/agent-session.ts";
+import { FaultPlan } from "./fault-plan.ts";
+import { InvariantBroken, Invariants } from "./invariants.ts";
+import { Schedule } from "./schedule.ts";
+import { SimulatedAgent } from "./simulated-agent.ts";
+import { SimulatedNetwork } from "./simulated-network.ts";
+import { SimulatedProcess } from "./simulated-process.ts";
+import { SimulatedRecord } from "./simulated-record.ts";
+import { SimulatedStream } from "./simulated-stream.ts";
+import { indexOf, type SimulationOptions, STEP_MS } from "./simulation-options.ts";
+import { StateCheck } from "./state-check.ts";
+import type { World } from "./world.ts";
+
+/** What a simulation came to. */
+export interface SimulationVerdict {
+  readonly steps: number;
+  readonly simulatedMs: number;
+  /** Changes in the record, each with its event. */
+  readonly transitions: number;
+  /** Nodes declared UNHEALTHY or UNKNOWN by a replica. */
+  readonly declarations: number;
+  /** Of these, and of goodbyes, what came to be in the record. */
+  readonly recordedLosses: number;
+  readonly faults: number;
+  readonly checks: number;
+  /** What happened that must never happen; null when nothing did. */
+  readonly violation: string | null;
+}
+
+const LOOK_EVERY_STEPS = 1_000 / STEP_MS;
+const START_WITHIN_MS = 60_000;
+const ANSWER_LOST_AFTER_MS = 4_000;
+const ANSWER_LOST_SHARE = 0.01;
+const REQUEST_LOST_SHARE = 0.005;
+/** Long enough for every agent to come back or be declared UNKNOWN, a failover included. */
+const SETTLE_MS = 600_000;
+const COMPACT_EVERY_STEPS = 4_000;
+
+/** Run a simulation to its end, or to the first thing that must never happen. */
+export async function simulate(options: SimulationOptions): Promise<SimulationVerdict> {
+  const simulation = new Simulation(options);
+  try {
+    await simulation.run();
+  } catch (error) {
+    if (!(error instanceof InvariantBroken)) throw error;
+  }
+  return simulation.verdict();
+}
+
+/** Agents, replicas, their record and what lies between them, in steps of a time of its own. */
+export class Simulation implements World {
+  readonly schedule = new Schedule(STEP_MS);
+  readonly invariants: Invariants;
+  readonly network: SimulatedNetwork;
+  readonly record: SimulatedRecord;
+  readonly agents: readonly SimulatedAgent[];
+  readonly random: () => number;
+  readonly #options: SimulationOptions;
+  readonly #faults: FaultPlan;
+  readonly #check: StateCheck;
+  readonly #processes: (SimulatedProcess | null)[];
+  readonly #stopped = new Map<SimulatedProcess, { sinceMs: number; waiting: (() => void)[] }>();
+  #started = 0;
+
+  constructor(options: SimulationOptions) {
+    this.#options = options;
+    this.random = seededRandom(options.seed);
+    this.invariants = new Invariants(options.agents);
+    this.network = new SimulatedNetwork(this.schedule, this.random);
+    this.record = new SimulatedRecord(options.agents, this.invariants, options.broken);
+    this.agents = Array.from({ length: options.agents }, (_, index) => {
+      return new SimulatedAgent(index, this);
+    });
+    this.#processes = new Array<SimulatedProcess | null>(options.replicas).fill(null);
+    this.#faults = new FaultPlan(this, options);
+    this.#check = new StateCheck(this);
+  }
+
+  get slots(): number {
+    return this.#processes.length;
+  }
+
+  async run(): Promise<void> {
+    for (let slot = 0; slot < this.slots; slot += 1) this.startReplica(slot);
+    for (const agent of this.agents) agent.start(START_WITHIN_MS);
+    this.#faults.begin();
+    await this.#passUntil(this.#options.durationMs);
+    this.#faults.end();
+    this.network.isCalm = true;
+    await this.#passUntil(this.schedule.nowMs + SETTLE_MS);
+    if (this.invariants.violation === null) this.#check.settled();
+  }
+
+  verdict(): SimulationVerdict {
+    const { events: transitions, declarations, recordedLosses, violation } = this.invariants;
+    const { steps, nowMs: simulatedMs } = this.schedule;
+    const { count: faults } = this.#faults;
+    const { checks } = this.#check;
+    return {
+      ...{ steps, simulatedMs, transitions, declarations, recordedLosses },
+      ...{ faults, checks, violation },
+    };
+  }
+
+  processAt(slot: number): SimulatedProcess | null {
+    return this.#processes[slot] ?? null;
+  }
+
+  processNamed(instance: string): SimulatedProcess | null {
+    return this.#processes.find((process) => process?.instance === instance) ?? null;
+  }
+
+  isStopped(process: SimulatedProcess): boolean {
+    return this.#stopped.has(process);
+  }
+
+  deliver(process: SimulatedProcess, run: () => void): void {
+    if (!process.isAlive) return;
+    const stopped = this.#stopped.get(process);
+    if (stopped === undefined) run();
+    else stopped.waiting.push(run);
+  }
+
+  callRecord<T>(process: SimulatedProcess, carryOut: () => T): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const lose = () => {
+        this.schedule.after(ANSWER_LOST_AFTER_MS, () => this.deliver(process, () => reject(CONNECTION_BROKEN)));
+      };
+      this.schedule.afterSteps(this.#wayInSteps(), () => {
+        const { isCalm } = this.network;
+        const isLost = !isCalm && this.random() < REQUEST_LOST_SHARE;
+        if (isLost || !this.network.reachesRecord(process.slot)) {
+          lose();
+          return;
+        }
+        const result = carryOut();
+        if (!isCalm && this.random() < ANSWER_LOST_SHARE) lose();
+        else this.schedule.afterSteps(this.#wayInSteps(), () => this.deliver(process, () => resolve(result)));
+      });
+    });
+  }
+
+  /** Start a process there, unless one runs. */
+  startReplica(slot: number): void {
+    if (this.#processes[slot] !== null) return;
+    this.#started += 1;
+    this.#processes[slot] = new SimulatedProcess(this, `h${slot}-${this.#started}`, slot);
+  }
+
+  /** Kill the process there. Its agents learn of it, as far as anything reaches them. */
+  crashReplica(slot: number): void {
+    const process = this.#processes[slot];
+    if (process === null || process === undefined) return;
+    this.#stopped.delete(process);
+    process.isAlive = false;
+    for (const { id, stream } of process.core.replica.nodes.all()) {
+      if (!(stream instanceof AgentSession)) continue;
+      const agent = this.agents[indexOf(id)];
+      const { link } = stream;
+      if (agent === undefined || !(link instanceof SimulatedStream)) continue;
+      this.network.sendFrame(agent.index, slot, () => agent.onEnd(link, 0));
+    }
+    this.#processes[slot] = null;
+  }
+
+  /** End the process there in order, and start another one a while after it has ended. */
+  restartReplica(slot: number, downMs: number): void {
+    const process = this.#processes[slot];
+    if (process === null || process === undefined || this.isStopped(process) || process.isHidden) return;
+    void process.close().then(() => {
+      process.isAlive = false;
+      this.#processes[slot] = null;
+      this.schedule.after(downMs, () => this.startReplica(slot));
+    });
+  }
+
+  /** Let a process stand still for a while; what reaches it waits. */
+  stopReplica(slot: number, ms: number): void {
+    const process = this.#processes[slot];
+    if (process === null || process === undefined || this.isStopped(process)) return;
+    const stop = { sinceMs: this.schedule.nowMs, waiting: [] };
+    this.#stopped.set(process, stop);
+    this.schedule.after(ms, () => this.#resumeReplica(process));
+  }
+
+  #resumeReplica(process: SimulatedProcess): void {
+    const stopped = this.#stopped.get(process);
+    if (stopped === undefined) return;
+    this.#stopped.delete(process);
+    process.observer.stopped(stopped.sinceMs, this.schedule.nowMs);
+    for (const run of stopped.waiting) run();
+  }
+
+  async #passUntil(ms: number): Promise<void> {
+    while (this.schedule.nowMs < ms && this.invariants.violation === null) await this.#step();
+  }
+
+  async #step(): Promise<void> {
+    this.invariants.nowMs = this.schedule.nowMs + STEP_MS;
+    for (const process of this.#processes) {
+      if (process !== null && !this.isStopped(process)) process.follow();
+    }
+    await this.schedule.advance();
+    for (const process of this.#processes) if (process !== null) this.#check.trust(process);
+    const { steps } = this.schedule;
+    if (steps % LOOK_EVERY_STEPS === 0) {
+      for (const agent of this.agents) agent.look();
+      this.#check.look();
+    }
+    if (steps % COMPACT_EVERY_STEPS === 0) this.#compact();
+  }
+
+  /** How long one way to the record takes: most often no step at all. */
+  #wayInSteps(): number {
+    return Math.floor(this.network.callDelayMs() / STEP_MS + this.random());
+  }
+
+  #compact(): void {
+    const read = this.#processes.flatMap((process) => process?.readRevision ?? []);
+    this.record.compact(Math.min(this.record.revision, ...read));
+  }
+}
+
+const CONNECTION_BROKEN = Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" });
