@@ -1,3 +1,4 @@
+import { StoreUnavailableError } from "@rollcall/errors";
 import { type Clock, type Logger, silentLogger } from "@rollcall/process";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
@@ -28,7 +29,7 @@ export interface ReplicaHooks {
 
 /** A node falls silent in one tick. */
 const TICK_MS = 60_000;
-const CONNECTION_BROKEN = Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" });
+const CONNECTION_BROKEN = new StoreUnavailableError("Connection terminated unexpectedly");
 
 /** One replica: the core as it ships, whose loops turn when the explorer says so. */
 export class ExploredReplica {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { type Connection, DEFAULT_HEALTH_POLICY, type Health, type Watch } from "@rollcall/domain";
-import type { NodeTerms } from "../policy/node-policies.ts";
+import type { NodeTerms } from "../policy/node-terms.ts";
 import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
 
 const stated = <S extends string>(state: S, reason: string) => ({

@@ -12,7 +12,7 @@ import {
   type Watch,
 } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
-import type { NodeTerms, SettingsTerms } from "../policy/node-policies.ts";
+import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
 

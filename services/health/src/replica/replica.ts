@@ -1,7 +1,8 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
-import { NodePolicies, type TrustedLabels } from "../policy/node-policies.ts";
+import { NodePolicies } from "../policy/node-policies.ts";
+import type { TrustedLabels } from "../policy/node-terms.ts";
 import { watchGpus } from "../truth/gpu-watch.ts";
 import { SilenceVerdicts } from "../truth/silence-verdicts.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";

@@ -2,7 +2,7 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { type Membership, Session, type SessionEffect, type Watch } from "@rollcall/domain";
-import type { SettingsTerms } from "../policy/node-policies.ts";
+import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";

@@ -2,7 +2,7 @@ import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Membership } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
-import type { SettingsTerms } from "../policy/node-policies.ts";
+import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";

@@ -7,6 +7,7 @@ import {
   type GroupSum,
   seededRandom,
 } from "@rollcall/domain";
+import { StoreUnavailableError } from "@rollcall/errors";
 import { createMetrics, silentLogger } from "@rollcall/process";
 import { BrakeDecider } from "../brake/brake-decider.ts";
 import type { BrakeRecord, ReleasedReaction } from "../brake/brake-record.ts";
@@ -61,7 +62,7 @@ const CERTAIN_SHARE = 0.4;
 const LATE_MS = 15_000;
 const CALM_SHARE = 0.3;
 const RELEASED_WITHIN_MS = 60_000;
-const AWAY = Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" });
+const AWAY = new StoreUnavailableError("Connection terminated unexpectedly");
 
 /**
  * Run the decider of the brake, as it ships, over a fleet whose nodes die alone and together, and come back. Returns what

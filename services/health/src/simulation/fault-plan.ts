@@ -1,17 +1,27 @@
-import type { Simulation } from "./simulation.ts";
+import type { SimulatedAgent } from "./simulated-agent.ts";
 import type { FaultKind, SimulationOptions } from "./simulation-options.ts";
+import type { World } from "./world.ts";
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 
+/** What can be disturbed. */
+export interface Disturbed extends World {
+  readonly agents: readonly SimulatedAgent[];
+  startReplica(slot: number): void;
+  crashReplica(slot: number): void;
+  stopReplica(slot: number, ms: number): void;
+  restartReplica(slot: number, downMs: number): void;
+}
+
 /** What goes wrong, when and for how long; drawn from the seed of the simulation. */
 export class FaultPlan {
-  readonly #simulation: Simulation;
+  readonly #simulation: Disturbed;
   readonly #options: SimulationOptions;
   #isOver = false;
   #count = 0;
 
-  constructor(simulation: Simulation, options: SimulationOptions) {
+  constructor(simulation: Disturbed, options: SimulationOptions) {
     this.#simulation = simulation;
     this.#options = options;
   }

@@ -1,5 +1,5 @@
 import type { ConnectionState, HealthState } from "@rollcall/domain";
-import type { RecordedSession } from "./simulated-record.ts";
+import type { RecordedSession } from "./recorded-session.ts";
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
 

@@ -7,9 +7,8 @@ import {
 import type { LiveReplica } from "@rollcall/store";
 import type { AskedPeer, PeerList } from "../internal/peers.ts";
 import { contactsOf } from "../internal/rpc/probe-nodes.ts";
-import type { SimulatedProcess } from "./simulated-process.ts";
 import { indexOf } from "./simulation-options.ts";
-import type { World } from "./world.ts";
+import type { World, WorldProcess } from "./world.ts";
 
 const LIST_AGE_MS = 2_000;
 
@@ -17,11 +16,11 @@ const LIST_AGE_MS = 2_000;
 export class SimulatedPeers implements PeerList {
   replicas: readonly LiveReplica[] = [];
   readonly #world: World;
-  readonly #self: SimulatedProcess;
+  readonly #self: WorldProcess;
   readonly #remembered = new Map<string, AskedPeer>();
   #listedAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(world: World, self: SimulatedProcess) {
+  constructor(world: World, self: WorldProcess) {
     this.#world = world;
     this.#self = self;
   }
@@ -90,7 +89,7 @@ export class SimulatedPeers implements PeerList {
     observer.heard(indexOf(nodeId), this.#world.schedule.nowMs, silentMs);
   }
 
-  #call<T>(instance: string, ask: (peer: SimulatedProcess) => T): Promise<T> {
+  #call<T>(instance: string, ask: (peer: WorldProcess) => T): Promise<T> {
     const { network, schedule } = this.#world;
     return new Promise((resolve, reject) => {
       const answer = (settle: () => void) => {

@@ -14,17 +14,8 @@ import {
 } from "@rollcall/domain";
 import type { AdoptedNode, HeldNode, Lease, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
 import type { Invariants } from "./invariants.ts";
+import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
-
-/** A node's session as the record has it. */
-export interface RecordedSession {
-  readonly node: number;
-  epoch: number;
-  /** The instance that owns it. */
-  replica: string | null;
-  connection: Connection;
-  health: Health;
-}
 
 const MOST_EVENTS_KEPT = 50_000;
 const BY_NOBODY = { actor: "system", atMs: 0 };

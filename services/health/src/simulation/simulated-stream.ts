@@ -4,18 +4,16 @@ import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd } from "../session/session-host.ts";
-import type { SimulatedAgent } from "./simulated-agent.ts";
-import type { SimulatedProcess } from "./simulated-process.ts";
 import { nodeIdOf } from "./simulation-options.ts";
-import type { World } from "./world.ts";
+import type { World, WorldAgent, WorldProcess, WorldStream } from "./world.ts";
 
 const NONCE = new Uint8Array(32);
 const HELLO_WITHIN_MS = 10_000;
 
 /** One heartbeat stream: the session at its server's end, and a network in place of gRPC. */
-export class SimulatedStream implements AgentLink {
-  readonly agent: SimulatedAgent;
-  readonly process: SimulatedProcess;
+export class SimulatedStream implements AgentLink, WorldStream {
+  readonly agent: WorldAgent;
+  readonly process: WorldProcess;
   readonly peer: string;
   readonly proofMethod = "";
   readonly takesOldBeats = true;
@@ -24,7 +22,7 @@ export class SimulatedStream implements AgentLink {
   readonly #world: World;
   #session: AgentSession | null = null;
 
-  constructor(world: World, agent: SimulatedAgent, process: SimulatedProcess) {
+  constructor(world: World, agent: WorldAgent, process: WorldProcess) {
     this.#world = world;
     this.agent = agent;
     this.process = process;

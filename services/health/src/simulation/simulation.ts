@@ -1,4 +1,5 @@
 import { seededRandom } from "@rollcall/domain";
+import { StoreUnavailableError } from "@rollcall/errors";
 import { AgentSession } from "../session/agent-session.ts";
 import { FaultPlan } from "./fault-plan.ts";
 import { InvariantBroken, Invariants } from "./invariants.ts";
@@ -49,7 +50,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationVe
 }
 
 /** Agents, replicas, their record and what lies between them, in steps of a time of its own. */
-export class Simulation implements World {
+class Simulation implements World {
   readonly schedule = new Schedule(STEP_MS);
   readonly invariants: Invariants;
   readonly network: SimulatedNetwork;
@@ -222,4 +223,4 @@ export class Simulation implements World {
   }
 }
 
-const CONNECTION_BROKEN = Object.assign(new Error("Connection terminated unexpectedly"), { code: "ECONNRESET" });
+const CONNECTION_BROKEN = new StoreUnavailableError("Connection terminated unexpectedly");

@@ -1,8 +1,7 @@
 import { AgentSession } from "../session/agent-session.ts";
-import type { SimulatedProcess } from "./simulated-process.ts";
-import type { RecordedSession } from "./simulated-record.ts";
-import type { Simulation } from "./simulation.ts";
+import type { RecordedSession } from "./recorded-session.ts";
 import { indexOf, nodeIdOf } from "./simulation-options.ts";
+import type { World, WorldProcess } from "./world.ts";
 
 /** How long the record may lag behind an owner that can reach it: an answer that never came, and a few tries more. */
 const LONGEST_LAG_MS = 60_000;
@@ -12,12 +11,12 @@ const LONGEST_ORPHANED_MS = 150_000;
 
 /** Looks at every node and every replica, by plain comparison. */
 export class StateCheck {
-  readonly #simulation: Simulation;
+  readonly #simulation: World;
   /** Since when a node's record and its owner differ though nothing is between them; -1 while they agree. */
   readonly #differsSinceMs: Float64Array;
   #checks = 0;
 
-  constructor(simulation: Simulation) {
+  constructor(simulation: World) {
     this.#simulation = simulation;
     this.#differsSinceMs = new Float64Array(simulation.agents.length).fill(-1);
   }
@@ -42,7 +41,7 @@ export class StateCheck {
   }
 
   /** A replica counts on its lease for as long as no other can have ended it, and no longer. */
-  trust(process: SimulatedProcess): void {
+  trust(process: WorldProcess): void {
     const { invariants, schedule } = this.#simulation;
     if (!process.core.replica.mayOpen || this.#simulation.isStopped(process)) return;
     if (process.observer.isSure(schedule.nowMs)) return;
@@ -62,7 +61,7 @@ export class StateCheck {
     }
   }
 
-  #lookAt(process: SimulatedProcess, live: Uint8Array): void {
+  #lookAt(process: WorldProcess, live: Uint8Array): void {
     const { invariants, record } = this.#simulation;
     const { nodes, mayOpen, isClosing } = process.core.replica;
     const isJudging = mayOpen && !this.#simulation.isStopped(process);
@@ -117,7 +116,7 @@ export class StateCheck {
     }
   }
 
-  #isAble(process: SimulatedProcess): boolean {
+  #isAble(process: WorldProcess): boolean {
     const { network } = this.#simulation;
     return process.core.replica.mayOpen && !this.#simulation.isStopped(process) && network.reachesRecord(process.slot);
   }

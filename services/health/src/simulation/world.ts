@@ -1,9 +1,39 @@
-import type { Invariants } from "./invariants.ts";
+import type { Core } from "../core.ts";
+import type { SessionHost } from "../session/session-host.ts";
+import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
-import type { SimulatedAgent } from "./simulated-agent.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
-import type { SimulatedProcess } from "./simulated-process.ts";
 import type { SimulatedRecord } from "./simulated-record.ts";
+
+/** A process of health, as others see it. */
+export interface WorldProcess {
+  readonly instance: string;
+  readonly slot: number;
+  readonly core: Core;
+  readonly host: SessionHost;
+  /** What really happened to it. */
+  readonly observer: Observer;
+  readonly isAlive: boolean;
+  /** Whether agents are not sent here any more. */
+  readonly isHidden: boolean;
+}
+
+/** A stream between an agent and a process. */
+export interface WorldStream {
+  readonly process: WorldProcess;
+}
+
+/** An agent, as what reaches it sees it. */
+export interface WorldAgent {
+  readonly index: number;
+  /** Whether it runs and is not stopped. */
+  readonly isUp: boolean;
+  onWelcome(stream: WorldStream): void;
+  onAck(stream: WorldStream): void;
+  onMove(stream: WorldStream): void;
+  /** Its stream was ended, and it may come back after this time. */
+  onEnd(stream: WorldStream, retryAfterMs: number): void;
+}
 
 /** What agents and replicas live in. */
 export interface World {
@@ -11,18 +41,18 @@ export interface World {
   readonly network: SimulatedNetwork;
   readonly record: SimulatedRecord;
   readonly invariants: Invariants;
-  readonly agents: readonly SimulatedAgent[];
+  readonly agents: readonly WorldAgent[];
   /** Places in which one replica at a time can run. */
   readonly slots: number;
   /** Numbers in [0, 1). */
   random(): number;
   /** The replica that takes connections there. */
-  processAt(slot: number): SimulatedProcess | null;
+  processAt(slot: number): WorldProcess | null;
   /** The replica of that name, if its process lives. */
-  processNamed(instance: string): SimulatedProcess | null;
-  isStopped(process: SimulatedProcess): boolean;
+  processNamed(instance: string): WorldProcess | null;
+  isStopped(process: WorldProcess): boolean;
   /** Let something reach a process: at once, when it goes on if it is stopped, never if it is dead. */
-  deliver(process: SimulatedProcess, run: () => void): void;
+  deliver(process: WorldProcess, run: () => void): void;
   /** Let a process call the record. It rejects as a broken connection does, which says nothing about what was done. */
-  callRecord<T>(process: SimulatedProcess, carryOut: () => T): Promise<T>;
+  callRecord<T>(process: WorldProcess, carryOut: () => T): Promise<T>;
 }

@@ -5,7 +5,7 @@ import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
 import { type ClientAddress, grpcAddressOf, type StrangerLog, toGrpcStatus } from "@rollcall/rpc";
-import type { SettingsTerms } from "../policy/node-policies.ts";
+import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";

@@ -9,7 +9,7 @@ import {
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import type { Membership } from "@rollcall/domain";
 import { labelsToProto, membershipToProto } from "@rollcall/wire";
-import type { SettingsTerms } from "../policy/node-policies.ts";
+import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { WelcomeFacts } from "../session/session-host.ts";

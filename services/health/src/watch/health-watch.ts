@@ -1,14 +1,32 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Health } from "@rollcall/domain";
 import { describeError, isStoreUnavailable } from "@rollcall/errors";
-import { WakeUp } from "@rollcall/process";
-import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
+import { type Clock, type Logger, WakeUp } from "@rollcall/process";
+import { type CallStore, ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
+import type { Peers } from "../internal/peers.ts";
 import { type HealthRecord, readRecords } from "../query/read-records.ts";
-import type { HealthWatchesOptions, WatchedSelection } from "./health-watches.ts";
+import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
+
+export interface HealthWatchesOptions {
+  readonly store: Pick<CallStore, "lane" | "db">;
+  readonly replica: Replica;
+  readonly peers: Peers;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What somebody wants to watch. */
+export interface WatchedSelection {
+  /** None means the first nodes by id that a replica holds. */
+  readonly nodeIds: readonly string[];
+  /** Whether each node's first answer carries its samples. */
+  readonly includeSamples: boolean;
+  readonly signal: AbortSignal;
+}
 
 /** Most nodes of one watch. */
 const MOST_NODES = 200;

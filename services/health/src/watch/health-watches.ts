@@ -1,29 +1,9 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { refuse } from "@rollcall/errors";
-import type { Clock, Logger } from "@rollcall/process";
-import type { CallStore, StoredEvent } from "@rollcall/store";
-import type { Peers } from "../internal/peers.ts";
+import type { StoredEvent } from "@rollcall/store";
 import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
-import type { Replica } from "../replica/replica.ts";
-import { HealthWatch } from "./health-watch.ts";
+import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
-
-export interface HealthWatchesOptions {
-  readonly store: Pick<CallStore, "lane" | "db">;
-  readonly replica: Replica;
-  readonly peers: Peers;
-  readonly clock: Clock;
-  readonly log: Logger;
-}
-
-/** What somebody wants to watch. */
-export interface WatchedSelection {
-  /** None means the first nodes by id that a replica holds. */
-  readonly nodeIds: readonly string[];
-  /** Whether each node's first answer carries its samples. */
-  readonly includeSamples: boolean;
-  readonly signal: AbortSignal;
-}
 
 /** Watches at one replica at a time; each may have 200 nodes. */
 export const MOST_WATCHES = 100;
