@@ -342,7 +342,6 @@ export {
 export type { Refusal, RefusalReason } from "./refusal.ts";
 export {
   chooseWithin,
-  fullJitter,
   type RetryRange,
   rejectedRetry,
   spreadRetry,

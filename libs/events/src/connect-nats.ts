@@ -1,5 +1,5 @@
 import type { NatsConnection, Status } from "@nats-io/transport-node";
-import { type Clock, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
+import { type Clock, halfJitter, type Logger, type MetricsRegistry, systemClock } from "@rollcall/process";
 import { dialNats } from "./dial-nats.ts";
 import { connectedGauge } from "./metrics.ts";
 import { type NatsSettings, toConnectionOptions } from "./nats-settings.ts";
@@ -154,9 +154,8 @@ export class NatsLink {
   /** At least half of the bound, so that a server that drops us at once does not make us spin. */
   #pauseMs(failures: number): number {
     const { backoffBaseMs = 250, backoffMaxMs = 10_000 } = this.#options;
-    const doublings = Math.min(Math.max(failures - 1, 0), 30);
-    const boundMs = Math.min(backoffMaxMs, backoffBaseMs * 2 ** doublings);
-    return Math.round(boundMs * (0.5 + this.#random() / 2));
+    const limits = { baseMs: backoffBaseMs, maxMs: backoffMaxMs };
+    return halfJitter({ attempt: Math.max(failures - 1, 0), ...limits, random01: this.#random() });
   }
 
   readonly #random = (): number => (this.#options.random ?? Math.random)();

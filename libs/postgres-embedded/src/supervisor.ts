@@ -1,4 +1,4 @@
-import type { Clock, Logger } from "@rollcall/process";
+import { backoffMs, type Clock, type Logger } from "@rollcall/process";
 import type pg from "pg";
 import type { Binaries } from "./binaries.ts";
 import { claimSupervision } from "./claim.ts";
@@ -33,8 +33,7 @@ export interface SupervisorOptions {
 }
 
 const START_DEADLINE_MS = 20_000;
-const BACKOFF_BASE_MS = 50;
-const BACKOFF_MAX_MS = 5_000;
+const BACKOFF = { baseMs: 50, maxMs: 5_000 } as const;
 
 /** Keeps one server running: finds or starts it, claims it, and brings it back when it dies. */
 export class Supervisor {
@@ -127,7 +126,7 @@ export class Supervisor {
         // Backends of a postmaster that was killed hold its shared memory for a moment longer; a port may be taken for
         // a while.
         log.warn({ err: error, attempt }, "postgres did not start");
-        await clock.sleep(backoffMs(attempt), this.#ending.signal);
+        await clock.sleep(backoffMs({ attempt, ...BACKOFF }), this.#ending.signal);
       }
     }
   }
@@ -233,7 +232,7 @@ export class Supervisor {
       } catch (error) {
         if (this.#ending.signal.aborted) return;
         log.error({ err: error, attempt }, "postgres cannot be brought back");
-        await clock.sleep(backoffMs(attempt), this.#ending.signal).catch(() => {});
+        await clock.sleep(backoffMs({ attempt, ...BACKOFF }), this.#ending.signal).catch(() => {});
       }
     }
   }
@@ -275,8 +274,4 @@ function mayPass(error: unknown): boolean {
 
 function isSupervisedElsewhere(error: unknown): boolean {
   return error instanceof EmbeddedPostgresError && error.failure === "supervised-elsewhere";
-}
-
-function backoffMs(attempt: number): number {
-  return Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(attempt, 10));
 }

@@ -1,3 +1,4 @@
+export { type Backoff, backoffMs, fullJitter, halfJitter } from "./backoff.ts";
 export { Batcher, type BatcherOptions } from "./batcher.ts";
 export { type Clock, systemClock } from "./clock.ts";
 export { errorCode } from "./error-code.ts";

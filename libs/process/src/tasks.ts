@@ -1,4 +1,5 @@
 import { setMaxListeners } from "node:events";
+import { halfJitter } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
 import { counter, gauge, type MetricsRegistry, onScrape } from "./metrics.ts";
@@ -127,8 +128,8 @@ class SupervisedTask {
   /** At least half of the bound, so that a task that fails at once does not spin. */
   #pauseMs(): number {
     const { backoffBaseMs = 250, backoffMaxMs = 30_000, random = Math.random } = this.#options;
-    const boundMs = Math.min(backoffMaxMs, backoffBaseMs * 2 ** Math.min(this.#failures - 1, 30));
-    return Math.round(boundMs * (0.5 + random() / 2));
+    const limits = { baseMs: backoffBaseMs, maxMs: backoffMaxMs };
+    return halfJitter({ attempt: this.#failures - 1, ...limits, random01: random() });
   }
 
   #countFailure(): void {

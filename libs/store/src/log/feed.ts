@@ -1,5 +1,5 @@
-import { type EventType, fullJitter } from "@rollcall/domain";
-import { type Clock, type Logger, systemClock, WakeUp } from "@rollcall/process";
+import type { EventType } from "@rollcall/domain";
+import { type Clock, fullJitter, type Logger, systemClock, WakeUp } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
 import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";

@@ -1,5 +1,4 @@
-import { fullJitter } from "@rollcall/domain";
-import type { Clock, Logger } from "@rollcall/process";
+import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import pg from "pg";
 import { connectionConfig } from "../database/pool.ts";
 

@@ -1,4 +1,4 @@
-import { fullJitter } from "@rollcall/domain";
+import { fullJitter } from "@rollcall/process";
 import { silenceLimitMs } from "../stream/pace.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import {

@@ -1,7 +1,6 @@
 import type { Settings } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { fullJitter } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
-import type { Clock, Logger } from "@rollcall/process";
+import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import type { Registrar } from "../registration/registrar.ts";
 import { type AgentIdentity, toMs } from "../stream/hello.ts";
 

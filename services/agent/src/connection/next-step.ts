@@ -1,4 +1,5 @@
-import { chooseWithin, fullJitter, rejectedRetry, spreadRetry } from "@rollcall/domain";
+import { chooseWithin, rejectedRetry, spreadRetry } from "@rollcall/domain";
+import { fullJitter } from "@rollcall/process";
 import type { SessionEnd } from "../stream/session-end.ts";
 
 /** What an agent does after an attempt has failed or a stream has ended. */

@@ -1,6 +1,5 @@
-import { fullJitter } from "@rollcall/domain";
 import { isStoreUnavailable, reasonOf } from "@rollcall/errors";
-import { type Clock, type Logger, type Task, WakeUp } from "@rollcall/process";
+import { type Clock, fullJitter, type Logger, type Task, WakeUp } from "@rollcall/process";
 import type { Random } from "../replica/farewell.ts";
 
 export interface WorkLoopOptions {

@@ -1,6 +1,5 @@
-import { fullJitter } from "@rollcall/domain";
 import type { OutwardEvent, PublishSession } from "@rollcall/events";
-import type { Clock, Logger } from "@rollcall/process";
+import { type Clock, fullJitter, type Logger } from "@rollcall/process";
 import {
   type EventBatch,
   openRelay,

@@ -1,4 +1,4 @@
-import { fullJitter } from "@rollcall/domain";
+import { fullJitter } from "@rollcall/process";
 
 /** How the agent that `up` started ended. */
 export interface AgentExit {

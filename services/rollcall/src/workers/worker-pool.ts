@@ -1,5 +1,4 @@
-import { fullJitter } from "@rollcall/domain";
-import { type Clock, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
+import { type Clock, fullJitter, type Logger, type MetricsRegistry, renderMetrics } from "@rollcall/process";
 import { isReady, type ReadyReport } from "@rollcall/rpc";
 import { mergeMetrics } from "./merge-metrics.ts";
 import { RunningWorker, type ServingPorts, type WorkerExit, type WorkerProcess } from "./worker-slot.ts";

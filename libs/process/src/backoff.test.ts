@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { fullJitter } from "./retry.ts";
+import { backoffMs, fullJitter, halfJitter } from "./backoff.ts";
 
 describe("fullJitter()", () => {
   it.each([
@@ -32,5 +32,17 @@ describe("fullJitter()", () => {
         },
       ),
     );
+  });
+});
+
+describe("halfJitter()", () => {
+  it.each([
+    [0, 0, 125],
+    [0, 1 - Number.EPSILON, 250],
+    [3, 0.5, 1_500],
+    [60, 0, 15_000],
+  ])("should wait for half of the limit at least: attempt %d, %d", (attempt, random01, expected) => {
+    expect(halfJitter({ attempt, baseMs: 250, maxMs: 30_000, random01 })).toBe(expected);
+    expect(backoffMs({ attempt, baseMs: 250, maxMs: 30_000 })).toBeGreaterThanOrEqual(expected);
   });
 });
