@@ -67,20 +67,12 @@ function hunt() {
     ...["--conditions=source", "--import", "./libs/testkit/src/source/source-loader.js"],
     "services/health/src/explorer/hunt-main.ts",
   ];
-  return new Promise((done) => {
+  return new Promise((done, fail) => {
     execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       if (error === null) done(null);
       else if (error.code === FOUND) done(stdout.trim().split("\n").at(-1));
       else if (error.killed) done("it does not come to an end");
-      else
-        done(
-          `it fails: ${
-            stderr
-              .trim()
-              .split("\n")
-              .find((line) => /Error/.test(line)) ?? error.message
-          }`,
-        );
+      else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
     });
   });
 }
