@@ -49,7 +49,7 @@ bench: build ## Measure, beside a rival or bound of the same run (NAME: one row,
 	$(BIN)/tsc -b bench
 	@node bench/dist/main.js $(NAME)
 
-drill: build ## Break something on purpose and see that nobody is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
+drill: build ## Break something on purpose and see that no node is judged for it (NAME: which; none lists them; SHORT=1: shrunk)
 	$(BIN)/tsc -b bench
 	@node bench/dist/drills/main.js $(NAME) $(if $(SHORT),--short)
 

@@ -25,8 +25,8 @@ const PATTERN = /^rollcall-replica ([A-Za-z0-9_-]{1,512})\.(\d{1,15})\.([A-Za-z0
 
 /**
  * Make the `authorization` header of one call: the caller, the time, and a MAC of both with the method and the called
- * replica under the cluster's secret, which never leaves its process. Whoever reads the wire can repeat this very
- * method at this very replica for half a minute, and nothing else.
+ * replica under the cluster's secret, which never leaves its process. A reader of the wire can repeat this
+ * method at this replica for half a minute, and nothing else.
  */
 export function signReplicaCall(secret: Uint8Array, call: ReplicaCall, wallMs: number): string {
   const from = Buffer.from(call.from).toString("base64url");

@@ -55,8 +55,8 @@ export interface OpenFilesWatchOptions {
 }
 
 /**
- * Notices that the process has no descriptors left, and ends connections that do nothing until it has. Nobody else
- * would: libuv then closes new connections without telling Node.js.
+ * Notices that the process has no descriptors left, and ends connections that do nothing until it has. Nothing else
+ * notices: libuv then closes new connections without telling Node.js.
  */
 export function watchOpenFiles(options: OpenFilesWatchOptions): Task {
   const { servers, limit, clock, log, metrics, probe = openSomething } = options;

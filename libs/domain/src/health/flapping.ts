@@ -48,8 +48,8 @@ export function withinPast(history: HealthHistory, nowMs: number): HealthHistory
 }
 
 /**
- * The health that is shown of a node that flaps: UNHEALTHY without a break as long as it is held, so that nobody
- * follows each turn of it; as it is at each moment when the policy never holds it.
+ * The health that is shown of a node that flaps: UNHEALTHY for as long as it is held, so that the log does not
+ * follow each turn; as detected when the policy never holds it.
  */
 export function flappingHealth(detected: Health, history: HealthHistory, holdMs: number): Health {
   const { flappingSinceMs } = history;

@@ -29,7 +29,7 @@ const TIMEOUT_MS = 3_000;
 
 /**
  * The keys of one issuer: fetched when the first token comes, kept, and fetched again when they are ten minutes old or
- * a token names one that is not among them. Whoever invents key ids cannot make it fetch more than once in five
+ * a token names one that is not among them. Invented key ids cannot make it fetch more than once in five
  * seconds. While the issuer is away, keys that are known go on working for a day.
  */
 export class IssuerKeys {
