@@ -74,7 +74,7 @@ describe("explainNode()", () => {
     );
     expect(answer.obstacles).toMatchObject([
       { state: "health", reason: "HEARTBEATS_MISSED" },
-      { state: "scheduling", remedy: "rollcall node uncordon lost" },
+      { state: "scheduling", reason: "OPERATOR_CORDONED", remedy: "uncordon it" },
     ]);
   });
 
