@@ -131,7 +131,7 @@ export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-
 export {
   clearDuplicates,
   recordedTroubles,
-  settleTruth,
+  settleConditions,
   type TroubledNode,
   troubledNodes,
 } from "./nodes/conditions.ts";

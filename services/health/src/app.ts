@@ -9,6 +9,7 @@ import { type LeaseReport, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
 import { createBrakeRecord } from "./brake/brake-record.ts";
+import { ConditionKeeper, keepConditionsTask } from "./conditions/condition-keeper.ts";
 import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
 import type { Deps, HealthDeps } from "./deps.ts";
@@ -28,7 +29,6 @@ import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
-import { keepTruthTask, TruthKeeper } from "./truth/truth-keeper.ts";
 import { UnaryDesk } from "./unary/unary-desk.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
 
@@ -49,7 +49,7 @@ export interface HealthApp {
   /** What the nodes' states depend on, for tests and for looking into a running process. */
   readonly replica: Replica;
   /** Look after a node now, as is done by itself every few seconds; for tests. */
-  keepTruth(node: HeldNode): void;
+  keepConditions(node: HeldNode): void;
   /** Whether agents can be taken in. */
   ready(): ReadyReport;
   /** What to tell with each renewal of the process's lease, see LeaseKeeperOptions. Each call counts anew. */
@@ -100,7 +100,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       settings.add(node);
       pushing.call();
     },
-    onTruthChanged: (node) => keepTruth(node),
+    onConditionsChanged: (node) => keepConditions(node),
   });
   const { replica, desk } = core;
   const policies = new PolicyFollower({
@@ -118,10 +118,10 @@ export function createApp(deps: HealthDeps): HealthApp {
   // What a node says of itself may wait behind callers.
   const infos = new InfoWriter({ store: deps.store, replica, validator, onQueued: () => informing.call() });
   const informing = writeNodeInfoTask(infos, loops);
-  const truth = new TruthKeeper({ store, replica, log });
-  const keeping = keepTruthTask(truth, loops);
-  const keepTruth = (node: HeldNode) => {
-    truth.add(node);
+  const keeper = new ConditionKeeper({ store, replica, log });
+  const keeping = keepConditionsTask(keeper, loops);
+  const keepConditions = (node: HeldNode) => {
+    keeper.add(node);
     keeping.call();
   };
   const advertiser = new Advertiser({ store, instance, log });
@@ -175,7 +175,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       decideBrakeTask(decider, brakeLease),
     ],
     replica,
-    keepTruth,
+    keepConditions,
     ready: () => ({ agents: readiness(replica) }),
     leaseReport: () => ({ sessions: replica.nodes.sessions, brake: brake.count() }),
     onLeaseHeld: () => {

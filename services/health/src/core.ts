@@ -44,7 +44,7 @@ export interface CoreDeps {
   /** See ReplicaOptions. */
   readonly onLabelsChanged: (node: HeldNode) => void;
   /** See ReplicaOptions. */
-  readonly onTruthChanged: (node: HeldNode) => void;
+  readonly onConditionsChanged: (node: HeldNode) => void;
   /** See HelloDeskOptions. */
   readonly isSigned?: ProofCheck;
   /** See HelloDeskOptions. */
@@ -95,7 +95,7 @@ export function createCore(deps: CoreDeps): Core {
       if (node.publicKey === null) adopter.doubt();
     },
     onLabelsChanged: deps.onLabelsChanged,
-    onTruthChanged: deps.onTruthChanged,
+    onConditionsChanged: deps.onConditionsChanged,
   });
   const loops = { clock, log, random };
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);

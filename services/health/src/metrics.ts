@@ -81,11 +81,11 @@ export function createHealthMetrics(registry: MetricsRegistry, figures: () => He
     detectionDelay: (delayMs) => delay.observe(delayMs / 1000),
     loopLag: (lagMs) => lag.observe(lagMs / 1000),
     observationLost: (lostMs) => lost.inc(lostMs / 1000),
-    ...createTruthMetrics(registry),
+    ...createDeadlineMetrics(registry),
   };
 }
 
-function createTruthMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
+function createDeadlineMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
   const extensions = counter(registry, {
     name: "rollcall_health_deadline_extensions_total",
     help: "How often deadlines were put off through no fault of a node: all together for stall, lease and network, one node's for turned_away.",

@@ -57,7 +57,7 @@ export class ExploredReplica {
       policiesKnown: () => Promise.resolve(),
       groupOf: () => "",
       onLabelsChanged: () => {},
-      onTruthChanged: () => {},
+      onConditionsChanged: () => {},
       isSigned: () => true,
       nextTurn: () => Promise.resolve(),
     });

@@ -1,6 +1,6 @@
 import { isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
-import { isInTrouble } from "../truth/gpu-watch.ts";
+import { isInTrouble } from "../conditions/gpu-watch.ts";
 import type { EventEffect } from "./event-effect.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
@@ -18,7 +18,7 @@ export interface EffectHooks {
   /** See ReplicaOptions. */
   onLabelsChanged(node: HeldNode): void;
   /** See ReplicaOptions. */
-  onTruthChanged(node: HeldNode): void;
+  onConditionsChanged(node: HeldNode): void;
 }
 
 /** What the node's connection says from then on. */
@@ -47,13 +47,13 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
     case "info":
       node.infoDigest = effect.digest;
       // Whether a GPU is missed depends on whether the node still lists it.
-      if (isInTrouble(node)) hooks.onTruthChanged(node);
+      if (isInTrouble(node)) hooks.onConditionsChanged(node);
       break;
     case "key":
       dropRetiredKey(node, effect.fingerprint, hooks);
       break;
     case "hardware":
-      hooks.onTruthChanged(node);
+      hooks.onConditionsChanged(node);
       break;
     case "labels":
       hooks.onLabelsChanged(node);

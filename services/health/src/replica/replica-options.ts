@@ -20,5 +20,5 @@ export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions
   /** Called when the labels of a node that has a stream have changed in the record. */
   readonly onLabelsChanged: (node: HeldNode) => void;
   /** Called when a node flaps, has rebooted, or something is wrong with its hardware, and when that is over. */
-  readonly onTruthChanged?: (node: HeldNode) => void;
+  readonly onConditionsChanged?: (node: HeldNode) => void;
 }

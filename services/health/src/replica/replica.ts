@@ -1,10 +1,10 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
 import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
+import { watchGpus } from "../conditions/gpu-watch.ts";
+import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
-import { watchGpus } from "../truth/gpu-watch.ts";
-import { SilenceVerdicts } from "../truth/silence-verdicts.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { effectOf } from "./event-effect.ts";
@@ -54,7 +54,7 @@ export class Replica {
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
       onMovedAway: (node) => options.onMovedAway?.(node),
       onLabelsChanged: options.onLabelsChanged,
-      onTruthChanged: (node) => options.onTruthChanged?.(node),
+      onConditionsChanged: (node) => options.onConditionsChanged?.(node),
     };
   }
 
@@ -185,7 +185,7 @@ export class Replica {
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
       node.samples.add(usage, nowMs);
-      if (watchGpus(node, usage.gpus)) this.#options.onTruthChanged?.(node);
+      if (watchGpus(node, usage.gpus)) this.#options.onConditionsChanged?.(node);
     }
     this.watched.touched(node);
   }

@@ -60,7 +60,7 @@ export class SimulatedProcess {
       policiesKnown: () => Promise.resolve(),
       groupOf: () => "",
       onLabelsChanged: () => {},
-      onTruthChanged: () => {},
+      onConditionsChanged: () => {},
       isSigned: () => true,
       nextTurn: () => new Promise((resolve) => world.schedule.afterSteps(0, () => world.deliver(this, resolve))),
       createSilence: (options) => new ObservedSilence(options, world, this.observer),

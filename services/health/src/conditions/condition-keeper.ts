@@ -1,11 +1,11 @@
 import type { Logger } from "@rollcall/process";
-import { type ReservedStore, recordedTroubles, settleTruth, troubledNodes } from "@rollcall/store";
+import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes } from "@rollcall/store";
 import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { seedGpus, troublesOf } from "./gpu-watch.ts";
 
-export interface TruthKeeperOptions {
+export interface ConditionKeeperOptions {
   readonly store: ReservedStore;
   readonly replica: Replica;
   readonly log: Logger;
@@ -18,12 +18,12 @@ const NODES_A_BATCH = 100;
  * writes is decided when it writes, from how things are, so it does not matter what was missed. It looks at the few
  * nodes with which something is the matter.
  */
-export class TruthKeeper {
-  readonly #options: TruthKeeperOptions;
+export class ConditionKeeper {
+  readonly #options: ConditionKeeperOptions;
   /** Bounded by the number of nodes held. */
   readonly #called = new Set<HeldNode>();
 
-  constructor(options: TruthKeeperOptions) {
+  constructor(options: ConditionKeeperOptions) {
     this.#options = options;
   }
 
@@ -69,7 +69,7 @@ export class TruthKeeper {
       return [{ nodeId, epoch: node.epoch, policy, gpuTroubles: troublesOf(node) }];
     });
     if (views.length === 0) return;
-    const changed = await settleTruth(store, replica.instance, views);
+    const changed = await settleConditions(store, replica.instance, views);
     if (changed.length > 0) log.info({ nodes: changed }, "flapping, hardware or holds changed");
   }
 }
@@ -78,6 +78,6 @@ export class TruthKeeper {
 const EVERY_MS = 10_000;
 
 /** Look after nodes that flap or whose hardware is in doubt, every 10 s and whenever it is called. */
-export function keepTruthTask(keeper: TruthKeeper, shared: LoopDeps): WorkLoop {
+export function keepConditionsTask(keeper: ConditionKeeper, shared: LoopDeps): WorkLoop {
   return new WorkLoop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

@@ -1,10 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
+import {
+  GPUS,
+  holdsOf,
+  info,
+  join,
+  keep,
+  newAgent,
+  report,
+  rig,
+  told,
+  useConditionsRig,
+} from "../testing/conditions-rig.ts";
 import { eventsOf, recordOf } from "../testing/record.ts";
-import { GPUS, holdsOf, info, join, keep, newAgent, report, rig, told, useTruthRig } from "../testing/truth-rig.ts";
 
-useTruthRig();
+useConditionsRig();
 
 const HARDWARE = ["node.hardware.degraded", "node.hardware.restored", "node.scheduling.changed"] as const;
 
