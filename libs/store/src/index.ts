@@ -254,8 +254,8 @@ export {
   type SessionOwner,
 } from "./sessions/session-owners.ts";
 export {
-  type HeldNode,
   heldBy,
+  type OwnedSession,
   openSessions,
   type SessionOpening,
   type SessionOrigin,

@@ -1,5 +1,5 @@
 import type { Logger } from "@rollcall/process";
-import type { AdoptedNode, HeldNode } from "@rollcall/store";
+import type { AdoptedNode, OwnedSession } from "@rollcall/store";
 import type { HealthRecord } from "../record/health-record.ts";
 import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -83,7 +83,7 @@ export class OrphanAdopter {
   }
 
   /** Labels are read after the revision: what changes them later is told by an event. */
-  async #hold(nodes: readonly HeldNode[], asOfRevision: bigint): Promise<void> {
+  async #hold(nodes: readonly OwnedSession[], asOfRevision: bigint): Promise<void> {
     const { record, replica } = this.#options;
     const ids = nodes.map(({ nodeId }) => nodeId);
     const labels = await record.labelsOf(ids).catch((error: unknown) => {

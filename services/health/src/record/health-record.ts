@@ -1,8 +1,8 @@
 import type {
   AdoptedNode,
-  HeldNode,
   LabelsOfNode,
   NodeKeys,
+  OwnedSession,
   SessionHello,
   SessionOpening,
   Transition,
@@ -32,5 +32,5 @@ export interface HealthRecord {
   /** Take over so many nodes of replicas without a lease. None for a replica without a lease of its own. */
   adoptOrphans(limit: number): Promise<readonly AdoptedNode[]>;
   /** The nodes whose session belongs to the replica. */
-  held(): Promise<readonly HeldNode[]>;
+  held(): Promise<readonly OwnedSession[]>;
 }

@@ -11,7 +11,7 @@ import {
   type Stated,
   type Watch,
 } from "@rollcall/domain";
-import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
+import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
@@ -99,7 +99,7 @@ const NO_GPUS: readonly GpuState[] = [];
 
 /** What is remembered of a node to begin with. `watch` has the detector watch it. */
 export function createHeldNode(
-  row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
+  row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">,
   terms: NodeTerms,
   watch: (node: HeldNode) => Watch<HeldNode>,
 ): HeldNode {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import type { HeldNode as RecordedNode } from "@rollcall/store";
+import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "./farewell.ts";
 import type { NodeStream } from "./held-node.ts";
@@ -90,7 +90,7 @@ const opening = (epoch: number, changes: Partial<OpenedSession> = {}): OpenedSes
   ...changes,
 });
 
-const adopted = (epoch: number, state: Health["state"] = "HEALTHY"): RecordedNode => ({
+const adopted = (epoch: number, state: Health["state"] = "HEALTHY"): OwnedSession => ({
   nodeId: "n1",
   epoch,
   connection: { ...health("UNKNOWN"), state: "DISCONNECTED" },

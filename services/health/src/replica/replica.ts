@@ -1,6 +1,6 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
-import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
+import type { OwnedSession, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies } from "../policy/node-policies.ts";
@@ -140,7 +140,7 @@ export class Replica {
    * @param labels those of token and operator, by node id.
    */
   adopt(
-    rows: readonly RecordedNode[],
+    rows: readonly OwnedSession[],
     asOfRevision: bigint,
     labels: ReadonlyMap<string, { readonly trusted: TrustedLabels }> = new Map(),
   ): void {
@@ -259,7 +259,7 @@ export class Replica {
     return undefined;
   }
 
-  #hold(row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
+  #hold(row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
     const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
     const node = createHeldNode(row, terms, (held) => this.silence.watch(held, held.health.state, thresholds));
     this.nodes.add(node);

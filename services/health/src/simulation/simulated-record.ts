@@ -12,7 +12,7 @@ import {
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
-import type { AdoptedNode, HeldNode, Lease, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
+import type { AdoptedNode, Lease, OwnedSession, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
 import type { Invariants } from "./invariants.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
@@ -134,7 +134,7 @@ export class SimulatedRecord {
   }
 
   /** What belongs to a replica. */
-  heldBy(instance: string): readonly HeldNode[] {
+  heldBy(instance: string): readonly OwnedSession[] {
     return [...(this.#owned.get(instance) ?? [])].map(toHeld);
   }
 
@@ -205,7 +205,7 @@ export class SimulatedRecord {
   }
 }
 
-function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): HeldNode {
+function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): OwnedSession {
   return { nodeId: nodeIdOf(node), epoch, connection, detectedHealth, marked: false, membership: APPROVED };
 }
 

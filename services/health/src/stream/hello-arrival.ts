@@ -12,7 +12,7 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import type { GreetedStream } from "../session/session-host.ts";
-import type { Greeting } from "./hello-door.ts";
+import type { Greeting } from "./hello-admission.ts";
 import { toText } from "./hello-fields.ts";
 
 /** A Hello on its way to the record. */
@@ -38,7 +38,7 @@ export interface Known {
   readonly rotateWithinMs: number;
 }
 
-/** Who says hello, as the door knows them. */
+/** Who says hello, as the admission knows them. */
 export function greetingOf({ hello, stream }: Arrival): Greeting {
   return { nodeId: hello.nodeId, peer: stream.peer };
 }

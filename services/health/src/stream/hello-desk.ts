@@ -19,6 +19,7 @@ import {
 import type { OpenedSession } from "../replica/replica.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { GreetedStream } from "../session/session-host.ts";
+import { HelloAdmission } from "./hello-admission.ts";
 import {
   type Arrival,
   type Candidate,
@@ -33,7 +34,6 @@ import {
   unknownIn,
 } from "./hello-arrival.ts";
 import type { HelloDeskOptions } from "./hello-desk-options.ts";
-import { HelloDoor } from "./hello-door.ts";
 import { clockSkewMs, wishesIn } from "./hello-fields.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
 
@@ -49,14 +49,14 @@ const PROOFS_A_TURN = 8;
 export class HelloDesk {
   readonly #options: HelloDeskOptions;
   readonly #batcher: Batcher<Arrival, null>;
-  readonly #door: HelloDoor;
+  readonly #admission: HelloAdmission;
   readonly #rejected: RejectedNodes;
   /** By node id, those of the batch that is with the record. */
   #candidates: ReadonlyMap<string, Candidate> = new Map();
 
   constructor(options: HelloDeskOptions) {
     this.#options = options;
-    this.#door = new HelloDoor(options.failures ?? null);
+    this.#admission = new HelloAdmission(options.failures ?? null);
     this.#rejected = new RejectedNodes(options);
     this.#batcher = new Batcher({
       run: (arrivals) => this.#takeIn(arrivals),
@@ -93,7 +93,7 @@ export class HelloDesk {
       this.#turnAway(arrival, storeAway(random), "store_unavailable");
       return;
     }
-    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#door.check(greetingOf(it)));
+    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#admission.check(greetingOf(it)));
     if (refusal !== null) {
       this.#refuse(arrival, refusal);
       return;
@@ -108,14 +108,14 @@ export class HelloDesk {
       return;
     }
     const greeting = greetingOf(arrival);
-    this.#door.enter(greeting);
+    this.#admission.enter(greeting);
     this.#batcher
       .submit(arrival)
       .catch(() => {
         // The queue is full, which is the only error that a batch leaves to its caller.
         this.#turnAwayUnheard(arrival);
       })
-      .finally(() => this.#door.leave(greeting));
+      .finally(() => this.#admission.leave(greeting));
   }
 
   /** Keep what happens to nodes that are being taken in; the record may have been read before it. */
@@ -164,7 +164,7 @@ export class HelloDesk {
       } else {
         const earlier = candidates.get(nodeId);
         if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
-        this.#door.proven(greetingOf(arrival));
+        this.#admission.proven(greetingOf(arrival));
         candidates.set(nodeId, { ...arrival, key, events: [] });
       }
     }
@@ -261,7 +261,7 @@ export class HelloDesk {
 
   #refuse(arrival: Arrival, farewell: Farewell, outcome: HelloOutcome = "refused"): void {
     this.#options.metrics.hello(outcome);
-    this.#door.refused(greetingOf(arrival), errorOf(farewell));
+    this.#admission.refused(greetingOf(arrival), errorOf(farewell));
     arrival.stream.leave(farewell);
   }
 

@@ -12,7 +12,7 @@ export interface Greeting {
 const MOST_WAITING_HELLOS = 32;
 
 /** Lets hellos on to the desk: not from where too many failed, and not too many of one node at a time. */
-export class HelloDoor {
+export class HelloAdmission {
   readonly #failures: FailedAttempts | null;
   /** Hellos under way, by node. */
   readonly #waiting = new Map<string, number>();
