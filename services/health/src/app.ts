@@ -12,7 +12,8 @@ import { createBrakeRecord } from "./brake/brake-record.ts";
 import { ConditionKeeper, keepConditionsTask } from "./conditions/condition-keeper.ts";
 import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
-import type { Deps, HealthDeps } from "./deps.ts";
+import type { HealthProcess } from "./health-process.ts";
+import type { HealthServices } from "./health-services.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
 import { Peers } from "./internal/peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
@@ -75,7 +76,7 @@ export interface HealthApp {
 const CLOSE_WITHIN_MS = 5_000;
 
 /** Create health: who is well. Its parts know each other by callbacks, none of which is called before all are there. */
-export function createApp(deps: HealthDeps): HealthApp {
+export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
   const loops = { clock, log, random };
@@ -145,7 +146,7 @@ export function createApp(deps: HealthDeps): HealthApp {
     onNodeInfo: infos.submit.bind(infos),
   };
   const shared = { store: deps.store, replica, clock, log, peers };
-  const methods: Deps = {
+  const methods: HealthServices = {
     ...shared,
     random,
     totals: new ClusterTotals(shared),
@@ -201,7 +202,7 @@ export function createApp(deps: HealthDeps): HealthApp {
   };
 }
 
-function renewalTimes({ brakeTimes }: HealthDeps) {
+function renewalTimes({ brakeTimes }: HealthProcess) {
   const { renewEveryMs = null, expiryMs = null } = brakeTimes ?? {};
   return {
     ...(renewEveryMs === null ? {} : { renewEveryMs }),
@@ -218,7 +219,7 @@ function readiness(replica: Replica): ReadyReport[string] {
 /**
  * Do the last work as far as the record allows: what is left undone is decided anew by whoever takes the nodes over.
  */
-async function within({ clock, log }: HealthDeps, ms: number, work: () => Promise<void>): Promise<void> {
+async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(
     () => log.warn({ after_ms: ms }, "health closed before everything was written"),

@@ -33,7 +33,7 @@ export interface CoreDeps {
   readonly metrics: HealthMetrics;
   /** Numbers in [0, 1). */
   readonly random: () => number;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly gatherMs: number;
   readonly validator: Pick<RequestValidator, "check">;
   readonly failures?: FailedAttempts | undefined;

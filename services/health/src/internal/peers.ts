@@ -12,7 +12,7 @@ export interface PeersOptions {
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly peerTls?: PeerTls | null;
 }
 

@@ -1,13 +1,13 @@
 import { refuse } from "@rollcall/errors";
 import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, type ReplicaAuthenticator } from "@rollcall/identity";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 
 /** Let other replicas of this cluster in, and nobody else. */
 export function replicasOnly({
   store,
   replica,
   clock,
-}: Pick<Deps, "store" | "replica" | "clock">): ReplicaAuthenticator {
+}: Pick<HealthServices, "store" | "replica" | "clock">): ReplicaAuthenticator {
   return (method, authorization) => {
     const wallMs = clock.wallMs();
     const called = { to: replica.instance, method: `/${method.parent.typeName}/${method.name}` };

@@ -3,7 +3,7 @@ import { describeError, isStoreUnavailable } from "@rollcall/errors";
 import type { SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
 import { type HealthRecord, readRecords } from "./read-records.ts";
 
@@ -19,7 +19,7 @@ interface Answer {
  * not answer in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
  */
 export async function askOwners(
-  deps: Deps,
+  services: HealthServices,
   owners: readonly SessionOwner[],
   includeSamples: boolean,
 ): Promise<readonly NodeHealth[]> {
@@ -27,13 +27,13 @@ export async function askOwners(
   const whyMissing = new Map<string, string>();
   await Promise.all(
     groupByReplica(owners).map(async ([replicaId, nodeIds]) => {
-      const { nodes, missing } = await askReplica(deps, { replicaId, nodeIds, includeSamples });
+      const { nodes, missing } = await askReplica(services, { replicaId, nodeIds, includeSamples });
       for (const node of nodes) told.set(node.nodeId, node);
       for (const id of nodeIds) if (!told.has(id)) whyMissing.set(id, missing);
     }),
   );
   const asRecorded = owners.filter(({ nodeId, marked }) => marked || !told.has(nodeId));
-  const records = await recordsOf(deps, asRecorded);
+  const records = await recordsOf(services, asRecorded);
   return owners.flatMap(({ nodeId }) => {
     const node = told.get(nodeId);
     const record = records.get(nodeId);
@@ -59,9 +59,9 @@ export interface HealthPage {
 /**
  * Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away.
  */
-export async function askEverybody(deps: Deps, page: HealthPage): Promise<readonly NodeHealth[]> {
-  const own = ownHeld(deps, page);
-  const peers = await deps.peers.all();
+export async function askAllReplicas(services: HealthServices, page: HealthPage): Promise<readonly NodeHealth[]> {
+  const own = ownHeld(services, page);
+  const peers = await services.peers.all();
   const answers = await Promise.all(
     peers.map(({ client }) =>
       client.getHeldNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
@@ -81,7 +81,7 @@ export async function askEverybody(deps: Deps, page: HealthPage): Promise<readon
 }
 
 function ownHeld(
-  { replica, clock }: Deps,
+  { replica, clock }: HealthServices,
   { nodeIds, afterId, limit, includeSamples: withSamples }: HealthPage,
 ): readonly NodeHealth[] {
   const chosen = heldOf(replica, nodeIds).filter(({ id }) => id > afterId);
@@ -91,7 +91,7 @@ function ownHeld(
 }
 
 async function askReplica(
-  deps: Deps,
+  services: HealthServices,
   {
     replicaId,
     nodeIds,
@@ -102,7 +102,7 @@ async function askReplica(
     readonly includeSamples: boolean;
   },
 ): Promise<Answer> {
-  const { replica, clock, peers, log } = deps;
+  const { replica, clock, peers, log } = services;
   const moving = `the node is being moved away from replica ${replicaId}`;
   if (replicaId === replica.instance) {
     const options = { replicaId, withSamples: includeSamples, clock };
@@ -123,7 +123,7 @@ async function askReplica(
 }
 
 async function recordsOf(
-  { store, log }: Deps,
+  { store, log }: HealthServices,
   owners: readonly SessionOwner[],
 ): Promise<ReadonlyMap<string, HealthRecord>> {
   if (owners.length === 0) return new Map();

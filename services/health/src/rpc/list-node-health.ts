@@ -7,19 +7,19 @@ import {
 import { isNodeId } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { readPage } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { readHealth } from "../query/read-health.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 
 /** Answer a page of the nodes that some replica holds, by id, each with its latest sample. */
-export function listNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
+export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const afterId = openToken(pageToken);
     const page = await readPage(context, {
       // One more than wanted tells whether there is another page.
-      rows: readHealth(deps, { nodeIds, afterId, limit: limit + 1, includeSamples }),
+      rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
       limit,
       item: NodeHealthSchema,
       toMessage: (node) => node,

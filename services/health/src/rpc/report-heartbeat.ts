@@ -13,7 +13,7 @@ import { describeError, type ErrorReasonName, isErrorReasonName, refuse, refuseF
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { proofInvalid } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import { sessionMoved } from "../unary/unary-desk.ts";
@@ -22,23 +22,25 @@ import { REPORT_METHOD } from "../unary/unary-session.ts";
 const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Take the heartbeat of an agent that calls. */
-export function reportHeartbeat(deps: Deps): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
+export function reportHeartbeat(
+  services: HealthServices,
+): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
   return async (request, context) => {
     checkNodeId(request.nodeId);
     const { step } = request;
     switch (step.case) {
       case "open":
-        return open(deps, request.nodeId, step.value, context);
+        return open(services, request.nodeId, step.value, context);
       case "beat":
       case "goodbye":
-        return handOver(deps, request);
+        return handOver(services, request);
       case undefined:
-        return challenge(deps, request.nodeId);
+        return challenge(services, request.nodeId);
     }
   };
 }
 
-function challenge({ store, clock }: Deps, nodeId: string): ReportHeartbeatResponse {
+function challenge({ store, clock }: HealthServices, nodeId: string): ReportHeartbeatResponse {
   const nowMs = clock.wallMs();
   const nonce = createChallenge(store.clusterSecret(), nowMs);
   const clusterId = store.clusterId();
@@ -52,7 +54,7 @@ function challenge({ store, clock }: Deps, nodeId: string): ReportHeartbeatRespo
 }
 
 async function open(
-  deps: Deps,
+  services: HealthServices,
   nodeId: string,
   { nonce, hello }: SessionRequest,
   context: HandlerContext,
@@ -63,11 +65,11 @@ async function open(
     const description = "must be the node_id of the call, or be left out";
     throw refuseFields("INVALID_REQUEST", [{ field: "open.hello.node_id", description }]);
   }
-  const { store, clock, unary } = deps;
+  const { store, clock, unary } = services;
   if (checkChallenge(store.clusterSecret(), nonce, clock.wallMs()) !== "valid") {
     throw challengeInvalid("the challenge is too old, or was not made by this cluster");
   }
-  await checkProof(deps, nodeId, nonce, hello.signature);
+  await checkProof(services, nodeId, nonce, hello.signature);
   // Only a proof that holds may write anything, and the same one only once.
   const isFirstUse = await store.transaction((tx) => useChallenge(tx, nonce));
   if (!isFirstUse) throw challengeInvalid("the challenge was used before");
@@ -76,7 +78,7 @@ async function open(
 }
 
 async function checkProof(
-  { store, random }: Deps,
+  { store, random }: HealthServices,
   nodeId: string,
   nonce: Uint8Array,
   signature: Uint8Array,
@@ -92,7 +94,7 @@ async function checkProof(
 
 /** Let the replica that holds the session take it. */
 async function handOver(
-  { replica, unary, peers, log }: Deps,
+  { replica, unary, peers, log }: HealthServices,
   heartbeat: ReportHeartbeatRequest,
 ): Promise<ReportHeartbeatResponse> {
   const { nodeId, replicaId } = unary.claimsOf(heartbeat);

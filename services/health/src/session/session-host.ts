@@ -64,7 +64,7 @@ export interface SessionHost {
   readonly replica: Replica;
   readonly clock: Pick<Clock, "wallMs">;
   readonly log: Logger;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly onBeat: ((nodeId: string, sequence: number) => void) | null;
   /**
    * Take a Hello to the record: the session is welcomed or left later on. Throws when it breaks the contract's rules.

@@ -25,10 +25,10 @@ export interface StreamHost extends SessionHost {
   readonly clock: Clock;
   /** For streams that never had a session. */
   readonly strangers: StrangerLog;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly clientAddress: ClientAddress | undefined;
   readonly limits: StreamLimits;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
 }

@@ -22,9 +22,9 @@ import {
 import { ManualClock, until } from "@rollcall/testkit/time";
 import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
-import type { HealthDeps } from "../deps.ts";
+import type { HealthProcess } from "../health-process.ts";
 
-export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random" | "brakeTimes">> {
+export interface TestReplicaOptions extends Partial<Pick<HealthProcess, "limits" | "random" | "brakeTimes">> {
   readonly store: Store;
   readonly config?: Partial<HealthConfig>;
   /** A manual one by default. With another, the replica judges by itself. */

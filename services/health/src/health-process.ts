@@ -1,14 +1,8 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { ClientAddress, FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
-import type { CallStore, EventFeed, Store } from "@rollcall/store";
+import type { EventFeed, Store } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
-import type { Peers } from "./internal/peers.ts";
-import type { ClusterTotals } from "./query/cluster-totals.ts";
-import type { Random } from "./replica/farewell.ts";
-import type { Replica } from "./replica/replica.ts";
 import type { StreamLimits } from "./stream/agent-stream.ts";
-import type { UnaryDesk } from "./unary/unary-desk.ts";
-import type { HealthWatches } from "./watch/health-watches.ts";
 
 /** Times of the brake, in milliseconds. */
 export interface BrakeTimes {
@@ -19,8 +13,8 @@ export interface BrakeTimes {
   readonly expiryMs?: number;
 }
 
-/** What health is made of. */
-export interface HealthDeps {
+/** What the process gives to health. */
+export interface HealthProcess {
   readonly store: Store;
   /**
    * The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app.
@@ -58,19 +52,4 @@ export interface HealthDeps {
   readonly peerTls?: PeerTls | null;
   /** Bounds of agents' streams, for tests. */
   readonly limits?: Partial<StreamLimits>;
-}
-
-/** What its methods share. */
-export interface Deps {
-  readonly store: CallStore;
-  readonly replica: Replica;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly random: Random;
-  /** The other replicas. */
-  readonly peers: Peers;
-  readonly totals: ClusterTotals;
-  /** Sessions of agents that call instead of holding a stream. */
-  readonly unary: UnaryDesk;
-  readonly watches: HealthWatches;
 }
