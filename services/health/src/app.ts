@@ -39,7 +39,7 @@ export interface HealthApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
-  /** What other replicas ask, for a port of its own: see Endpoints.internalAddress. */
+  /** What other replicas call, on a port of its own: see Endpoints.internalAddress. */
   readonly internal: Pick<HealthApp, "routes" | "services" | "policies"> & {
     readonly authenticateReplica: ReplicaAuthenticator;
   };
@@ -49,33 +49,33 @@ export interface HealthApp {
   readonly tasks: readonly Task[];
   /** What the nodes' states depend on, for tests and for looking into a running process. */
   readonly replica: Replica;
-  /** Look after a node now, as is done by itself every few seconds; for tests. */
+  /** Settle a node's conditions now instead of within seconds; for tests. */
   keepConditions(node: HeldNode): void;
-  /** Whether agents can be taken in. */
+  /** Whether agents can be admitted. */
   ready(): ReadyReport;
-  /** What to tell with each renewal of the process's lease, see LeaseKeeperOptions. Each call counts anew. */
+  /** What each renewal of the process's lease reports, see LeaseKeeperOptions. Counts at each call. */
   leaseReport(): LeaseReport;
-  /** To be called by the process's lease keeper, see LeaseKeeperOptions. */
+  /** Called by the process's lease keeper, see LeaseKeeperOptions. */
   onLeaseHeld(): void;
-  /** Likewise: nobody is judged until the lease is held again. */
+  /** Likewise: no node is judged until the lease is held again. */
   onLeaseDoubt(doubt: { readonly sinceMs: number }): void;
-  /** Say where this replica can be reached, once that is known. */
+  /** Advertise where this replica can be reached. */
   advertise(endpoints: Endpoints): void;
   /**
-   * Take no more agents, and hand those that are here on to other replicas while they are still served here; up to ten
-   * seconds. It resolves at once where there are none. The first step of an end in order.
+   * Admit no further agent, and move the present ones to other replicas while they are still served here, for up to ten
+   * seconds. Resolves at once without other replicas. The first step of a graceful end. /
    */
   drain(): Promise<void>;
   /**
-   * End every stream, each with a time to come back, and write what is not written yet, within 5 s. Call it before the
-   * agents' port is closed and before the lease is released.
+   * End every stream, each with a time to reconnect, and write what is unwritten, within 5 s. Call it before the
+   * agents' port is closed and the lease is released. /
    */
   close(): Promise<void>;
 }
 
 const CLOSE_WITHIN_MS = 5_000;
 
-/** Create health: who is well. Its parts know each other by callbacks, none of which is called before all are there. */
+/** Create health: who is well. Its parts know each other by callbacks; none is called before all parts exist. */
 export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
@@ -116,7 +116,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   });
   const settings = new SettingsPusher({ store, replica, clock });
   const pushing = pushSettingsTask(settings, loops);
-  // What a node says of itself may wait behind callers.
+  // Node information may wait behind calls.
   const infos = new InfoWriter({ store: deps.store, replica, validator, onQueued: () => informing.call() });
   const informing = writeNodeInfoTask(infos, loops);
   const keeper = new ConditionKeeper({ store, replica, log });
@@ -216,9 +216,7 @@ function readiness(replica: Replica): ReadyReport[string] {
   return { ok: false, message: "the lease is not held for certain" };
 }
 
-/**
- * Do the last work as far as the record allows: what is left undone is decided anew by whoever takes the nodes over.
- */
+/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. / */
 async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(

@@ -21,7 +21,7 @@ import { Silence, type SilenceOptions } from "./replica/silence.ts";
 import type { ProofCheck } from "./stream/hello-arrival.ts";
 import { HelloDesk } from "./stream/hello-desk.ts";
 
-/** What the core is made of. Nothing in it is a socket, a database or a timer: a simulation hands in its own. */
+/** What the core is made of. No socket, database or timer: a simulation passes its own. */
 export interface CoreDeps {
   /** The instance of the process's lease. */
   readonly instance: string;
@@ -37,7 +37,7 @@ export interface CoreDeps {
   readonly gatherMs: number;
   readonly validator: Pick<RequestValidator, "check">;
   readonly failures?: FailedAttempts | undefined;
-  /** Resolves once it is known which policy each node has. */
+  /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;
@@ -49,11 +49,11 @@ export interface CoreDeps {
   readonly isSigned?: ProofCheck;
   /** See HelloDeskOptions. */
   readonly nextTurn?: () => Promise<void>;
-  /** Makes what times the nodes. */
+  /** Creates the timing of the nodes. */
   readonly createSilence?: (options: SilenceOptions) => Silence;
 }
 
-/** What takes agents in, judges their nodes, writes what it observes, and takes nodes over. */
+/** Admits agents, judges their nodes, writes what it observes, and adopts nodes. */
 export interface Core {
   readonly replica: Replica;
   readonly desk: HelloDesk;
@@ -65,9 +65,9 @@ export interface Core {
   observe(events: readonly StoredEvent[]): void;
   leaseHeld(): void;
   leaseDoubted(sinceMs: number): void;
-  /** Hand the agents on before the end. `withdraw` sends no more agents here. */
+  /** Move the agents away before the end. `withdraw` stops new agents from coming here. */
   drain(withdraw: () => Promise<void>): Promise<void>;
-  /** End every session, each with a time to come back. `transitions.flush()` is to follow. */
+  /** End every session, each with a time to reconnect. Call `transitions.flush()` next. */
   close(): void;
 }
 
@@ -91,7 +91,7 @@ export function createCore(deps: CoreDeps): Core {
       writing.call();
     },
     onMovedAway: (node) => {
-      // The event may be older than the adoption: a replica that had lost its lease took the node just before.
+      // The event may be older than the adoption: a replica without its lease took the node just before.
       if (node.publicKey === null) adopter.doubt();
     },
     onLabelsChanged: deps.onLabelsChanged,

@@ -6,7 +6,7 @@ import type { StreamLimits } from "./stream/agent-stream.ts";
 
 /** Times of the brake, in milliseconds. */
 export interface BrakeTimes {
-  /** Another than that of the process. */
+  /** In place of the process's clock. */
   readonly clock?: Clock;
   readonly everyMs?: number;
   readonly renewEveryMs?: number;
@@ -17,7 +17,7 @@ export interface BrakeTimes {
 export interface HealthProcess {
   readonly store: Store;
   /**
-   * The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app.
+   * The process's feed, of all events or of those about nodes. Its creator starts it, and closes it after the app. /
    */
   readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
   /** The instance of the process's lease. */
@@ -28,25 +28,21 @@ export interface HealthProcess {
   readonly metrics: MetricsRegistry;
   /** Numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
-  /** Told of each heartbeat that took effect; absent or null for nobody. It must neither throw nor block. */
+  /** Called for each heartbeat that takes effect. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
   /**
-   * Told of each agent whose Hello was taken, by the address of its connection as getPeer() has it; absent for nobody.
-   * It must not throw.
+   * Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. /
    */
   readonly onWelcomed?: (peer: string) => void;
-  /** Who fails too often to prove who they are; not limited when absent. */
+  /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts;
-  /** Where streams that never had a session are told of; each is logged when absent. */
+  /** Reports streams that never had a session; each is logged when absent. */
   readonly strangers?: StrangerLog;
-  /** Tells where an agent's stream comes from that a proxy passed on; the peer counts when absent. */
+  /** Finds the client behind a proxy; the peer counts when absent. */
   readonly clientAddress?: ClientAddress;
-  /**
-   * How long hellos, and nodes that changed, are gathered after those before them; 0 for tests whose clock stands
-   * still.
-   */
+  /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. / */
   readonly gatherMs: number;
-  /** How often the brake is decided about, and how soon another process takes that over, for tests. */
+  /** How often the brake is decided, and how soon another process takes over, for tests. */
   readonly brakeTimes?: BrakeTimes;
   /** How other replicas are reached over TLS; in clear text when absent or null. */
   readonly peerTls?: PeerTls | null;

@@ -14,9 +14,9 @@ export interface ConditionKeeperOptions {
 const NODES_A_BATCH = 100;
 
 /**
- * Keeps flapping, troubles with GPUs and the holds that follow as the record and this replica's samples say: what it
- * writes is decided when it writes, from how things are, so it does not matter what was missed. It looks at the few
- * nodes with which something is the matter.
+ * Settles flapping, GPU troubles and the holds that follow from the record and this replica's samples. It is
+ * level-triggered: each write is decided from the present state, so a missed call is harmless. It looks only at nodes
+ * in trouble. /
  */
 export class ConditionKeeper {
   readonly #options: ConditionKeeperOptions;
@@ -27,15 +27,12 @@ export class ConditionKeeper {
     this.#options = options;
   }
 
-  /** Something is the matter with a node, or not any more. */
+  /** A node's conditions may have changed. */
   add(node: HeldNode): void {
     this.#called.add(node);
   }
 
-  /**
-   * Look after those that were added, then after all with which something is the matter. After an error nothing is
-   * lost.
-   */
+  /** Settle the added nodes, then all nodes in trouble. Loses nothing after an error. / */
   async turn(): Promise<void> {
     const { store, replica } = this.#options;
     while (this.#called.size > 0) {
@@ -77,7 +74,7 @@ export class ConditionKeeper {
 /** The end of a hold need not come to the second. */
 const EVERY_MS = 10_000;
 
-/** Look after nodes that flap or whose hardware is in doubt, every 10 s and whenever it is called. */
+/** Settle conditions every 10 s, and on call. */
 export function keepConditionsTask(keeper: ConditionKeeper, shared: LoopDeps): WorkLoop {
   return new WorkLoop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

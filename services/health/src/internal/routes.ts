@@ -9,10 +9,10 @@ import { getReplicaState } from "./rpc/get-replica-state.ts";
 import { probeNodes } from "./rpc/probe-nodes.ts";
 import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
 
-/** What a replica serves to other replicas, on a port of its own. */
+/** The services for other replicas, on a port of their own. */
 export const INTERNAL_SERVICES = [HealthInternalService];
 
-/** See replicasOnly(): no access token opens this port. */
+/** See replicasOnly(): no access token is valid on this port. */
 export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalService, {
   getHeldNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },

@@ -7,7 +7,7 @@ import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
 import { type HealthRecord, readRecords } from "./read-records.ts";
 
-/** What one replica knows of the nodes that it holds as the record says. */
+/** What one replica answers about its nodes. */
 interface Answer {
   readonly nodes: readonly NodeHealth[];
   /** For people: why a node is not among them. */
@@ -15,8 +15,8 @@ interface Answer {
 }
 
 /**
- * Ask each owner for its nodes, all at once, one call each. The answer is in the order of the owners: where one does
- * not answer in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
+ * Ask all owners for their nodes at once, one call each. The result is in the order of `owners`. Where an owner does
+ * not answer in time, or does not hold a node, the record is used. An operator's mark counts. /
  */
 export async function askOwners(
   services: HealthServices,
@@ -38,7 +38,7 @@ export async function askOwners(
     const node = told.get(nodeId);
     const record = records.get(nodeId);
     if (node === undefined) {
-      // Removed between the two reads.
+      // The node was removed between the two reads.
       return record === undefined ? [] : [recordToProto(record, whyMissing.get(nodeId) ?? "")];
     }
     if (record !== undefined) node.health = healthToProto(record.health);
@@ -56,9 +56,7 @@ export interface HealthPage {
   readonly includeSamples: boolean;
 }
 
-/**
- * Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away.
- */
+/** Ask every known replica, this one included: used while the record, which knows the owners, is away. / */
 export async function askAllReplicas(services: HealthServices, page: HealthPage): Promise<readonly NodeHealth[]> {
   const own = ownHeld(services, page);
   const peers = await services.peers.all();
@@ -66,7 +64,7 @@ export async function askAllReplicas(services: HealthServices, page: HealthPage)
     peers.map(({ client }) =>
       client.getHeldNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
         ({ nodes }) => nodes,
-        // It is missing from the answer, as it is from the record.
+        // Its nodes are missing from the answer, as they are from the record.
         () => [],
       ),
     ),

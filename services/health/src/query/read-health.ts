@@ -7,8 +7,8 @@ import { askAllReplicas, askOwners, type HealthPage } from "./ask-owners.ts";
 import { nodesOfOneQuestion } from "./most-nodes.ts";
 
 /**
- * Read what is known of nodes that some replica holds, by id, some at a time, `limit` at most in all. While the record
- * is away, every replica that is known is asked.
+ * Read the health of nodes that have an owner, by id, in pieces, `limit` at most in all. While the record is away, ask
+ * every known replica. /
  */
 export async function* readHealth(services: HealthServices, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const atATime = nodesOfOneQuestion(page.includeSamples);
@@ -26,7 +26,7 @@ export async function* readHealth(services: HealthServices, page: HealthPage): A
       yield nodes;
     }
     if (owners.length < wanted) return;
-    // Some were removed since their owners were read.
+    // Nodes may have been removed since their owners were read.
     afterId = owners.at(-1)?.nodeId ?? afterId;
   }
 }

@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { HealthServices } from "../health-services.ts";
 
-/** Answer the fleet in sums. */
+/** Return sums over the fleet. */
 export function getClusterHealth({
   totals,
 }: HealthServices): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {

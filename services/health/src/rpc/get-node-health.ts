@@ -12,8 +12,8 @@ import type { HealthServices } from "../health-services.ts";
 import { askAllReplicas, askOwners } from "../query/ask-owners.ts";
 
 /**
- * Answer one node with its last samples, whichever replica holds it. While the record is away, only an exact id can be
- * answered.
+ * Return one node with its last samples, whichever replica holds it. While the record is away, only an exact id is
+ * found. /
  */
 export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
   return async ({ node: ref }) => {

@@ -12,13 +12,13 @@ import { readHealth } from "../query/read-health.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Answer a page of the nodes that some replica holds, by id, each with its latest sample. */
+/** Return a page of the nodes that have an owner, by id, each with its latest sample. */
 export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const afterId = openToken(pageToken);
     const page = await readPage(context, {
-      // One more than wanted tells whether there is another page.
+      // One more than wanted, to know whether there is another page.
       rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
       limit,
       item: NodeHealthSchema,
@@ -30,7 +30,7 @@ export function listNodeHealth(services: HealthServices): MethodImpl<typeof Heal
   };
 }
 
-// A token only says after which id to go on, and every page is in the order of ids, so it needs no seal.
+// A token only carries the last id, and all pages are in the order of ids, so it needs no seal.
 const TOKEN_PREFIX = "h1:";
 
 function sealToken(id: string): string {

@@ -21,7 +21,7 @@ import { REPORT_METHOD } from "../unary/unary-session.ts";
 
 const OWNER_RETRY_AFTER_MS = 1_000;
 
-/** Take the heartbeat of an agent that calls. */
+/** Handle a unary heartbeat. */
 export function reportHeartbeat(
   services: HealthServices,
 ): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
@@ -70,7 +70,7 @@ async function open(
     throw challengeInvalid("the challenge is too old, or was not made by this cluster");
   }
   await checkProof(services, nodeId, nonce, hello.signature);
-  // Only a proof that holds may write anything, and the same one only once.
+  // Only a valid proof may write, and only once.
   const isFirstUse = await store.transaction((tx) => useChallenge(tx, nonce));
   if (!isFirstUse) throw challengeInvalid("the challenge was used before");
   const { address } = auditedCall(context, HealthQueryService.method.reportHeartbeat);
@@ -84,7 +84,7 @@ async function checkProof(
   signature: Uint8Array,
 ): Promise<void> {
   const keys = (await keyOf(store.db, [nodeId])).get(nodeId);
-  // A node that is not there is refused where streams are, with the same words.
+  // A node that does not exist is refused later, in the same place and words as on a stream.
   if (keys === undefined) return;
   const clusterId = store.clusterId();
   const text = proofText({ method: REPORT_METHOD, clusterId, nodeId, nonce });
@@ -92,7 +92,7 @@ async function checkProof(
   if (!isProven) throw errorOf(proofInvalid(nodeId, random));
 }
 
-/** Let the replica that holds the session take it. */
+/** Forward a heartbeat to the replica that holds the session. */
 async function handOver(
   { replica, unary, peers, log }: HealthServices,
   heartbeat: ReportHeartbeatRequest,
@@ -100,7 +100,7 @@ async function handOver(
   const { nodeId, replicaId } = unary.claimsOf(heartbeat);
   if (replicaId === replica.instance) return unary.take(heartbeat);
   const peer = await peers.find(replicaId);
-  // Its lease is gone: whoever is asked may open the next session.
+  // Its lease has run out: any replica may open the next session.
   if (peer === null) throw sessionMoved(nodeId);
   try {
     const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
@@ -118,7 +118,7 @@ async function handOver(
   }
 }
 
-/** The owner's refusal, made anew so that it can be read in every protocol; null for an error of the way to it. */
+/** The owner's refusal, as an error that every protocol can carry; null for an error of the transport. */
 function refusalOf(error: unknown): Error | null {
   const { reason = "", message, metadata, retryAfterMs } = describeError(error);
   if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
@@ -128,7 +128,7 @@ function refusalOf(error: unknown): Error | null {
   });
 }
 
-/** Reasons that say something about the heartbeat. */
+/** Reasons that are about the heartbeat itself. */
 const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
   "SESSION_TOKEN_INVALID",
   "SESSION_SUPERSEDED",

@@ -6,7 +6,7 @@ import {
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { HealthServices } from "../health-services.ts";
 
-/** Send nodes as they are, and then what becomes of them, whichever replica holds them. */
+/** Stream nodes as they are, then their changes, whichever replica holds them. */
 export function watchNodeHealth({
   watches,
 }: HealthServices): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {

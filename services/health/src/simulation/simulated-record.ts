@@ -18,7 +18,7 @@ import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 
 const MOST_EVENTS_KEPT = 50_000;
-const BY_NOBODY = { actor: "system", atMs: 0 };
+const BY_SYSTEM = { actor: "system", atMs: 0 };
 const APPROVED: Membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" };
 
 /**
@@ -40,8 +40,8 @@ export class SimulatedRecord {
       node,
       epoch: 0,
       replica: null,
-      connection: connectionAfter("registered", BY_NOBODY),
-      health: healthAfter({ kind: "registered" }, BY_NOBODY),
+      connection: connectionAfter("registered", BY_SYSTEM),
+      health: healthAfter({ kind: "registered" }, BY_SYSTEM),
     }));
     this.#invariants = invariants;
     this.#broken = broken;

@@ -6,7 +6,7 @@ import { setPolicy } from "./policies.ts";
 import { eventsOf, recordOf, register } from "./record.ts";
 import { type TestReplica, TestReplicas } from "./test-replica.ts";
 
-/** A record with one replica, for a test file about what is thought of nodes. */
+/** A record with one replica, for a test file about node conditions. */
 class ConditionsRig {
   readonly agents = new FakeAgents();
   readonly replicas = new TestReplicas();
@@ -94,7 +94,7 @@ export async function flap(agent: Agent, at = rig.replica) {
   await change(agent, "UNHEALTHY", at);
 }
 
-/** Have what is remembered of a node's changes be older. */
+/** Age a node's recorded changes. */
 export async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = rig.store;
   const { history } = await recordOf(rig.store, nodeId);
@@ -102,7 +102,7 @@ export async function age(nodeId: string, ms: number): Promise<void> {
   await db.updateTable("node_sessions").set({ health_changes: changes }).where("node_id", "=", nodeId).execute();
 }
 
-/** Let the keeper of conditions have its turn. */
+/** Settle the node's conditions. */
 export async function keep(nodeId: string, at = rig.replica): Promise<void> {
   const node = at.app.replica.nodes.find(nodeId);
   if (node === undefined) throw new Error(`${nodeId} is not held`);

@@ -182,7 +182,7 @@ export class TestReplica {
     await this.#feed.caughtUpTo(await currentRevision(this.store.db));
   }
 
-  /** Let time pass as a process sees it that is never held up: tick by tick, the sockets read before each judgement. */
+  /** Let time pass as in a process that is never delayed: tick by tick, with the sockets read before each judgement. */
   async pass(ms: number): Promise<void> {
     const { clock } = this;
     if (!(clock instanceof ManualClock)) throw new Error("only a manual clock can be moved");
@@ -213,7 +213,7 @@ export class TestReplica {
     await releaseLease(this.store.db, this.instance, this.instance);
   }
 
-  /** End it as SIGKILL does: nobody is told, and its lease stays. */
+  /** End it as SIGKILL does: agents are not told, and its lease stays. */
   async kill(): Promise<void> {
     this.#tasks.abort();
     await this.#done;

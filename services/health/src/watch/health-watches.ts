@@ -5,10 +5,10 @@ import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 
-/** Watches at one replica at a time; each may have 200 nodes. */
+/** Most watches of one replica; each may have 200 nodes. */
 export const MOST_WATCHES = 100;
 const RETRY_AFTER_MS = 5_000;
-/** An empty message at least so often shows that the watch lives. */
+/** The longest silence of a watch: an empty message shows that it is alive. */
 const BOOKMARK_MS = 15_000;
 
 /** All watches of this process. */
@@ -25,7 +25,7 @@ export class HealthWatches {
     return this.#watches.size;
   }
 
-  /** The log says that something happened to nodes: who holds them, or a mark, may have changed. */
+  /** Follow the log: owners or marks may have changed. */
   observe(events: readonly StoredEvent[]): void {
     if (this.#watches.size === 0) return;
     for (const { subject } of events) for (const watch of this.#watches) watch.doubt(subject);
@@ -42,7 +42,7 @@ export class HealthWatches {
     const watch = new HealthWatch(this.#options, selection);
     this.#watches.add(watch);
     const following = watch.follow();
-    // It ends by failing; whoever reads is told below.
+    // It ends by failing; the reader gets the error below.
     following.catch(() => {});
     try {
       for (;;) {

@@ -8,7 +8,7 @@ import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.forwardHeartbeat;
 
-/** Take a unary heartbeat that reached another replica. It is never handed on again. */
+/** Take a unary heartbeat that reached another replica. It is never forwarded twice. */
 export function forwardHeartbeat(services: HealthServices): MethodImpl<typeof METHOD> {
   return ({ heartbeat }) => {
     if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");

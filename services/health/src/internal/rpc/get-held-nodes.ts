@@ -10,8 +10,7 @@ const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
 /**
- * Answer what this replica knows of nodes that it holds: as much as a page may have. Replicas ask for no more than that
- * at a time.
+ * Return what this replica knows of nodes that it holds, one page at most; replicas do not ask for more at a time. /
  */
 export function getHeldNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return async ({ nodeIds, afterId, limit, includeSamples }, context) => {

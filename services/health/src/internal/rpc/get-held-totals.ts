@@ -8,7 +8,7 @@ import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.getHeldTotals;
 
-/** Answer the sums over all nodes that this replica holds. */
+/** Return the sums over all nodes that this replica holds. */
 export function getHeldTotals(services: HealthServices): MethodImpl<typeof METHOD> {
   return async () => create(GetHeldTotalsResponseSchema, { totals: await services.totals.own() });
 }

@@ -8,7 +8,7 @@ import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.getReplicaState;
 
-/** Answer whether the record is there for this replica. */
+/** Return whether this replica can reach the record. */
 export function getReplicaState(services: HealthServices): MethodImpl<typeof METHOD> {
   return () => {
     const { mayOpen, nodes } = services.replica;

@@ -8,7 +8,7 @@ import type { Replica } from "../../replica/replica.ts";
 
 const METHOD = HealthInternalService.method.probeNodes;
 
-/** Answer which nodes this replica still has a stream of, although another one has taken them over. */
+/** Return which nodes still have a stream here although another replica has adopted them. */
 export function probeNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return ({ nodeIds }) => {
     const contacts = contactsOf(services.replica, nodeIds, services.clock.nowMs()).map(({ nodeId, silentMs }) => {
@@ -18,7 +18,7 @@ export function probeNodes(services: HealthServices): MethodImpl<typeof METHOD> 
   };
 }
 
-/** For how long each of these nodes has been silent, of those that have a stream here; by the real monotonic clock. */
+/** How long each of these nodes that has a stream here has been silent, by the real monotonic clock. */
 export function contactsOf(
   replica: Replica,
   nodeIds: readonly string[],

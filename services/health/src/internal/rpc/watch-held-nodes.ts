@@ -9,7 +9,7 @@ import { watchHeld } from "../../watch/watch-held.ts";
 
 const METHOD = HealthInternalService.method.watchHeldNodes;
 
-/** Send what becomes of nodes that this replica holds. */
+/** Stream the changes of nodes that this replica holds. */
 export function watchHeldNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return async function* ({ nodeIds, includeSamples }, context) {
     const { replica, clock } = services;
