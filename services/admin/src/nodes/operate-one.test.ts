@@ -97,7 +97,7 @@ describe.each(VERBS)("%s()", (name) => {
     ]);
   });
 
-  it("should refuse an etag that is no more", async () => {
+  it("should refuse an old etag", async () => {
     const refusal = await refusalOf(verb(name)({ node: "web-1", etag: "stale" }));
     expect(refusal).toMatchObject({
       code: Code.Aborted,

@@ -25,7 +25,7 @@ describe("a node that flaps", () => {
     const agent = await newAgent("flapper");
     await flap(agent);
     await eventually(async () => expect(await holdsOf("flapper")).toEqual(["FLAPPING"]));
-    // It goes on: the record follows, and the log says no more.
+    // It continues: the record follows, and the log has no further event.
     await change(agent, "HEALTHY");
     await change(agent, "UNHEALTHY");
     await change(agent, "HEALTHY");

@@ -106,7 +106,7 @@ describe("a GPU", () => {
 });
 
 describe("a reboot", () => {
-  it("should be told of when nobody said goodbye, and hold the node only where its policy says so", async () => {
+  it("should be reported without a goodbye, and hold the node only where its policy says so", async () => {
     for (const [nodeId, override, holds] of [
       ["rebooted", {}, []],
       ["rebooted-held", { rebootHoldMs: 60_000 }, ["HARDWARE"]],

@@ -185,7 +185,7 @@ describe("Replica.adopt()", () => {
     replica.silence.turnedAway(undefined, 5_000);
     pass(2_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
-    // Its grace began anew.
+    // Its grace restarted.
     pass(58_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
     pass(2_000);
@@ -194,7 +194,7 @@ describe("Replica.adopt()", () => {
 });
 
 describe("Replica.close()", () => {
-  it("should judge nobody from then on, lease or not", () => {
+  it("should judge no node from then on, lease or not", () => {
     const { replica, pass, changed } = setUp();
     const stream = new Stream();
     replica.take(stream, opening(1), HELLO);

@@ -78,7 +78,7 @@ describe("explainNode()", () => {
     ]);
   });
 
-  it("should answer no more than the limit, the newest of them", async () => {
+  it("should return at most the limit, the newest", async () => {
     await live("limited");
     const { entries, hasEarlier } = await rig.registry.explainNode({ node: "limited", limit: 1 });
     expect(entries.map(({ event }) => event?.type)).toEqual(["node.scheduling.changed"]);
