@@ -63,12 +63,12 @@ export interface HealthApp {
   advertise(endpoints: Endpoints): void;
   /**
    * Admit no further agent, and move the present ones to other replicas while they are still served here, for up to ten
-   * seconds. Resolves at once without other replicas. The first step of a graceful end. /
+   * seconds. Resolves at once without other replicas. The first step of a graceful end.
    */
   drain(): Promise<void>;
   /**
    * End every stream, each with a time to reconnect, and write what is unwritten, within 5 s. Call it before the
-   * agents' port is closed and the lease is released. /
+   * agents' port is closed and the lease is released.
    */
   close(): Promise<void>;
 }
@@ -216,7 +216,7 @@ function readiness(replica: Replica): ReadyReport[string] {
   return { ok: false, message: "the lease is not held for certain" };
 }
 
-/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. / */
+/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. */
 async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(

@@ -16,9 +16,7 @@ export interface BrakeTimes {
 /** What the process gives to health. */
 export interface HealthProcess {
   readonly store: Store;
-  /**
-   * The process's feed, of all events or of those about nodes. Its creator starts it, and closes it after the app. /
-   */
+  /** The process's feed, of all events or of those about nodes. Its creator starts it, and closes it after the app. */
   readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
@@ -30,9 +28,7 @@ export interface HealthProcess {
   readonly random?: () => number;
   /** Called for each heartbeat that takes effect. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
-  /**
-   * Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. /
-   */
+  /** Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. */
   readonly onWelcomed?: (peer: string) => void;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts;
@@ -40,7 +36,7 @@ export interface HealthProcess {
   readonly strangers?: StrangerLog;
   /** Finds the client behind a proxy; the peer counts when absent. */
   readonly clientAddress?: ClientAddress;
-  /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. / */
+  /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. */
   readonly gatherMs: number;
   /** How often the brake is decided, and how soon another process takes over, for tests. */
   readonly brakeTimes?: BrakeTimes;

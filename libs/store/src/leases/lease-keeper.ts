@@ -40,7 +40,7 @@ export interface LeaseKeeping {
   readonly report?: () => LeaseReport;
   /**
    * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and
-   * addresses: whoever shows them shows them again.
+   * addresses: they must be shown again.
    */
   readonly onHeld?: (held: { readonly first: boolean }) => void;
   /** The lease may have run out since that monotonic time: stop judging until it is held again. */
@@ -93,7 +93,9 @@ class Keeper implements LeaseKeeper {
   readonly #renewEveryMs: number;
   readonly #expiryMs: number;
   readonly #observer: LeaseObserver;
-  /** When the last renewal that succeeded was begun: until `expiryMs` later nobody can have ended the lease. */
+  /**
+   * When the last renewal that succeeded was begun: until `expiryMs` later no other process can have ended the lease.
+   */
   #heldSinceMs: number | null = null;
   #held = false;
   #failures = 0;
@@ -160,7 +162,7 @@ class Keeper implements LeaseKeeper {
     this.#checkDoubt();
     const renewed = await record.renew(report?.());
     if (renewed === null) {
-      // Never taken, or ended by another: what the process was may be somebody else's by now.
+      // Never taken, or ended by another process, which may have taken its place.
       this.#doubt();
       const taken = await record.take();
       if (taken === null) throw new Error(`the lease ${claim.instance} belongs to another process`);

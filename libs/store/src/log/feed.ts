@@ -33,7 +33,7 @@ const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
- * The log as it grows, for everybody in this process: over one connection that is woken by notifications, and by
+ * The log as it grows, for all readers in this process: over one connection that is woken by notifications, and by
  * polling when those fail. It goes on from where it was whenever the server comes back.
  */
 export class EventFeed {

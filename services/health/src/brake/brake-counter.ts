@@ -11,7 +11,7 @@ interface Count {
 /**
  * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, which are
  * silent beyond half of their threshold, or declared and not yet recorded. One pass over the held nodes at each renewal
- * of the lease. /
+ * of the lease.
  */
 export class BrakeCounter {
   readonly #replica: Pick<Replica, "nodes" | "silence">;
@@ -20,7 +20,7 @@ export class BrakeCounter {
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
-  /** @param options `label` names the groups; only values of operators and join tokens count. / */
+  /** @param options `label` names the groups; only values of operators and join tokens count. */
   constructor(options: {
     readonly replica: Pick<Replica, "nodes" | "silence">;
     readonly label: string;

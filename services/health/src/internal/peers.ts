@@ -155,7 +155,7 @@ export class Peers implements PeerList {
     this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
   }
 
-  /** An address has one replica: forget the previous one there, in whose place its successor would answer. / */
+  /** An address has one replica: forget the previous one there, in whose place its successor would answer. */
   #forgetReplaced(replicas: readonly LiveReplica[]): void {
     const present = new Map(replicas.map(({ instance, internalAddress }) => [internalAddress, instance]));
     for (const [instance, { address, connection }] of this.#known) {
@@ -173,7 +173,7 @@ export class Peers implements PeerList {
     }
   }
 
-  /** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. / */
+  /** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. */
   #signed(to: string): Interceptor {
     const { store, instance: from, clock, log } = this.#options;
     let aheadMs = 0;

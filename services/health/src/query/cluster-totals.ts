@@ -29,7 +29,7 @@ const FRESH_MS = 1_000;
 /** Core counts change only with the machine. */
 const CORES_FRESH_MS = 30_000;
 
-/** Sums over all held nodes, computed on demand, at most once a second, in one pass. / */
+/** Sums over all held nodes, computed on demand, at most once a second, in one pass. */
 export class ClusterTotals {
   readonly #options: ClusterTotalsOptions;
   #cores: ReadonlyMap<string, number> = new Map();

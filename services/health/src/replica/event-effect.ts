@@ -24,7 +24,7 @@ const NONE: EventEffect = { kind: "none" };
 /**
  * Return what an event means for the node that it is about.
  *
- * @param self the actor as which this replica writes; it ignores its own events. /
+ * @param self the actor as which this replica writes; it ignores its own events.
  */
 export function effectOf(event: StoredEvent, self: string): EventEffect {
   switch (event.type) {

@@ -38,7 +38,7 @@ export type AgentFrame =
 
 /**
  * One session of an agent over any transport: it takes frames as values, and acts on the replica and the link.
- * `Session` decides, this class carries out. /
+ * `Session` decides, this class carries out.
  */
 export class AgentSession implements GreetedStream, QuietStream {
   readonly link: AgentLink;
@@ -221,7 +221,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (effect.action === "refuse") this.fail(refused(effect.refusal));
   }
 
-  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. / */
+  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. */
   #acknowledge(node: HeldNode): void {
     if (!this.link.isBehind) {
       const { watched, policies } = this.#host.replica;

@@ -28,7 +28,6 @@ const BOOKMARK_MS = 5_000;
 
 /**
  * Yield the changes of nodes that this replica holds. Ends by throwing the signal's reason, or when its reader returns.
- * /
  */
 export async function* watchHeld(options: WatchHeldOptions): AsyncGenerator<HeldNews, never> {
   const { replica, clock, nodeIds, includeSamples, signal } = options;

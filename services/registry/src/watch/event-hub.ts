@@ -28,7 +28,7 @@ interface Live {
   readonly window: LogWindow<StoredEvent>;
 }
 
-/** From so many watchers on, they are woken no more often than every so many milliseconds. */
+/** From so many watchers on, they are woken at most once in so many milliseconds. */
 const CROWD = 100;
 const CROWD_PAUSE_MS = 40;
 
@@ -187,7 +187,7 @@ export class EventHub {
     return live;
   }
 
-  /** Wakes everybody now and then: for bookmarks, and to see whether the log was replaced. */
+  /** Wakes all watchers now and then: for bookmarks, and to see whether the log was replaced. */
   async #tick(): Promise<void> {
     const { clock, limits } = this.#options;
     const { signal } = this.#ending;
@@ -209,7 +209,7 @@ export class EventHub {
       this.#wakeAll();
     } else if (!this.#isWakeDue) {
       this.#isWakeDue = true;
-      // It rejects only when the hub is closed, which wakes everybody by itself.
+      // It rejects only when the hub is closed, which wakes all watchers anyway.
       clock.sleep(waitMs, this.#ending.signal).then(
         () => this.#wakeAll(),
         () => {},
