@@ -22,10 +22,8 @@ export interface BrakeTimes {
 /** What health is made of. */
 export interface HealthDeps {
   readonly store: Store;
-  /**
-   * The process's feed, of all types or of those about nodes. Whoever made it starts it, and closes it after the app.
-   */
-  readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
+  /** The process's feed. The process starts it when the app has been created, and closes it after the app. */
+  readonly feed: Pick<EventFeed, "follow" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: HealthConfig;
