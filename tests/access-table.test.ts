@@ -13,7 +13,7 @@ import { endGrpcCalls, grpcCall } from "./support/grpc-call.ts";
 import { rawCall } from "./support/raw-call.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
-/** Somebody who calls. */
+/** A caller. */
 interface TestCaller {
   readonly authorization: string | null;
   /** How the audit log names them; null for strangers. */

@@ -185,7 +185,7 @@ class WireRun {
 }
 
 describe("key rotation over the wire", () => {
-  it(`should lock nobody out and take no retired key in ${RUNS} runs (seed ${SEED})`, async () => {
+  it(`should lock no node out and accept no retired key in ${RUNS} runs (seed ${SEED})`, async () => {
     let retired = 0;
     const one = async (index: number) => {
       const run = await WireRun.start(`wire-${index}`, seededRandom(SEED + index));

@@ -85,7 +85,7 @@ async function expectUntouched(victim: TestNode): Promise<void> {
   expect(node?.info?.hostname).toBe(INFO.hostname);
 }
 
-describe.each(METHODS)("%s by somebody else", (name) => {
+describe.each(METHODS)("%s by another caller", (name) => {
   it("should refuse another node's key", async () => {
     const { victim, thief } = await twoNodes();
     const proof = await thief.prove(rig.registry, method[name], victim.id);
@@ -146,7 +146,7 @@ describe.each(METHODS)("%s by somebody else", (name) => {
   });
 });
 
-describe("a Hello by somebody else", () => {
+describe("a Hello by another caller", () => {
   function agentOf(node: TestNode): FakeAgent {
     const agent = new FakeAgent({ nodeId: node.id, keyPair: node.keyPair });
     agents.push(agent);

@@ -49,7 +49,7 @@ describe("access list and revoke", () => {
       .map((line) => line.split(/ {2,}/).slice(0, 4).join(" "));
     expect(rows[0]).toBe("ID NAME ROLE STATE");
     expect(rows.slice(-3)).toEqual([`${one.id} one viewer VALID`, `${two.id} two operator VALID`, ""]);
-    // By its text, of which no more than the id is sent.
+    // By its text, of which only the id is sent.
     const answer = await rig.run(`access revoke ${two.text} -m lost`);
     expect(answer).toEqual({ code: 0, out: "Ok\n", err: "" });
     expect((await rig.run("access list -o name")).out).not.toContain(two.id);

@@ -26,7 +26,7 @@ it(
 );
 
 it(
-  "should answer anything that anybody sends, and never with an error of its own",
+  "should answer anything that is sent, and never with an error of its own",
   async () => {
     const plan: FuzzPlan = fuzzPlan(SHORT_CASES, ROUND);
     const outcome = await fuzz(target, plan);

@@ -11,7 +11,7 @@ const WELL = {
 };
 
 describe("verdictOf()", () => {
-  it("should pass when nobody was judged but those whose own log shows the gap", () => {
+  it("should pass when only nodes whose own log shows the gap were judged", () => {
     const { passed, text } = verdictOf(WELL);
     expect(passed).toBe(true);
     expect(text).toContain("PASSED: 1000 agents, all HEALTHY again 2.3 s after the fault");

@@ -15,7 +15,7 @@ function outcome(scenario: Partial<ScenarioOutcome>, after = HELD): HostileOutco
 }
 
 describe("hostileVerdict()", () => {
-  it("should pass where nobody noticed", () => {
+  it("should pass where no client noticed", () => {
     const { passed, text } = hostileVerdict(outcome({}), LIMITS);
     expect(passed).toBe(true);
     expect(text).toContain("PASSED: 50 agents, 1 scenarios, 0 streams lost");

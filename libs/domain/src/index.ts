@@ -149,7 +149,7 @@ export {
   StrangerBudget,
   type StrangerBudgetLimits,
 } from "./limits/stranger-budget.ts";
-export { explainTlsError, type TlsTrouble } from "./limits/tls-trouble.ts";
+export { explainTlsError, type TlsOption, type TlsTrouble } from "./limits/tls-trouble.ts";
 export {
   type BucketLimits,
   fillBucket,

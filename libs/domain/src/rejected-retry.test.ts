@@ -7,7 +7,7 @@ const MINUTE = 60_000;
 describe("rejectedRetry()", () => {
   it.each([
     ["at once", 0, 10_000, 16_000],
-    ["nobody knows when", Number.NEGATIVE_INFINITY, 10_000, 16_000],
+    ["an unknown time", Number.NEGATIVE_INFINITY, 10_000, 16_000],
     ["just before ten minutes", 10 * MINUTE - 1, 10_000, 16_000],
     ["at ten minutes", 10 * MINUTE, 10_000, 16_000],
     ["at half an hour", 30 * MINUTE, 30_000, 48_000],

@@ -209,7 +209,7 @@ describeWithNats("NatsLink, who connects", () => {
     await link({ ...nats.settings, credentialsFile }).connected();
   });
 
-  it("should read a credentials file anew for each connection", async () => {
+  it("should read a credentials file for each connection", async () => {
     const { config, credentials } = makeJwtSetup();
     const nats = await start({ config });
     const credentialsFile = await file("user.creds", makeJwtSetup().credentials);

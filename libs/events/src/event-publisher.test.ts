@@ -74,7 +74,7 @@ describeWithNats("EventPublisher", () => {
     expect(await storedRevisions()).toEqual(revisions(1, 250));
   });
 
-  it("should keep the order when somebody else has written in between", async () => {
+  it("should keep the order when another writer came in between", async () => {
     const session = await publisherWith().begin(0n);
     const client = jetstream(await link.connected());
     await client.publish("rollcall.events.intruder", "1");
@@ -106,7 +106,7 @@ describeWithNats("EventPublisher", () => {
   });
 
   describe("failures", () => {
-    it("should answer what is acknowledged when the stream takes no more, and end the session", async () => {
+    it("should return what is acknowledged when the stream is full, and end the session", async () => {
       await (await managerNow()).streams.add({
         name: STREAM.name,
         subjects: ["rollcall.events.>"],
@@ -144,7 +144,7 @@ describeWithNats("EventPublisher", () => {
       expect(session.ended.aborted).toBe(true);
     });
 
-    it("should answer for nothing that the stream lacks while somebody else writes to it", async () => {
+    it("should not count what the stream lacks while another writer writes to it", async () => {
       const session = await publisherWith().begin(0n);
       const client = jetstream(await link.connected());
       const ending = new AbortController();

@@ -63,7 +63,7 @@ describe("decideResumePoint()", () => {
       { stream: { ...stream, isExclusive: false }, lastEvent: lastLeft },
     ],
     [
-      "at the cursor, when a stream of ours alone was filled up again by somebody else",
+      "at the cursor, when another writer filled a stream that was ours alone",
       1_000n,
       { stream: { ...stream, created: "later" }, memory },
     ],

@@ -76,7 +76,7 @@ describe("startEmbeddedPostgres()", () => {
     await client.end();
   });
 
-  it("should start anew over a file that names a stranger's process, and leave the stranger alone", async () => {
+  it("should start over a file that names a process of others, and leave that process alone", async () => {
     const dir = await servers.newDir();
     const first = await servers.start(dir, { listen: "loopback" });
     await first.stop();

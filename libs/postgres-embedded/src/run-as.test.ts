@@ -52,7 +52,7 @@ describe("commandAs()", () => {
 });
 
 describe("unprivilegedAccount()", () => {
-  it("should fall back to nobody's usual id", () => {
+  it("should fall back to the usual id of the user nobody", () => {
     expect(unprivilegedAccount("/no/such/file")).toEqual(unprivileged);
   });
 });

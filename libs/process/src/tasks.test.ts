@@ -51,7 +51,7 @@ describe("superviseTasks()", () => {
     await supervision.done;
   });
 
-  it("should start the series of failures anew after a success", async () => {
+  it("should reset the series of failures after a success", async () => {
     let fail = true;
     const task: Task = {
       name: "loop",

@@ -131,7 +131,7 @@ export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-
 export {
   clearDuplicates,
   recordedTroubles,
-  settleTruth,
+  settleConditions,
   type TroubledNode,
   troubledNodes,
 } from "./nodes/conditions.ts";
@@ -254,8 +254,8 @@ export {
   type SessionOwner,
 } from "./sessions/session-owners.ts";
 export {
-  type HeldNode,
   heldBy,
+  type OwnedSession,
   openSessions,
   type SessionOpening,
   type SessionOrigin,

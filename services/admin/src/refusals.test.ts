@@ -26,7 +26,7 @@ async function refusalsAbout(target: string, count: number): Promise<readonly Au
   return refused;
 }
 
-describe("refusals of those who are somebody", () => {
+describe("refusals of known callers", () => {
   it("should be in the audit log with their reasons", async () => {
     const viewer = await createToken(rig.store, "viewer");
     const calls = [
@@ -119,7 +119,7 @@ describe("failed attempts", () => {
     const limited = await tryWith("d");
     expect(limited.reason).toBe("TOO_MANY_FAILURES");
     expect(limited.retryAfterMs).toBe(1_000);
-    // One that was never seen waits like a guess: nobody can know that it is good without a look.
+    // One that was never seen waits like a guess: only a look can tell that it is good.
     expect((await tryWith(late.text)).reason).toBe("TOO_MANY_FAILURES");
     expect(looks.length).toBe(looksBefore);
     expect((await tryWith(known.text)).reason).toBe("NODE_NOT_FOUND");

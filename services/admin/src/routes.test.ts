@@ -7,7 +7,7 @@ describe("POLICIES", () => {
     expect(policyProblems(SERVICES, POLICIES)).toEqual([]);
   });
 
-  it("should let nobody in without a role but to learn how to log in", () => {
+  it("should let callers without a role only learn how to log in", () => {
     const open = Object.entries(POLICIES).filter(([, { caller }]) => caller === "anyone");
     expect(open.map(([method]) => method)).toEqual(["rollcall.admin.v1.AccessService/GetLoginOptions"]);
   });

@@ -74,7 +74,7 @@ describe("createAgent(): losing a connection", () => {
     expect(agent.status().endpoint).toBe("10.0.0.2:7701");
   });
 
-  it("should back off with full jitter while nobody is there", async () => {
+  it("should back off with full jitter while no server answers", async () => {
     const { clock, plane } = await start({ random: () => 0.999 });
     plane.registryError = new Error("away");
     plane.paths.set("10.0.0.1:7701", "refused");

@@ -233,7 +233,7 @@ describe("createAgent(): beating", () => {
 });
 
 describe("createAgent(): ending", () => {
-  it("should say goodbye last, wait until it was taken, and connect no more", async () => {
+  it("should say goodbye last, wait until it was received, and not connect again", async () => {
     const { plane, clock, agent } = await start();
     await agent.close("the agent was stopped");
     await harness.ended();

@@ -106,7 +106,7 @@ describe("toResourceUsage()", () => {
     expect(missing.sent).toEqual(sent);
   });
 
-  it("should leave out temperatures that nobody measures", () => {
+  it("should leave out temperatures that are not measured", () => {
     const { usage } = toResourceUsage({ ...SMALL_USAGE, gpus: [{ ...gpu, temperatureCelsius: undefined }] }, NO_TOTALS);
     expect(usage.temperatureMaxCelsius).toBeUndefined();
     expect(usage.gpus[0]?.temperatureCelsius).toBeUndefined();

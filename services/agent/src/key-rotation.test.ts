@@ -128,7 +128,7 @@ describe("the rotation of an agent's key", () => {
     expect(plane.registrations).toEqual([]);
   });
 
-  it("should keep the next key on the disk before anybody hears of it", async () => {
+  it("should write the next key to disk before it is offered", async () => {
     harness = await startKnown();
     const { plane, keyFiles } = harness;
     keyFiles.writeNextKey = async () => {
@@ -141,7 +141,7 @@ describe("the rotation of an agent's key", () => {
     expect(harness.agent.status().phase).toBe("connected");
   });
 
-  it("should not be shaken by a next key that nobody knows", async () => {
+  it("should ignore a next key that the server does not know", async () => {
     const first = await startKnown();
     first.keyFiles.next = generateKeyPair();
     harness = await restart(first);

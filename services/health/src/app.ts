@@ -10,9 +10,11 @@ import { type LeaseReport, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
 import { createBrakeRecord } from "./brake/brake-record.ts";
+import { ConditionKeeper, keepConditionsTask } from "./conditions/condition-keeper.ts";
 import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
-import type { Deps, HealthDeps } from "./deps.ts";
+import type { HealthProcess } from "./health-process.ts";
+import type { HealthServices } from "./health-services.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
 import { Peers } from "./internal/peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
@@ -30,7 +32,6 @@ import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
-import { keepTruthTask, TruthKeeper } from "./truth/truth-keeper.ts";
 import { UnaryDesk } from "./unary/unary-desk.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
 
@@ -40,7 +41,7 @@ export interface HealthApp {
   routes(router: ConnectRouter): void;
   readonly services: readonly DescService[];
   readonly policies: PolicyTable;
-  /** What other replicas ask, for a port of its own: see Endpoints.internalAddress. */
+  /** What other replicas call, on a port of its own: see Endpoints.internalAddress. */
   readonly internal: Pick<HealthApp, "routes" | "services" | "policies"> & {
     readonly authenticateReplica: ReplicaAuthenticator;
   };
@@ -50,34 +51,34 @@ export interface HealthApp {
   readonly tasks: readonly Task[];
   /** What the nodes' states depend on, for tests and for looking into a running process. */
   readonly replica: Replica;
-  /** Look after a node now, as is done by itself every few seconds; for tests. */
-  keepTruth(node: HeldNode): void;
-  /** Whether agents can be taken in. */
+  /** Settle a node's conditions now instead of within seconds; for tests. */
+  keepConditions(node: HeldNode): void;
+  /** Whether agents can be admitted. */
   ready(): ReadyReport;
-  /** What to tell with each renewal of the process's lease, see LeaseKeeperOptions. Each call counts anew. */
+  /** What each renewal of the process's lease reports, see LeaseKeeperOptions. Counts at each call. */
   leaseReport(): LeaseReport;
-  /** To be called by the process's lease keeper, see LeaseKeeperOptions. */
+  /** Called by the process's lease keeper, see LeaseKeeperOptions. */
   onLeaseHeld(): void;
-  /** Likewise: nobody is judged until the lease is held again. */
+  /** Likewise: no node is judged until the lease is held again. */
   onLeaseDoubt(doubt: { readonly sinceMs: number }): void;
-  /** Say where this replica can be reached, once that is known. */
+  /** Advertise where this replica can be reached. */
   advertise(endpoints: Endpoints): void;
   /**
-   * Take no more agents, and hand those that are here on to other replicas while they are still served here; up to ten
-   * seconds. It resolves at once where there are none. The first step of an end in order.
+   * Admit no further agent, and move the present ones to other replicas while they are still served here, for up to ten
+   * seconds. Resolves at once without other replicas. The first step of a graceful end. /
    */
   drain(): Promise<void>;
   /**
-   * End every stream, each with a time to come back, and write what is not written yet, within 5 s. Call it before the
-   * agents' port is closed and before the lease is released.
+   * End every stream, each with a time to reconnect, and write what is unwritten, within 5 s. Call it before the
+   * agents' port is closed and the lease is released. /
    */
   close(): Promise<void>;
 }
 
 const CLOSE_WITHIN_MS = 5_000;
 
-/** Create health: who is well. Its parts know each other by callbacks, none of which is called before all are there. */
-export function createApp(deps: HealthDeps): HealthApp {
+/** Create health: who is well. Its parts know each other by callbacks; none is called before all parts exist. */
+export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
   const loops = { clock, log, random };
@@ -102,7 +103,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       settings.add(node);
       pushing.call();
     },
-    onTruthChanged: (node) => keepTruth(node),
+    onConditionsChanged: (node) => keepConditions(node),
   });
   const { replica, desk } = core;
   const policies = new PolicyFollower({
@@ -117,13 +118,13 @@ export function createApp(deps: HealthDeps): HealthApp {
   });
   const settings = new SettingsPusher({ store, replica, clock });
   const pushing = pushSettingsTask(settings, loops);
-  // What a node says of itself may wait behind callers.
+  // Node information may wait behind calls.
   const infos = new InfoWriter({ store: deps.store, replica, validator, onQueued: () => informing.call() });
   const informing = writeNodeInfoTask(infos, loops);
-  const truth = new TruthKeeper({ store, replica, log });
-  const keeping = keepTruthTask(truth, loops);
-  const keepTruth = (node: HeldNode) => {
-    truth.add(node);
+  const keeper = new ConditionKeeper({ store, replica, log });
+  const keeping = keepConditionsTask(keeper, loops);
+  const keepConditions = (node: HeldNode) => {
+    keeper.add(node);
     keeping.call();
   };
   const advertiser = new Advertiser({ store, instance, log });
@@ -147,7 +148,7 @@ export function createApp(deps: HealthDeps): HealthApp {
     onNodeInfo: infos.submit.bind(infos),
   };
   const shared = { store: deps.store, replica, clock, log, peers };
-  const methods: Deps = {
+  const methods: HealthServices = {
     ...shared,
     random,
     totals: new ClusterTotals(shared),
@@ -180,7 +181,7 @@ export function createApp(deps: HealthDeps): HealthApp {
       decideBrakeTask(decider, brakeLease),
     ],
     replica,
-    keepTruth,
+    keepConditions,
     ready: () => ({ agents: readiness(replica) }),
     leaseReport: () => ({ sessions: replica.nodes.sessions, brake: brake.count() }),
     onLeaseHeld: () => {
@@ -206,7 +207,7 @@ export function createApp(deps: HealthDeps): HealthApp {
   };
 }
 
-function renewalTimes({ brakeTimes }: HealthDeps) {
+function renewalTimes({ brakeTimes }: HealthProcess) {
   const { renewEveryMs = null, expiryMs = null } = brakeTimes ?? {};
   return {
     ...(renewEveryMs === null ? {} : { renewEveryMs }),
@@ -220,10 +221,8 @@ function readiness(replica: Replica): ReadyReport[string] {
   return { ok: false, message: "the lease is not held for certain" };
 }
 
-/**
- * Do the last work as far as the record allows: what is left undone is decided anew by whoever takes the nodes over.
- */
-async function within({ clock, log }: HealthDeps, ms: number, work: () => Promise<void>): Promise<void> {
+/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. / */
+async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(
     () => log.warn({ after_ms: ms }, "health closed before everything was written"),

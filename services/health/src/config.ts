@@ -49,14 +49,14 @@ export const HEALTH_KEYS = defineKeys({
   "Compute.Heartbeat.Interval": {
     schema: duration({ minMs: 100, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.heartbeatIntervalMs,
-    doc: "Time between two heartbeats of a node. The control plane tells it to its agents; what is set at an agent is a wish.",
+    doc: "Time between two heartbeats of a node. The control plane tells it to its agents; an agent's own setting is a wish.",
     aliases: HEARTBEAT_INTERVAL_NAMES,
     env: ["HEARTBEAT_INTERVAL", "HEARTBEAT_INTERVAL_SECONDS"],
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: duration({ minMs: SECOND_MS, maxMs: DAY_MS }),
     default: DEFAULT_HEALTH_POLICY.infoIntervalMs,
-    doc: "Time between two reports of what a node is, besides one whenever that changes.",
+    doc: "Time between two reports of a node's information, besides one whenever it changes.",
     aliases: INFO_INTERVAL_NAMES,
   },
   "Orchestrator.Brake.GroupLabel": {
@@ -72,12 +72,12 @@ export const HEALTH_KEYS = defineKeys({
   "Health.HeartbeatsPerSecond": {
     schema: int({ min: 1, max: 10_000_000 }),
     default: 20_000,
-    doc: "Heartbeats of all agents together that one replica lets come in a second. With more agents each is told to beat less often, up to a third of the time after which it would be UNHEALTHY; beyond that further ones are told to come back later.",
+    doc: "Most heartbeats of all agents together that one replica receives in a second. With more agents each is told to beat less often, up to a third of the time after which it would be UNHEALTHY; beyond that, further agents are told to come back later.",
   },
   "Health.HellosPerSecond": {
     schema: int({ min: 1, max: 100_000 }),
     default: 1_000,
-    doc: "Agents that one replica takes in within a second, after a burst of as many. Further ones are told when to come back, spread over the time that it takes to welcome them; nobody is judged for having been sent away. Agents that a replica sends away at its end come back within the time that follows from this number and that of the replicas that are left.",
+    doc: "Agents that one replica admits in a second, after a burst of as many. Further ones are told when to come back, spread over the time that it takes to welcome them; no node is judged for having been sent away. Agents that a replica sends away at its end come back within the time that follows from this number and that of the replicas that are left.",
   },
   "Health.Workers": {
     schema: int({ min: 1, max: 64 }),
@@ -93,12 +93,12 @@ export const HEALTH_KEYS = defineKeys({
   "Health.MaxStrangersPerAddress": {
     schema: int({ min: 16, max: 1_000_000 }),
     default: 2_048,
-    doc: "Most connections of one address on the agents' port that have not finished a Hello. It must exceed the number of agents behind one NAT or proxy that may come back at the same moment; those beyond it are cut, and try again. An agent that was welcomed counts no more.",
+    doc: "Most connections of one address on the agents' port that have not finished a Hello. It must exceed the number of agents behind one NAT or proxy that may come back at the same moment; those beyond it are cut, and retry. Welcomed agents do not count.",
   },
   "Health.HelloQueue": {
     schema: int({ min: 1, max: 100_000 }),
     default: 2_000,
-    doc: "Agents that may wait to be taken in at a time. Further ones are told when to come back.",
+    doc: "Most agents that wait to be admitted. Further ones are told when to come back.",
   },
 });
 
@@ -122,10 +122,7 @@ export function policyOf(config: HealthConfig): HealthPolicy {
   };
 }
 
-/**
- * The time to UNKNOWN where nobody sets it. Programs that know no such state have timeouts that are longer than our
- * default.
- */
+/** The default time to UNKNOWN. Programs without that state may have timeouts longer than our default. / */
 function unknownAfterMs(unhealthyAfterMs: number): number {
   const { unknownAfterMs: usualMs } = DEFAULT_HEALTH_POLICY;
   return unhealthyAfterMs < usualMs ? usualMs : 2 * unhealthyAfterMs;
@@ -145,11 +142,11 @@ export function agentEndpointOf(options: {
   readonly advertise: string | undefined;
   /** The port on which agents' streams are served. */
   readonly port: number;
-  /** This machine's name; null where registry and health are one process, so that the registry's own host is meant. */
+  /** This machine's name; null where registry and health are one process, and the registry's host is meant. */
   readonly hostname: string | null;
 }): string {
   const { advertise, port, hostname } = options;
   if (advertise === undefined) return `${hostname ?? ""}:${port}`;
-  // A host alone is given the port.
+  // Append the port to a bare host.
   return /:\d+$/.test(advertise) ? advertise : `${advertise}:${port}`;
 }

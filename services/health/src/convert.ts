@@ -13,9 +13,9 @@ import { healthToProto } from "@rollcall/wire";
 import type { HeldNode } from "./replica/held-node.ts";
 import type { Sample } from "./replica/sample-ring.ts";
 
-/** What to tell of a node besides what its replica remembers. */
+/** What to report of a node besides its replica's memory. */
 export interface NodeHealthOptions {
-  /** The one that counts: a mark included. */
+  /** The effective one, any mark included. */
   readonly health: Health;
   readonly replicaId: string;
   readonly withSamples: boolean;
@@ -45,9 +45,9 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
 }
 
 /**
- * What the record knows of a node that nobody holds, or whose replica does not tell.
+ * What the record knows of a node without an owner, or whose owner does not answer.
  *
- * @param telemetryUnavailable why its replica does not, for people; empty for a node that nobody holds.
+ * @param telemetryUnavailable why the owner does not answer, for people; empty without an owner. /
  */
 export function recordToProto(
   node: Pick<NodeRecord, "id" | "health" | "session">,
@@ -62,7 +62,7 @@ export function recordToProto(
   });
 }
 
-/** What the agent was told, and what it wished for. */
+/** The intervals in force, and the agent's wishes. */
 function intervalsToProto({ intervals, terms: { wishes } }: HeldNode) {
   if (intervals === null) return {};
   const { heartbeatMs, infoMs } = wishes;

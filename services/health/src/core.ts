@@ -21,7 +21,7 @@ import { Silence, type SilenceOptions } from "./replica/silence.ts";
 import type { ProofCheck } from "./stream/hello-arrival.ts";
 import { HelloDesk } from "./stream/hello-desk.ts";
 
-/** What the core is made of. Nothing in it is a socket, a database or a timer: a simulation hands in its own. */
+/** What the core is made of. No socket, database or timer: a simulation passes its own. */
 export interface CoreDeps {
   /** The instance of the process's lease. */
   readonly instance: string;
@@ -33,27 +33,27 @@ export interface CoreDeps {
   readonly metrics: HealthMetrics;
   /** Numbers in [0, 1). */
   readonly random: () => number;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly gatherMs: number;
   readonly validator: Pick<RequestValidator, "check">;
   readonly failures?: FailedAttempts | undefined;
-  /** Resolves once it is known which policy each node has. */
+  /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;
   /** See ReplicaOptions. */
   readonly onLabelsChanged: (node: HeldNode) => void;
   /** See ReplicaOptions. */
-  readonly onTruthChanged: (node: HeldNode) => void;
+  readonly onConditionsChanged: (node: HeldNode) => void;
   /** See HelloDeskOptions. */
   readonly isSigned?: ProofCheck;
   /** See HelloDeskOptions. */
   readonly nextTurn?: () => Promise<void>;
-  /** Makes what times the nodes. */
+  /** Creates the timing of the nodes. */
   readonly createSilence?: (options: SilenceOptions) => Silence;
 }
 
-/** What takes agents in, judges their nodes, writes what it observes, and takes nodes over. */
+/** Admits agents, judges their nodes, writes what it observes, and adopts nodes. */
 export interface Core {
   readonly replica: Replica;
   readonly desk: HelloDesk;
@@ -65,9 +65,9 @@ export interface Core {
   observe(events: readonly StoredEvent[]): void;
   leaseHeld(): void;
   leaseDoubted(sinceMs: number): void;
-  /** Hand the agents on before the end. `withdraw` sends no more agents here. */
+  /** Move the agents away before the end. `withdraw` stops new agents from coming here. */
   drain(withdraw: () => Promise<void>): Promise<void>;
-  /** End every session, each with a time to come back. `transitions.flush()` is to follow. */
+  /** End every session, each with a time to reconnect. Call `transitions.flush()` next. */
   close(): void;
 }
 
@@ -91,11 +91,11 @@ export function createCore(deps: CoreDeps): Core {
       writing.call();
     },
     onMovedAway: (node) => {
-      // The event may be older than the adoption: a replica that had lost its lease took the node just before.
+      // The event may be older than the adoption: a replica without its lease took the node just before.
       if (node.publicKey === null) adopter.doubt();
     },
     onLabelsChanged: deps.onLabelsChanged,
-    onTruthChanged: deps.onTruthChanged,
+    onConditionsChanged: deps.onConditionsChanged,
   });
   const loops = { clock, log, random };
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);

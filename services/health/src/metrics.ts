@@ -1,36 +1,36 @@
 import { getHeapStatistics } from "node:v8";
 import { counter, gauge, histogram, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** What became of a Hello. */
+/** How a Hello ended. */
 export type HelloOutcome = "welcomed" | "refused" | "superseded" | "overloaded" | "store_unavailable" | "abandoned";
 
-/** Figures that are read when somebody scrapes, so that keeping them costs nothing. */
+/** Figures that are read at each scrape, so that keeping them costs nothing. */
 export interface HealthFigures {
   readonly sessions: number;
   readonly nodes: number;
   readonly beats: number;
   readonly hellosQueued: number;
   readonly transitionsQueued: number;
-  /** By how much heartbeat intervals are stretched; 1 for not at all. */
+  /** The factor by which heartbeat intervals are stretched; 1 for none. */
   readonly stretch: number;
 }
 
-/** What the health service tells of itself. */
+/** Metrics of the health service. */
 export interface HealthMetrics {
   hello(outcome: HelloOutcome): void;
-  /** So many agents were asked to move to another replica. */
+  /** Count agents that were asked to move to another replica. */
   movesAsked(count: number): void;
-  /** A transition that was written. */
+  /** Count a written transition. */
   transition(kind: "connection" | "health", state: string): void;
-  /** How long after its deadline a silent node was declared. */
+  /** Observe how long after its deadline a silent node was declared. */
   detectionDelay(delayMs: number): void;
-  /** By how much a tick came late. */
+  /** Observe by how much a tick came late. */
   loopLag(lagMs: number): void;
-  /** Time in which nothing could be observed, granted to every node. */
+  /** Count time in which nothing could be observed, granted to every node. */
   observationLost(lostMs: number): void;
-  /** A deadline was put off, or all of them together, through no fault of a node. */
+  /** Count a deadline, or all together, put off through no fault of a node. */
   deadlineExtended(cause: ExtensionCause, extendedMs: number): void;
-  /** A node that silence made UNHEALTHY beat again so soon that it may never have been gone. */
+  /** Count a node that beat again so soon after its declaration that it may never have been away. */
   returnedAtOnce(): void;
 }
 
@@ -43,7 +43,7 @@ export type ExtensionCause = "stall" | "lease" | "network" | "turned_away";
 const DELAY_BUCKETS_SECONDS = [0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60];
 const LAG_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.5, 1, 5, 30];
 
-/** Create the metrics of the health service. `figures` is asked at each scrape. */
+/** Create the metrics of the health service. `figures` is called at each scrape. */
 export function createHealthMetrics(registry: MetricsRegistry, figures: () => HealthFigures): HealthMetrics {
   exposeFigures(registry, figures);
   const hellos = counter(registry, {
@@ -81,11 +81,11 @@ export function createHealthMetrics(registry: MetricsRegistry, figures: () => He
     detectionDelay: (delayMs) => delay.observe(delayMs / 1000),
     loopLag: (lagMs) => lag.observe(lagMs / 1000),
     observationLost: (lostMs) => lost.inc(lostMs / 1000),
-    ...createTruthMetrics(registry),
+    ...createDeadlineMetrics(registry),
   };
 }
 
-function createTruthMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
+function createDeadlineMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
   const extensions = counter(registry, {
     name: "rollcall_health_deadline_extensions_total",
     help: "How often deadlines were put off through no fault of a node: all together for stall, lease and network, one node's for turned_away.",

@@ -1,7 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
-import type { Deps } from "./deps.ts";
+import type { HealthServices } from "./health-services.ts";
 import { getClusterHealth } from "./rpc/get-cluster-health.ts";
 import { getNodeHealth } from "./rpc/get-node-health.ts";
 import { listNodeHealth } from "./rpc/list-node-health.ts";
@@ -21,14 +21,14 @@ export const POLICIES: PolicyTable = definePolicies(HealthQueryService, {
 });
 
 /** One line a method. */
-export function createRoutes(deps: Deps): (router: ConnectRouter) => void {
+export function createRoutes(services: HealthServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(HealthQueryService, {
-      getNodeHealth: getNodeHealth(deps),
-      listNodeHealth: listNodeHealth(deps),
-      watchNodeHealth: watchNodeHealth(deps),
-      getClusterHealth: getClusterHealth(deps),
-      reportHeartbeat: reportHeartbeat(deps),
+      getNodeHealth: getNodeHealth(services),
+      listNodeHealth: listNodeHealth(services),
+      watchNodeHealth: watchNodeHealth(services),
+      getClusterHealth: getClusterHealth(services),
+      reportHeartbeat: reportHeartbeat(services),
     });
   };
 }

@@ -11,7 +11,7 @@ beforeAll(async () => {
   await new TestNode("bystander").register(rig.registry);
 });
 afterAll(async () => {
-  // Whatever was sent above disturbed nobody.
+  // The input above disturbed no other call.
   const { node } = await rig.registry.getNode({ node: "bystander" });
   expect(node?.id).toBe("bystander");
   await rig.close();

@@ -103,8 +103,8 @@ function callUnread(session: ClientHttp2Session, count: number, outcome: Outcome
   }
 }
 
-describe("many calls of one token whose answers nobody reads", () => {
-  it("should be refused but for its share, and be in nobody's way", async () => {
+describe("many calls of one token with unread answers", () => {
+  it("should be refused beyond its share, and disturb no other caller", async () => {
     const { baseUrl, probesUrl } = await start({ "Listen.CallsPerCaller": "32" });
     const modest = clientOf(RegistryService, baseUrl, as("modest"));
     for (const name of ["modest", "greedy"]) {
@@ -159,7 +159,7 @@ describe("strangers", () => {
     expect(await hold(baseUrl, from("192.0.2.3"))).toBe("TOO_MANY_CALLS");
     // It is one process, whichever of its ports is called.
     expect(await hold(agentsUrl, from("192.0.2.3"))).toBe("TOO_MANY_CALLS");
-    // Who is known is nobody's neighbour.
+    // Known callers are not counted by address.
     const known = clientOf(RegistryService, baseUrl, as("modest"));
     await known.getClusterSummary({});
   });

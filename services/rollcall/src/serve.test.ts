@@ -94,7 +94,7 @@ describe("rollcall serve", () => {
     await fixture.client.becomes("n1", "REJECTED DISCONNECTED HEALTHY");
   });
 
-  it("should let a rejected node in again when it is approved and started anew", async () => {
+  it("should admit a rejected node when it is approved and restarted", async () => {
     await fixture.client.admin.approveNode({ node: "n1" });
     expect(await agent.killed("SIGTERM")).toBe(0);
     agent = fixture.agent("n1");

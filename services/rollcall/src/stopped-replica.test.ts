@@ -41,7 +41,7 @@ describe("a health replica that stands still", () => {
     await database.drop();
   });
 
-  it("should judge nobody for its own stop", async () => {
+  it("should judge no node for its own stop", async () => {
     health.kill("SIGSTOP");
     // The stop is the fault itself, and how long it lasts is all that matters of it.
     await delay(STOP_MS);

@@ -96,7 +96,7 @@ describe("rollcall up --tls", () => {
     fixture.agent("second", ...secure, "--ca-file", ca);
     await isHealthy("second");
 
-    // Nothing secret is said by anybody.
+    // No process prints a secret.
     const secrets = [
       readFileSync(token, "utf8").trim(),
       ...["ca-key.pem", "server-key.pem"].map((name) => bodyOf(join(fixture.dataDirectory, "tls", name))),

@@ -28,7 +28,7 @@ describe("the end of rollcall up", () => {
     await nothingIsLeft();
     up = await fixture.up();
     await until("a new stream", async () => (await fixture.client.epoch(own)) > epoch);
-    // Nobody had asked the agent to leave.
+    // The agent was not asked to leave.
     const events = await fixture.client.events(own);
     expect(events.filter(({ reason }) => reason === "AGENT_SHUTDOWN")).toEqual([]);
   });
@@ -59,7 +59,7 @@ describe("the end of rollcall up", () => {
     await watcher();
   });
 
-  it("should leave a Postgres that nobody watched to the next one, which starts it again", async () => {
+  it("should leave an unwatched Postgres to the next one, which starts it again", async () => {
     const postgres = await pidOf("postgres started");
     const last = await watcher();
     // It must start no other one.

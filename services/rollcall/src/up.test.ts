@@ -70,7 +70,7 @@ describe("rollcall up", () => {
     const { pid } = await up.logged("local agent started");
     endProcess(Number(pid));
     await client.becomes(own, "APPROVED DISCONNECTED UNKNOWN");
-    // By the log, not by looks at it: on a busy machine a state may be over before anybody has looked.
+    // By the log, not by polling: on a busy machine a state may be over before the next poll.
     const changes = (await client.events(own)).filter(({ type }) => CHANGES.includes(type)).slice(-3);
     expect(changes.map(({ after }) => after?.health ?? after?.connection)).toEqual([
       "DISCONNECTED",
@@ -84,7 +84,7 @@ describe("rollcall up", () => {
     );
   });
 
-  it("should show it HEALTHY again when somebody starts it", async () => {
+  it("should show it HEALTHY again when it is started", async () => {
     ownAgent = fixture.agentOf(join(fixture.dataDirectory, "agent"));
     await fixture.client.becomes(own, WELL);
     await fixture.client.grantTime(own);
@@ -98,7 +98,7 @@ describe("rollcall up", () => {
     );
   });
 
-  it("should survive the death of Postgres: streams go on, nobody is judged, and everything settles", async () => {
+  it("should survive the death of Postgres: streams continue, no node is judged, and everything settles", async () => {
     const before = await fixture.client.epoch("second");
     const { pid } = await up.logged("postgres started");
     endProcess(Number(pid));

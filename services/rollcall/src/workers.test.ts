@@ -103,7 +103,7 @@ describe("rollcall serve health --workers 2", () => {
     expect(ids.map((id) => id.slice(0, 9))).toEqual(["health-w1", "health-w2"]);
   });
 
-  it("should hand the nodes of a worker that was killed to the other one, start it again, and judge nobody", async () => {
+  it("should hand the nodes of a worker that was killed to the other one, start it again, and judge no node", async () => {
     const line = await health.logged("worker started", { worker: 1 });
     const [first] = (await leases()).map(({ instance }) => instance).filter((it) => it.startsWith("health-w1"));
     process.kill(Number(line.pid), "SIGKILL");

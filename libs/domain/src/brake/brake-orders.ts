@@ -56,7 +56,7 @@ export function releaseBrake(
     const hint =
       mode === "NORMAL"
         ? "it releases by itself"
-        : `it is ${mode} because most of its nodes are gone; to let everything go that is pending, release it with now (rollcall brake release --now)`;
+        : `it is ${mode} because most of its nodes are gone; a release with now set lets go of everything that is pending`;
     return refused("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
   }
   const orders: readonly BrakeEffect[] = order.now ? [{ kind: "release-all", actor, reason: message }] : [];

@@ -112,7 +112,7 @@ describe("BrakePlanner", () => {
     expect(before).toBeLessThan(200);
   });
 
-  it("should hold everything back while it is frozen, and begin anew when it is released", () => {
+  it("should hold everything back while it is frozen, and start over when it is released", () => {
     fleet.set(BRAKE_CLUSTER, FROZEN);
     const lost = fleet.of("zone=b").slice(0, 2);
     fleet.lose(lost);
@@ -122,7 +122,7 @@ describe("BrakePlanner", () => {
     expect(fleet.run(3)).toEqual(lost);
   });
 
-  it("should let everything go that an operator orders, and judge what comes later anew", () => {
+  it("should release everything that an operator orders, and decide again about later losses", () => {
     const lost = fleet.of("zone=a");
     fleet.silence(lost);
     fleet.run(1);
@@ -220,7 +220,7 @@ function apply(
   if (kind === "wait") for (let look = 0; look < count; look++) checkLook(fleet);
 }
 
-/** Nobody is let go who was before or is well, nothing by a brake that is FULL or FROZEN. */
+/** No node is released twice or while it is well, and none by a brake that is FULL or FROZEN. */
 function checkLook(fleet: Fleet): void {
   const pending = new Set(fleet.nodes.filter(({ reaction }) => reaction === "PENDING"));
   const { plan, went } = fleet.look();

@@ -32,7 +32,7 @@ describe("countedSize()", () => {
 describe("decideBrake()", () => {
   const cases: readonly (readonly [string, BrakeMode, number, number, number, number, BrakeMode])[] = [
     // what, before, size, silent, lost, unsettled, after
-    ["nobody is gone", "NORMAL", 10, 0, 0, 0, "NORMAL"],
+    ["no node is lost", "NORMAL", 10, 0, 0, 0, "NORMAL"],
     ["one of many is lost", "NORMAL", 100, 0, 1, 0, "NORMAL"],
     ["55 % are silent", "NORMAL", 100, 55, 0, 0, "NORMAL"],
     ["more than 55 % are silent", "NORMAL", 100, 56, 0, 0, "PARTIAL"],
@@ -43,7 +43,7 @@ describe("decideBrake()", () => {
     ["both of two", "NORMAL", 2, 2, 0, 0, "NORMAL"],
     ["the only one", "NORMAL", 1, 0, 1, 0, "NORMAL"],
     ["two of three", "NORMAL", 3, 0, 2, 0, "PARTIAL"],
-    ["a group that is no more", "FULL", 0, 0, 0, 0, "NORMAL"],
+    ["a group without nodes", "FULL", 0, 0, 0, 0, "NORMAL"],
     ["those that may be counted twice", "NORMAL", 100, 40, 40, 40, "NORMAL"],
     ["those that may be counted twice, during a storm", "PARTIAL", 100, 40, 40, 40, "PARTIAL"],
     ["the same once it is certain", "PARTIAL", 100, 0, 40, 0, "NORMAL"],

@@ -36,7 +36,7 @@ describe("missingHardware()", () => {
     ["less disk", { diskBytes: 1 }, []],
     ["a GPU less", { gpus: GPUS.slice(0, 1) }, ["gpu GPU-1"]],
     ["no GPU", { gpus: [] }, ["gpu GPU-0", "gpu GPU-1"]],
-    ["GPUs counted anew", { gpus: GPUS.map((gpu) => ({ ...gpu, index: gpu.index + 5 })) }, []],
+    ["GPUs with other indices", { gpus: GPUS.map((gpu) => ({ ...gpu, index: gpu.index + 5 })) }, []],
     [
       "another GPU in the place of one",
       { gpus: [GPUS[0] ?? never(), { index: 1, uuid: "GPU-9", pciAddress: "0000:01:00.0" }] },
@@ -47,7 +47,7 @@ describe("missingHardware()", () => {
     expect(parts(present)).toEqual(expected);
   });
 
-  it("should count GPUs of which the driver tells no more", () => {
+  it("should count GPUs that the driver no longer lists", () => {
     const nameless = GPUS.map(({ index }) => ({ index, uuid: "", pciAddress: "" }));
     const baseline = { ...APPROVED, gpus: nameless };
     expect(parts({ gpus: nameless.slice(1) }, baseline)).toEqual(["gpus"]);

@@ -42,7 +42,7 @@ describe("membershipEvent()", () => {
     });
   });
 
-  it("should take the reason of a node that goes by nobody's command", () => {
+  it("should keep the reason of a node that leaves by itself", () => {
     const event = membershipEvent({
       type: "node.deleted",
       subject: "c1",

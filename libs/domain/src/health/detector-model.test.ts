@@ -145,7 +145,7 @@ class Comparison {
     const nowMs = this.#nowMs;
     for (const { watch, from, to, silentMs, deadlineMs } of this.#detector.advance(nowMs)) {
       const node = this.#nodes.find((candidate) => candidate.watch === watch);
-      // Nobody that is no longer watched, nobody twice, nobody before the time.
+      // No node that is no longer watched, none twice, none before its time.
       if (node === undefined) throw new Error(`node ${watch.subject} is not watched`);
       expect(from).toBe(node.health);
       expect(to).not.toBe(node.health);
@@ -177,7 +177,7 @@ function deadlineOf(node: Scanned, to: "UNHEALTHY" | "UNKNOWN"): number {
 }
 
 describe("Detector beside a scan of all nodes", () => {
-  it("should declare nobody early and nobody later than a tick", () => {
+  it("should declare no node early, and none later than a tick", () => {
     const wheelTicks = fc.constantFrom(1, 2, 7, 16, 64, 1024);
     const startMs = fc.constantFrom(0, 3, 12_345.678, 1e9);
     const steps = fc.array(anyStep, { minLength: 20, maxLength: 300 });

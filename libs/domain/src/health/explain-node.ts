@@ -36,11 +36,7 @@ export function obstaclesOf(node: ExplainedNode): readonly Obstacle[] {
     const text = "it is a process of the control plane, to which no work ever comes";
     return [{ state: "type", reason: "NODE_IS_ORCHESTRATOR", text, remedy: "" }];
   }
-  return [
-    ...membershipObstacle(node),
-    ...healthObstacle(node),
-    ...node.scheduling.holds.map((hold) => holdObstacle(node.id, hold)),
-  ];
+  return [...membershipObstacle(node), ...healthObstacle(node), ...node.scheduling.holds.map(holdObstacle)];
 }
 
 /** Why a node is in the state that it is in, and whether it may take work, in one sentence. */
@@ -55,28 +51,27 @@ export function summarizeNode(node: ExplainedNode): string {
   return `node ${id} is ${states}; it may take no work because ${causes.join(", and ")}.`;
 }
 
-function membershipObstacle({ id, membership }: ExplainedNode): readonly Obstacle[] {
+function membershipObstacle({ membership }: ExplainedNode): readonly Obstacle[] {
   const { state, reason, message } = membership;
   switch (state) {
     case "APPROVED":
       return [];
     case "PENDING": {
       const text = "it waits for an operator's approval";
-      return [{ state: "membership", reason, text, remedy: `rollcall node approve ${id}` }];
+      return [{ state: "membership", reason, text, remedy: "approve it" }];
     }
     case "REJECTED": {
       const why = message === "" ? "" : ` (${message})`;
       if (isBanned(membership)) {
-        const remedy = `rollcall node unban ${id}, then rollcall node approve ${id}`;
+        const remedy = "lift the ban, then approve it";
         return [{ state: "membership", reason, text: `it was banned${why}`, remedy }];
       }
-      const remedy = `rollcall node approve ${id}`;
-      return [{ state: "membership", reason, text: `it was rejected${why}`, remedy }];
+      return [{ state: "membership", reason, text: `it was rejected${why}`, remedy: "approve it" }];
     }
   }
 }
 
-function healthObstacle({ id, health }: ExplainedNode): readonly Obstacle[] {
+function healthObstacle({ health }: ExplainedNode): readonly Obstacle[] {
   const { state, reason, message } = health;
   if (state === "HEALTHY") return [];
   const why = message === "" ? reason : message;
@@ -85,17 +80,17 @@ function healthObstacle({ id, health }: ExplainedNode): readonly Obstacle[] {
       state: "health",
       reason,
       text: `it is ${state} (${why})`,
-      remedy: healthRemedy(reason, id),
+      remedy: healthRemedy(reason),
     },
   ];
 }
 
-function healthRemedy(reason: string, id: string): string {
+function healthRemedy(reason: string): string {
   switch (reason) {
     case "OPERATOR_MARKED":
-      return `rollcall node clear-mark ${id}`;
+      return "clear the mark";
     case "FLAPPING":
-      return "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping-hold";
+      return "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping_hold";
     case "AGENT_SHUTDOWN":
       return "start its agent again";
     case "NEVER_CONNECTED":
@@ -107,26 +102,26 @@ function healthRemedy(reason: string, id: string): string {
   }
 }
 
-function holdObstacle(id: string, { kind, message }: Hold): Obstacle {
+function holdObstacle({ kind, message }: Hold): Obstacle {
   const { reason, text, remedy } = HOLDS[kind];
   const why = message === "" ? "" : ` (${message})`;
-  return { state: "scheduling", reason, text: `${text}${why}`, remedy: remedy(id) };
+  return { state: "scheduling", reason, text: `${text}${why}`, remedy };
 }
 
-const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: (id: string) => string }>> = {
+const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: string }>> = {
   OPERATOR: {
     reason: "OPERATOR_CORDONED",
     text: "an operator cordoned it",
-    remedy: (id) => `rollcall node uncordon ${id}`,
+    remedy: "uncordon it",
   },
   FLAPPING: {
     reason: "NODE_FLAPPING",
     text: "it is held for flapping",
-    remedy: () => "it ends by itself once the node has been steady for its policy's flapping-hold",
+    remedy: "it ends by itself once the node has been steady for its policy's flapping_hold",
   },
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",
     text: "it is held for its hardware",
-    remedy: (id) => `mend what is wrong, or take it as it is with rollcall node accept-hardware ${id}`,
+    remedy: "mend what is wrong, or accept the hardware as it is",
   },
 };

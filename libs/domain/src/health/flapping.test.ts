@@ -31,7 +31,7 @@ describe("afterHealthChange()", () => {
     expect(after(...times).flappingSinceMs).toBe(flappingSinceMs);
   });
 
-  it("should flap just when more than five changes lie within one window, and remember no more than decide", () => {
+  it("should flap just when more than five changes lie within one window, and remember only those that decide", () => {
     fc.assert(
       fc.property(fc.array(fc.integer({ min: 0, max: 400_000 }), { maxLength: 40 }), (gaps) => {
         let nowMs = 0;

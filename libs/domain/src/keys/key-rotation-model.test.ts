@@ -230,7 +230,7 @@ class Run {
 }
 
 describe("key rotation over a network that loses, doubles and reorders, with an agent that crashes", () => {
-  it(`should lock nobody out and take no retired key in ${RUNS} runs (seed ${SEED})`, () => {
+  it(`should lock no node out and accept no retired key in ${RUNS} runs (seed ${SEED})`, () => {
     let rotations = 0;
     for (let index = 0; index < RUNS; index += 1) {
       const run = new Run(randomNumbers(SEED + index));

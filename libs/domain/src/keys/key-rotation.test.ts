@@ -48,7 +48,7 @@ describe("decideRotation()", () => {
     expect(decideRotation(identity, asked)).toEqual({ ok: true, identity: after, promoted });
   });
 
-  it("should refuse whoever has neither key", () => {
+  it("should refuse a caller with neither key", () => {
     const decision = decideRotation({ current: "b", next: null }, request("a", "c"));
     expect(decision).toMatchObject({ ok: false, refusal: { reason: "PROOF_INVALID" } });
   });

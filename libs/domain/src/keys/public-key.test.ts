@@ -30,7 +30,7 @@ function encoded(y: bigint, sign: 0 | 1): Uint8Array {
   return fromHex(hex).reverse();
 }
 
-/** Whether OpenSSL takes a fixed signature of this key for one of two texts: nobody can have signed both. */
+/** Whether OpenSSL accepts a fixed signature of this key for one of two texts: no key can have signed both. */
 function isForgeable(publicKey: Uint8Array, signature: Uint8Array): boolean {
   const x = Buffer.from(publicKey).toString("base64url");
   const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
@@ -69,7 +69,7 @@ describe("publicKeyFlaw()", () => {
     }
   });
 
-  it("should take keys that somebody made", () => {
+  it("should accept generated keys", () => {
     const prefixBytes = 12;
     for (let round = 0; round < 50; round += 1) {
       const { publicKey } = generateKeyPairSync("ed25519");

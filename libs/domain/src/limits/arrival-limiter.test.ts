@@ -37,7 +37,7 @@ describe("ArrivalLimiter", () => {
     }
   });
 
-  it("should send nobody away for more than a minute", () => {
+  it("should send no caller away for more than a minute", () => {
     const slow = { perSecond: 1, burst: 1 };
     const limiter = new ArrivalLimiter({ total: slow, perKey: slow, maxKeys: 1 }, 0);
     fc.assert(

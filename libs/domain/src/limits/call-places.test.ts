@@ -44,7 +44,7 @@ describe("CallPlaces", () => {
     expect(room(places, { kind, peer: "[2001:db8::2]:2" })).toBe(0);
   });
 
-  it("should let known callers and nodes wait in rows of their own, and nobody else", () => {
+  it("should let only known callers and nodes wait, in queues of their own", () => {
     const places = new CallPlaces(LIMITS);
     const peer = "192.0.2.1:1";
     expect(places.rowOf(ALICE)).toEqual({ key: "calls user:alice", most: 7 });

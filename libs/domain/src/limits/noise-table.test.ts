@@ -34,7 +34,7 @@ describe("NoiseTable", () => {
     expect(written(table, "a", "x", 10)).toBe(2);
   });
 
-  it("should write so many lines in an interval whoever comes, and sum up what is too many to name", () => {
+  it("should limit the lines of an interval, and sum up the rest", () => {
     const table = new NoiseTable(LIMITS);
     const lines = ["a", "b", "c", "d", "e", "f"].map((source) => written(table, source, "x", 4));
     expect(lines).toEqual([2, 2, 1, 0, 0, 0]);

@@ -40,7 +40,7 @@ describe("StrangerBudget", () => {
     expect(["a", "b", "c", "d"].map((host) => budget.msUntilPaid(host, 0) > 0)).toEqual([false, true, true, true]);
   });
 
-  it("should never have anybody wait longer than the most that may be owed takes, nor remember more than it may", () => {
+  it("should bound each caller's wait by the largest debt, and the number of callers remembered", () => {
     const step = fc.record({
       host: fc.constantFrom("a", "b", "c", "d", "e"),
       cost: fc.nat(1_000),

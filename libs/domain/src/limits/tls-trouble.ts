@@ -4,7 +4,12 @@ export interface TlsTrouble {
   readonly problem: string;
   /** What to do about it. */
   readonly advice: string;
+  /** The client's option that the advice asks for. */
+  readonly option?: TlsOption;
 }
+
+/** What a client can be told about TLS; each program has words of its own for it. */
+export type TlsOption = "authority" | "server-name" | "client-certificate";
 
 type Row = TlsTrouble & { readonly pattern: RegExp };
 
@@ -12,14 +17,16 @@ type Row = TlsTrouble & { readonly pattern: RegExp };
 const ROWS: readonly Row[] = [
   {
     pattern: /DEPTH_ZERO_SELF_SIGNED_CERT|self-signed certificate(?! in)/,
-    problem: "its certificate is signed by nobody but itself, and not known here",
-    advice: "name that certificate with --ca-file, if it is the right one",
+    problem: "its certificate is self-signed, and not trusted here",
+    advice: "trust that certificate, if it is the right one",
+    option: "authority",
   },
   {
     pattern:
       /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT|SELF_SIGNED_CERT_IN_CHAIN|CERT_SIGNATURE_FAILURE|CERT_UNTRUSTED|unable to verify the first certificate|unable to get (local )?issuer certificate|self-signed certificate in certificate chain|certificate signature failure/,
     problem: "its certificate is of an authority that is not trusted here",
-    advice: "name the authority's certificate with --ca-file",
+    advice: "trust the authority's certificate",
+    option: "authority",
   },
   {
     pattern: /CERT_HAS_EXPIRED|certificate has expired/,
@@ -34,18 +41,20 @@ const ROWS: readonly Row[] = [
   {
     pattern: /ERR_TLS_CERT_ALTNAME|does not match certificate's altnames/,
     problem: "its certificate is for other names than the one it was called by",
-    advice: "use one of its names in the address, or say it with --tls-server-name",
+    advice: "use one of its names in the address, or say which one to expect",
+    option: "server-name",
   },
   {
     pattern:
       /WRONG_VERSION_NUMBER|wrong version number|packet length too long|PACKET_LENGTH_TOO_LONG|http request|record layer failure/,
     problem: "it does not speak TLS",
-    advice: "use http:// instead of https:// in the address, without --ca-file",
+    advice: "use http:// instead of https:// in the address, and name no authority",
   },
   {
     pattern: /alert certificate required|ALERT_CERTIFICATE_REQUIRED|alert bad certificate/i,
     problem: "it takes only clients with a certificate",
-    advice: "name one with --client-cert and --client-key",
+    advice: "present a certificate",
+    option: "client-certificate",
   },
   {
     pattern: /alert protocol version|UNSUPPORTED_PROTOCOL|ALERT_PROTOCOL_VERSION/i,
@@ -57,5 +66,7 @@ const ROWS: readonly Row[] = [
 /** Explain an error of a client by its code or its text; null when it is none of TLS that is known. */
 export function explainTlsError(codeAndText: string): TlsTrouble | null {
   const row = ROWS.find(({ pattern }) => pattern.test(codeAndText));
-  return row === undefined ? null : { problem: row.problem, advice: row.advice };
+  if (row === undefined) return null;
+  const { pattern: _, ...trouble } = row;
+  return trouble;
 }

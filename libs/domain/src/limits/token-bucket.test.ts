@@ -21,7 +21,7 @@ describe("takeOne()", () => {
     expect(fillBucket(emptied, LIMITS, 0)).toEqual(emptied);
   });
 
-  it("should never give more in any time than burst and rate allow, nor refuse whoever waited as told", () => {
+  it("should never give more in any time than burst and rate allow, nor refuse a caller that waited as told", () => {
     const limits = fc.record({
       perSecond: fc.double({ min: 0.1, max: 10_000, noNaN: true }),
       burst: fc.integer({ min: 1, max: 100 }),

@@ -52,13 +52,13 @@ describe("decideCollection()", () => {
     expect(decideCollection(gone(), { ...SETTINGS, collectAfterMs: null }, time)).toBeNull();
   });
 
-  it("should remove nobody before all could have come back", () => {
+  it("should remove no node before all could have come back", () => {
     const node = gone({ ephemeral: true });
     const time = (servedForMs: number) => ({ nowMs: 1e9, servedForMs });
     const lasting = { ...SETTINGS, ephemeralAfterMs: 1e9 };
     expect(decideCollection(node, SETTINGS, time(299_999))).toBeNull();
     expect(decideCollection(node, SETTINGS, time(300_000))).not.toBeNull();
-    // A quarter of an hour is time enough for everybody.
+    // A quarter of an hour is enough for every node.
     expect(decideCollection(gone(), lasting, time(899_999))).toBeNull();
     expect(decideCollection(gone(), lasting, time(900_000))).not.toBeNull();
   });

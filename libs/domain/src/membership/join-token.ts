@@ -46,7 +46,7 @@ export type JoinTokenRefusal = Refusal<
 
 const TEXT = /^rcj_([0-9a-f]{8})_([0-9a-f]{12})_[A-Za-z0-9_-]{43}$/;
 const SHORT_LENGTH = 8;
-const ASK = "ask an operator for another one (`rollcall token create`)";
+const ASK = "ask an operator for another one";
 
 /** How a cluster is named in the texts of its tokens: the first 8 characters of its id. */
 export function clusterShortId(clusterId: string): string {
@@ -98,7 +98,7 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
 
 /** The refusal of a new node without a token where one is required. */
 export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
-  const message = `node ${nodeId} needs a join token to join this cluster; make one with \`rollcall token create\`, and give it to the agent with --join-token or ROLLCALL_JOIN_TOKEN_FILE`;
+  const message = `node ${nodeId} needs a join token to join this cluster; ask an operator for one`;
   return refusal("JOIN_TOKEN_REQUIRED", message, { node: nodeId });
 }
 
@@ -115,7 +115,7 @@ export function joinTokenOfOtherCluster(
   clusters: { readonly token: string; readonly own: string },
 ): JoinTokenRefusal {
   const { token, own } = clusters;
-  const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the agent's --server, or ${ASK}`;
+  const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the address that the agent registers at, or ${ASK}`;
   const metadata = { node: nodeId, tokenCluster: token, cluster: own };
   return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
 }

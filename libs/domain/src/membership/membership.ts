@@ -160,9 +160,8 @@ function readmit(
 
 function approve(current: MembershipSubject, nodeId: string, by: CommandSource): MembershipDecision {
   if (isBanned(current.membership)) {
-    const advice = `lift the ban first, with \`rollcall node unban ${nodeId}\``;
     const { reason, message, metadata } = bannedRefusal(nodeId, current.membership.message);
-    return refuse(reason, `${message}; ${advice}`, metadata);
+    return refuse(reason, `${message}; lift the ban first`, metadata);
   }
   switch (current.membership.state) {
     case "APPROVED":
@@ -265,8 +264,7 @@ function stated(state: Membership["state"], reason: string, by: CommandSource): 
 }
 
 function notFound(nodeId: string): MembershipDecision {
-  const advice = "run `rollcall node list` to see the nodes there are";
-  return refuse("NODE_NOT_FOUND", `node ${nodeId} not found; ${advice}`, { node: nodeId });
+  return refuse("NODE_NOT_FOUND", `node ${nodeId} not found`, { node: nodeId });
 }
 
 function isOrchestrator(nodeId: string, advice: string): MembershipDecision {

@@ -263,7 +263,7 @@ describe("planRegistrations() with join tokens", () => {
     expect(planned.uses.map(({ tokenId }) => tokenId)).toEqual(["many", "strong"]);
   });
 
-  it("should say of a token with another secret no more than of one that is not there", () => {
+  it("should refuse a token with another secret like one that does not exist", () => {
     const [forged, unknown] = plan(
       [registration("a", { joinToken: given("many", false) }), registration("b", { joinToken: given("no-such") })],
       { tokens },

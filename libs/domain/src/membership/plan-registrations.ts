@@ -348,7 +348,7 @@ const NONCE_USED: RegistrationRefusal = {
 };
 
 function keyMismatch(node: string): RegistrationRefusal {
-  const message = `node ${node} is registered with another key; if its key was lost, an operator must delete the node first, with \`rollcall node delete ${node}\``;
+  const message = `node ${node} is registered with another key; if its key was lost, an operator must delete the node first`;
   return { reason: "NODE_KEY_MISMATCH", message, metadata: { node } };
 }
 

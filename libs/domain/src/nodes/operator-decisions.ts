@@ -143,7 +143,7 @@ function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): Node
 function setByOthers(node: string, labels: readonly Label[]): NodeVerdict {
   const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
   const keys = labels.map(({ key }) => key);
-  const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it, for example \`rollcall node label ${node} ${keys[0]}=VALUE\``;
+  const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it`;
   const metadata = { node, labels: keys.join(","), tiers: labels.map(({ tier }) => tier).join(",") };
   return refused("LABEL_NOT_SET_BY_OPERATOR", message, metadata);
 }

@@ -37,7 +37,7 @@ describe("HelloAdmission", () => {
     expect(turns(asks(admission, 1, 60_000, 2))).toEqual([1_000]);
   });
 
-  it("should send nobody away for more than a minute", () => {
+  it("should send no caller away for more than a minute", () => {
     const admission = new HelloAdmission(1, 0);
     expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
   });

@@ -24,7 +24,7 @@ function viewOf(loads: readonly ReplicaLoad[], more: Partial<RebalanceView> = {}
 
 describe("planMoves()", () => {
   it.each<[string, readonly number[], Partial<RebalanceView>, string, number]>([
-    ["nobody to move to", [1_000], {}, "ALONE", 0],
+    ["no other replica", [1_000], {}, "ALONE", 0],
     ["not even listed", [5, 5], { own: "r9" }, "ALONE", 0],
     ["even", [1_000, 1_000], {}, "WITHIN_TOLERANCE", 0],
     ["at the tolerance", [1_100, 900], {}, "WITHIN_TOLERANCE", 0],
@@ -180,7 +180,7 @@ describe("replicas that rebalance", () => {
         for (const count of fleet.counts) {
           expect(Math.abs(count - share)).toBeLessThanOrEqual(tolerance);
         }
-        // No more is moved than is uneven, but for what lands where it came from.
+        // No more moves than the imbalance, except what lands where it came from.
         const uneven = counts.reduce((sum, count) => sum + Math.max(0, count - share), 0);
         const factor = shared ? counts.length * 3 : 1.5;
         expect(fleet.moves).toBeLessThanOrEqual(uneven * factor + 100);

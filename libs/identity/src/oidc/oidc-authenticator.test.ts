@@ -86,7 +86,7 @@ describe("createOidcAuthenticator()", () => {
     });
   });
 
-  it("should tell that a token has expired to nobody who cannot make one", async () => {
+  it("should say that a token expired only when its signature is valid", async () => {
     const [head, body] = (await token({}, { expiresInS: -600 })).split(".");
     expect(await authenticator()(`${head}.${body}.${"A".repeat(86)}`)).toBeNull();
   });
@@ -138,7 +138,7 @@ describe("createOidcAuthenticator()", () => {
     expect(await role({ defaultRole: "viewer" }, { rollcall_role: "unheard-of" })).toBe("viewer");
   });
 
-  it("should refuse who has no role, and who is nobody", async () => {
+  it("should refuse a token without a role, or without a subject", async () => {
     const authenticate = authenticator({ roleMap: { sre: "admin" } });
     // The name of a role gives none where groups are mapped.
     expect(await refusalOf(authenticate(await token({ rollcall_role: "admin" })))).toMatchObject({
@@ -177,7 +177,7 @@ describe("the keys of an issuer", () => {
     expect(await authenticate(before)).toBeNull();
   });
 
-  it("should not be fetched more than once in five seconds for keys that nobody has", async () => {
+  it("should be fetched at most once in five seconds for unknown keys", async () => {
     const authenticate = authenticator();
     await authenticate(await token());
     const stranger = new TestIssuer();
@@ -216,7 +216,7 @@ describe("the keys of an issuer", () => {
         metadata: { issuer: issuer.url },
       });
     }
-    // Two attempts, and no more until some time has passed.
+    // Two attempts, then none until some time has passed.
     expect(issuer.requests).toHaveLength(2);
     issuer.away = false;
     clock.advance(5_000);
@@ -248,7 +248,7 @@ describe("the keys of an issuer", () => {
   });
 });
 
-/** A token whose "signature" anybody can make who knows a public key. */
+/** A token whose "signature" needs only a public key. */
 function withSharedSecret(): Promise<string> {
   const { publicKey } = generateKeyPairSync("ed25519");
   const secret = publicKey.export({ type: "spki", format: "der" });

@@ -34,7 +34,7 @@ const NO_FILES = { certFile: undefined, keyFile: undefined, serverName: undefine
 const SERVING = HealthCheckResponse_ServingStatus.SERVING;
 
 describe("connectPeer() over TLS", () => {
-  it("should reach a peer whose certificate is for its address, or for a name of the own one, and nobody else", async () => {
+  it("should reach a peer whose certificate is for its address, or for a name of the own one, and no other", async () => {
     const { authority } = fixture;
     const startWith = async (names: readonly string[]) => {
       const files = { ...authority.write(names.join("-"), { names }), clientCaFile: undefined };

@@ -98,7 +98,7 @@ describe("createRpcServer() with TLS", () => {
     expect(await renderMetrics(metrics)).toMatch(/failures_total\{reason="plaintext"\} [5-9]/);
   });
 
-  it("should cut whoever begins nothing, or no handshake, or no request", async () => {
+  it("should cut connections that send nothing, no handshake, or no request", async () => {
     const { server } = await startApi(await fixture.openSource(), { firstByteMs: 100 });
     const silent = net.connect(server.port, "127.0.0.1");
     const halting = net.connect(server.port, "127.0.0.1");

@@ -122,7 +122,7 @@ describe.each([
   });
 
   it("should end at the server's end, telling why and when to come back", async () => {
-    // Nobody waits for a grace period of that length: the test would run out of time.
+    // The test would time out if the grace period were waited for.
     fixture = await RpcFixture.start({ health: { heartbeat }, closeGraceMs: 3_600_000 });
     const responses = fixture.health().heartbeat(holdingCaller())[Symbol.asyncIterator]();
     await responses.next();

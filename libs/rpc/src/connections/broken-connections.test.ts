@@ -128,7 +128,7 @@ describe.each([
   it.each([
     ["in clear text", false],
     ["over TLS", true],
-  ])("should neither stay nor keep anybody out, %s", async (_, isSecure) => {
+  ])("should neither stay nor keep other clients out, %s", async (_, isSecure) => {
     const { port, call, metrics } = await open(isSecure);
     await call();
     const ca = caOf(isSecure);

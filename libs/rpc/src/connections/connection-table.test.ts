@@ -85,7 +85,7 @@ describe("ConnectionTable", () => {
     expect(names(table.overdue(1_000_100, 10))).toEqual(["a"]);
   });
 
-  it("should name those whose time is over, at the limit and not before, and no more than asked for", () => {
+  it("should return those whose time is over, at the limit and not before, as many as asked for at most", () => {
     const table = new ConnectionTable<Entry>({ ...PORT_ONLY, maxConnections: 100 });
     const entries = Array.from({ length: 6 }, (_, index) => new Entry(`e${index}`));
     for (const entry of entries) admit(table, entry, 0);

@@ -135,14 +135,14 @@ function hasShownCertificate(socket: tls.TLSSocket): boolean {
 function tlsRequired() {
   return refuse(
     "TLS_REQUIRED",
-    "this port speaks TLS: use https:// in the address, and --ca-file if its certificate is of an authority of your own",
+    "this port speaks TLS: use https:// in the address, and trust the authority of its certificate",
   );
 }
 
 function certificateRequired() {
   return refuse(
     "CLIENT_CERTIFICATE_REQUIRED",
-    "this port takes only clients with a certificate of its authority for clients: name one with --client-cert and --client-key",
+    "this port takes only clients with a certificate of its authority for clients",
   );
 }
 

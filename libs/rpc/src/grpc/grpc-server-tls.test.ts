@@ -119,7 +119,7 @@ describe("createGrpcServer() with TLS", () => {
 });
 
 describe("createProbeServer() with TLS", () => {
-  it("should answer over HTTPS, and ask nobody for a certificate", async () => {
+  it("should serve over HTTPS, and ask no client for a certificate", async () => {
     const source = await fixture.openSource(true);
     const { log } = captureLog();
     const server = await createProbeServer({

@@ -17,7 +17,7 @@ async function givenUp(what: string): Promise<boolean> {
   return metrics.includes(`rollcall_calls_given_up_total{what="${what}"}`);
 }
 
-describe("answers that nobody reads", () => {
+describe("unread answers", () => {
   const large = () => ({ node: { id: "n", health: { message: LARGE } } });
 
   it("should be given up alone where their connection is read otherwise", async () => {
@@ -97,7 +97,7 @@ describe("answers that nobody reads", () => {
     expect((await stream.next()).done).toBe(true);
   });
 
-  it("should end a stream whose messages nobody reads, and its handler", async () => {
+  it("should end a stream with unread messages, and its handler", async () => {
     let hasEnded = false;
     async function* watchNodes() {
       try {

@@ -72,7 +72,7 @@ async function openAgents(): Promise<Port> {
   return { port: server.port, metrics, calls: () => calls };
 }
 
-/** Somebody whose call must not be disturbed. */
+/** A client whose call must not be disturbed. */
 async function bystander({ port }: Port): Promise<http2.ClientHttp2Session> {
   const session = http2.connect(`http://127.0.0.1:${port}`);
   closers.push(() => session.destroy());

@@ -67,14 +67,14 @@ describe("methods that read pages", () => {
     expect(describeError(await failureOf(patient))).toMatchObject(OVERLOADED);
     held.endOne();
     await first;
-    // Nobody's place was lost.
+    // No place was lost.
     const last = list();
     await until("the last to be served", () => held.started === 2);
     held.endOne();
     await last;
   });
 
-  it("should hold up nobody else", async () => {
+  it("should not delay other callers", async () => {
     const held = new HeldListings();
     await held.start({ atATime: 1, waiting: 0 });
     const first = list();

@@ -58,7 +58,7 @@ describe("LoopBudget", () => {
     expect(done).toBe(4);
   });
 
-  it("should let nobody overtake those that wait, and have room again after a turn", async () => {
+  it("should let no call overtake those that wait, and have room again after a turn", async () => {
     const budget = new LoopBudget({ mostPieces: 1 });
     const order: string[] = [];
     budget.run("a", () => order.push("first"));

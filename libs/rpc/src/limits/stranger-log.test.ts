@@ -53,7 +53,7 @@ describe("StrangerLog", () => {
     ]);
   });
 
-  it("should tell what is left when it is closed, and wait no more", async () => {
+  it("should report what is left when it is closed, without waiting", async () => {
     const { clock, strangers, write, told } = rig(new FirstLines());
     write("192.0.2.1:1", "TLS", 2);
     await clock.pass(1_000);

@@ -35,7 +35,7 @@ describe("Turns", () => {
     expect(turns.size).toBe(0);
   });
 
-  it("should forget whoever stops waiting, and give its turn to the next", async () => {
+  it("should forget a caller that stops waiting, and give its turn to the next", async () => {
     const { turns, begun, begin, end } = rig(1);
     const leaving = new AbortController();
     void begin("a", "first");

@@ -23,7 +23,7 @@ function hashOf(text: string): Uint8Array {
 }
 
 describe("ensureAccessToken()", () => {
-  it("should keep a token once, whoever keeps it first", async () => {
+  it("should store a token once, whichever process is first", async () => {
     expect(await hasAccessToken(store.db, "admin")).toBe(false);
     const kept = await Promise.all(
       Array.from({ length: 6 }, (_, number) =>

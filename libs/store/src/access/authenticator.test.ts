@@ -40,7 +40,7 @@ function rig(cacheLimit = 1_000) {
 }
 
 describe("createAuthenticator()", () => {
-  it("should find a token's caller, and nobody for any other text", async () => {
+  it("should find a token's caller, and none for any other text", async () => {
     const { authenticate } = rig();
     const token = await keep("known", "operator");
     expect(await authenticate(token)).toEqual({ kind: "token", id: "known", role: "operator" });
@@ -48,7 +48,7 @@ describe("createAuthenticator()", () => {
     expect(await authenticate("")).toBeNull();
   });
 
-  it("should take a role that it does not know for nobody", async () => {
+  it("should ignore an unknown role", async () => {
     expect(await rig().authenticate(await keep("newer", "emperor"))).toBeNull();
   });
 
@@ -91,7 +91,7 @@ describe("createAuthenticator()", () => {
     expect(state.questions).toBe(questions);
   });
 
-  it("should tell the holder of a token that has expired so, and nobody else", async () => {
+  it("should say that a token expired to its holder only", async () => {
     const { authenticate, state } = rig();
     const hash = accessTokenHash("brief");
     await ensureAccessToken(store.db, {
@@ -124,7 +124,7 @@ describe("createAuthenticator()", () => {
     expect(used).toEqual(["useful", "useful"]);
   });
 
-  it("should remember no more answers than it may", async () => {
+  it("should bound the answers that it remembers", async () => {
     const { authenticate, state } = rig(2);
     for (const token of ["a", "b", "c"]) await authenticate(token);
     expect(state.questions).toBe(3);

@@ -46,7 +46,7 @@ describe("createRefusalRecorder()", () => {
     expect(await renderMetrics(metrics)).toContain('rollcall_audit_refusals_left_out_total{cause="caller"} 2');
   });
 
-  it("should harm nobody when the record is away or the queue is full", async () => {
+  it("should not disturb callers when the record is away or the queue is full", async () => {
     const change = () => Promise.reject(new Error("the record is away"));
     const perActor = { perSecond: 1, burst: 5_000 };
     const { recorder, metrics } = createRecorder({ store: { lane: "calls", change }, perActor });

@@ -50,14 +50,14 @@ async function meddle(...statements: readonly RawBuilder<unknown>[]): Promise<vo
   for (const statement of statements) await statement.execute(store.db);
 }
 
-/** Have the database seal a row anew, as somebody would who knows how. */
+/** Have the database seal a row again, as an attacker would. */
 const seal = (sequence: number) => sql`
   update audit_log set hash = audit_hash(
     previous_hash, sequence, at, actor, method, target, reason, outcome, address, request_id)
   where sequence = ${sequence}`;
 
 describe("the audit chain", () => {
-  it("should be whole when nobody meddled with it, also while it is empty", async () => {
+  it("should be whole when nothing was changed, also while it is empty", async () => {
     expect(await verify()).toMatchObject({ checked: 0, complete: true, problem: null });
     await write("a", "b", "c");
     const verdict = await verify();
@@ -123,12 +123,12 @@ describe("verifyAudit()", () => {
     expect(await problem()).toBe("ENTRY_CHANGED 2");
   });
 
-  it("should find a changed row that was sealed anew, by the row after it", async () => {
+  it("should find a changed row with a new seal by the row after it", async () => {
     await meddle(sql`update audit_log set target = 'x' where sequence = 2`, seal(2));
     expect(await problem()).toBe("LINK_BROKEN 3");
   });
 
-  it("should find a changed last row that was sealed anew, by the head", async () => {
+  it("should find a changed last row with a new seal by the head", async () => {
     await meddle(sql`update audit_log set target = 'x' where sequence = 4`, seal(4));
     expect(await problem()).toBe("HEAD_DIFFERS 4");
   });
@@ -183,7 +183,7 @@ describe("verifyAudit()", () => {
     expect(await problem()).toBe("HEAD_DIFFERS 4");
   });
 
-  it("should find a chain that was written anew as a whole only by a head that was noted down", async () => {
+  it("should find a rewritten chain only by a head that was noted before", async () => {
     const { through: noted } = await verify();
     await meddle(sql`update audit_log set actor = 'token:somebody-else' where sequence = 2`);
     for (const sequence of [2, 3, 4]) {

@@ -81,7 +81,7 @@ describe("openStore()", () => {
     await impatient.close();
   });
 
-  it("should say that the store is away when nobody listens", async () => {
+  it("should say that the store is away when nothing listens", async () => {
     const url = "postgres://rollcall:x@127.0.0.1:1/rollcall";
     const failure = await openStore({ url, log: silentLogger, applicationName: "x" }).then(
       () => null,

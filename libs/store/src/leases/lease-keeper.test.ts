@@ -148,7 +148,7 @@ describe("createLeaseKeeper()", () => {
     expect(await counterOf("p2")).toBeUndefined();
   });
 
-  it("should leave alone a lease that is raised, and count anew after a gap in its own reads", async () => {
+  it("should keep a lease that is raised, and start counting again after a gap in its own reads", async () => {
     const { told, turn } = keep("p1");
     await turn(2_000);
     await take("alive");

@@ -48,7 +48,7 @@ function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Proc
     ...changes,
   });
   const done = task.run(ending.signal, () => {});
-  // Surfaced by whoever waits for it.
+  // Surfaced by the code that waits for it.
   done.catch(() => {});
   return {
     task,
@@ -111,7 +111,7 @@ describe("leasedTask()", () => {
     const task = start("i1", { clock });
     await eventually(() => expect(task.begun()).toBe(1));
     paused.abort();
-    // Nobody else wanted it.
+    // No other process wanted it.
     await eventually(() => expect(task.begun()).toBe(2));
     await task.stop();
   });

@@ -57,7 +57,7 @@ describe("the relay's cursor", () => {
     expect(await saveRelay(store, { revision: 21n, generation: 2, logId })).toBe(false);
   });
 
-  it("should be set back, never forward, and so fence whoever relays", async () => {
+  it("should be set back, never forward, which fences the present relay", async () => {
     const { store, db, logId } = record();
     expect(await rewindRelay(db, 21n)).toEqual({ before: 20n, after: 20n });
     expect(await saveRelay(store, { revision: 19n, generation: 2, logId })).toBe(true);
@@ -68,7 +68,7 @@ describe("the relay's cursor", () => {
 
   it("should not be saved into another history of the log, by its own generation and within its end", async () => {
     const { store, db, logId } = record();
-    // What a restored copy, or a standby that was promoted, looks like to whoever connects.
+    // What a restored copy, or a promoted standby, looks like to a client.
     await db.updateTable("cluster").set({ log_origin: "another" }).execute();
     expect(await saveRelay(store, { revision: 9n, generation: 3, logId })).toBe(false);
     const now = await store.refreshLogId();

@@ -78,8 +78,8 @@ interface Storm {
 
 /**
  * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look
- * around after they have appended, while everybody else waits; some are rolled back at either point. Answers the
- * batches that committed.
+ * around after they have appended, while all others wait; some are rolled back at either point. Answers the batches
+ * that committed. /
  */
 async function runStorm(storm: Storm): Promise<readonly string[][]> {
   const random = seededRandom(storm.seed);
@@ -93,7 +93,7 @@ async function runStorm(storm: Storm): Promise<readonly string[][]> {
     await store.transaction(async (tx) => {
       await sql`insert into used_challenges (nonce) values (${Buffer.from(`${storm.seed}.${number}`)})`.execute(tx);
       if (kind < 0.2) {
-        // Slow before: later transactions overtake it. The last ones have nobody left to wait for.
+        // Slow before: later transactions overtake it. The last ones have none left to wait for.
         await eventually(() => expect(done >= target || next >= storm.transactions).toBe(true));
       }
       if (kind > 0.9) throw ROLLED_BACK;
@@ -252,7 +252,7 @@ describe("EventFeed", () => {
     await feed.close();
   });
 
-  it("should start after the revision it is told and deliver no more than a batch at a time", async () => {
+  it("should start after a given revision and deliver at most one batch at a time", async () => {
     const { store } = database;
     const after = await currentRevision(store.db);
     const subjects = Array.from({ length: 7 }, (_, number) => `n${number}`);

@@ -61,7 +61,7 @@ export async function recordedTroubles(db: Db, ids: readonly string[]): Promise<
  * Bring the record up to what planConditions() says of it and of what the owner knows. Nothing is locked while there is
  * nothing to change. Returns the ids of the nodes that changed.
  */
-export async function settleTruth(
+export async function settleConditions(
   store: LaneStore,
   replicaId: string,
   views: readonly OwnersView[],

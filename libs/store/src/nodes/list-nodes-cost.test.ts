@@ -83,7 +83,7 @@ const FILTERS: readonly (readonly [string, NodeFilter])[] = [
 ];
 
 describe("readListing() over many nodes", () => {
-  it.each(FILTERS)("should read no more rows than its page needs when filtered by %s", async (_, filter) => {
+  it.each(FILTERS)("should read only the rows that its page needs when filtered by %s", async (_, filter) => {
     for (const descending of [false, true]) {
       const orderBy = { column: "id", descending } as const;
       const first = await rowsRead({ filter, orderBy, after: null });
@@ -95,7 +95,7 @@ describe("readListing() over many nodes", () => {
   });
 
   it.each(["approval", "status", "cores", "memory", "created"] as const)(
-    "should read no more rows than its page needs when sorted by %s",
+    "should read only the rows that its page needs when sorted by %s",
     async (column) => {
       const orderBy = { column, descending: true };
       const first = await rowsRead({ filter: {}, orderBy, after: null });

@@ -96,6 +96,5 @@ function notFound(ref: string): never {
 
 /** The refusal of a reference that means no node. */
 export function nodeNotFound(ref: string): DecidedRefusal {
-  const message = `node ${ref} not found; run \`rollcall node list\` to see the nodes there are`;
-  return { reason: "NODE_NOT_FOUND", message, metadata: { node: ref } };
+  return { reason: "NODE_NOT_FOUND", message: `node ${ref} not found`, metadata: { node: ref } };
 }

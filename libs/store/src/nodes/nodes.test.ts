@@ -71,7 +71,7 @@ describe("insertNode()", () => {
     expect(outcomes.filter(Boolean)).toHaveLength(1);
   });
 
-  it("should refuse what is no node id, whoever lets it through", async () => {
+  it("should refuse an invalid node id in the schema, too", async () => {
     const node = { id: "-x", type: "COMPUTE", membership: PENDING } as const;
     await expect(store.transaction((tx) => insertNode(tx, node))).rejects.toThrow("nodes_id_syntax");
   });
@@ -115,7 +115,7 @@ describe("lockNode()", () => {
     expect((await getNode(store.db, "locked"))?.membership.message).toBe("10");
   });
 
-  it("should show labels and keys of whoever held the lock before", async () => {
+  it("should show labels and keys written under the previous lock", async () => {
     await addNode(store, "seen-late");
     const [locked, mayCommit] = [createGate(), createGate()];
     const first = store.transaction(async (tx) => {

@@ -51,7 +51,7 @@ describe("readNodes()", () => {
     expect(await piecesOf([])).toEqual([]);
   });
 
-  it("should have no more in a piece than a megabyte, however little of it is stored", async () => {
+  it("should have a megabyte in a piece at most, however well it compresses", async () => {
     const wanted = [...LARGE, ...HUGE, ...BLOWN_UP, ...SMALL];
     const pieces = await piecesOf(wanted);
     expect(pieces.flat()).toEqual(wanted);

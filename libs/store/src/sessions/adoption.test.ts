@@ -107,7 +107,7 @@ describe("adoptOrphans()", () => {
     expect(await adoptOrphans(store, "new", 10)).toEqual([]);
   });
 
-  it("should take no more than the limit, never connected nodes and orchestrators not at all", async () => {
+  it("should adopt at most the limit, never connected nodes included, and no orchestrators", async () => {
     await connect("old", "a", "b", "c");
     await addNode(store, "never");
     await addNode(store, "control", { type: "ORCHESTRATOR" });
@@ -120,7 +120,7 @@ describe("adoptOrphans()", () => {
     expect(rounds).toEqual([["a", "b"], ["c"], []]);
   });
 
-  it("should take no more than the limit of several lost replicas together", async () => {
+  it("should adopt at most the limit of several lost replicas together", async () => {
     await connect("old-1", "a", "b", "c");
     await connect("old-2", "d", "e");
     await take("new");

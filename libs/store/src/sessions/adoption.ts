@@ -2,10 +2,10 @@ import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcal
 import { sql } from "kysely";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { toConnection } from "../nodes/node-rows.ts";
-import { type HeldNode, toHeldNode } from "./sessions.ts";
+import { type OwnedSession, toOwnedSession } from "./sessions.ts";
 
 /** A node taken over from a replica that is gone. */
-export interface AdoptedNode extends HeldNode {
+export interface AdoptedNode extends OwnedSession {
   readonly previousReplicaId: string;
   readonly connectionBefore: ConnectionState;
 }
@@ -34,7 +34,7 @@ export async function adoptOrphans(
 }
 
 /** A session as it was before it was taken, but for its epoch, which is the new one. */
-type TakenRow = Parameters<typeof toHeldNode>[0] & {
+type TakenRow = Parameters<typeof toOwnedSession>[0] & {
   readonly previous_replica_id: string;
   readonly now: Date;
 };
@@ -110,7 +110,7 @@ function actorOf(replicaId: string): string {
 }
 
 function toAdopted(row: TakenRow, replicaId: string): AdoptedNode {
-  const held = toHeldNode(row);
+  const held = toOwnedSession(row);
   const lost = connectionAfter("replica-lost", {
     actor: actorOf(replicaId),
     atMs: row.now.getTime(),

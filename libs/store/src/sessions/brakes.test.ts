@@ -9,8 +9,8 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-/** Whether somebody waits for somebody else's lock. */
-async function isSomebodyWaiting(): Promise<boolean> {
+/** Whether a session waits for another one's lock. */
+async function isWaiting(): Promise<boolean> {
   const { rows } = await sql<{ waiting: string }>`
     select count(*) as waiting from pg_locks l join pg_stat_activity a using (pid)
     where not l.granted and a.datname = current_database()`.execute(database.store.db);
@@ -39,7 +39,7 @@ describe("lockBrake()", () => {
     });
     await locked.passed;
     const locking = store.transaction((tx) => lockBrake(tx, "racks"));
-    await until("the second to wait for the first", isSomebodyWaiting);
+    await until("the second to wait for the first", isWaiting);
     waiting.open();
     await forgetting;
     expect(await locking).toMatchObject({ group: "racks", mode: "NORMAL" });

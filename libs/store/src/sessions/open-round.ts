@@ -23,11 +23,11 @@ type ConnectionColumns = Parameters<typeof toConnection>[0];
 type HealthColumns = Parameters<typeof toDetectedHealth>[0];
 
 /** The columns of a session with its node's membership. */
-export type HeldRow = MembershipColumns &
+export type OwnedSessionRow = MembershipColumns &
   ConnectionColumns &
   HealthColumns & { readonly node_id: string; readonly epoch: number; readonly marked: boolean };
 
-type OpenedRow = HeldRow & {
+type OpenedRow = OwnedSessionRow & {
   /** The key that signed the hello. */
   readonly key_fingerprint: string;
   /** The key that it replaced just now, or null. */

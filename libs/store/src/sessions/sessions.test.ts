@@ -208,7 +208,7 @@ describe("openSessions()", () => {
       membership: { state: "PENDING" },
       revision: before,
     });
-    // The rejection lies above the revision, so whoever applies the feed from there cannot miss it.
+    // The rejection is above the revision, so applying the feed from there cannot miss it.
     expect(rejected).toBeGreaterThan(before);
   });
 });

@@ -11,7 +11,7 @@ import { inRounds } from "../database/batches.ts";
 import type { Change } from "../database/change.ts";
 import type { Db, Tx } from "../database/store.ts";
 import { toConnection, toDetectedHealth, toMembership } from "../nodes/node-rows.ts";
-import { type HeldRow, type OpeningRow, openRound, type SessionHello } from "./open-round.ts";
+import { type OpeningRow, type OwnedSessionRow, openRound, type SessionHello } from "./open-round.ts";
 
 /** What a hello led to. */
 export type SessionOpening =
@@ -47,8 +47,8 @@ export interface SessionOrigin {
   readonly machineFingerprint: string | null;
 }
 
-/** A node that a replica holds. */
-export interface HeldNode {
+/** A node's session as its owner finds it in the record. */
+export interface OwnedSession {
   readonly nodeId: string;
   readonly epoch: number;
   readonly connection: Connection;
@@ -94,7 +94,7 @@ export async function openSessions(
 }
 
 /** The compute nodes whose session belongs to this replica, in order of id. */
-export async function heldBy(db: Db, replicaId: string): Promise<readonly HeldNode[]> {
+export async function heldBy(db: Db, replicaId: string): Promise<readonly OwnedSession[]> {
   const rows = await db
     .selectFrom("node_sessions as s")
     .innerJoin("nodes as n", "n.id", "s.node_id")
@@ -104,11 +104,11 @@ export async function heldBy(db: Db, replicaId: string): Promise<readonly HeldNo
     .where("s.node_type", "=", "COMPUTE")
     .orderBy("s.node_id")
     .execute();
-  return rows.map(toHeldNode);
+  return rows.map(toOwnedSession);
 }
 
 /** What the columns of a session and its node's membership say. */
-export function toHeldNode(row: HeldRow): HeldNode {
+export function toOwnedSession(row: OwnedSessionRow): OwnedSession {
   return {
     nodeId: row.node_id,
     epoch: row.epoch,

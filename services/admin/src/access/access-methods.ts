@@ -139,8 +139,7 @@ async function revoke(
 ): Promise<Change<RevokeAccessTokenResponse>> {
   const token = await lockAccessToken(tx, id);
   if (token === null) {
-    const message = `no access token has the id ${id}; \`rollcall access list\` shows those that there are`;
-    throw refuse("ACCESS_TOKEN_NOT_FOUND", message, { metadata: { token: id } });
+    throw refuse("ACCESS_TOKEN_NOT_FOUND", `no access token has the id ${id}`, { metadata: { token: id } });
   }
   const decided = endAccessToken(token, { ...by, ...operation.by });
   if (!decided.ok) throw refusalError(decided.refusal, id);

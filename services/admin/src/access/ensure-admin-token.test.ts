@@ -40,7 +40,7 @@ describe("ensureAdminToken()", () => {
     expect(await readdir(join(directory, "deep"))).toEqual(["admin-token"]);
   });
 
-  it("should keep no more than the token's hash", async () => {
+  it("should store only the token's hash", async () => {
     const file = join(directory, "hashed");
     await ensureAdminToken({ store, file });
     const secret = (await readFile(file, "utf8")).trim().split("_").slice(2).join("_");

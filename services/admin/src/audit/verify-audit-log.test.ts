@@ -44,7 +44,7 @@ describe("verifyAuditLog()", () => {
     expect((await malformed).reason).toBe("INVALID_REQUEST");
   });
 
-  it("should name the first entry that somebody changed", async () => {
+  it("should name the first changed entry", async () => {
     await rig.store.db
       .updateTable("audit_log")
       .set({ actor: "token:somebody-else" })

@@ -52,9 +52,7 @@ describe("banNode()", () => {
     });
     const approval = await refusalOf(rig.admin.approveNode({ node: "twice" }));
     expect(approval).toMatchObject({ code: Code.PermissionDenied, reason: "NODE_BANNED" });
-    expect(approval.message).toBe(
-      "node twice has been banned: stolen; lift the ban first, with `rollcall node unban twice`",
-    );
+    expect(approval.message).toBe("node twice has been banned: stolen; lift the ban first");
     expect(await eventsOf(rig.store, "twice")).toHaveLength(1);
   });
 
@@ -75,13 +73,13 @@ describe("banNode()", () => {
   it("should ban an id that no node has, and a key", async () => {
     expect((await rig.admin.banNode({ node: "ghost", reason: "never" })).node).toBeUndefined();
     expect(await bansOn("ghost")).toEqual([["ghost", null, "never"]]);
-    const nobody = "n".repeat(43);
-    await rig.admin.banNode({ fingerprint: `SHA256:${nobody}`, reason: "leaked" });
-    expect(await bansOn(nobody)).toEqual([[null, `SHA256:${nobody}`, "leaked"]]);
+    const unused = "n".repeat(43);
+    await rig.admin.banNode({ fingerprint: `SHA256:${unused}`, reason: "leaked" });
+    expect(await bansOn(unused)).toEqual([[null, `SHA256:${unused}`, "leaked"]]);
     expect(await eventsOf(rig.store, "ghost")).toMatchObject([
       { type: "node.banned", before: null, after: { banned: true } },
     ]);
-    expect(await eventsOf(rig.store, `SHA256:${nobody}`)).toHaveLength(1);
+    expect(await eventsOf(rig.store, `SHA256:${unused}`)).toHaveLength(1);
     expect(await refusalOf(rig.admin.banNode({ node: "no such id" }))).toMatchObject({
       reason: "INVALID_NODE_ID",
     });

@@ -103,6 +103,6 @@ function checkKnown(group: string, brakes: readonly Brake[]): void {
   const groups = brakes.map((brake) => brake.group);
   const more = groups.length > MOST_NAMED ? ", …" : "";
   const known = `${groups.slice(0, MOST_NAMED).join(", ")}${more}`;
-  const message = `the brake has no group ${group}: no replica counts such nodes. There are ${known}; rollcall brake status lists them`;
+  const message = `the brake has no group ${group}: no replica counts such nodes. There are ${known}`;
   throw refuse("BRAKE_GROUP_NOT_FOUND", message, { metadata: { group, groups: known } });
 }

@@ -115,7 +115,7 @@ describe("FreezeReactions", () => {
     expect(rows).toMatchObject([{ actor, reason: "new switch", outcome: "OK" }]);
   });
 
-  it("should refuse a group that nobody counts, and one that is frozen", async () => {
+  it("should refuse an unknown group, and one that is frozen", async () => {
     expect(await refusalOf(operator().freezeReactions({ group: "zone=x" }))).toMatchObject({
       code: Code.NotFound,
       reason: "BRAKE_GROUP_NOT_FOUND",

@@ -108,6 +108,5 @@ export function joinTokenUseToProto({ nodeId, fingerprint, atMs }: PastUse): Pro
 
 /** The error of an id that no token has. */
 export function joinTokenNotFound(id: string): Error {
-  const message = `join token ${id} not found; run \`rollcall token list\` to see the tokens there are`;
-  return refuse("JOIN_TOKEN_NOT_FOUND", message, { metadata: { joinToken: id } });
+  return refuse("JOIN_TOKEN_NOT_FOUND", `join token ${id} not found`, { metadata: { joinToken: id } });
 }

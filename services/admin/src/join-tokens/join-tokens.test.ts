@@ -68,7 +68,7 @@ describe("createJoinToken()", () => {
     expect(token?.expireTime).toBeUndefined();
   });
 
-  it("should keep no more of the text than its hash", async () => {
+  it("should store only the hash of the text", async () => {
     const { text } = await tokens().createJoinToken({ requestId: randomUUID() });
     const secret = text.slice(-43);
     for (const table of ["join_tokens", "request_ids", "events", "audit_log"] as const) {

@@ -57,7 +57,7 @@ export function checkPolicyEtag(scope: PolicyScope, current: HealthPolicyRecord 
 
 /** The refusal of a scope that has no policy. */
 export function policyNotFound(scope: PolicyScope): Error {
-  const message = `no health policy is set for ${describePolicyScope(scope)}; \`rollcall policy list\` shows those that there are`;
+  const message = `no health policy is set for ${describePolicyScope(scope)}`;
   return refuse("HEALTH_POLICY_NOT_FOUND", message, {
     metadata: { scope: formatPolicyScope(scope) },
   });

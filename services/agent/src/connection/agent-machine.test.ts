@@ -93,7 +93,7 @@ describe("stepAgent()", () => {
     expect(run.wait()).toEqual(["open b"]);
   });
 
-  it("should ask the registry after five rounds that reached nobody, and go on without it", () => {
+  it("should ask the registry after five rounds without an answer, and continue without it", () => {
     const run = new Run(loaded(true, ["a"]), opened(), ended({ kind: "silent" }));
     expect(run.wait()).toEqual(["open a"]);
     for (let round = 1; round < 5; round += 1) {

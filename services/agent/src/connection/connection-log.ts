@@ -1,6 +1,6 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Welcome } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { explainTlsError } from "@rollcall/domain";
+import { explainTlsError, type TlsOption } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import type { SessionEnd } from "../stream/session-end.ts";
 import { isDecision, type NextStep } from "./next-step.ts";
@@ -61,14 +61,39 @@ function describe(end: SessionEnd): { readonly reason: string; readonly detail: 
     case "silent":
       return { reason: "NO_ACKS", detail: "the server stopped acknowledging heartbeats" };
     case "refused":
-      return { reason: end.reason ?? "ENDED", detail: end.message };
+      return { reason: end.reason ?? "ENDED", detail: withHint(end.message, HINTS.get(end.reason ?? "")) };
     case "left":
       return { reason: "LEFT", detail: "" };
   }
 }
 
-/** What OpenSSL says is of use to few: what is wrong, and what to do, stands before it. */
+/** The options and commands that help, for refusals that a control plane words without them. */
+const HINTS: ReadonlyMap<string, string> = new Map([
+  ["JOIN_TOKEN_REQUIRED", "`rollcall token create` makes one; give it with --join-token or ROLLCALL_JOIN_TOKEN_FILE"],
+  ...["INVALID", "EXPIRED", "REVOKED", "USED_UP", "NAME_MISMATCH", "WRONG_CLUSTER"].map(
+    (why) => [`JOIN_TOKEN_${why}`, "`rollcall token create` makes one"] as const,
+  ),
+  ["NODE_KEY_MISMATCH", "`rollcall node delete` deletes a node"],
+  ["NODE_ID_CONFUSABLE", "`rollcall node delete` deletes a node"],
+  ["TLS_REQUIRED", "name an authority that this machine does not trust with --ca-file"],
+  ["CLIENT_CERTIFICATE_REQUIRED", "name one with --client-cert and --client-key"],
+]);
+
+const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
+  authority: "--ca-file",
+  "server-name": "--tls-server-name",
+  "client-certificate": "--client-cert, --client-key",
+};
+
+/** OpenSSL's own words come last: what is wrong, and what to do, is clearer. */
 function explained(message: string): string {
   const trouble = explainTlsError(message);
-  return trouble === null ? message : `the server was reached, but ${trouble.problem}: ${trouble.advice} (${message})`;
+  if (trouble === null) return message;
+  const { problem, advice, option } = trouble;
+  const what = withHint(advice, option === undefined ? undefined : TLS_FLAGS[option]);
+  return `the server was reached, but ${problem}: ${what} (${message})`;
+}
+
+function withHint(text: string, hint: string | undefined): string {
+  return hint === undefined ? text : `${text} (${hint})`;
 }

@@ -25,7 +25,7 @@ function refused(change: Partial<SessionEnd & { kind: "refused" }>): SessionEnd 
 describe("decideNextStep()", () => {
   it.each<[string, SessionEnd, object]>([
     ["a dead path", { kind: "silent" }, { delayMs: 0, register: "no" }],
-    ["nobody there", { kind: "unreachable", message: "" }, { delayMs: 500, register: "no" }],
+    ["no server", { kind: "unreachable", message: "" }, { delayMs: 500, register: "no" }],
     ["an end without a reason", refused({}), { delayMs: 500, register: "no" }],
     ["an end with a time", refused({ retryAfterMs: 7_000 }), { delayMs: 7_500 }],
     ["an unknown node", refused({ reason: "NODE_NOT_REGISTERED" }), { register: "must" }],

@@ -29,7 +29,7 @@ describe("createNodeInfoKeeper()", () => {
     expect(digest).toHaveLength(32);
   });
 
-  it("should read once for all who ask at the same time, and anew when told", async () => {
+  it("should read once for concurrent callers, and again when told", async () => {
     let reads = 0;
     const facts = {
       read: async () => {

@@ -53,7 +53,7 @@ describe("readBootId()", () => {
     expect(await readBootId(await plant({ programs: { sysctl: "B-2\n" } }))).toBe("B-2");
   });
 
-  it("should make one up where nobody tells", async () => {
+  it("should create one where the machine has none", async () => {
     const machine = await plant({});
     expect(await readBootId(machine)).not.toBe(await readBootId(machine));
   });

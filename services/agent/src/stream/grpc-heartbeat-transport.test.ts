@@ -73,7 +73,7 @@ describe("createGrpcHeartbeatTransport()", () => {
   });
 
   it.each([
-    ["nobody listens at", async () => "127.0.0.1:1"],
+    ["nothing listens at", async () => "127.0.0.1:1"],
     ["cannot be read as one", async () => "no such host:%%%"],
     ["does not exist", async () => "host.invalid:7701"],
     ["speaks another language", async () => `127.0.0.1:${await serveText("HTTP/1.1 400 No\r\n\r\n")}`],

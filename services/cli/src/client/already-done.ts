@@ -1,6 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { ErrorInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+import { reasonNamed, refusalHint } from "../hints.ts";
 import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 
@@ -41,9 +42,10 @@ export async function alreadyDone<T>(
   } catch (error) {
     const { rawMessage } = ConnectError.from(error);
     const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
-    const reason = ErrorReason[(info?.reason ?? "") as keyof typeof ErrorReason];
-    if (strict || reason === undefined || !isAlreadyDone(reason)) throw error;
-    err.write(`nothing to change: ${printable(rawMessage)}\n`);
+    const reason = reasonNamed(info?.reason ?? "");
+    if (strict || !isAlreadyDone(reason)) throw error;
+    const hint = refusalHint(reason, info?.metadata ?? {});
+    err.write(`nothing to change: ${printable(rawMessage)}\n${hint === null ? "" : `hint: ${printable(hint)}\n`}`);
     return null;
   }
 }

@@ -1,8 +1,9 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "@rollcall/api/google/rpc/error_details_pb";
-import { explainTlsError } from "@rollcall/domain";
+import { explainTlsError, type TlsOption } from "@rollcall/domain";
 import { systemCodeOf } from "../failure.ts";
+import { reasonNamed, refusalHint } from "../hints.ts";
 import { printable } from "../output/text.ts";
 import { formatExactDuration } from "../output/units.ts";
 import { displayAddress, isLoopback, type ServiceName } from "./addresses.ts";
@@ -10,6 +11,12 @@ import { displayAddress, isLoopback, type ServiceName } from "./addresses.ts";
 const NETWORK_HINTS: Readonly<Record<string, string>> = {
   ENOTFOUND: "check the host name; --server or ROLLCALL_SERVER names another address",
   EAI_AGAIN: "check the name servers of this machine, or use an address",
+};
+
+const TLS_FLAGS: Readonly<Record<TlsOption, string>> = {
+  authority: "--ca-file",
+  "server-name": "--tls-server-name",
+  "client-certificate": "--client-cert, --client-key",
 };
 
 function reachHint({ service, baseUrl }: Callee): string {
@@ -50,7 +57,7 @@ export function describeFailure(error: unknown, callee: Callee): string {
   if (trouble !== null) {
     return lines([
       `cannot speak to the ${callee.service} service at ${displayAddress(callee.baseUrl)}: ${trouble.problem}`,
-      `hint: ${trouble.advice}`,
+      `hint: ${trouble.advice}${trouble.option === undefined ? "" : ` (${TLS_FLAGS[trouble.option]})`}`,
     ]);
   }
   const network = systemCodeOf(failure.cause);
@@ -61,7 +68,8 @@ export function describeFailure(error: unknown, callee: Callee): string {
       `hint: ${NETWORK_HINTS[network] ?? reachHint(callee)}`,
     ]);
   }
-  const reason = failure.findDetails(ErrorInfoSchema)[0]?.reason;
+  const info = failure.findDetails(ErrorInfoSchema)[0];
+  const reason = info?.reason;
   if (reason === undefined && /^HTTP \d{3}$/.test(failure.rawMessage)) {
     return lines([
       `what answers at ${displayAddress(callee.baseUrl)} is not the ${callee.service} service (${failure.rawMessage})`,
@@ -78,7 +86,8 @@ export function describeFailure(error: unknown, callee: Callee): string {
     failure.rawMessage === "" ? Code[failure.code] : failure.rawMessage,
     ...violationsOf(failure),
     ...retryHint(failure),
-    ...tokenHint(failure, reason),
+    ...(info === undefined ? [] : hintLines(info.reason, info.metadata)),
+    ...tokenHint(failure),
   ]);
 }
 
@@ -113,10 +122,12 @@ function retryHint(failure: ConnectError): string[] {
   return delay === undefined ? [] : [`hint: try again in ${formatExactDuration(durationMs(delay))}`];
 }
 
-function tokenHint(failure: ConnectError, reason: string | undefined): string[] {
-  if (reason === "ROLE_TOO_LOW") {
-    return ["hint: `rollcall whoami` shows who you are here; ask a user whose role is high enough"];
-  }
+function hintLines(reason: string, metadata: Readonly<Record<string, string>>): string[] {
+  const hint = refusalHint(reasonNamed(reason), metadata);
+  return hint === null ? [] : [`hint: ${hint}`];
+}
+
+function tokenHint(failure: ConnectError): string[] {
   if (failure.code !== Code.Unauthenticated) return [];
   return [
     "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",

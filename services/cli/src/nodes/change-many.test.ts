@@ -48,7 +48,7 @@ describe("changeMany()", () => {
     expect(err()).toBe("stopped after 1 node; run it again for the rest\n");
   });
 
-  it("should show somebody at a terminal how far it is, and wipe that away", async () => {
+  it("should show its progress on a terminal, and clear it", async () => {
     const { shell, out, err } = shellOf(true);
     await changeMany(
       shell,

@@ -2,6 +2,7 @@ import { type NodeOutcome, NodeOutcomeSchema } from "@rollcall/api/rollcall/admi
 import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 import { isAlreadyDone } from "../client/already-done.ts";
 import { Failure, UsageError } from "../failure.ts";
+import { refusalHint } from "../hints.ts";
 import { toPlain, writePlain } from "../output/format.ts";
 import { columnsOf } from "../output/style.ts";
 import { type Column, TablePrinter } from "../output/table.ts";
@@ -137,7 +138,21 @@ async function report(shell: Shell, work: ManyWork, outcomes: readonly NodeOutco
   await print(shell, work, outcomes);
   const failed = outcomes.filter((outcome) => isRefused(work, outcome)).length;
   if (failed === 0) return;
-  throw new Failure(`failed to ${work.verb} ${failed} of ${countOf(outcomes.length)}`);
+  const text = `failed to ${work.verb} ${failed} of ${countOf(outcomes.length)}`;
+  throw new Failure([text, ...hintsFor(work, outcomes)].join("\n"));
+}
+
+/** One hint for each reason of a refusal, with the first node that was refused for it. */
+function hintsFor(work: ManyWork, outcomes: readonly NodeOutcome[]): readonly string[] {
+  const hints = new Map<ErrorReason, string>();
+  for (const outcome of outcomes) {
+    const { result } = outcome;
+    if (result.case !== "refusal" || hints.has(result.value.reason) || !isRefused(work, outcome)) continue;
+    const { reason, metadata } = result.value;
+    const hint = refusalHint(reason, metadata);
+    if (hint !== null) hints.set(reason, `hint: ${printable(hint)}`);
+  }
+  return [...hints.values()];
 }
 
 async function print(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcome[]): Promise<void> {

@@ -9,6 +9,7 @@ import {
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
 import { parseCount, parseMoment } from "../failure.ts";
+import { obstacleRemedy } from "../hints.ts";
 import { ANSWER_FORMATS, outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { columnsOf } from "../output/style.ts";
 import { printable } from "../output/text.ts";
@@ -67,7 +68,9 @@ function timelineText(
     "",
     ...(contact === null ? [] : [wrap(printable(contact), width)]),
     wrap(printable(summary), width),
-    ...obstacles.flatMap(({ remedy }) => (remedy === "" ? [] : [`  to change that: ${printable(remedy)}`])),
+    ...obstacles
+      .map((obstacle) => obstacleRemedy(obstacle, node?.id ?? ""))
+      .flatMap((remedy) => (remedy === "" ? [] : [`  to change that: ${printable(remedy)}`])),
   ];
   return `${lines.join("\n")}\n`;
 }

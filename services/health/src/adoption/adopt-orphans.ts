@@ -1,5 +1,5 @@
 import type { Logger } from "@rollcall/process";
-import type { AdoptedNode, HeldNode } from "@rollcall/store";
+import type { AdoptedNode, OwnedSession } from "@rollcall/store";
 import type { HealthRecord } from "../record/health-record.ts";
 import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -8,20 +8,20 @@ export interface AdoptOrphansOptions {
   readonly log: Logger;
   readonly record: HealthRecord;
   readonly replica: Replica;
-  /** Whether a session of this node may be being opened just now. */
+  /** Whether a session of this node may be opening. */
   readonly isOpening: (nodeId: string) => boolean;
-  /** Resolves once it is known which policy each node has. */
+  /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
   /** Learn where other replicas are while the record still lists them. */
   readonly knowPeers: () => Promise<void>;
-  /** Called with nodes that were taken over, once this replica holds them. */
+  /** Called with adopted nodes, once this replica holds them. */
   readonly onAdopted: (nodes: readonly AdoptedNode[]) => void;
 }
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_BATCH = 500;
 
-/** Take over the nodes of replicas whose lease has run out, those of this process's predecessor among them. */
+/** Adopts the nodes of replicas whose lease has run out, this process's predecessor included. */
 export class OrphanAdopter {
   readonly #options: AdoptOrphansOptions;
   #isUncertain = false;
@@ -30,23 +30,23 @@ export class OrphanAdopter {
     this.#options = options;
   }
 
-  /** Whether the record may say that this replica holds nodes of which it knows nothing. */
+  /** Whether the record may name this replica the owner of nodes that it does not hold. */
   get isUncertain(): boolean {
     return this.#isUncertain;
   }
 
-  /** The record may say that this replica holds nodes of which it knows nothing: find them at the next turn. */
+  /** The record may name this replica the owner of nodes that it does not hold: find them at the next turn. */
   doubt(): void {
     this.#isUncertain = true;
   }
 
-  /** Look once. Without the lease there is nothing that could be taken. */
+  /** Adopt what there is. Does nothing without the lease. */
   async turn(): Promise<void> {
     const { record, replica, log } = this.#options;
     if (!replica.mayOpen) return;
     await this.#options.policiesKnown();
     await this.#options.knowPeers();
-    // Read before: what is adopted is of this revision or later, so events above it are not skipped.
+    // Read first: adopted nodes are at this revision or later, so no event above it is skipped.
     const asOfRevision = await record.currentRevision();
     if (this.#isUncertain) await this.#recount(asOfRevision);
     let taken = MOST_NODES_A_BATCH;
@@ -64,7 +64,7 @@ export class OrphanAdopter {
     try {
       return await this.#options.record.adoptOrphans(MOST_NODES_A_BATCH);
     } catch (error) {
-      // A commit whose answer was lost has adopted them all the same.
+      // The commit may have succeeded although its answer was lost.
       this.#isUncertain = true;
       throw error;
     }
@@ -82,12 +82,12 @@ export class OrphanAdopter {
     await this.#hold(settled, asOfRevision);
   }
 
-  /** Labels are read after the revision: what changes them later is told by an event. */
-  async #hold(nodes: readonly HeldNode[], asOfRevision: bigint): Promise<void> {
+  /** Labels are read after the revision: an event tells of every later change. */
+  async #hold(nodes: readonly OwnedSession[], asOfRevision: bigint): Promise<void> {
     const { record, replica } = this.#options;
     const ids = nodes.map(({ nodeId }) => nodeId);
     const labels = await record.labelsOf(ids).catch((error: unknown) => {
-      // The record says that they are held here, and here they are not.
+      // The record names this replica their owner, and it does not hold them.
       this.#isUncertain = true;
       throw error;
     });
@@ -95,7 +95,7 @@ export class OrphanAdopter {
   }
 }
 
-/** Look for orphans every 2 s, and whenever it is called. */
+/** Adopt orphans every 2 s, and on call. */
 export function adoptOrphansTask(adopter: OrphanAdopter, shared: LoopDeps): WorkLoop {
   const turn = () => adopter.turn();
   return new WorkLoop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });

@@ -14,24 +14,24 @@ export interface ProbeAdoptedOptions {
 
 const EVERY_MS = 2_000;
 const MOST_NODES_A_CALL = 1_000;
-/** Calls to one old replica a turn: its other nodes come next time. */
+/** Calls to one old replica in a turn: its other nodes wait for the next turn. */
 const MOST_CALLS_A_TURN = 20;
 
 /**
- * Asks the replicas from which nodes were taken over whether these still beat there: a replica that lost its lease may
- * be cut off from the record alone. What it says counts as contact, so that nobody is judged for the replica's trouble.
- * It asks until a node has come here or was judged; an old replica that does not answer says nothing for or against.
+ * Asks previous owners whether adopted nodes still beat there: a replica that lost its lease may only be cut off from
+ * the record. A beat there counts as contact, so that no node is judged for its replica's trouble. It asks until the
+ * node connects here or is judged. No answer changes nothing. /
  */
 export class AdoptedProber {
   readonly #options: ProbeAdoptedOptions;
-  /** By the replica that held them. Bounded by the number of nodes held. */
+  /** By previous owner. Bounded by the number of nodes held. */
   readonly #adopted = new Map<string, Set<string>>();
 
   constructor(options: ProbeAdoptedOptions) {
     this.#options = options;
   }
 
-  /** Nodes were taken over. */
+  /** Ask about these nodes from now on. */
   add(nodes: readonly { readonly nodeId: string; readonly previousReplicaId: string }[]): void {
     for (const { nodeId, previousReplicaId } of nodes) {
       const ids = this.#adopted.get(previousReplicaId) ?? new Set();
@@ -39,7 +39,7 @@ export class AdoptedProber {
     }
   }
 
-  /** Ask each old replica once. Without any it costs nothing. */
+  /** Ask each previous owner once. */
   async turn(): Promise<void> {
     const asked = [...this.#adopted.keys()].map((replicaId) => this.#probe(replicaId));
     await Promise.all(asked);
@@ -80,12 +80,12 @@ export class AdoptedProber {
   }
 }
 
-/** It was taken over, has not come here, and is not judged yet. */
+/** Whether an adopted node has neither connected here nor been judged. */
 function isWaiting(node: HeldNode | undefined): boolean {
   return node?.publicKey === null && node.stream === null && node.watch.health === "HEALTHY";
 }
 
-/** Ask every 2 s, and whenever it is called. */
+/** Ask every 2 s, and on call. */
 export function probeAdoptedTask(prober: AdoptedProber, shared: LoopDeps): WorkLoop {
   const turn = () => prober.turn();
   return new WorkLoop({ ...shared, name: "probe-adopted", everyMs: EVERY_MS, turn });

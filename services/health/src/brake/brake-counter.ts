@@ -9,9 +9,9 @@ interface Count {
 }
 
 /**
- * Counts, for the brake, the nodes that this replica judges HEALTHY and those of them that are nearly not: silent
- * beyond half of their threshold, or declared and not in the record yet. One pass over the nodes that are held, at each
- * renewal of the lease.
+ * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, which are
+ * silent beyond half of their threshold, or declared and not yet recorded. One pass over the held nodes at each renewal
+ * of the lease. /
  */
 export class BrakeCounter {
   readonly #replica: Pick<Replica, "nodes" | "silence">;
@@ -20,10 +20,7 @@ export class BrakeCounter {
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
-  /**
-   * @param options `label` names the groups; operators and join tokens set it, and whatever nodes say of it is not
-   * looked at.
-   */
+  /** @param options `label` names the groups; only values of operators and join tokens count. / */
   constructor(options: {
     readonly replica: Pick<Replica, "nodes" | "silence">;
     readonly label: string;
@@ -32,17 +29,17 @@ export class BrakeCounter {
     this.#label = options.label;
   }
 
-  /** The group of a node: "" for one without the label, or when there are too many groups. */
+  /** The group of a node: "" without the label, or when there are too many groups. */
   groupOf({ terms }: HeldNode): string {
     const value = terms.labels.get(this.#label);
     return value === undefined ? "" : (this.#countOf(value)?.name ?? "");
   }
 
-  /** Count anew. */
+  /** Count once. */
   count(): BrakeSums {
     const nowMs = this.#replica.silence.nowMs();
     const cluster: Count = { name: BRAKE_CLUSTER, healthy: 0, silent: 0 };
-    // Those of which there was no node the last time make room for others.
+    // Groups that had no node last time make room for others.
     for (const [value, { healthy }] of this.#groups) if (healthy === 0) this.#groups.delete(value);
     for (const count of this.#groups.values()) {
       count.healthy = 0;
@@ -79,7 +76,7 @@ function add(count: Count, isSilent: boolean): void {
   if (isSilent) count.silent += 1;
 }
 
-/** Lost, but the record does not know it yet: it must not be missing from both. */
+/** Declared lost and not yet recorded: without it the node would be missing from both sums. */
 function isDeclaredOnly({ watch, health, writtenHealth }: HeldNode): boolean {
   return watch.health !== "HEALTHY" && writtenHealth.state === "HEALTHY" && health.reason === "HEARTBEATS_MISSED";
 }

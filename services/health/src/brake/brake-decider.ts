@@ -16,23 +16,25 @@ import { type BrakeMetrics, createBrakeMetrics } from "./brake-metrics.ts";
 import type { BrakeRecord } from "./brake-record.ts";
 
 export interface BrakeDeciderOptions {
-  /** For the process that holds the lease of the brake while it decides. */
+  /** Writes only while this process holds the lease of the brake. */
   readonly record: BrakeRecord;
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics: MetricsRegistry;
-  /** Between two looks at the record; 1000. */
+  /** Time between two reads of the record; default 1000. */
   readonly everyMs?: number;
 }
 
 const DEFAULT_EVERY_MS = 1_000;
-/** A look that comes so many intervals late was no time in which anything could have been released. */
+/**
+ * After so many intervals, the time since the last look does not count as time in which reactions could be released.
+ */
 const INTERVALS_IN_GAP = 3;
-/** Releases between two looks: more wait for the next one, so that a storm is seen while they go. */
+/** Most releases between two looks, so that a storm is noticed while they go on. */
 const MOST_A_LOOK = 2_000;
 const MOST_A_CHANGE = 500;
 
-/** Decides about the brake, and lets reactions go, for as long as this process holds the lease of it. */
+/** Decides about the brake and releases reactions while this process holds its lease. */
 export class BrakeDecider {
   readonly #options: BrakeDeciderOptions;
   readonly #metrics: BrakeMetrics;
@@ -44,12 +46,12 @@ export class BrakeDecider {
     this.#metrics = createBrakeMetrics(options.metrics, () => this.states());
   }
 
-  /** The brakes as they are; none while another process decides. */
+  /** The current brakes; none while another process decides. */
   states(): ReadonlyMap<string, BrakeState> {
     return this.#planner?.states() ?? new Map();
   }
 
-  /** Decide until the signal aborts. Throws when the lease turns out to be another's. */
+  /** Decide until the signal aborts. Throws when another process holds the lease. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     const { clock, everyMs = DEFAULT_EVERY_MS } = this.#options;
     const maxGapMs = everyMs * INTERVALS_IN_GAP;
@@ -65,7 +67,7 @@ export class BrakeDecider {
     }
   }
 
-  /** False when the record was away: what is decided then is decided by a planner that begins anew. */
+  /** False when the record was away; a new planner then decides. */
   async #look(nowMs: number, signal: AbortSignal): Promise<boolean> {
     const { record, log } = this.#options;
     try {
@@ -94,7 +96,7 @@ export class BrakeDecider {
   async #carryOut(plan: BrakePlan, reading: BrakeReading, nowMs: number, signal: AbortSignal): Promise<void> {
     const { record } = this.#options;
     const { changes, forgotten, orders, releases } = plan;
-    // A brake that is set is set before anything else goes.
+    // Set brakes first, then release.
     if (changes.length > 0) await record.saveChanges(changes);
     if (forgotten.length > 0) await record.forget(forgotten);
     for (const order of orders) await this.#follow(order, reading, signal);
@@ -109,9 +111,7 @@ export class BrakeDecider {
     }
   }
 
-  /**
-   * Let everything go that an operator's order is about. Done again by the next process when this one ends in between.
-   */
+  /** Release everything that an operator's order covers. If this process ends meanwhile, the next one repeats it. / */
   async #follow(order: BrakeRow, reading: BrakeReading, signal: AbortSignal): Promise<void> {
     const isFrozen = (group: string) => reading.rows.some((row) => row.group === group && row.frozen !== null);
     const groups = reading.losses
@@ -131,7 +131,7 @@ export class BrakeDecider {
   }
 }
 
-/** The next `most` of all that is to be released, after the first `skipped`. */
+/** The next `most` releases after the first `skipped`. */
 function take(releases: readonly BrakeRelease[], skipped: number, most: number): readonly BrakeRelease[] {
   let ahead = skipped;
   let left = most;

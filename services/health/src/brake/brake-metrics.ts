@@ -1,16 +1,19 @@
 import type { AllowedReason, BrakeState } from "@rollcall/domain";
 import { counter, gauge, type MetricsRegistry, onScrape } from "@rollcall/process";
 
-/** What the process that decides about the brake tells of it. */
+/** Metrics of the process that decides about the brake. */
 export interface BrakeMetrics {
   allowed(reason: AllowedReason, count: number): void;
 }
 
 const STATES: Readonly<Record<BrakeState, number>> = { NORMAL: 0, PARTIAL: 1, FULL: 2, FROZEN: 3 };
-/** Groups of which the state is shown: those that are NORMAL are left out first. */
+/** Most groups shown; NORMAL ones are left out first. */
 const MOST_GROUPS = 100;
 
-/** Create the metrics of the brake. `states` is asked at each scrape; it has none in a process that does not decide. */
+/**
+ * Create the metrics of the brake. `states` is called at each scrape; it returns none in a process that does not
+ * decide.
+ */
 export function createBrakeMetrics(
   registry: MetricsRegistry,
   states: () => ReadonlyMap<string, BrakeState>,

@@ -27,28 +27,28 @@ import {
   type Tx,
 } from "@rollcall/store";
 
-/** A reaction that was let go, and why. */
+/** A released reaction, and why it was released. */
 export interface ReleasedReaction extends AllowedReaction {
   readonly reason: AllowedReason;
 }
 
 /**
- * What the brake needs of the record. Each call is one transaction; those that write throw when the lease of the brake
- * is another process's, and then nothing was written.
+ * What the brake needs of the record. Each call is one transaction. Writes throw, and write nothing, when another
+ * process holds the lease of the brake. /
  */
 export interface BrakeRecord {
-  /** Every brake that is kept. */
+  /** All brakes. */
   list(): Promise<readonly BrakeRow[]>;
-  /** The last loss that is older than so many milliseconds; 0 when there is none. */
+  /** The last loss older than so many milliseconds; 0 for none. */
   lossBefore(ms: number): Promise<number>;
-  /** All that the brake is decided from, as of one moment. */
+  /** Everything that the brake is decided from, in one snapshot. */
   read(marks: BrakeMarks): Promise<BrakeReading>;
   saveChanges(changes: readonly BrakeChange[]): Promise<void>;
-  /** Forget brakes that are as they would be without a row. */
+  /** Delete brakes that are as if they had no row. */
   forget(groups: readonly string[]): Promise<void>;
-  /** Let go what is still pending; what was. */
+  /** Release what is still pending. Returns what was released. */
   release(releases: readonly BrakeRelease[]): Promise<readonly ReleasedReaction[]>;
-  /** Let go what an operator ordered; how many. */
+  /** Release what an operator ordered. Returns how many. */
   releaseOrdered(
     release: { readonly group: string; readonly most: number; readonly upTo: number },
     order: BrakeRow,
@@ -71,7 +71,7 @@ export function createBrakeRecord(options: {
     work: (tx: Tx) => Promise<{ readonly result: T; readonly events: readonly NewEvent[] }>,
   ): Promise<T> => {
     const { result } = await store.change(async (tx) => {
-      // A process that was stopped may wake up in the middle of its decision, and find another one deciding.
+      // A stopped process may wake up in the middle of a decision while another one decides.
       if (!(await holdBrakeLease(tx, instance))) throw new Error("the brake's lease is another's");
       return work(tx);
     });

@@ -126,7 +126,7 @@ describe("mass loss", () => {
     await whileReporting("the brake of zone a", async () => (await brakeOf("zone=a")) === "FULL");
   }
 
-  it("should brake a zone that falls silent before the first of its nodes is declared, and nobody else", async () => {
+  it("should brake a zone that falls silent before the first of its nodes is declared, and no other zone", async () => {
     const zone = namesOf("a", SIZE_A);
     await loseZoneA();
     expect(await events("node.health.changed")).toHaveLength(SIZE_A + SIZE_B);
@@ -159,7 +159,7 @@ describe("mass loss", () => {
     expect(await allowed()).toEqual(["a4", "a5", "a6", "b1"]);
   });
 
-  it("should let go what an operator releases, once, whoever decides", async () => {
+  it("should release what an operator orders, once, whichever process decides", async () => {
     const zone = namesOf("a", SIZE_A);
     await loseZoneA();
     await pass(UNHEALTHY_AFTER_MS, others(...zone));
@@ -168,7 +168,7 @@ describe("mass loss", () => {
       await lockBrake(tx, "zone=a");
       await saveOrder(tx, "zone=a", BY);
     });
-    // Whoever decides is killed in the middle of it, wherever that is.
+    // Kill the decider in the middle of it, wherever that is.
     const isDecider = (replica: TestReplica) => replica.metric('rollcall_brake_state{group="cluster"}');
     const [first] = running;
     const decider = (await isDecider(first as TestReplica)) === undefined ? running[1] : first;

@@ -4,11 +4,11 @@ import { type Bounds, ExploredWorld } from "./explored-world.ts";
 
 /** What an exploration found. */
 export interface Exploration {
-  /** Different states that can be reached. */
+  /** Distinct reachable states. */
   readonly states: number;
-  /** How many steps the last of them is away. */
+  /** Steps to the farthest of them. */
   readonly depth: number;
-  /** The first invariant that does not hold, and how it comes about; null when there is none. */
+  /** The first broken invariant, and the steps to it; null for none. */
   readonly violation: Violation | null;
 }
 
@@ -18,7 +18,7 @@ export interface Violation {
   readonly steps: readonly string[];
 }
 
-/** Go through every state that can be reached, the nearest first, until nothing is new or `mostStates` are known. */
+/** Visit every reachable state, the nearest first, until none is new or `mostStates` are known. */
 export async function explore(bounds: Bounds, mostStates: number): Promise<Exploration> {
   const seen = new Set<string>();
   let frontier: readonly Reached[] = [{ path: [], width: new ExploredWorld(bounds).actions().length }];
@@ -44,15 +44,15 @@ export async function explore(bounds: Bounds, mostStates: number): Promise<Explo
   return { states: seen.size, depth, violation: null };
 }
 
-/** A state, by the choices that lead to it, and how many choices there are then. */
+/** A state, by the choices that lead to it, and how many choices it offers. */
 interface Reached {
   readonly path: readonly number[];
   readonly width: number;
 }
 
 /**
- * Take steps at random, from the beginning: far deeper than all states could be explored; then let everything settle.
- * Null when every invariant held.
+ * Take random steps from the beginning, far deeper than exhaustive search can; then let everything settle. Null when
+ * every invariant held. /
  */
 export async function wander(
   bounds: Bounds,
@@ -83,7 +83,7 @@ export async function wander(
 
 const FAULTS_PASSED_OVER = 0.8;
 
-/** The shipped classes cannot be copied: a state is reached again by the same steps. */
+/** The shipped classes cannot be copied: repeat the steps to reach a state again. */
 async function replay(bounds: Bounds, path: readonly number[]) {
   const world = new ExploredWorld(bounds);
   const steps: string[] = [];
@@ -94,7 +94,7 @@ async function replay(bounds: Bounds, path: readonly number[]) {
     try {
       await world.take(action);
     } catch (error) {
-      // The world has noted it.
+      // The world has recorded it.
       if (!(error instanceof InvariantBroken)) throw error;
     }
   }

@@ -9,10 +9,10 @@ import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { SimulatedRecord } from "../simulation/simulated-record.ts";
 
-/** A call of the record on its way there or back. */
+/** A call to the record, on its way there or back. */
 export interface RecordCall {
   readonly name: string;
-  /** Whether it gives an epoch. */
+  /** Whether it takes an epoch. */
   readonly isGiving: boolean;
   /** Whether the record has carried it out. */
   readonly isDone: boolean;
@@ -21,7 +21,7 @@ export interface RecordCall {
   lose(): void;
 }
 
-/** What a replica tells the world around it. */
+/** How a replica calls the world around it. */
 export interface ReplicaHooks {
   call(call: RecordCall): void;
   /** The shipped code has logged an error, which is a bug. */
@@ -33,7 +33,7 @@ export interface ReplicaHooks {
 const TICK_MS = 60_000;
 const CONNECTION_BROKEN = new StoreUnavailableError("Connection terminated unexpectedly");
 
-/** One replica: the core as it ships, whose loops turn when the explorer says so. */
+/** One replica: the core as it ships, whose loops the explorer turns. */
 export class ExploredReplica {
   readonly instance: string;
   readonly core: Core;
@@ -61,7 +61,7 @@ export class ExploredReplica {
       policiesKnown: () => Promise.resolve(),
       groupOf: () => "",
       onLabelsChanged: () => {},
-      onTruthChanged: () => {},
+      onConditionsChanged: () => {},
       isSigned: () => true,
       nextTurn: () => Promise.resolve(),
     });
@@ -114,13 +114,13 @@ export class ExploredReplica {
     this.core.observe(events);
   }
 
-  /** Let as much time pass as makes a silent node UNHEALTHY. */
+  /** Let enough time pass to make a silent node UNHEALTHY. */
   judge(): void {
     this.nowMs += TICK_MS;
     this.core.replica.judge();
   }
 
-  /** All that makes a difference. */
+  /** Everything that distinguishes its states. */
   fingerprint(nodeId: string, streams: readonly { readonly session: unknown }[]): unknown {
     const { replica, transitions, adopter, desk } = this.core;
     const node = replica.nodes.find(nodeId);
@@ -145,7 +145,7 @@ export class ExploredReplica {
       currentRevision: async () => BigInt(record.revision),
       caughtUpTo: async () => this.follow(),
       keysOf: async (ids) => new Map(ids.map((id) => [id, { ...KEYS, nodeId: id }])),
-      // With the record's answer to an opening or an adoption not all is known: this read can fail after it.
+      // This read follows an opening or an adoption, and can fail after it.
       labelsOf: (ids) => (ids.length === 0 ? NO_LABELS : this.#call("labels", false, () => new Map())),
       collectedAmong: async () => new Set(),
       openSessions: (hellos) =>

@@ -16,10 +16,10 @@ export interface Bounds {
   readonly broken?: BrokenRule;
 }
 
-/** Something that can happen next. */
+/** A possible next step. */
 export interface Action {
   readonly name: string;
-  /** Whether something is lost, broken or doubted by it: walks that do little else come nowhere. */
+  /** Whether it loses, breaks or doubts something: walks of little else make no progress. */
   readonly isFault?: true;
   take(): void;
 }
@@ -64,7 +64,7 @@ export class ExploredWorld {
     return actions;
   }
 
-  /** Let something happen, and what follows from it. */
+  /** Take a step, with everything that follows from it. */
   async take({ take }: Action): Promise<void> {
     take();
     await new Promise((resolve) => setImmediate(resolve));
@@ -95,8 +95,8 @@ export class ExploredWorld {
   }
 
   /**
-   * Let everything arrive that is under way, leases be held, and each replica write and adopt what it can: then the
-   * record and the node's owner must agree. What does not hold; null when all does.
+   * Deliver everything under way, hold the leases, and let each replica write and adopt what it can: then the record
+   * and the node's owner must agree. Returns the broken invariant; null for none. /
    */
   async settle(): Promise<string | null> {
     for (let round = 0; round < SETTLE_ROUNDS; round += 1) {
@@ -120,7 +120,7 @@ export class ExploredWorld {
     return this.violation() ?? this.#disagreement();
   }
 
-  /** All that makes a difference to what can happen, as a text. */
+  /** Everything that determines what can happen next, as text. */
   fingerprint(): string {
     const [session] = this.#record.sessions;
     return JSON.stringify([
@@ -202,7 +202,7 @@ export class ExploredWorld {
     if (!isFull) actions.push({ name: `${call.name} is carried out`, take: () => call.carryOut() });
   }
 
-  /** It judges, writes, adopts, follows the log, and doubts or loses its lease at any moment, whatever the time. */
+  /** It judges, writes, adopts, follows the log, and doubts or loses its lease at any time. */
   #replicaActions(replica: ExploredReplica, actions: Action[]): void {
     const { instance, core } = replica;
     const add = (name: string, take: () => void) => actions.push({ name: `${instance} ${name}`, take });
@@ -232,7 +232,7 @@ const SETTLE_ROUNDS = 12;
 export class ExploredStream implements AgentLink {
   readonly replica: ExploredReplica;
   readonly session: AgentSession;
-  /** On their way: a Beat is its sequence. */
+  /** Frames under way; a Beat is its sequence. */
   readonly frames: number[] = [HELLO_FRAME];
   /** Sequences of the Beats that took effect. */
   readonly effects: number[] = [];

@@ -2,8 +2,8 @@ import { ALL_FAULTS, OWN_FAULTS, type SimulationOptions, simulate, simulateBrake
 import { wander } from "./explore.ts";
 
 /**
- * Look for something that must never happen, the cheapest searches first, always with the same seeds. Prints it and
- * exits with 3, or exits with 0 when there is nothing. `make mutants` runs it on each mutated copy.
+ * Search for a broken invariant, the cheapest searches first, always with the same seeds. Prints it and exits with 3,
+ * or exits with 0 when there is none. `make mutants` runs it on each mutated copy. /
  */
 const MINUTE_MS = 60_000;
 const SMALL = { streams: 2, beats: 1, epochs: 3 };
@@ -44,7 +44,7 @@ async function brake(): Promise<string | null> {
   return null;
 }
 
-/** Replicas that stand still in the middle of whatever they do. */
+/** Replicas that stop in the middle of their work. */
 const stalls = { faults: ["replica-stop"], faultEveryMs: 4_000, agents: 20 } as const;
 /** Agents that stop while their replica is cut off. */
 const stops = { faults: ["replica-cut-from-record", "agent-stop"], faultEveryMs: 15_000 } as const;

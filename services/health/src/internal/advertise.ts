@@ -5,7 +5,7 @@ import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 /** Where a replica can be reached, each as HOST:PORT. */
 export type Endpoints = Omit<HealthReplica, "instance">;
 
-/** Says where this replica can be reached: once it is known, and again when the lease had to be taken anew. */
+/** Advertises where this replica can be reached, and again after the lease was lost and taken again. */
 export class Advertiser {
   readonly #store: ReservedStore;
   readonly #instance: string;
@@ -23,18 +23,18 @@ export class Advertiser {
     this.#log = options.log;
   }
 
-  /** Say so from now on. */
+  /** Advertise these from now on. */
   set(endpoints: Endpoints): void {
     this.#endpoints = endpoints;
     this.#isDue = true;
   }
 
-  /** What was said may have been withdrawn by others. */
+  /** Advertise again: another replica may have withdrawn the row. */
   repeat(): void {
     this.#isDue = true;
   }
 
-  /** Leave the agents' address out: registration answers it no more, and no replica moves agents there. */
+  /** Withdraw the agents' address: registration stops returning it, and no replica moves agents there. */
   async hideFromAgents(): Promise<void> {
     if (this.#endpoints === null) return;
     this.set({ ...this.#endpoints, agentEndpoint: "" });
@@ -43,7 +43,7 @@ export class Advertiser {
 
   async turn(): Promise<void> {
     if (this.#endpoints === null || !this.#isDue) return;
-    // Before: what is set while this is being written is due again.
+    // Cleared first: what is set during the write is due again.
     this.#isDue = false;
     try {
       const replica = { instance: this.#instance, ...this.#endpoints };

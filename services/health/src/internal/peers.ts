@@ -8,11 +8,11 @@ import { type LiveReplica, listHealthReplicas, type ReservedStore } from "@rollc
 
 export interface PeersOptions {
   readonly store: Pick<ReservedStore, "lane" | "db" | "clusterSecret">;
-  /** The own instance, which is nobody's peer. */
+  /** This process's instance, which is not a peer. */
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly peerTls?: PeerTls | null;
 }
 
@@ -22,7 +22,7 @@ export interface AskedPeer {
   readonly client: Pick<Client<typeof HealthInternalService>, "probeNodes" | "getReplicaState">;
 }
 
-/** The other replicas, as far as those need them that adopt and move nodes. See Peers. */
+/** The part of Peers that adoption and moves need. */
 export interface PeerList {
   readonly replicas: readonly LiveReplica[];
   readonly otherEndpoints: readonly string[];
@@ -48,10 +48,10 @@ interface Known {
 const PEER_TIMEOUT_MS = 1_500;
 /** How old the list of replicas may be. */
 const LIST_AGE_MS = 2_000;
-/** A replica whose lease has run out may still live, and is asked before its nodes are judged. */
+/** A replica whose lease has run out may still be alive, and is asked before its nodes are judged. */
 const REMEMBERED_MS = 10 * 60_000;
 
-/** The other health replicas, as the record lists them: one connection each, opened when it is needed. */
+/** The other health replicas, as the record lists them: one connection each, opened on demand. */
 export class Peers implements PeerList {
   readonly #options: PeersOptions;
   readonly #known = new Map<string, Known>();
@@ -65,10 +65,10 @@ export class Peers implements PeerList {
     this.#options = options;
   }
 
-  /** The replica with this instance; null when the record does not know how to reach it, or when it is this one. */
+  /** The replica with this instance; null for this one, or when the record has no address of it. */
   async find(instance: string): Promise<Peer | null> {
     const isListed = this.#listed.has(instance);
-    // One that is not listed may have come this moment.
+    // One that is not listed may have just started.
     await this.refresh(isListed ? LIST_AGE_MS : 0);
     return this.#listed.has(instance) ? this.remembered(instance) : null;
   }
@@ -79,29 +79,29 @@ export class Peers implements PeerList {
     return this.known();
   }
 
-  /** Those that were listed when the record was last read, however long ago. */
+  /** Those of the last list, however old it is. */
   known(): readonly Peer[] {
     return [...this.#listed].flatMap((instance) => this.remembered(instance) ?? []);
   }
 
-  /** Every replica that takes agents, this one among them, as they were last listed. */
+  /** Every replica that takes agents, this one included, as last listed. */
   get replicas(): readonly LiveReplica[] {
     return this.#replicas;
   }
 
-  /** The addresses of all others that take agents, each once, as they were last listed. */
+  /** The distinct addresses of all others that take agents, as last listed. */
   get otherEndpoints(): readonly string[] {
     const others = this.#replicas.filter(({ instance }) => instance !== this.#options.instance);
     return [...new Set(others.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /** A replica as it was last listed, even when its lease has run out since; null when it was not, for ten minutes. */
+  /** A replica of the last ten minutes' lists, even if its lease has run out since; null for none. */
   remembered(instance: string): Peer | null {
     const known = this.#known.get(instance);
     return known === undefined ? null : { instance, client: known.client };
   }
 
-  /** Read the list again when it is older than this. While the record is away, what was read last counts. */
+  /** Read the list again when it is older than this. While the record is away, the last list counts. */
   async refresh(olderThanMs = LIST_AGE_MS): Promise<void> {
     if (this.#options.clock.nowMs() - this.#listedAtMs < olderThanMs) return;
     this.#listing ??= this.#list().finally(() => {
@@ -155,10 +155,7 @@ export class Peers implements PeerList {
     this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
   }
 
-  /**
-   * At an address there is one replica: one that was known there before this one does not answer any more, but its
-   * successor would.
-   */
+  /** An address has one replica: forget the previous one there, in whose place its successor would answer. / */
   #forgetReplaced(replicas: readonly LiveReplica[]): void {
     const present = new Map(replicas.map(({ instance, internalAddress }) => [internalAddress, instance]));
     for (const [instance, { address, connection }] of this.#known) {
@@ -176,10 +173,7 @@ export class Peers implements PeerList {
     }
   }
 
-  /**
-   * Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that
-   * jumped.
-   */
+  /** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. / */
   #signed(to: string): Interceptor {
     const { store, instance: from, clock, log } = this.#options;
     let aheadMs = 0;
@@ -199,8 +193,7 @@ export class Peers implements PeerList {
         if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
         const differenceMs = theirsMs - clock.wallMs();
         if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
-          // It is no question of time: another replica is there by now. Who is where is read again before the next
-          // call.
+          // Not a matter of time: another replica has this address now. Read the list again before the next call.
           this.#listedAtMs = Number.NEGATIVE_INFINITY;
           throw error;
         }

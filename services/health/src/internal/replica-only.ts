@@ -1,13 +1,13 @@
 import { refuse } from "@rollcall/errors";
 import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, type ReplicaAuthenticator } from "@rollcall/identity";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 
-/** Let other replicas of this cluster in, and nobody else. */
+/** Admit only other replicas of this cluster. */
 export function replicasOnly({
   store,
   replica,
   clock,
-}: Pick<Deps, "store" | "replica" | "clock">): ReplicaAuthenticator {
+}: Pick<HealthServices, "store" | "replica" | "clock">): ReplicaAuthenticator {
   return (method, authorization) => {
     const wallMs = clock.wallMs();
     const called = { to: replica.instance, method: `/${method.parent.typeName}/${method.name}` };
@@ -17,7 +17,7 @@ export function replicasOnly({
       verdict.kind === "expired"
         ? `the credentials were made at a time more than ${REPLICA_CREDENTIALS_TTL_MS / 1000} s from now`
         : "this address answers other replicas of its cluster alone; readers call HealthQueryService";
-    // With the time a replica whose clock differs can sign anew.
+    // With the time, a replica whose clock differs can sign again.
     const metadata = { serverTimeMs: String(Math.trunc(wallMs)) };
     throw refuse("REPLICA_CREDENTIALS_INVALID", why, { metadata });
   };

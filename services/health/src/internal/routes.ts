@@ -1,7 +1,7 @@
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { forwardHeartbeat } from "./rpc/forward-heartbeat.ts";
 import { getHeldNodes } from "./rpc/get-held-nodes.ts";
 import { getHeldTotals } from "./rpc/get-held-totals.ts";
@@ -9,10 +9,10 @@ import { getReplicaState } from "./rpc/get-replica-state.ts";
 import { probeNodes } from "./rpc/probe-nodes.ts";
 import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
 
-/** What a replica serves to other replicas, on a port of its own. */
+/** The services for other replicas, on a port of their own. */
 export const INTERNAL_SERVICES = [HealthInternalService];
 
-/** See replicasOnly(): no access token opens this port. */
+/** See replicasOnly(): no access token is valid on this port. */
 export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalService, {
   getHeldNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   watchHeldNodes: { caller: "replica", deadlineMs: 0, idempotent: true },
@@ -23,15 +23,15 @@ export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalServi
 });
 
 /** One line a method. */
-export function createInternalRoutes(deps: Deps): (router: ConnectRouter) => void {
+export function createInternalRoutes(services: HealthServices): (router: ConnectRouter) => void {
   return (router) => {
     router.service(HealthInternalService, {
-      getHeldNodes: getHeldNodes(deps),
-      watchHeldNodes: watchHeldNodes(deps),
-      getHeldTotals: getHeldTotals(deps),
-      probeNodes: probeNodes(deps),
-      forwardHeartbeat: forwardHeartbeat(deps),
-      getReplicaState: getReplicaState(deps),
+      getHeldNodes: getHeldNodes(services),
+      watchHeldNodes: watchHeldNodes(services),
+      getHeldTotals: getHeldTotals(services),
+      probeNodes: probeNodes(services),
+      forwardHeartbeat: forwardHeartbeat(services),
+      getReplicaState: getReplicaState(services),
     });
   };
 }

@@ -13,21 +13,21 @@ export interface DrainOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;
-  /** Send no more agents here. */
+  /** Stop new agents from coming here. */
   readonly withdraw: () => Promise<void>;
 }
 
-/** Longer is not waited for: who is left is told to come back elsewhere. */
+/** The longest wait; agents that are left then are told to reconnect elsewhere. */
 const MOST_WINDOW_MS = 6_000;
-/** An agent adds up to a second of its own before it moves, and takes its time to connect. */
+/** An agent adds up to a second of its own before it moves, and needs time to connect. */
 const MOVE_TAKES_MS = 3_000;
-/** Replicas that end together, such as workers of one machine, find out about each other within this. */
+/** Within this time replicas that end together, such as workers of one machine, learn of each other. */
 const SETTLE_MS = 300;
 const LOOK_EVERY_MS = 50;
 
 /**
- * Hand the agents on before the end: each opens a stream at another replica, and leaves this one only then, so that it
- * is never away. Without another replica there is nothing to wait for.
+ * Move the agents away before the end: each opens a stream at another replica before it leaves this one, so that it is
+ * never away. Returns at once without another replica. /
  */
 export async function drain(options: DrainOptions): Promise<void> {
   const { replica, peers, reconnects, mover, clock, log, random } = options;
@@ -46,7 +46,7 @@ export async function drain(options: DrainOptions): Promise<void> {
   log.info({ sessions, left: replica.nodes.sessions }, "agents were handed on");
 }
 
-/** Another one first for each. */
+/** A different order for each agent. */
 function shuffled(endpoints: readonly string[], random: Random): readonly string[] {
   const start = Math.floor(random() * endpoints.length);
   return [...endpoints.slice(start), ...endpoints.slice(0, start)];

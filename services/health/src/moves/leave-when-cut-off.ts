@@ -17,8 +17,8 @@ export interface CutOffOptions {
 }
 
 /**
- * Moves the agents of a replica that cannot reach the record while others can. Where nobody can, nobody is moved: there
- * is nowhere to go, and streams and telemetry go on.
+ * Moves the agents away when this replica cannot reach the record and others can. When none can, no agent moves:
+ * streams and telemetry go on. /
  */
 export class CutOffLeaver {
   readonly #options: CutOffOptions;
@@ -28,7 +28,7 @@ export class CutOffLeaver {
     this.#options = options;
   }
 
-  /** Ask the others whether the record is there for them. Costs nothing while the own lease is held. */
+  /** Ask the others whether they reach the record. Does nothing while this replica holds its lease. */
   async turn(): Promise<void> {
     const { replica, reconnects, mover, random, log } = this.#options;
     if (!replica.isInDoubt) {
@@ -46,7 +46,7 @@ export class CutOffLeaver {
     mover.ask(Number.POSITIVE_INFINITY, () => moveFromCutOff(windowMs, endpoints, random));
   }
 
-  /** Those for whom it is. They were last listed before the doubt began. */
+  /** The replicas that reach it, of those listed before the doubt began. */
   async #able(): Promise<readonly string[]> {
     const { peers, log } = this.#options;
     const answers = await Promise.all(
@@ -67,7 +67,7 @@ export class CutOffLeaver {
 
 const EVERY_MS = 2_000;
 
-/** Look every 2 s, and whenever the lease comes into doubt. */
+/** Run every 2 s, and when the lease comes into doubt. */
 export function leaveWhenCutOffTask(leaver: CutOffLeaver, shared: LoopDeps): WorkLoop {
   return new WorkLoop({ ...shared, name: "leave-when-cut-off", everyMs: EVERY_MS, turn: () => leaver.turn() });
 }

@@ -23,7 +23,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-/** Thresholds so long that a busy machine judges nobody: only what a move does by itself is looked at. */
+/** Thresholds so long that a busy machine judges no node: only the effects of a move are tested. */
 async function startReplica(): Promise<TestReplica> {
   const config = {
     "Orchestrator.NodeManager.DisconnectTimeout": 60_000,

@@ -19,12 +19,12 @@ export interface RebalancerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;
-  /** Told how many were asked to move. */
+  /** Called with how many were asked to move. */
   readonly onAsked: (count: number) => void;
   readonly limits?: RebalanceLimits;
 }
 
-/** Asks what this replica holds beyond its share to move to others, a few at a time. */
+/** Asks the agents beyond this replica's share to move to others, a few at a time. */
 export class Rebalancer {
   readonly #options: RebalancerOptions;
   #isMoving = false;
@@ -35,7 +35,7 @@ export class Rebalancer {
     this.#options = options;
   }
 
-  /** Look once. Whoever is in doubt about the record does not know what others hold. */
+  /** Plan once. Does nothing in doubt about the record: what others hold is unknown then. */
   async turn(): Promise<void> {
     const { replica, peers, mover, clock, random, onAsked } = this.#options;
     if (!replica.mayOpen) return;
@@ -48,7 +48,7 @@ export class Rebalancer {
         loads: this.#loads(),
         leaving: mover.leaving(),
         isMoving: this.#isMoving,
-        // A turn that was held up does not make up for it at once.
+        // A delayed turn does not catch up all at once.
         elapsedMs: Math.min(nowMs - (this.#plannedAtMs ?? nowMs), MOST_ELAPSED_MS),
       },
       this.#options.limits ?? DEFAULT_REBALANCE_LIMITS,
@@ -60,7 +60,7 @@ export class Rebalancer {
     onAsked(asked);
   }
 
-  /** The own sessions as they are now; those of others as they were at their last renewal. */
+  /** This replica's sessions now, and those of others at their last renewal. */
   #loads() {
     const { replica, peers } = this.#options;
     return peers.replicas.map(({ instance, agentEndpoint: endpoint, sessions }) => ({

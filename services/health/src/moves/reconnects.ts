@@ -4,13 +4,13 @@ import type { PeerList } from "../internal/peers.ts";
 export interface ReconnectsOptions {
   readonly instance: string;
   readonly peers: Pick<PeerList, "replicas" | "otherEndpoints">;
-  /** What one replica takes in. */
+  /** How many hellos one replica admits. */
   readonly hellosPerSecond: number;
-  /** The time within which nobody is judged for being away. */
+  /** The shortest time after which an absent node is judged. */
   readonly unhealthyAfterMs: number;
 }
 
-/** Where agents go that this replica sends away, and over how long they are spread. */
+/** Where agents go when this replica sends them away, and over how long they are spread. */
 export class Reconnects {
   readonly #options: ReconnectsOptions;
 
@@ -18,7 +18,7 @@ export class Reconnects {
     this.#options = options;
   }
 
-  /** How many other replicas take agents in, as far as is known. */
+  /** How many other replicas are known to admit agents. */
   get others(): number {
     const { peers, instance } = this.#options;
     return peers.replicas.filter((it) => it.instance !== instance).length;
@@ -36,8 +36,7 @@ export class Reconnects {
   }
 
   /**
-   * Over how long so many agents are spread, in milliseconds. At most half of the time in which they may be away,
-   * whatever comes of it.
+   * Over how long so many agents are spread, in milliseconds; at most half of the time for which they may be away. /
    */
   windowMs(agents: number): number {
     const { hellosPerSecond, unhealthyAfterMs } = this.#options;

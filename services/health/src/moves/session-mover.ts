@@ -13,14 +13,14 @@ interface Asked {
   readonly untilMs: number;
 }
 
-/** An agent that has not left by then could not: it may be asked again. */
+/** An agent that has not left by then may be asked again. */
 const LEAVES_WITHIN_MS = 30_000;
 
-/** Asks agents to open a stream elsewhere, each once at a time, and knows which of them are still here. */
+/** Asks agents to move, each once at a time, and knows which of them are still here. */
 export class SessionMover {
   readonly #options: SessionMoverOptions;
   readonly #asked = new Map<HeldNode, Asked>();
-  /** Goes round, so that it is not always the same agents that have to move. */
+  /** Round-robin, so that the same agents are not always asked. */
   #round: Iterator<HeldNode> | null = null;
 
   constructor(options: SessionMoverOptions) {
@@ -31,16 +31,13 @@ export class SessionMover {
   leaving(): number {
     const nowMs = this.#options.clock.nowMs();
     for (const [node, { stream, untilMs }] of this.#asked) {
-      // Moved, or gone, or back on another stream of this very replica.
+      // Moved, gone, or back on another stream of this replica.
       if (node.stream !== stream || nowMs >= untilMs) this.#asked.delete(node);
     }
     return this.#asked.size;
   }
 
-  /**
-   * Ask so many sessions to move, or all. Answers how many were asked: those that call instead of holding a stream
-   * cannot be.
-   */
+  /** Ask up to `count` sessions to move. Returns how many were asked; sessions by calls cannot be. / */
   ask(count: number, farewell: () => Farewell): number {
     const { nodes, clock } = this.#options;
     const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;

@@ -20,22 +20,21 @@ import type { NodeTerms, SettingsTerms, TrustedLabels } from "./node-terms.ts";
 import { type PacedIntervals, Pacer } from "./pacer.ts";
 
 export interface NodePoliciesOptions {
-  /** What the configuration says. */
+  /** The configured policy. */
   readonly policy: HealthPolicy;
   /** The replica's budget. */
   readonly heartbeatsPerSecond: number;
   readonly silence: Silence;
 }
 
-/** An agent that never says what it keeps to is taken at its word after so many of its former intervals. */
+/** An agent that never acknowledges settings counts as following them after so many of its former intervals. */
 const INTERVALS_WITHOUT_WORD = 2;
 const WELCOME_GENERATION = 1;
 
 /**
- * What each node that is held is to keep to: its policy, the thresholds that follow from it, and how often its agent
- * beats. A longer threshold applies at once; a shorter one once the agent has said that it keeps to the settings that
- * come with it, so that nobody is judged by an interval that it was never told. A node without a stream is told when it
- * comes back.
+ * The policy of each held node, its thresholds, and how often its agent beats. A longer threshold applies at once; a
+ * shorter one once the agent has acknowledged the settings that carry it, so that no node is judged by an interval that
+ * it was never told. A node without a stream is told when it reconnects. /
  */
 export class NodePolicies {
   readonly pacer: Pacer;
@@ -57,12 +56,12 @@ export class NodePolicies {
     return this.#resolver.policies;
   }
 
-  /** Follow other policies from now on. Nodes that are held keep to theirs until `settle()` is called for them. */
+  /** Replace the policies. A held node keeps its own until `settle()` is called for it. */
   follow(policies: HealthPolicies): void {
     this.#resolver = new PolicyResolver(this.#configured, policies);
   }
 
-  /** The terms of a node that begins to be held, and by which thresholds it is judged. */
+  /** The terms and thresholds of a node that this replica begins to hold. */
   begin(id: string, labels: TrustedLabels): { terms: NodeTerms; thresholds: Thresholds } {
     const resolved = this.#resolver.resolve({ id, labels });
     const terms: NodeTerms = {
@@ -78,14 +77,14 @@ export class NodePolicies {
     return { terms, thresholds: this.#wantedThresholds(terms) };
   }
 
-  /** Whether a further session fits into this replica's budget of heartbeats. */
+  /** Whether another session fits into this replica's budget of heartbeats. */
   mayAdmit(node: HeldNode | undefined): boolean {
     if (node !== undefined && node.stream !== null) return true;
     const { policy } = node?.terms.resolved ?? this.#resolver.combination(null);
     return this.pacer.mayAdmit(pacedIntervals(policy, NO_WISHES));
   }
 
-  /** A node has a new stream, whose Welcome tells what `settings()` answers. */
+  /** A node has a new stream, whose Welcome carries `settings()`. */
   open(node: HeldNode, labels: TrustedLabels, wishes: Wishes): void {
     const { terms } = node;
     terms.labels = labels;
@@ -100,13 +99,13 @@ export class NodePolicies {
   close({ terms }: HeldNode): void {
     if (terms.paced !== null) this.pacer.leave(terms.paced);
     terms.paced = null;
-    // What was told on this stream is told again on the next one.
+    // The next stream carries the settings again.
     terms.awaited = null;
   }
 
   /**
-   * Take in what policies and labels say of a node by now: thresholds that become longer apply at once.
-   * Answers whether its agent has to be told.
+   * Apply current policies and labels to a node; longer thresholds apply at once. Returns whether its agent must be
+   * told. /
    */
   settle(node: HeldNode, labels: TrustedLabels = node.terms.labels): boolean {
     const { terms } = node;
@@ -118,7 +117,7 @@ export class NodePolicies {
     return node.stream !== null;
   }
 
-  /** Settle a node and have its agent told from now on. Null when it has no stream to be told on. */
+  /** Settle a node and tell its agent. False without a stream. */
   retell(node: HeldNode, labels: TrustedLabels): boolean {
     this.settle(node, labels);
     if (node.stream === null || node.intervals === null) return false;
@@ -126,7 +125,7 @@ export class NodePolicies {
     return true;
   }
 
-  /** What the agent of a node with a stream is to keep to. */
+  /** The settings for the agent of a node with a stream. */
   settings(
     { terms, intervals }: HeldNode,
     labels: readonly Label[],
@@ -137,23 +136,23 @@ export class NodePolicies {
     return { intervals: told, unhealthyAfterMs, labels, generation: terms.generation, rotateKeyWithinMs };
   }
 
-  /** The agent says that it keeps to settings of this generation. */
+  /** The agent acknowledges settings of this generation. */
   acknowledge(node: HeldNode, generation: number): void {
     const { terms } = node;
     terms.acknowledged = Math.max(terms.acknowledged, Math.min(generation, terms.generation));
     if (terms.awaited !== null && generation >= terms.awaited.generation) this.#apply(node);
   }
 
-  /** A Beat has come while settings are awaited: its agent may be one that does not tell what it keeps to. */
+  /** A Beat arrived while an acknowledgement is awaited; its agent may be one that never acknowledges. */
   onBeat(node: HeldNode, isFirst: boolean): void {
     const { awaited, acknowledged } = node.terms;
     if (awaited === null || acknowledged > 0) return;
-    // Nobody beats before having read the Welcome.
+    // An agent reads the Welcome before its first Beat.
     const hasRead = isFirst && awaited.generation === WELCOME_GENERATION;
     if (hasRead || this.#silence.nowMs() >= awaited.untilMs) this.#apply(node);
   }
 
-  /** The interval that the agent has to be told with its next Ack, in milliseconds; 0 when it knows. */
+  /** The interval that the next Ack must carry, in milliseconds; 0 when the agent knows it. */
   newPaceMs(node: HeldNode): number {
     const { terms, intervals } = node;
     if (terms.paceVersion === this.pacer.version) return 0;
@@ -187,7 +186,7 @@ export class NodePolicies {
     node.intervals = { ...intervalsFor(policy, terms.wishes), heartbeatMs };
   }
 
-  /** Let what has become longer apply. Answers whether something has become shorter, and has to wait. */
+  /** Apply thresholds that became longer. Returns whether one became shorter and must wait. */
   #relax(node: HeldNode): boolean {
     const kept = node.watch.thresholds;
     const wanted = this.#wantedThresholds(node.terms);
@@ -215,7 +214,7 @@ export class NodePolicies {
   }
 }
 
-/** The interval of a policy, and how far it may be stretched: by no budget beyond a third of the time to UNHEALTHY. */
+/** The interval of a policy, and how far a budget may stretch it: to a third of the time to UNHEALTHY. */
 function pacedIntervals(policy: HealthPolicy, wishes: Wishes): PacedIntervals {
   const { heartbeatMs: intervalMs } = intervalsFor(policy, wishes);
   const longestMs = longestHeartbeatMs(policyThresholds(policy));
@@ -226,9 +225,7 @@ function isSame(left: Thresholds, right: Thresholds): boolean {
   return left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs;
 }
 
-/**
- * The time over which so many agents spread their rotations: each takes the record's attention for some milliseconds.
- */
+/** The time over which so many agents spread their rotations: each costs the record some milliseconds. / */
 export function rotationSpreadMs(agents: number): number {
   return Math.max(0, agents - 1) * ROTATION_GAP_MS;
 }

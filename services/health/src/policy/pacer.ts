@@ -1,20 +1,20 @@
 import { mayAdmit, nextFactor, type PacedGroup, pacedIntervalMs } from "@rollcall/domain";
 
-/** Sessions that are paced alike. Counted by the pacer alone. */
+/** Sessions with the same pace. Only the pacer changes the count. */
 export interface PacedSessions extends PacedGroup {
   sessions: number;
 }
 
-/** What a newcomer would beat at, and at the slowest. */
+/** The interval of a new session, and the longest one. */
 export type PacedIntervals = Pick<PacedGroup, "intervalMs" | "longestMs">;
 
 /**
- * Keeps the heartbeats of one replica within its budget: with more sessions each beats less often, as far as its policy
- * allows.
+ * Keeps the heartbeats of one replica within its budget: with more sessions, each beats less often, as far as its
+ * policy allows. /
  */
 export class Pacer {
   readonly #budgetPerSecond: number;
-  /** As many as there are different intervals, not as there are sessions. */
+  /** One for each distinct interval, not for each session. */
   readonly #groups = new Map<string, PacedSessions>();
   #factor = 1;
   #version = 0;
@@ -24,17 +24,17 @@ export class Pacer {
     this.#budgetPerSecond = heartbeatsPerSecond;
   }
 
-  /** Rises whenever intervals have changed. */
+  /** Increases when intervals change. */
   get version(): number {
     return this.#version;
   }
 
-  /** By how much intervals are stretched; 1 for not at all. */
+  /** The factor by which intervals are stretched; 1 for none. */
   get factor(): number {
     return this.#factor;
   }
 
-  /** Whether a further session fits into the budget, every interval stretched as far as it may be. */
+  /** Whether another session fits into the budget with every interval at its longest. */
   mayAdmit(newcomer: PacedIntervals): boolean {
     return mayAdmit(this.#groups.values(), newcomer, this.#budgetPerSecond);
   }
@@ -49,7 +49,7 @@ export class Pacer {
     return group;
   }
 
-  /** Count it no more. */
+  /** Stop counting a session. */
   leave(group: PacedSessions): void {
     group.sessions -= 1;
     if (group.sessions === 0) this.#groups.delete(`${group.intervalMs}/${group.longestMs}`);
@@ -61,7 +61,7 @@ export class Pacer {
     return pacedIntervalMs(intervals, this.#factor);
   }
 
-  /** Follow the number of sessions. Call it each tick; it costs nothing where none has come or gone. */
+  /** Adjust to the number of sessions. Call it each tick; it costs nothing while the number is unchanged. */
   adjust(): void {
     if (!this.#isChanged) return;
     this.#isChanged = false;

@@ -21,22 +21,22 @@ export const POLICY_INTEREST: EventInterest = {
 export interface PolicyFollowerOptions {
   readonly store: ReservedStore;
   readonly instance: string;
-  /** What this process's configuration says. */
+  /** The configured policy of this process. */
   readonly configured: HealthPolicy;
   readonly policies: NodePolicies;
-  /** Called when other policies hold: for one node, or for any of them when it is null. */
+  /** Called when policies change: for one node, or for any when it is null. */
   readonly onChanged: (nodeId: string | null) => void;
 }
 
 /**
- * Holds the policies of the record in memory: read once, then followed in the log. Nobody is taken in before they are
- * known, or a node would be judged by a policy that is not its own.
+ * Holds the policies in memory: read once, then followed in the log. No agent is admitted before they are known, or a
+ * node would be judged by a policy that is not its own. /
  */
 export class PolicyFollower {
   readonly #options: PolicyFollowerOptions;
   #isLoaded = false;
   #loading: Promise<void> | null = null;
-  /** What the log says while the record is read. */
+  /** Events that arrive while the record is read. */
   #held: StoredEvent[] = [];
 
   constructor(options: PolicyFollowerOptions) {
@@ -48,7 +48,7 @@ export class PolicyFollower {
     if (!this.#isLoaded) await this.load();
   }
 
-  /** Read the policies as they are in the record. What was followed correctly stays as it is. */
+  /** Read the policies from the record. Where nothing differs, nothing changes. */
   async load(): Promise<void> {
     this.#loading ??= this.#read().finally(() => {
       this.#loading = null;
@@ -80,7 +80,7 @@ export class PolicyFollower {
   #follow(event: StoredEvent): void {
     const { policies, onChanged } = this.#options;
     if (event.type === "node.deleted" || event.type === "node.deregistered") {
-      // Its policy went with it; should it come back, it is another node.
+      // Its policy went with it; a later node of that id is another node.
       if (!policies.policies.nodes.has(event.subject)) return;
       const scope: PolicyScope = { kind: "node", nodeId: event.subject };
       policies.follow(withoutPolicy(policies.policies, scope));
@@ -97,8 +97,8 @@ export class PolicyFollower {
 const COMPARE_EVERY_MS = 60_000;
 
 /**
- * Read the policies at the start, and compare what is followed with the record every minute: a record that was restored
- * has another history than the one that was followed.
+ * Read the policies at the start, and compare them with the record every minute: a restored record has another history
+ * than the one that was followed. /
  */
 export function followPoliciesTask(follower: PolicyFollower, shared: LoopDeps): WorkLoop {
   return new WorkLoop({

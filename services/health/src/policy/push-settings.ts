@@ -12,34 +12,34 @@ export interface SettingsPusherOptions {
   readonly clock: Clock;
 }
 
-/** Nodes whose policy is looked at before anything else gets its turn: about a millisecond. */
+/** Nodes whose policy is resolved in one turn of the event loop: about a millisecond. */
 const MOST_NODES_A_TURN = 1_000;
-/** Agents that are told at a time: some ten milliseconds, and one read of the record. */
+/** Agents told in one batch: some ten milliseconds, and one read of the record. */
 const MOST_AGENTS_A_BATCH = 250;
-/** While one of them waits for the record, the other tells. */
+/** Two, so that one sends while the other waits for the record. */
 const LANES = 2;
-/** After so many in one go, the others are told at a pace: some 5,000 a second. */
+/** After so many at once, the rest are paced at some 5,000 a second. */
 const MOST_AGENTS_AT_ONCE = 10_000;
 const PACED_PAUSE_MS = 100;
 
-/** Tells agents what to keep to whenever their policies or labels have changed. */
+/** Sends agents their settings when their policies or labels change. */
 export class SettingsPusher {
   readonly #options: SettingsPusherOptions;
-  /** Those to which other policies may apply. */
+  /** Nodes to which other policies may apply. */
   readonly #unsettled = new Set<HeldNode>();
-  /** Those to be told, whose labels may be others too. */
+  /** Nodes whose agents must be told; their labels may have changed too. */
   readonly #changed = new Set<HeldNode>();
 
   constructor(options: SettingsPusherOptions) {
     this.#options = options;
   }
 
-  /** The labels of a node have changed, or something else that it is told. */
+  /** The labels of a node, or another part of its settings, changed. */
   add(node: HeldNode): void {
     this.#changed.add(node);
   }
 
-  /** Other policies hold for a node, or for any of them when it is null. */
+  /** Policies changed for a node, or for any when it is null. */
   addUnsettled(nodeId: string | null): void {
     const { nodes } = this.#options.replica;
     if (nodeId === null) {
@@ -50,7 +50,7 @@ export class SettingsPusher {
     }
   }
 
-  /** Tell until nobody is left. After an error nothing is lost: call it again. */
+  /** Send until none is left. Call it again after an error: nothing is lost. */
   async flush(signal: AbortSignal): Promise<void> {
     const told = { agents: 0 };
     const lanes = Array.from({ length: LANES }, () => this.#flushLane(told, signal));
@@ -70,7 +70,7 @@ export class SettingsPusher {
     }
   }
 
-  /** Thresholds that become longer must not wait for anybody's being told. */
+  /** Longer thresholds must not wait until agents are told. */
   async #settle(): Promise<void> {
     const { replica } = this.#options;
     while (this.#unsettled.size > 0) {
@@ -100,7 +100,7 @@ export class SettingsPusher {
   }
 }
 
-/** Push settings whenever some have changed. */
+/** Push settings when some have changed. */
 export function pushSettingsTask(pusher: SettingsPusher, shared: LoopDeps): WorkLoop {
   return new WorkLoop({
     ...shared,

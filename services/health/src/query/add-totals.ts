@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type HealthTotals, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { NodeTemperature } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 
-/** The sums over two sets of nodes that have none in common. */
+/** The sums over two disjoint sets of nodes. */
 export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals {
   const hottestAverage = hotter(left.hottestAverage, right.hottestAverage);
   const hottestSensor = hotter(left.hottestSensor, right.hottestSensor);
@@ -22,7 +22,7 @@ export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals
   });
 }
 
-/** Of two that are as hot the first by id, so that the answer does not depend on who was asked. */
+/** Of two equally hot nodes the first by id, so that the result does not depend on which replica was asked. */
 function hotter(left: NodeTemperature | undefined, right: NodeTemperature | undefined): NodeTemperature | undefined {
   if (left === undefined || right === undefined) return left ?? right;
   if (left.celsius !== right.celsius) return left.celsius > right.celsius ? left : right;

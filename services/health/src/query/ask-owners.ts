@@ -3,11 +3,11 @@ import { describeError, isStoreUnavailable } from "@rollcall/errors";
 import type { SessionOwner } from "@rollcall/store";
 import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
 import { type HealthRecord, readRecords } from "./read-records.ts";
 
-/** What one replica knows of the nodes that it holds as the record says. */
+/** What one replica answers about its nodes. */
 interface Answer {
   readonly nodes: readonly NodeHealth[];
   /** For people: why a node is not among them. */
@@ -15,11 +15,11 @@ interface Answer {
 }
 
 /**
- * Ask each owner for its nodes, all at once, one call each. The answer is in the order of the owners: where one does
- * not answer in time, or turns out not to hold a node, the record speaks for it. An operator's mark counts.
+ * Ask all owners for their nodes at once, one call each. The result is in the order of `owners`. Where an owner does
+ * not answer in time, or does not hold a node, the record is used. An operator's mark counts. /
  */
 export async function askOwners(
-  deps: Deps,
+  services: HealthServices,
   owners: readonly SessionOwner[],
   includeSamples: boolean,
 ): Promise<readonly NodeHealth[]> {
@@ -27,18 +27,18 @@ export async function askOwners(
   const whyMissing = new Map<string, string>();
   await Promise.all(
     groupByReplica(owners).map(async ([replicaId, nodeIds]) => {
-      const { nodes, missing } = await askReplica(deps, { replicaId, nodeIds, includeSamples });
+      const { nodes, missing } = await askReplica(services, { replicaId, nodeIds, includeSamples });
       for (const node of nodes) told.set(node.nodeId, node);
       for (const id of nodeIds) if (!told.has(id)) whyMissing.set(id, missing);
     }),
   );
   const asRecorded = owners.filter(({ nodeId, marked }) => marked || !told.has(nodeId));
-  const records = await recordsOf(deps, asRecorded);
+  const records = await recordsOf(services, asRecorded);
   return owners.flatMap(({ nodeId }) => {
     const node = told.get(nodeId);
     const record = records.get(nodeId);
     if (node === undefined) {
-      // Removed between the two reads.
+      // The node was removed between the two reads.
       return record === undefined ? [] : [recordToProto(record, whyMissing.get(nodeId) ?? "")];
     }
     if (record !== undefined) node.health = healthToProto(record.health);
@@ -56,17 +56,15 @@ export interface HealthPage {
   readonly includeSamples: boolean;
 }
 
-/**
- * Ask every replica that is known, this one included: for as long as the record, which knows who holds what, is away.
- */
-export async function askEverybody(deps: Deps, page: HealthPage): Promise<readonly NodeHealth[]> {
-  const own = ownHeld(deps, page);
-  const peers = await deps.peers.all();
+/** Ask every known replica, this one included: used while the record, which knows the owners, is away. / */
+export async function askAllReplicas(services: HealthServices, page: HealthPage): Promise<readonly NodeHealth[]> {
+  const own = ownHeld(services, page);
+  const peers = await services.peers.all();
   const answers = await Promise.all(
     peers.map(({ client }) =>
       client.getHeldNodes({ ...page, nodeIds: [...page.nodeIds] }).then(
         ({ nodes }) => nodes,
-        // It is missing from the answer, as it is from the record.
+        // Its nodes are missing from the answer, as they are from the record.
         () => [],
       ),
     ),
@@ -81,7 +79,7 @@ export async function askEverybody(deps: Deps, page: HealthPage): Promise<readon
 }
 
 function ownHeld(
-  { replica, clock }: Deps,
+  { replica, clock }: HealthServices,
   { nodeIds, afterId, limit, includeSamples: withSamples }: HealthPage,
 ): readonly NodeHealth[] {
   const chosen = heldOf(replica, nodeIds).filter(({ id }) => id > afterId);
@@ -91,7 +89,7 @@ function ownHeld(
 }
 
 async function askReplica(
-  deps: Deps,
+  services: HealthServices,
   {
     replicaId,
     nodeIds,
@@ -102,7 +100,7 @@ async function askReplica(
     readonly includeSamples: boolean;
   },
 ): Promise<Answer> {
-  const { replica, clock, peers, log } = deps;
+  const { replica, clock, peers, log } = services;
   const moving = `the node is being moved away from replica ${replicaId}`;
   if (replicaId === replica.instance) {
     const options = { replicaId, withSamples: includeSamples, clock };
@@ -123,7 +121,7 @@ async function askReplica(
 }
 
 async function recordsOf(
-  { store, log }: Deps,
+  { store, log }: HealthServices,
   owners: readonly SessionOwner[],
 ): Promise<ReadonlyMap<string, HealthRecord>> {
   if (owners.length === 0) return new Map();

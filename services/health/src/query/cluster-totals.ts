@@ -24,14 +24,12 @@ export interface ClusterSums {
   readonly missingReplicaIds: readonly string[];
 }
 
-/** For so long an answer is given again. */
+/** How long a result is reused. */
 const FRESH_MS = 1_000;
-/** Processors change with the machine. */
+/** Core counts change only with the machine. */
 const CORES_FRESH_MS = 30_000;
 
-/**
- * Sums over all nodes that are held: made when somebody asks, at most once a second, and by looking at each node once.
- */
+/** Sums over all held nodes, computed on demand, at most once a second, in one pass. / */
 export class ClusterTotals {
   readonly #options: ClusterTotalsOptions;
   #cores: ReadonlyMap<string, number> = new Map();
@@ -85,7 +83,7 @@ export class ClusterTotals {
     return totals;
   }
 
-  /** As the record has them; as they were while it is away. */
+  /** From the record; the last ones while it is away. */
   async #readCores(): Promise<ReadonlyMap<string, number>> {
     const { store, replica, clock } = this.#options;
     const nowMs = clock.nowMs();
@@ -114,7 +112,7 @@ function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): v
   }
   const latest = node.samples?.summary() ?? null;
   if (latest === null) return;
-  // A node that has not said how many it has weighs as little as one can.
+  // A node that has not reported its cores has the least weight.
   const cores = Math.max(1, reportedCores);
   totals.reporting += 1;
   totals.cpuPercentCores += latest.cpuPercent * cores;

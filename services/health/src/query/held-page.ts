@@ -1,12 +1,12 @@
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
-/** Chosen nodes of those that a replica holds, by id. */
+/** Those of these nodes that a replica holds, by id. */
 export function heldOf(replica: Replica, ids: readonly string[]): readonly HeldNode[] {
   return [...new Set(ids)].flatMap((id) => replica.nodes.find(id) ?? []).sort(byId);
 }
 
-/** The first nodes after an id that a replica holds: it looks at all of them, which only the record spares. */
+/** The first nodes after an id that a replica holds. Looks at all of them; only the record has an index. */
 export function heldAfter(replica: Replica, afterId: string, limit: number): readonly HeldNode[] {
   const rest = [...replica.nodes.all()].filter(({ id }) => id > afterId);
   return rest.sort(byId).slice(0, limit);

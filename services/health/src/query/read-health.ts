@@ -2,38 +2,38 @@ import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_p
 import { isNodeId } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
 import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
-import { askEverybody, askOwners, type HealthPage } from "./ask-owners.ts";
+import type { HealthServices } from "../health-services.ts";
+import { askAllReplicas, askOwners, type HealthPage } from "./ask-owners.ts";
 import { nodesOfOneQuestion } from "./most-nodes.ts";
 
 /**
- * Read what is known of nodes that some replica holds, by id, some at a time, `limit` at most in all. While the record
- * is away, every replica that is known is asked.
+ * Read the health of nodes that have an owner, by id, in pieces, `limit` at most in all. While the record is away, ask
+ * every known replica. /
  */
-export async function* readHealth(deps: Deps, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
+export async function* readHealth(services: HealthServices, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const atATime = nodesOfOneQuestion(page.includeSamples);
   let { afterId, limit: left } = page;
   while (left > 0) {
     const wanted = left;
-    const owners = await ownersOfPage(deps, { ...page, afterId, limit: wanted });
+    const owners = await ownersOfPage(services, { ...page, afterId, limit: wanted });
     if (owners === null) {
-      yield* askedOfEverybody(deps, { ...page, afterId, limit: wanted });
+      yield* askedOfAllReplicas(services, { ...page, afterId, limit: wanted });
       return;
     }
     for (let from = 0; from < owners.length; from += atATime) {
-      const nodes = await askOwners(deps, owners.slice(from, from + atATime), page.includeSamples);
+      const nodes = await askOwners(services, owners.slice(from, from + atATime), page.includeSamples);
       left -= nodes.length;
       yield nodes;
     }
     if (owners.length < wanted) return;
-    // Some were removed since their owners were read.
+    // Nodes may have been removed since their owners were read.
     afterId = owners.at(-1)?.nodeId ?? afterId;
   }
 }
 
 /** Null while the record is away. */
 async function ownersOfPage(
-  { store, log }: Deps,
+  { store, log }: HealthServices,
   { nodeIds, afterId, limit }: HealthPage,
 ): Promise<readonly SessionOwner[] | null> {
   try {
@@ -46,18 +46,18 @@ async function ownersOfPage(
   }
 }
 
-async function* askedOfEverybody(deps: Deps, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
+async function* askedOfAllReplicas(services: HealthServices, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const limit = nodesOfOneQuestion(page.includeSamples);
   if (page.nodeIds.length > 0) {
     const chosen = chosenAfter(page.nodeIds, page.afterId);
     for (let from = 0; from < chosen.length; from += limit) {
-      yield await askEverybody(deps, { ...page, nodeIds: chosen.slice(from, from + limit), limit });
+      yield await askAllReplicas(services, { ...page, nodeIds: chosen.slice(from, from + limit), limit });
     }
     return;
   }
   let { afterId } = page;
   for (let left = page.limit; left > 0; left -= limit) {
-    const nodes = await askEverybody(deps, { ...page, afterId, limit });
+    const nodes = await askAllReplicas(services, { ...page, afterId, limit });
     yield nodes;
     const last = nodes.at(-1);
     if (last === undefined || nodes.length < limit) return;

@@ -1,9 +1,9 @@
 import { type Db, type NodeRecord, readNodes } from "@rollcall/store";
 
-/** What health tells of a node from the record. */
+/** The part of a node's record that health reports. */
 export type HealthRecord = Pick<NodeRecord, "id" | "health" | "session">;
 
-/** What the record says of these nodes, without keeping what they say about themselves. */
+/** Read the records of these nodes without their node information. */
 export async function readRecords(db: Db, ids: readonly string[]): Promise<readonly HealthRecord[]> {
   const records: HealthRecord[] = [];
   for await (const nodes of readNodes(db, ids)) {

@@ -1,10 +1,10 @@
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { clearDuplicates, type ReservedStore } from "@rollcall/store";
 
-/** The quiet time is ten minutes: nobody waits for half of one more. */
+/** The quiet time is ten minutes: half a minute more does not matter. */
 const LOOK_EVERY_MS = 30_000;
 
-/** Clears the nodes of this replica whose identity one machine has had to itself for long enough. */
+/** Clears DUPLICATE_IDENTITY of this replica's nodes that only one machine has used for long enough. */
 export function clearDuplicatesTask(options: {
   readonly store: ReservedStore;
   readonly instance: string;

@@ -1,17 +1,16 @@
 import type {
   AdoptedNode,
-  HeldNode,
   LabelsOfNode,
   NodeKeys,
+  OwnedSession,
   SessionHello,
   SessionOpening,
   Transition,
 } from "@rollcall/store";
 
 /**
- * What a replica needs of the record to take agents in, to write what it observes, and to take nodes over. Each call is
- * one transaction; one that rejects says nothing about whether it was committed. The instance of the replica is known to
- * the record.
+ * What a replica needs of the record to admit agents, write what it observes, and adopt nodes. Each call is one
+ * transaction; a rejection does not tell whether it was committed. The record knows the replica's instance. /
  */
 export interface HealthRecord {
   clusterId(): string;
@@ -23,14 +22,14 @@ export interface HealthRecord {
   keysOf(nodeIds: readonly string[]): Promise<ReadonlyMap<string, NodeKeys>>;
   /** The labels of nodes, by node id. */
   labelsOf(nodeIds: readonly string[]): Promise<ReadonlyMap<string, LabelsOfNode>>;
-  /** Of nodes that are not there, those that were collected for having been away too long. */
+  /** Of nodes that do not exist, those that were collected because they were away for too long. */
   collectedAmong(nodeIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** Take the next epoch for each of these hellos. One opening for each, in their order. */
   openSessions(hellos: readonly Omit<SessionHello, "replicaId">[]): Promise<readonly SessionOpening[]>;
   /** Write what was observed under epochs that are still current. Returns the nodes that still belong to the replica. */
   writeTransitions(transitions: readonly Transition[]): Promise<ReadonlySet<string>>;
-  /** Take over so many nodes of replicas without a lease. None for a replica without a lease of its own. */
+  /** Adopt up to `limit` nodes of replicas without a lease. None for a replica without a lease of its own. */
   adoptOrphans(limit: number): Promise<readonly AdoptedNode[]>;
   /** The nodes whose session belongs to the replica. */
-  held(): Promise<readonly HeldNode[]>;
+  held(): Promise<readonly OwnedSession[]>;
 }

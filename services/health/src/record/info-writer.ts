@@ -12,19 +12,19 @@ export interface InfoWriterOptions {
   readonly store: CallStore;
   readonly replica: Replica;
   readonly validator: RequestValidator;
-  /** Called when there is something to write. */
+  /** Called when a report waits to be written. */
   readonly onQueued: () => void;
 }
 
-/** Reports that wait for the record. One more is dropped: its agent sends it again at its interval. */
+/** Most reports that wait. A further one is dropped: its agent sends it again at its interval. */
 const MOST_QUEUED = 2_000;
 const WRITES_AT_A_TIME = 8;
 const IGNORED: Change<boolean> = { result: false, events: [] };
 
-/** Writes what nodes say about themselves, each only when it says something new. */
+/** Writes node information that differs from the record. */
 export class InfoWriter {
   readonly #options: InfoWriterOptions;
-  /** The newest report of each node; an older one that was not written yet is of no use. */
+  /** The newest report of each node replaces an older one. */
   readonly #queue = new Map<HeldNode, NodeInfoRecord>();
 
   constructor(options: InfoWriterOptions) {
@@ -48,7 +48,7 @@ export class InfoWriter {
     this.#options.onQueued();
   }
 
-  /** Write until nothing waits. After an error nothing is lost: call it again. */
+  /** Write until nothing waits. Call it again after an error: nothing is lost. */
   async flush(): Promise<void> {
     while (this.#queue.size > 0) {
       const batch = [...this.#queue].slice(0, WRITES_AT_A_TIME);
@@ -72,23 +72,20 @@ export class InfoWriter {
     if (this.#queue.get(node) === report) this.#queue.delete(node);
   }
 
-  /**
-   * Whether the record has the report now. One that came on a fenced stream, or from a node that was rejected, has no
-   * effect.
-   */
+  /** Whether the record has the report now. A report on a fenced stream, or of a rejected node, has no effect. / */
   async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<Change<boolean>> {
     const record = await lockNode(tx, node.id);
     if (record === null || record.membership.state === "REJECTED") return IGNORED;
     const { epoch, replicaId } = record.session;
     if (epoch !== node.epoch || replicaId !== this.#options.replica.instance) return IGNORED;
     const saved = await saveInfo(tx, node.id, report);
-    // What is to come later must be looked at again when it comes.
+    // The report is saved later, so it must be compared again then.
     if (saved === "later") return IGNORED;
     return { result: true, events: saved === "saved" ? nodeInfoEvents(record, report) : [] };
   }
 }
 
-/** Write what nodes say about themselves, whenever one says something new. */
+/** Write node information when some is new. */
 export function writeNodeInfoTask(writer: InfoWriter, shared: LoopDeps): WorkLoop {
   return new WorkLoop({ ...shared, name: "write-node-info", turn: () => writer.flush() });
 }

@@ -48,7 +48,7 @@ const expectRecorded = (nodeId: string, states: readonly string[]) =>
   });
 
 describe("the record away", () => {
-  it("should judge nobody wrongly, and write afterwards what holds then", async () => {
+  it("should judge no node wrongly, and afterwards write the present state", async () => {
     const steady = await beating("steady");
     const flapping = await beating("flapping");
     const silent = await beating("silent");

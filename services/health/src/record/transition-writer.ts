@@ -10,9 +10,7 @@ export interface TransitionWriterOptions {
   readonly record: Pick<HealthRecord, "writeTransitions" | "currentRevision" | "caughtUpTo">;
   readonly replica: Replica;
   readonly metrics: HealthMetrics;
-  /**
-   * Whether a session of this node may be being opened just now, so that its epoch in memory is behind the record's.
-   */
+  /** Whether a session of this node may be opening, so that its epoch in memory is behind the record's. / */
   readonly isOpening: (nodeId: string) => boolean;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;
@@ -20,7 +18,7 @@ export interface TransitionWriterOptions {
 
 const MOST_NODES_A_BATCH = 500;
 
-/** What is being written of one node: the states in the transition. */
+/** One node's transition that is being written. */
 interface Written {
   readonly node: HeldNode;
   readonly transition: Transition;
@@ -29,8 +27,8 @@ interface Written {
 }
 
 /**
- * Brings the record up to what is held in memory. It keeps which nodes may differ, not what happened to them: what it
- * writes is decided when it writes, so an outage of the record leaves no queue of old judgements behind.
+ * Writes to the record what the replica has in memory. It remembers which nodes may differ, not what happened to them:
+ * each write is decided from the present state, so an outage of the record leaves no queue of old judgements. /
  */
 export class TransitionWriter {
   readonly #options: TransitionWriterOptions;
@@ -51,7 +49,7 @@ export class TransitionWriter {
     this.#changed.add(node);
   }
 
-  /** Write until nothing differs. After an error nothing is lost: call it again. */
+  /** Write until nothing differs. Call it again after an error: nothing is lost. */
   async flush(): Promise<void> {
     while (this.#changed.size > 0) await this.#writeBatch();
   }
@@ -67,7 +65,7 @@ export class TransitionWriter {
       const others = batch.filter(({ node }) => !held.has(node.id));
       if (others.length > 0) await this.#forget(others);
     } catch (error) {
-      // It may have been committed all the same, and a node that is back meanwhile would then stay lost in the record.
+      // The write may have been committed, and a node that is back by now would stay lost in the record.
       for (const { node } of batch) {
         node.isRecordUncertain = true;
         this.#changed.add(node);
@@ -76,7 +74,7 @@ export class TransitionWriter {
     }
   }
 
-  /** The next nodes that do differ. */
+  /** The next nodes that differ. */
   #take(): readonly Written[] {
     const batch: Written[] = [];
     for (const node of this.#changed) {
@@ -93,7 +91,7 @@ export class TransitionWriter {
 
   #onWritten({ node, transition, connection, health }: Written): void {
     this.#count(node, transition);
-    // A session opened meanwhile has read the record itself.
+    // A session opened meanwhile has already read the record.
     if (node.epoch !== transition.epoch) return;
     node.writtenConnection = connection;
     node.writtenHealth = health;
@@ -101,7 +99,7 @@ export class TransitionWriter {
     if (unwrittenOf(node) !== null) this.#changed.add(node);
   }
 
-  /** What is written again, to be certain, is no transition. */
+  /** A repeated write is not a transition. */
   #count(node: HeldNode, { connection, health }: Transition): void {
     const { metrics } = this.#options;
     if (connection && connection.state !== node.writtenConnection.state)
@@ -110,14 +108,14 @@ export class TransitionWriter {
   }
 
   /**
-   * Let go of nodes that turn out not to be held any more. The log says why, so it is followed first: an agent whose
-   * node was deleted must not be told that another replica has it.
+   * Release nodes that this replica no longer owns. The log says why, so it is read first: the agent of a deleted node
+   * must not hear that another replica has the node. /
    */
   async #forget(batch: readonly Written[]): Promise<void> {
     const { record } = this.#options;
     await record.caughtUpTo(await record.currentRevision());
     for (const { node, transition } of batch) {
-      // A new session of this very replica fences its older one too; that is no loss.
+      // A new session of this replica fences its older one, too; the node is not lost.
       if (node.epoch !== transition.epoch || this.#options.isOpening(node.id)) continue;
       if (this.#isHeld(node)) this.#options.replica.notOurs(node);
     }
@@ -128,7 +126,7 @@ export class TransitionWriter {
   }
 }
 
-/** Bring the record up to what is held in memory, whenever something changes. */
+/** Write transitions when something changes. */
 export function writeTransitionsTask(
   writer: TransitionWriter,
   shared: LoopDeps & { readonly gatherMs: number },

@@ -8,11 +8,11 @@ export interface WorkLoopOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly random: Random;
-  /** Longest rest between two turns when nothing calls. Absent: until called. */
+  /** The longest pause between two turns; without it, a turn waits for a call. */
   readonly everyMs?: number;
-  /** Shortest rest between two turns: what calls meanwhile is done in one. Default 0. */
+  /** The shortest pause between two turns, which gathers calls into one. Default 0. */
   readonly gatherMs?: number;
-  /** Do what there is to do. What a turn that throws has left undone is done by a later one. */
+  /** Do the work that is due. A later turn does what a turn that throws leaves undone. */
   turn(signal: AbortSignal): Promise<void>;
 }
 
@@ -24,8 +24,8 @@ const BACKOFF_MAX_MS = 2_000;
 const UNTIL_CALLED_MS = 24 * 60 * 60_000;
 
 /**
- * Work with the record that has to go on as soon as the record is back: it waits 2 s at most between two tries, where
- * the supervisor of tasks would wait longer and longer.
+ * Work with the record that must continue as soon as the record is back: it retries within 2 s, where the supervisor's
+ * backoff would grow. /
  */
 export class WorkLoop implements Task {
   readonly name: string;
@@ -38,7 +38,7 @@ export class WorkLoop implements Task {
     this.#options = options;
   }
 
-  /** There is something to do. */
+  /** Request a turn. */
   call(): void {
     this.#wakeUp.call();
   }
@@ -63,7 +63,7 @@ export class WorkLoop implements Task {
     } catch (err) {
       this.#failures += 1;
       const fields = { task, failures: this.#failures, err };
-      // An outage is one line, not one for each try.
+      // An outage is one line, not one for each attempt.
       if (!isStoreUnavailable(err) && reasonOf(err) !== "OVERLOADED") log.error(fields, "work failed");
       else if (this.#failures === 1) log.warn(fields, "work waits for the record");
       return false;

@@ -1,15 +1,15 @@
 import { isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
-import { isInTrouble } from "../truth/gpu-watch.ts";
+import { isInTrouble } from "../conditions/gpu-watch.ts";
 import type { EventEffect } from "./event-effect.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
 
-/** What an effect has a replica do. */
+/** What an effect calls on a replica. */
 export interface EffectHooks {
   readonly random: Random;
   wallMs(): number;
-  /** Hold the node no more, and end its stream if it has one. */
+  /** Release the node, and end its stream if it has one. */
   lose(node: HeldNode, farewell: Farewell): void;
   /** End the node's stream if it has one; the node stays. */
   cut(node: HeldNode, why: CutReason, farewell: Farewell): void;
@@ -18,16 +18,16 @@ export interface EffectHooks {
   /** See ReplicaOptions. */
   onLabelsChanged(node: HeldNode): void;
   /** See ReplicaOptions. */
-  onTruthChanged(node: HeldNode): void;
+  onConditionsChanged(node: HeldNode): void;
 }
 
-/** What the node's connection says from then on. */
+/** The connection that the node has from then on. */
 export interface CutReason {
   readonly reason: string;
   readonly message: string;
 }
 
-/** Nothing is a proof by it. */
+/** No proof verifies with it. */
 const NO_KEY = new Uint8Array();
 
 /** Let an event take effect on the node that it is about. */
@@ -46,14 +46,14 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
       break;
     case "info":
       node.infoDigest = effect.digest;
-      // Whether a GPU is missed depends on whether the node still lists it.
-      if (isInTrouble(node)) hooks.onTruthChanged(node);
+      // Whether a GPU is missing depends on whether the node still lists it.
+      if (isInTrouble(node)) hooks.onConditionsChanged(node);
       break;
     case "key":
       dropRetiredKey(node, effect.fingerprint, hooks);
       break;
     case "hardware":
-      hooks.onTruthChanged(node);
+      hooks.onConditionsChanged(node);
       break;
     case "labels":
       hooks.onLabelsChanged(node);
@@ -63,9 +63,7 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
   }
 }
 
-/**
- * A stream that was opened with the key before is nobody's any more: from its first use on, only the new one counts.
- */
+/** End a stream that was opened with the previous key: from its first use on, only the new key counts. / */
 function dropRetiredKey(node: HeldNode, fingerprint: string | null, hooks: EffectHooks): void {
   if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
   node.publicKey = NO_KEY;

@@ -3,19 +3,19 @@ import type { StoredEvent } from "@rollcall/store";
 
 /** What an event of the log means for a node that is held. */
 export type EventEffect =
-  /** Somebody decided about the node. */
+  /** The node's membership changed. */
   | { readonly kind: "membership"; readonly membership: Membership }
   /** The node is no longer in the record. */
   | { readonly kind: "removed"; readonly by: "operator" | "node" }
-  /** Another replica took the next epoch: what is held here is fenced. */
+  /** Another replica took the next epoch: this replica's session is fenced. */
   | { readonly kind: "moved" }
-  /** What the node says about itself is new in the record; the digest is null when the event does not tell it. */
+  /** The node's information changed in the record; the digest is null when the event does not carry it. */
   | { readonly kind: "info"; readonly digest: string | null }
-  /** What the agent is to keep to has changed: its labels, or whether it is to rotate its key. */
+  /** The agent's settings changed: labels, or a required key rotation. */
   | { readonly kind: "labels" }
-  /** The node has another key now, of this fingerprint; null when the event does not tell it. */
+  /** The node has a new key with this fingerprint; null when the event does not carry it. */
   | { readonly kind: "key"; readonly fingerprint: string | null }
-  /** The node flaps, has rebooted, or what is thought of its hardware has changed: a hold may have to follow. */
+  /** The node flaps, rebooted, or its hardware conditions changed: holds may have to follow. */
   | { readonly kind: "hardware" }
   | { readonly kind: "none" };
 
@@ -27,9 +27,9 @@ const AN_EVENT: StoredEvent = {
 };
 
 /**
- * Tell what an event means for the node that it is about.
+ * Return what an event means for the node that it is about.
  *
- * @param self the actor as which this replica writes: its own events say nothing new to it.
+ * @param self the actor as which this replica writes; it ignores its own events. /
  */
 export function effectOf(event: StoredEvent, self: string): EventEffect {
   switch (event.type) {

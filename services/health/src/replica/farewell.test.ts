@@ -50,7 +50,7 @@ describe("farewells", () => {
     expect(farewell).toMatchObject({ action, reason, metadata: { node: "n1" } });
   });
 
-  it("should tell a rejected node why, and say so when nobody did", () => {
+  it("should tell a rejected node why, and say so when there is no reason", () => {
     const text = (message: string) =>
       farewells.rejected("n1", { ...membership, message }, { wallMs: 0, random: LEAST }).message;
     expect(text("bad disk")).toBe("node has been rejected: bad disk");

@@ -1,36 +1,36 @@
 import { bannedRefusal, chooseWithin, isBanned, type Membership, type Refusal, rejectedRetry } from "@rollcall/domain";
 import type { ErrorReasonName, FieldViolation } from "@rollcall/errors";
 
-/** What the agent is to do once its session has ended. */
+/** What the agent does once its session has ended. */
 export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";
 
 /**
- * Why a session is ended, and what its agent is to do: a value. Frames, statuses and errors are made from it in
- * `session/farewell-error.ts` and `stream/frames.ts`.
+ * Why a session ends, and what its agent does next. Frames, statuses and errors are made from it in
+ * `session/farewell-error.ts` and `stream/frames.ts`. /
  */
 export interface Farewell {
   readonly reason: ErrorReasonName;
   readonly message: string;
   readonly action: FarewellAction;
-  /** Everything in the message that varies, for programs. */
+  /** The variable parts of the message, for programs. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** The least time before the agent comes back; it chooses by itself when absent. */
+  /** The least time before the agent reconnects; it chooses when absent. */
   readonly retryAfterMs?: number;
-  /** What was wrong with the frame that ended it. */
+  /** What is wrong with the frame that ended the session. */
   readonly violations?: readonly FieldViolation[];
-  /** With MOVE: where to, the best first; nowhere in particular when absent. */
+  /** With MOVE: where to, the best first; any replica when absent. */
   readonly endpoints?: readonly string[];
 }
 
 /** Numbers in [0, 1). */
 export type Random = () => number;
 
-/** A time between two bounds, so that agents that were sent away together do not come back together. */
+/** A random time between two bounds, so that agents that were sent away together do not reconnect together. */
 function jittered(fromMs: number, toMs: number, random: Random): number {
   return Math.round(fromMs + random() * (toMs - fromMs));
 }
 
-/** End a session for what its agent may get over by itself. */
+/** End a session for a reason that a retry may overcome. */
 function reconnect(
   reason: ErrorReasonName,
   message: string,
@@ -57,7 +57,7 @@ export function superseded(nodeId: string, random: Random): Farewell {
   return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));
 }
 
-/** Another replica holds the node now, for what happened here, not at the agent. */
+/** Another replica holds the node now, because of trouble here, not at the agent. */
 export function movedOn(nodeId: string, random: Random): Farewell {
   const message = `another replica holds node ${nodeId} now; open a new stream`;
   const retryAfterMs = jittered(0, 2_000, random);
@@ -65,8 +65,8 @@ export function movedOn(nodeId: string, random: Random): Farewell {
 }
 
 /**
- * An operator rejected or banned the node. It asks again, soon at first, so that a later approval brings it back; see
- * rejectedRetry().
+ * An operator rejected or banned the node. It retries, soon at first, so that a later approval brings it back; see
+ * rejectedRetry(). /
  */
 export function rejected(
   nodeId: string,
@@ -83,7 +83,7 @@ export function rejected(
   return reconnect("NODE_REJECTED", `node has been rejected: ${rejectReason}`, details);
 }
 
-/** The node is gone from the record while its stream was open. */
+/** The node was removed from the record while its stream was open. */
 export function deleted(nodeId: string, by: "operator" | "node"): Farewell {
   const message =
     by === "operator"
@@ -92,7 +92,7 @@ export function deleted(nodeId: string, by: "operator" | "node"): Farewell {
   return { reason: "NODE_DELETED", message, action: "STOP", ...about(nodeId) };
 }
 
-/** Nothing was received beyond the threshold. */
+/** Nothing was received for longer than the threshold. */
 export function stale(nodeId: string, silentMs: number): Farewell {
   const message = `nothing was received from node ${nodeId} for ${Math.floor(silentMs / 1000)} s; open a new stream`;
   const metadata = { node: nodeId, silentMs: String(Math.floor(silentMs)) };
@@ -106,23 +106,23 @@ export function notRegistered(nodeId: string, random: Random): Farewell {
   return { reason: "NODE_NOT_REGISTERED", message, action: "REGISTER", ...details };
 }
 
-/** The Hello was not signed by the node's key. Registration tells the agent more than a stream may. */
+/** The Hello was not signed by the node's key. Registration gives the agent more detail than a stream may. */
 export function proofInvalid(nodeId: string, random: Random): Farewell {
   const message = `the Hello is not signed by the key of node ${nodeId}; register with the key that the agent has`;
   const details = about(nodeId, { retryAfterMs: jittered(30_000, 60_000, random) });
   return { reason: "PROOF_INVALID", message, action: "REGISTER", ...details };
 }
 
-/** The node proved itself with its next key elsewhere, so the key of this stream counts no more. */
+/** The node used its next key on another stream, so the key of this stream is retired. */
 export function keyRetired(nodeId: string): Farewell {
   const message = `node ${nodeId} has replaced the key of this stream; open a new one with its present key`;
   return reconnect("NODE_KEY_RETIRED", message, about(nodeId));
 }
 
 /**
- * More agents say hello than can be taken in at once.
+ * More agents say hello than can be admitted at once.
  *
- * @param windowMs the time after which it is this one's turn, see HelloAdmission.
+ * @param windowMs the time until this agent's turn, see HelloAdmission. /
  */
 export function overloaded(windowMs: number, random: Random): Farewell {
   const message = "too many agents are connecting at once; come back later";
@@ -130,10 +130,10 @@ export function overloaded(windowMs: number, random: Random): Farewell {
   return reconnect("OVERLOADED", message, { retryAfterMs });
 }
 
-/** So that those whose turn is the same do not come as one. */
+/** Spreads agents with the same turn. */
 const OVERLOADED_SPREAD_MS = 1_000;
 
-/** The record cannot be reached, so nobody can be taken in. */
+/** The record cannot be reached, so no agent can be admitted. */
 export function storeAway(random: Random): Farewell {
   const message = "the record cannot be reached just now; come back later";
   const retryAfterMs = jittered(1_000, 3_000, random);
@@ -141,9 +141,9 @@ export function storeAway(random: Random): Farewell {
 }
 
 /**
- * The server ends. Its agents come back, there or elsewhere, spread over as long as it takes to welcome them.
+ * The server ends. Its agents reconnect, here or elsewhere, spread over the time that it takes to welcome them.
  *
- * @param windowMs see reconnectWindow().
+ * @param windowMs see reconnectWindow(). /
  */
 export function shuttingDown(windowMs: number, random: Random): Farewell {
   const retryAfterMs = jittered(0, windowMs, random);
@@ -151,7 +151,7 @@ export function shuttingDown(windowMs: number, random: Random): Farewell {
   return reconnect("SERVER_SHUTTING_DOWN", message, { retryAfterMs });
 }
 
-/** The server is about to end, and another one can take the agent in before it does. */
+/** The server is about to end, and another one can admit the agent before. */
 export function moveBeforeEnd(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   return { ...shuttingDown(windowMs, random), action: "MOVE", endpoints };
 }
@@ -162,7 +162,7 @@ export function moveForBalance(endpoint: string | null): Farewell {
   return { reason: "REPLICA_REBALANCING", message, action: "MOVE", endpoints: endpoint === null ? [] : [endpoint] };
 }
 
-/** Only this replica is cut off from the record. */
+/** This replica alone is cut off from the record. */
 export function moveFromCutOff(windowMs: number, endpoints: readonly string[], random: Random): Farewell {
   const message = "this replica cannot reach the record, and others can; open a new stream there";
   const retryAfterMs = jittered(0, windowMs, random);

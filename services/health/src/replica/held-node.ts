@@ -11,7 +11,7 @@ import {
   type Stated,
   type Watch,
 } from "@rollcall/domain";
-import type { HeldNode as RecordedNode, StateChange, Transition } from "@rollcall/store";
+import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
@@ -20,86 +20,84 @@ import type { SampleRing } from "./sample-ring.ts";
 export interface NodeStream {
   /** The peer as HOST:PORT. */
   readonly peer: string;
-  /** Tell the agent what was decided about it. */
+  /** Send the agent its membership. */
   sendMembership(membership: Membership): void;
-  /** Tell the agent what to keep to. */
+  /** Send the agent its settings. */
   sendSettings(settings: SettingsTerms): void;
-  /** Tell the agent to beat at this interval from now on, in milliseconds. */
+  /** Send the agent its interval between heartbeats, in milliseconds. */
   sendPace(intervalMs: number): void;
   /**
-   * Ask the agent to open a stream elsewhere and to leave this one then. False where that is not possible: by calls, or
-   * not open.
+   * Ask the agent to open a stream elsewhere and then leave this one. False for a session by calls, or one that is not
+   * open. /
    */
   askMove(farewell: Farewell): boolean;
-  /** Say why, and end. The stream does not report its end back. */
+  /** End the stream and say why. The stream does not report its end back. */
   leave(farewell: Farewell): void;
 }
 
-/** All that a replica remembers of one node that it holds, with or without a stream. Changed by `Replica` alone. */
+/** The state of one node that a replica holds, with or without a stream. Only `Replica` changes it. */
 export interface HeldNode {
   readonly id: string;
   epoch: number;
   /** The only stream whose epoch is current; null while there is none. */
   stream: NodeStream | null;
-  /** Where the detector keeps the node's health and when it was last heard. */
+  /** The detector's state: the node's health, and when it was last heard. */
   watch: Watch<HeldNode>;
   connection: Connection;
   /** As detected, without an operator's mark. */
   health: Health;
-  /** The last states that are known to be in the record. */
+  /** The last state known to be in the record. */
   writtenConnection: Connection;
   writtenHealth: Health;
   /**
-   * A write was not answered, and may have been committed: the record has what was known, or what was to be written.
+   * A write was not answered, and may have been committed: the record has either the known state or the written one. /
    */
   isRecordUncertain: boolean;
-  /** Null until a session of this replica has told it. */
+  /** Null until a session here has read it. */
   membership: Membership | null;
-  /** What is known of the node is of this revision at least; older events say nothing new. */
+  /** The revision up to which the node's state is known; older events are ignored. */
   asOfRevision: bigint;
-  /** Digest of the NodeInfo that the record has; null when that is not known. */
+  /** Digest of the recorded NodeInfo; null when unknown. */
   infoDigest: string | null;
-  /** The key that the last Hello was checked with; null until there was one here. */
+  /** The key that verified the last Hello; null before the first one here. */
   publicKey: Uint8Array | null;
-  /** What the node is to keep to. */
+  /** The node's policy, thresholds and settings. */
   readonly terms: NodeTerms;
-  /** What the agent was told to keep to; null until it was. */
+  /** The intervals that were sent to the agent; null before. */
   intervals: Intervals | null;
-  /** When the last frame was received, by the real monotonic clock; null when none was, by this replica. */
+  /** When this replica received the last frame, by the real monotonic clock; null for none. */
   lastFrameAtMs: number | null;
-  /**
-   * By how much the agent's clock is ahead of this process's, in milliseconds; null when it was not told. For display.
-   */
+  /** How far the agent's clock is ahead of this process's, in milliseconds; null when unknown. For display. / */
   clockSkewMs: number | null;
   samples: SampleRing | null;
-  /** What samples say of its GPUs; empty for a node that has none. */
+  /** The state of its GPUs by its samples; empty without GPUs. */
   gpus: readonly GpuState[];
-  /** How far these can be judged. */
+  /** How much is known about them. */
   gpuKnowledge: GpuKnowledge;
-  /** What its present health was concluded from; null where the reason says all. */
+  /** The evidence of its present health; null where the reason says all. */
   evidence: SilenceEvidence | null;
-  /** When silence last made it UNHEALTHY or UNKNOWN, by the real monotonic clock; null when it never did here. */
+  /** When silence last made it UNHEALTHY or UNKNOWN here, by the real monotonic clock; null for never. */
   declaredAtMs: number | null;
 }
 
 /**
- * Samples received since this replica holds the node, as far as they count, and whether what was recorded before was
- * taken in.
+ * How many samples arrived since this replica holds the node, as far as that matters, and whether the recorded troubles
+ * were read. /
  */
 export interface GpuKnowledge {
   readonly samples: number;
   readonly isSeeded: boolean;
 }
 
-/** What is known of the GPUs of a node that begins to be held. */
+/** At the beginning nothing is known. */
 const NO_GPU_KNOWLEDGE: GpuKnowledge = { samples: 0, isSeeded: false };
 
-/** One for all nodes that have none. */
+/** Shared by all nodes without GPUs. */
 const NO_GPUS: readonly GpuState[] = [];
 
-/** What is remembered of a node to begin with. `watch` has the detector watch it. */
+/** Create the state of a node. `watch` registers it with the detector. */
 export function createHeldNode(
-  row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">,
+  row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">,
   terms: NodeTerms,
   watch: (node: HeldNode) => Watch<HeldNode>,
 ): HeldNode {
@@ -127,13 +125,13 @@ export function createHeldNode(
     evidence: null,
     declaredAtMs: null,
   };
-  // Node and watch name each other; nobody sees the node before it is whole.
+  // Node and watch refer to each other; the node is complete before it is returned.
   const held = node as HeldNode;
   held.watch = watch(held);
   return held;
 }
 
-/** What a node is after its agent said goodbye, in the agent's own words as far as it gave any. */
+/** The states of a node after its agent's goodbye, with the agent's reason if it gave one. */
 export function statesAfterGoodbye(
   by: { readonly actor: string; readonly atMs: number },
   reason: string,
@@ -148,7 +146,7 @@ export function statesAfterGoodbye(
   };
 }
 
-/** What the record lacks of a node, or may lack; null when it certainly has everything. */
+/** What the record may lack of a node; null when it is certainly complete. */
 export function unwrittenOf(node: HeldNode): Transition | null {
   const { isRecordUncertain } = node;
   const connectionDiffers = isRecordUncertain || !isSameState(node.connection, node.writtenConnection);
@@ -167,7 +165,7 @@ function evidenceOf({ evidence }: HeldNode) {
   return evidence === null ? {} : { evidence: evidenceFacts(evidence) };
 }
 
-/** Times and texts are not compared: a state that was left and entered again meanwhile is no change. */
+/** Times and texts are not compared: a state that was left and entered again is not a change. */
 function isSameState(left: Stated<string>, right: Stated<string>): boolean {
   return left.state === right.state && left.reason === right.reason;
 }

@@ -6,22 +6,22 @@ export class HeldNodes {
   readonly #onStreamGone: (node: HeldNode) => void;
   #sessions = 0;
 
-  /** @param onStreamGone called whenever a node has no stream any more, or is about to get another. */
+  /** @param onStreamGone called when a node loses its stream, or is about to get another. */
   constructor(onStreamGone: (node: HeldNode) => void = () => {}) {
     this.#onStreamGone = onStreamGone;
   }
 
-  /** How many there are, with and without a stream. */
+  /** How many nodes there are, with and without a stream. */
   get size(): number {
     return this.#nodes.size;
   }
 
-  /** How many have an open stream. */
+  /** How many nodes have an open stream. */
   get sessions(): number {
     return this.#sessions;
   }
 
-  /** How many of those with a stream have been silent beyond half of their time, at an observed time. Looks at each. */
+  /** How many nodes with a stream are silent beyond half of their threshold, at an observed time. Looks at each. */
   countSilent(observedMs: number): number {
     let silent = 0;
     for (const { stream, watch } of this.#nodes.values()) {
@@ -43,13 +43,13 @@ export class HeldNodes {
     this.#nodes.set(node.id, node);
   }
 
-  /** Forget a node. Answers the stream that it had. */
+  /** Forget a node. Returns the stream that it had. */
   remove(node: HeldNode): NodeStream | null {
     this.#nodes.delete(node.id);
     return this.takeStream(node);
   }
 
-  /** Give a node its stream, in place of any it had, which is answered. */
+  /** Set a node's stream. Returns the one before. */
   setStream(node: HeldNode, stream: NodeStream): NodeStream | null {
     const before = this.takeStream(node);
     node.stream = stream;
@@ -57,7 +57,7 @@ export class HeldNodes {
     return before;
   }
 
-  /** Leave a node without its stream, which is answered. */
+  /** Take a node's stream away, and return it. */
   takeStream(node: HeldNode): NodeStream | null {
     const { stream } = node;
     if (stream === null) return null;

@@ -10,16 +10,14 @@ export interface JudgeSilenceOptions {
   readonly nextTurn?: () => Promise<void>;
 }
 
-/** A tick that comes later than this many ticks shows that the process stood still. */
+/** A tick that is later than this many ticks means that the process stood still. */
 const STALL_TICKS = 3;
-/**
- * How often the sockets are read before a judgement after a stall: one turn takes what one read of each socket gives.
- */
+/** How often the sockets are read before a judgement after a stall: one turn reads each socket once. / */
 const TURNS_AFTER_STALL = 10;
 
 /**
- * Judge each tick. Node runs timers before it reads sockets, so the heartbeats that wait there are let in first: one
- * turn of the event loop, or several when the process stood still for a while.
+ * Judge each tick. Node runs timers before it reads sockets, so waiting heartbeats are read first, in one turn of the
+ * event loop, or in several after a stall. /
  */
 export function judgeSilenceTask({ replica, clock, tickMs, nextTurn = nextTurnOfNode }: JudgeSilenceOptions): Task {
   return {

@@ -95,7 +95,7 @@ describe("a replica that loses most of its streams at once", () => {
     expect(unhealthy()).toBe(20);
   });
 
-  it("should judge nobody of those that come back meanwhile", () => {
+  it("should judge no node that comes back meanwhile", () => {
     const { nodes, pass, unhealthy } = setUp(40);
     pass(unhealthyAfterMs + 1_000);
     pass(unhealthyAfterMs * 2, nodes);

@@ -1,38 +1,38 @@
 import { Detector, type Watch } from "@rollcall/domain";
 
-/** A stream from which something has to come. */
+/** A stream that must send something in time. */
 export interface QuietStream {
   /** Nothing came in time. */
   onQuiet(silentMs: number): void;
 }
 
-/** How precisely streams are timed. */
+/** Precision of the timing of streams. */
 const TICK_MS = 100;
 
 /**
- * Streams that wait for their Hello, or for the first Beat after a Welcome that did not find their node healthy. The
- * detector of nodes has no deadline for these, and a timer each would cost more than the stream's own state.
+ * Times streams that must send their Hello, or the first Beat after a Welcome to a node that is not healthy. The
+ * detector has no deadline for these, and a timer for each would cost more than the stream's state. /
  */
 export class QuietStreams {
   readonly #detector = new Detector<QuietStream>({ tickMs: TICK_MS });
 
-  /** How many are waited for. */
+  /** How many streams are timed. */
   get size(): number {
     return this.#detector.size;
   }
 
-  /** Wait for something from a stream, from `nowMs` of observed time on. */
+  /** Start to time a stream, at `nowMs` of observed time. */
   expect(stream: QuietStream, nowMs: number, withinMs: number): Watch<QuietStream> {
     const thresholds = { unhealthyAfterMs: withinMs, unknownAfterMs: withinMs };
     return this.#detector.watch(stream, { health: "HEALTHY", lastReceivedMs: nowMs, thresholds });
   }
 
-  /** It came, or the stream is gone. */
+  /** Stop timing a stream. */
   settle(watch: Watch<QuietStream>): void {
     this.#detector.unwatch(watch);
   }
 
-  /** Tell the streams whose time is over. */
+  /** Call the streams whose time is over. */
   advance(nowMs: number): void {
     for (const { watch, silentMs } of this.#detector.advance(nowMs)) {
       this.#detector.unwatch(watch);

@@ -4,21 +4,21 @@ import type { Random } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
 import type { Silence, SilenceOptions } from "./silence.ts";
 
-/** A session that the record has opened for a Hello. */
+/** A session that the record opened for a Hello. */
 export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }>;
 
 export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
-  /** What times the nodes; made from these options when absent. */
+  /** The timing of the nodes; created from these options when absent. */
   readonly silence?: Silence;
-  /** The instance of this process's lease, under which the record knows its sessions. */
+  /** The instance of this process's lease, which owns its sessions in the record. */
   readonly instance: string;
   readonly random: Random;
   /** Called when a node's state may differ from the record's. */
   readonly onChanged: (node: HeldNode) => void;
-  /** Called when the log says that another replica has taken a node that was held here. */
+  /** Called when the log says that another replica took a node from here. */
   readonly onMovedAway?: (node: HeldNode) => void;
   /** Called when the labels of a node that has a stream have changed in the record. */
   readonly onLabelsChanged: (node: HeldNode) => void;
-  /** Called when a node flaps, has rebooted, or something is wrong with its hardware, and when that is over. */
-  readonly onTruthChanged?: (node: HeldNode) => void;
+  /** Called when a node flaps, rebooted or is in hardware trouble, and when that is over. */
+  readonly onConditionsChanged?: (node: HeldNode) => void;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import type { HeldNode as RecordedNode } from "@rollcall/store";
+import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { Farewell } from "./farewell.ts";
 import type { NodeStream } from "./held-node.ts";
@@ -90,7 +90,7 @@ const opening = (epoch: number, changes: Partial<OpenedSession> = {}): OpenedSes
   ...changes,
 });
 
-const adopted = (epoch: number, state: Health["state"] = "HEALTHY"): RecordedNode => ({
+const adopted = (epoch: number, state: Health["state"] = "HEALTHY"): OwnedSession => ({
   nodeId: "n1",
   epoch,
   connection: { ...health("UNKNOWN"), state: "DISCONNECTED" },
@@ -185,7 +185,7 @@ describe("Replica.adopt()", () => {
     replica.silence.turnedAway(undefined, 5_000);
     pass(2_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
-    // Its grace began anew.
+    // Its grace restarted.
     pass(58_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
     pass(2_000);
@@ -194,7 +194,7 @@ describe("Replica.adopt()", () => {
 });
 
 describe("Replica.close()", () => {
-  it("should judge nobody from then on, lease or not", () => {
+  it("should judge no node from then on, lease or not", () => {
     const { replica, pass, changed } = setUp();
     const stream = new Stream();
     replica.take(stream, opening(1), HELLO);

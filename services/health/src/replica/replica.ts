@@ -1,10 +1,10 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
-import type { HeldNode as RecordedNode, StoredEvent } from "@rollcall/store";
+import type { OwnedSession, StoredEvent } from "@rollcall/store";
+import { watchGpus } from "../conditions/gpu-watch.ts";
+import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
-import { watchGpus } from "../truth/gpu-watch.ts";
-import { SilenceVerdicts } from "../truth/silence-verdicts.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { effectOf } from "./event-effect.ts";
@@ -21,8 +21,8 @@ export type { OpenedSession, ReplicaOptions };
 const NO_LABELS: TrustedLabels = new Map();
 
 /**
- * The nodes that this process answers for: their sessions, when each was last heard, and what follows from silence.
- * Everything is in memory and happens at once; what others have to know is handed to `onChanged`.
+ * The nodes that this process holds: their sessions, when each was last heard, and the verdicts of silence. All in
+ * memory and synchronous; `onChanged` reports what must be written. /
  */
 export class Replica {
   readonly instance: string;
@@ -30,7 +30,7 @@ export class Replica {
   readonly policies: NodePolicies;
   readonly nodes = new HeldNodes((node) => this.policies.close(node));
   readonly watched = new WatchedNodes((nodeId) => this.nodes.find(nodeId));
-  /** How it signs what it observes: "replica:<instance>". */
+  /** The actor of its events: "replica:<instance>". */
   readonly #actor: string;
   readonly #options: ReplicaOptions;
   readonly #hooks: EffectHooks;
@@ -54,21 +54,21 @@ export class Replica {
       cut: (node, why, farewell) => this.#cut(node, why, farewell),
       onMovedAway: (node) => options.onMovedAway?.(node),
       onLabelsChanged: options.onLabelsChanged,
-      onTruthChanged: (node) => options.onTruthChanged?.(node),
+      onConditionsChanged: (node) => options.onConditionsChanged?.(node),
     };
   }
 
-  /** Heartbeats that took effect so far. */
+  /** How many heartbeats took effect so far. */
   get beats(): number {
     return this.#beats;
   }
 
-  /** Whether a Hello can be taken: the lease is held for certain, and the end has not begun. */
+  /** Whether a Hello can be admitted: the lease is certainly held, and the end has not begun. */
   get mayOpen(): boolean {
     return this.#isLeaseHeld && !this.#isClosing;
   }
 
-  /** Whether a lease that was held may have run out. */
+  /** Whether the lease may have run out. */
   get isInDoubt(): boolean {
     return !this.#isLeaseHeld && this.silence.isSuspended && !this.#isClosing;
   }
@@ -78,25 +78,22 @@ export class Replica {
     return this.#isClosing;
   }
 
-  /** The lease is held: take hellos, and judge again. All the time of a doubt is granted to every node. */
+  /** The lease is held: admit hellos, and judge again. The time of a doubt is granted to every node. */
   leaseHeld(): void {
     this.#isLeaseHeld = true;
     if (!this.#isClosing) this.silence.resume();
   }
 
   /**
-   * The lease may have run out: others may hold these nodes already, so nothing is judged. `sinceMs` was the last sure
-   * moment.
+   * The lease may have run out: other replicas may hold these nodes, so none is judged. `sinceMs` is when the lease was
+   * last certainly held. /
    */
   leaseDoubted(sinceMs: number): void {
     this.#isLeaseHeld = false;
     this.silence.suspend(sinceMs);
   }
 
-  /**
-   * Make a session that the record has opened the node's current one, unless a later one is held here. Health stays what
-   * it is.
-   */
+  /** Make a recorded session the node's current one, unless a later one is held here. Health does not change. / */
   take(
     stream: NodeStream,
     opening: OpenedSession,
@@ -109,7 +106,7 @@ export class Replica {
   ): HeldNode {
     const held = this.nodes.find(opening.nodeId);
     if (held !== undefined && held.epoch > opening.epoch) {
-      // The answer came so late that this replica has taken the node over from another one since.
+      // The answer is so late that this replica has since adopted the node from another one.
       stream.leave(movedOn(held.id, this.#options.random));
       return held;
     }
@@ -134,13 +131,12 @@ export class Replica {
   }
 
   /**
-   * Hold nodes that have no stream here, each with its full grace; those held under this epoch or a later one stay as
-   * they are.
+   * Hold nodes without a stream, each with its full grace. Nodes held under this epoch or a later one do not change.
    *
-   * @param labels those of token and operator, by node id.
+   * @param labels labels of token and operator, by node id. /
    */
   adopt(
-    rows: readonly RecordedNode[],
+    rows: readonly OwnedSession[],
     asOfRevision: bigint,
     labels: ReadonlyMap<string, { readonly trusted: TrustedLabels }> = new Map(),
   ): void {
@@ -152,12 +148,12 @@ export class Replica {
       node.epoch = row.epoch;
       node.asOfRevision = asOfRevision;
       node.membership = row.membership;
-      // The record may call it connected: by a session whose Welcome this process never got to send.
+      // The record may call it connected, by a session whose Welcome was never sent.
       if (row.connection.state === "CONNECTED") this.#disconnect(node);
     }
   }
 
-  /** Note that a frame of a node's current stream was received. */
+  /** Note a frame of a node's current stream. */
   heard(node: HeldNode): void {
     const nowMs = this.#options.clock.nowMs();
     node.lastFrameAtMs = nowMs;
@@ -165,8 +161,8 @@ export class Replica {
   }
 
   /**
-   * Let a Beat take effect: the hot path. Only the first one of a session may bring a node back, so that no queue of
-   * old ones can.
+   * Apply a Beat: the hot path. Only the first Beat of a session may bring a node back, so that a queue of old ones
+   * cannot. /
    */
   beat(node: HeldNode, usage: ResourceUsage | undefined, isFirst: boolean): void {
     const nowMs = this.#options.clock.nowMs();
@@ -185,7 +181,7 @@ export class Replica {
     if (usage !== undefined) {
       node.samples ??= new SampleRing(nowMs, this.#pages);
       node.samples.add(usage, nowMs);
-      if (watchGpus(node, usage.gpus)) this.#options.onTruthChanged?.(node);
+      if (watchGpus(node, usage.gpus)) this.#options.onConditionsChanged?.(node);
     }
     this.watched.touched(node);
   }
@@ -199,7 +195,7 @@ export class Replica {
     this.#options.onChanged(node);
   }
 
-  /** A node's stream is gone, for whatever reason that its agent did not say. */
+  /** A node's stream broke without a goodbye. */
   broken(node: HeldNode, stream: NodeStream): void {
     if (node.stream !== stream) return;
     this.nodes.takeStream(node);
@@ -207,50 +203,46 @@ export class Replica {
     this.#disconnect(node);
   }
 
-  /** The record says that another holds the node, or nobody: what is known of it here counts no more. */
+  /** The record names another owner, or none: release the node. */
   notOurs(node: HeldNode): void {
     this.#lose(node, movedOn(node.id, this.#options.random));
   }
 
-  /** Follow what others did to the nodes that are held. */
+  /** Apply events of others to the held nodes. */
   apply(events: readonly StoredEvent[]): void {
     for (const event of events) {
       const node = this.nodes.find(event.subject);
       if (node === undefined || event.revision <= node.asOfRevision) continue;
-      // A replica of a newer release may write events that mean nothing here.
+      // A newer release may write events that are unknown here.
       if (!isEventType(event.type)) continue;
       applyEffect(node, effectOf(event, this.#actor), this.#hooks);
     }
   }
 
-  /**
-   * Declare who fell silent. Call it each tick, after the sockets have been read: what waited there counts as heard.
-   */
+  /** Declare silent nodes. Call it each tick, after the sockets were read: what waited there counts as heard. / */
   judge(): void {
     this.policies.pacer.adjust();
     for (const due of this.silence.judge(this.nodes)) this.#declare(due);
   }
 
-  /** The end has begun: take no more hellos. Whoever is here is served and judged as before. */
+  /** Admit no further hello. Present nodes are served and judged as before. */
   drain(): void {
     this.#isClosing = true;
   }
 
   /**
-   * End every stream, spread over the time that it takes to welcome them elsewhere. It says nothing about their nodes.
+   * End every stream, spread over the time that it takes to welcome the agents elsewhere. No node is judged by it. /
    */
   close(windowMs: number): void {
     this.#isClosing = true;
-    // From here on nobody can be heard, so nobody is judged.
+    // No node can be heard from here on, so none is judged.
     this.silence.suspend(this.#options.clock.nowMs());
     for (const node of this.nodes.all()) {
       this.nodes.takeStream(node)?.leave(shuttingDown(windowMs, this.#options.random));
     }
   }
 
-  /**
-   * What is remembered of a node, unless another replica has held it since: then only the record knows how it fared.
-   */
+  /** The state of a node, unless another replica has held it since: then only the record has it. / */
   #current({ nodeId, epoch, previous }: OpenedSession): HeldNode | undefined {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;
@@ -259,7 +251,7 @@ export class Replica {
     return undefined;
   }
 
-  #hold(row: Pick<RecordedNode, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
+  #hold(row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
     const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
     const node = createHeldNode(row, terms, (held) => this.silence.watch(held, held.health.state, thresholds));
     this.nodes.add(node);
@@ -284,7 +276,7 @@ export class Replica {
     stream.leave(farewell);
   }
 
-  /** @param why absent for a stream whose end nobody explained. */
+  /** @param why absent for a stream that broke. */
   #disconnect(node: HeldNode, why?: CutReason): void {
     node.connection = { ...connectionAfter("broken", this.#now()), ...why };
     this.#options.onChanged(node);

@@ -5,17 +5,17 @@ export interface SamplePlace {
   readonly at: number;
 }
 
-/** A page of memory holds as many places as fit. */
+/** Words of a page. */
 const PAGE_WORDS = 32 * 1024;
 
 /**
- * Memory for the samples of many nodes, in pages that several share: an array of its own would cost each node a sixth
- * more, and leave holes between them. Places of one size are handed out again when they are given back; pages stay.
+ * Memory for the samples of many nodes, in shared pages: an array for each node would cost a sixth more, and fragment
+ * memory. Freed places are reused for the same size; pages stay. /
  */
 export class SamplePages {
   readonly #free = new Map<number, SamplePlace[]>();
 
-  /** Take a place of so many words. What is in it is whatever was left there. */
+  /** Allocate a place of so many words. Its content is undefined. */
   take(sizeWords: number): SamplePlace {
     const free = this.#freeOf(sizeWords);
     if (free.length === 0) {
@@ -26,7 +26,7 @@ export class SamplePages {
     return free.pop() as SamplePlace;
   }
 
-  /** Give a place back that is not used any more. */
+  /** Free a place. */
   giveBack(place: SamplePlace, sizeWords: number): void {
     this.#freeOf(sizeWords).push(place);
   }

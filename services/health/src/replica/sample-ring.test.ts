@@ -107,7 +107,7 @@ describe("SampleRing", () => {
     expect(ring.latest()?.usage.temperatureAverageCelsius).toBeUndefined();
   });
 
-  it("should begin anew when its clock has run for longer than it can tell", () => {
+  it("should start over when its clock has run for longer than it can represent", () => {
     const ring = ringFrom(0);
     ring.add(FULL, 1);
     ring.add(usage({ cpuPercent: 5 }), 2 ** 32);
@@ -115,7 +115,7 @@ describe("SampleRing", () => {
     expect(ring.latest()?.usage.memoryTotalMib).toBe(4_294_967_295);
   });
 
-  it("should begin anew rather than grow for ever when GPUs never come again", () => {
+  it("should start over rather than grow for ever when GPUs never return", () => {
     const ring = ringFrom(0);
     for (let at = 0; at < 300; at++) ring.add(usage({ gpus: [{ index: at }] }), at);
     expect(ring.latest()?.usage.gpus.map(({ index }) => index)).toEqual([299]);

@@ -15,14 +15,14 @@ import {
 /** How many samples of a node are kept. */
 export const SAMPLES_KEPT = 60;
 
-/** One sample as it comes out again: shares and temperatures to a hundredth, everything else as it was. */
+/** A stored sample: shares and temperatures to a hundredth, all else exact. */
 export interface Sample {
-  /** When it was received, in milliseconds of the clock with which it was added. */
+  /** When it was received, by the clock of `add()`, in milliseconds. */
   readonly atMs: number;
   readonly usage: ResourceUsage;
 }
 
-/** One sample in figures that can be added up. */
+/** The figures of one sample that can be summed. */
 export interface UsageSummary {
   readonly cpuPercent: number;
   readonly memoryUsedMib: number;
@@ -34,11 +34,11 @@ export interface UsageSummary {
   readonly gpusBusy: number;
 }
 
-/** A GPU that is busy for less of its time counts as idle. */
+/** A GPU below this utilisation counts as idle. */
 const BUSY_PERCENT = 1;
 
-// A place begins with what is kept once: how many samples there are and where the next one goes, the totals, and for
-// each GPU slot its index and total. The rows follow.
+// A place begins with a header: the number of samples and the next row, the totals, and for each GPU slot its index and
+// total. The rows follow.
 const NEXT_WORD = 0;
 const COUNT_WORD = 1;
 const MEMORY_TOTAL_WORD = 2;
@@ -46,17 +46,17 @@ const DISK_TOTAL_WORD = 4;
 const HEADER_WORDS = 6;
 const GPU_HEADER_WORDS = 4;
 const MOST_GPU_SLOTS = 64;
-/** Times are kept in 32 bits, which is 49 days. */
+/** Times have 32 bits, which is 49 days. */
 const MOST_AGE_MS = 0xffff_ffff;
 
-/** The last samples of one node, in as little memory as they need: 2 KiB with two GPUs. */
+/** The last samples of one node, packed: 2 KiB with two GPUs. */
 export class SampleRing {
   readonly #pages: SamplePages;
   #epochMs: number;
   #gpuSlots = 0;
   #place: SamplePlace;
 
-  /** @param epochMs any time not after the first sample. After 49 days from it the ring begins anew. */
+  /** @param epochMs any time not after the first sample. 49 days later the ring starts over. */
   constructor(epochMs: number, pages: SamplePages) {
     this.#pages = pages;
     this.#epochMs = Math.floor(epochMs);
@@ -69,7 +69,7 @@ export class SampleRing {
     return this.#word(COUNT_WORD);
   }
 
-  /** Keep a sample, in place of the oldest once there are 60. */
+  /** Add a sample, in place of the oldest once there are 60. */
   add(usage: ResourceUsage, nowMs: number): void {
     const ageMs = Math.max(0, Math.round(nowMs) - this.#epochMs);
     if (ageMs > MOST_AGE_MS) this.#clear(nowMs);
@@ -88,7 +88,7 @@ export class SampleRing {
     words[at + COUNT_WORD] = Math.min(SAMPLES_KEPT, this.size + 1);
   }
 
-  /** The samples, oldest first, with the totals that were last sent. */
+  /** The samples, oldest first, with the last totals. */
   list(): Sample[] {
     const { size } = this;
     const first = size < SAMPLES_KEPT ? 0 : this.#word(NEXT_WORD);
@@ -101,7 +101,7 @@ export class SampleRing {
     return this.#read((this.#word(NEXT_WORD) + SAMPLES_KEPT - 1) % SAMPLES_KEPT);
   }
 
-  /** The newest sample in figures that can be added up; null when there is none. */
+  /** The summable figures of the newest sample; null when there is none. */
   summary(): UsageSummary | null {
     const latest = this.latest();
     if (latest === null) return null;
@@ -117,7 +117,7 @@ export class SampleRing {
     };
   }
 
-  /** Give its memory to others. It holds nothing then, and must not be used any more. */
+  /** Free its memory. The ring must not be used afterwards. */
   release(): void {
     this.#pages.giveBack(this.#place, sizeWords(this.#gpuSlots));
   }
@@ -130,13 +130,13 @@ export class SampleRing {
     if (gpu.memoryTotalMib !== 0) writeUint32(words, this.#slotAt(slot) + 2, gpu.memoryTotalMib);
   }
 
-  /** Have a slot for each GPU. A machine keeps its GPUs, so this moves the rows once or twice in a ring's life. */
+  /** Ensure a slot for each GPU. GPUs rarely change, so rows are moved once or twice in a ring's life. */
   #makeSlots(gpus: readonly GpuUsage[]): void {
     let added = 0;
     for (const { index } of gpus) if (this.#slotOf(index) < 0) added += 1;
     if (added === 0) return;
     if (this.#gpuSlots + added > MOST_GPU_SLOTS) {
-      // Indices that never come again would fill it.
+      // Otherwise indices that never return would fill it.
       this.#reshape(0, false);
       added = gpus.length;
     }

@@ -6,15 +6,14 @@ import {
   ResourceUsageSchema,
 } from "@rollcall/api/rollcall/node/v1/usage_pb";
 
-/** Totals hardly ever change and are not sent again, so they are kept once for all rows. */
+/** Totals rarely change, so they are stored once for all rows. */
 export interface Totals {
   readonly memoryMib: number;
   readonly diskMib: number;
 }
 
-// One row is a few 16-bit words. Whole numbers take two; shares and temperatures are kept in hundredths, which is more
-// than any sensor tells, and take one. A machine with two GPUs takes 34 bytes, where a decoded message takes a
-// thousand.
+// One row is a few 16-bit words. Whole numbers take two; shares and temperatures take one, in hundredths, which exceeds
+// the precision of sensors. A machine with two GPUs takes 34 bytes, a decoded message a thousand.
 const AT_WORD = 0;
 const CPU_WORD = 2;
 const MEMORY_WORD = 3;
@@ -26,10 +25,10 @@ export const COMMON_WORDS = 9;
 /** Words of each GPU: utilisation, memory (two), temperature. */
 export const GPU_WORDS = 4;
 
-/** In place of a GPU's utilisation: the sample has no such GPU. */
+/** Stands for a GPU's utilisation when the sample lacks that GPU. */
 const NO_GPU = 0xffff;
 const MOST_HUNDREDTHS = NO_GPU - 1;
-/** In place of a temperature. All others are above it: absolute zero is 1. */
+/** Stands for a missing temperature. Absolute zero is 1. */
 const NO_CELSIUS = 0;
 const ZERO_CELSIUS_WORD = 27_316;
 
@@ -111,7 +110,7 @@ function word(words: Uint16Array, at: number): number {
   return words[at] ?? 0;
 }
 
-/** NaN and whatever is out of range become the nearest that can be kept. */
+/** Clamp to the range; NaN becomes 0. */
 function toHundredths(percent: number): number {
   return Math.max(0, Math.min(MOST_HUNDREDTHS, Math.round(percent * 100) || 0));
 }

@@ -161,7 +161,7 @@ describe("silence that is not the nodes'", () => {
     expect(lost).toBeLessThanOrEqual(60);
   });
 
-  it("should judge nobody in doubt of its lease, and grant that time once it is sure again", async () => {
+  it("should judge no node in doubt of its lease, and grant that time once the lease is held again", async () => {
     const { nodeId, stream } = await beating();
     const other = await beating();
     await replica.pass(2_000);
@@ -197,7 +197,7 @@ describe("silence that is not the nodes'", () => {
     expect(detected(nodeId)).toBe("UNHEALTHY");
   });
 
-  it("should give nothing to somebody who only claims to be the node", async () => {
+  it("should grant nothing to a caller that only claims to be the node", async () => {
     const { nodeId, stream } = await beating();
     stream.breakConnection();
     await expectRecorded(nodeId, ["DISCONNECTED STREAM_BROKEN", "HEALTHY HEARTBEAT_RECEIVED"]);

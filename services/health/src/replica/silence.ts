@@ -20,8 +20,8 @@ export interface SilenceOptions {
   readonly tickMs: number;
   readonly metrics: HealthMetrics;
   /**
-   * For how long nobody is judged after so many streams were lost at once that this process's own network is in doubt.
-   * Default 30 s.
+   * How long no node is judged after so many streams broke at once that this process's own network is in doubt. Default
+   * 30 s. /
    */
   readonly doubtMs?: number;
 }
@@ -31,9 +31,9 @@ const DEFAULT_DOUBT_MS = 30_000;
 /** How many ticks may pass between two judgements before time counts as lost. */
 const TICKS_IN_GAP = 2;
 
-/** How long each node has been silent, in the time in which this process could have heard it. */
+/** Times the silence of nodes, in the time in which this process could have heard them. */
 export class Silence {
-  /** Streams from which a frame is due. */
+  /** Streams that must send a frame. */
   readonly streams = new QuietStreams();
   readonly #options: SilenceOptions;
   readonly #observed: ObservedTime;
@@ -51,7 +51,7 @@ export class Silence {
     this.#lastTickMs = startMs;
   }
 
-  /** Whether nobody is judged at present. */
+  /** Whether judging is suspended. */
   get isSuspended(): boolean {
     return this.#observed.suspended;
   }
@@ -75,22 +75,22 @@ export class Silence {
     this.#detector.unwatch(watch);
   }
 
-  /** A frame was received, at an observed time. O(1), and nothing is allocated. */
+  /** Note a frame, at an observed time. O(1), without allocation. */
   heard({ watch }: HeldNode, observedMs: number): void {
     this.#detector.touch(watch, observedMs);
   }
 
-  /** Set a node's health without waiting for silence. What follows is counted from now. */
+  /** Set a node's health. Its silence is timed from now. */
   declare({ watch }: HeldNode, health: HealthState): void {
     this.#detector.declare(watch, health, this.nowMs());
   }
 
-  /** Judge a node by other thresholds from now on. */
+  /** Set a node's thresholds. */
   setThresholds({ watch }: HeldNode, thresholds: Thresholds): void {
     if (thresholds !== watch.thresholds) this.#detector.setThresholds(watch, thresholds);
   }
 
-  /** A Hello was sent away through no fault of its node: it has until then, and its full grace, to come back. */
+  /** A Hello was turned away through no fault of its node: the node has `retryAfterMs` and its full grace to return. */
   turnedAway(node: HeldNode | undefined, retryAfterMs: number): void {
     if (node !== undefined) {
       this.#options.metrics.deadlineExtended("turned_away", retryAfterMs);
@@ -100,18 +100,18 @@ export class Silence {
     if (node !== undefined) this.#detector.touch(node.watch, this.nowMs() + retryAfterMs);
   }
 
-  /** A stream has broken that this side did not end. `streams` are open without it. */
+  /** A stream broke that this side did not end. `streams` counts those still open. */
   broken(streams: number): void {
     const nowMs = this.#options.clock.nowMs();
     if (this.#loss.onBroken(nowMs, streams)) this.#doubtOwnNetwork(nowMs);
   }
 
-  /** Stand still. What passed since `sinceMs` of the real clock will be granted to every node. */
+  /** Suspend judging. The time since `sinceMs` of the real clock will be granted to every node. */
   suspend(sinceMs: number): void {
     this.#observed.suspend(sinceMs);
   }
 
-  /** Go on, and grant every node the time that was lost. */
+  /** Resume judging, and grant every node the lost time. */
   resume(): void {
     if (!this.#observed.suspended) return;
     const { metrics, clock } = this.#options;
@@ -121,8 +121,8 @@ export class Silence {
   }
 
   /**
-   * Find the nodes and tell the streams that have been silent for too long. A tick that comes late was no time to
-   * observe anything, so what exceeds two ticks is granted to every node.
+   * Return the nodes, and call the streams, that are silent for too long. Nothing is observed while a tick is late, so
+   * what exceeds two ticks is granted to every node. /
    */
   judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
     const { clock, tickMs, metrics } = this.#options;
@@ -132,7 +132,7 @@ export class Silence {
     const lostMs = this.#observed.advance(nowMs);
     if (lostMs > 0) {
       metrics.observationLost(lostMs);
-      // A doubt about the own network was told as a whole when it began.
+      // A doubt about the own network was counted as a whole when it began.
       if (nowMs - tickMs >= this.#doubtUntilMs) metrics.deadlineExtended("stall", lostMs);
     }
     if (this.#observed.suspended) return [];
@@ -146,7 +146,7 @@ export class Silence {
     }
     return dues.filter((due) => {
       if (isTurningAway && isAdopted(due.watch.subject)) {
-        // Perhaps it is among those that were sent away unheard: its grace begins anew.
+        // It may be among those that were turned away unheard: restart its grace.
         this.declare(due.watch.subject, due.from);
         return false;
       }
@@ -155,10 +155,7 @@ export class Silence {
     });
   }
 
-  /**
-   * Whether so many of the streams are silent that a doubt begins now. Counted only when somebody is about to be
-   * declared.
-   */
+  /** Whether so many streams are silent that a doubt begins now. Counted only when a declaration is due. / */
   #isOwnTrouble(dues: readonly Due<HeldNode>[], nodes: HeldNodes, observedMs: number): boolean {
     const nowMs = this.#options.clock.nowMs();
     const isAboutStreams = dues.some(({ watch }) => watch.subject.stream !== null);
@@ -168,7 +165,7 @@ export class Silence {
     return true;
   }
 
-  /** Judge nobody for a while, and grant every node that time. */
+  /** Judge no node for a while, and grant every node that time. */
   #doubtOwnNetwork(nowMs: number): void {
     const { doubtMs = DEFAULT_DOUBT_MS, metrics } = this.#options;
     metrics.deadlineExtended("network", doubtMs);
@@ -176,7 +173,7 @@ export class Silence {
     this.#doubtUntilMs = nowMs + doubtMs;
   }
 
-  /** Let a node be due again as soon as time goes on. */
+  /** Make a node due again as soon as time continues. */
   #putOff({ watch, from, to }: Due<HeldNode>, observedMs: number): void {
     const { unhealthyAfterMs, unknownAfterMs } = watch.thresholds;
     const afterMs = to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs;
@@ -184,7 +181,7 @@ export class Silence {
   }
 }
 
-/** Taken over from another replica, and not connected here since. */
+/** Whether a node was adopted and has not connected here since. */
 function isAdopted(node: HeldNode): boolean {
   return node.publicKey === null;
 }

@@ -119,7 +119,7 @@ describe("a replica that is lost", () => {
     for (const agent of crowd) await (await agent.join(lost.address)).beatAcknowledged();
     await expectRecorded("heir3", HEALTHY);
     await killReplica(lost);
-    // As long as the lease is there, nobody takes anything, whatever the time.
+    // While the lease exists, no replica adopts, whatever the time.
     await heir.pass(20_000);
     await heir.takeLease();
     expect(heir.app.replica.nodes.find("heir1")).toBeUndefined();
@@ -192,7 +192,7 @@ describe("a replica that is lost", () => {
 });
 
 describe("a replica that ends", () => {
-  it("should send its agents on, and disconnect nobody", async () => {
+  it("should move its agents, and disconnect none", async () => {
     const ending = await startReplica();
     const crowd = await Promise.all(["end1", "end2", "end3"].map(registered));
     const streams = await Promise.all(crowd.map((agent) => agent.join(ending.address)));

@@ -4,10 +4,12 @@ import {
   GetClusterHealthResponseSchema,
   type HealthQueryService,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 
-/** Answer the fleet in sums. */
-export function getClusterHealth({ totals }: Deps): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
+/** Return sums over the fleet. */
+export function getClusterHealth({
+  totals,
+}: HealthServices): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
   return async () => {
     const { totals: sums, missingReplicaIds } = await totals.cluster();
     const { $typeName, cpuPercentCores, ...same } = sums;

@@ -8,33 +8,33 @@ import {
 import { isStoreUnavailable } from "@rollcall/errors";
 import { findNode } from "@rollcall/store";
 import { recordToProto } from "../convert.ts";
-import type { Deps } from "../deps.ts";
-import { askEverybody, askOwners } from "../query/ask-owners.ts";
+import type { HealthServices } from "../health-services.ts";
+import { askAllReplicas, askOwners } from "../query/ask-owners.ts";
 
 /**
- * Answer one node with its last samples, whichever replica holds it. While the record is away, only an exact id can be
- * answered.
+ * Return one node with its last samples, whichever replica holds it. While the record is away, only an exact id is
+ * found. /
  */
-export function getNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
+export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
   return async ({ node: ref }) => {
-    const nodeHealth = await answer(deps, ref);
+    const nodeHealth = await answer(services, ref);
     return create(GetNodeHealthResponseSchema, { nodeHealth });
   };
 }
 
-async function answer(deps: Deps, ref: string): Promise<NodeHealth> {
-  const { store } = deps;
+async function answer(services: HealthServices, ref: string): Promise<NodeHealth> {
+  const { store } = services;
   try {
     const record = await findNode(store.db, ref);
     const { replicaId } = record.session;
     if (replicaId === null || record.type !== "COMPUTE") return recordToProto(record);
     const owner = { nodeId: record.id, replicaId, marked: record.mark !== null };
-    const [node] = await askOwners(deps, [owner], true);
+    const [node] = await askOwners(services, [owner], true);
     return node ?? recordToProto(record);
   } catch (error) {
     if (!isStoreUnavailable(error)) throw error;
     const page = { nodeIds: [ref], afterId: "", limit: 1, includeSamples: true };
-    const [node] = await askEverybody(deps, page);
+    const [node] = await askAllReplicas(services, page);
     if (node === undefined) throw error;
     return node;
   }

@@ -13,7 +13,7 @@ import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
 /** What clients of gRPC take unless they are told otherwise. */
 const MOST_BYTES = 4 * 1_048_576;
-/** Nobody beats here. */
+/** No agent beats here. */
 const PATIENT = {
   "Orchestrator.NodeManager.DisconnectTimeout": 3_600_000,
   "Orchestrator.NodeManager.UnknownTimeout": 7_200_000,

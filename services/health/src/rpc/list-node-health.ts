@@ -7,19 +7,19 @@ import {
 import { isNodeId } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { readPage } from "@rollcall/wire";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { readHealth } from "../query/read-health.ts";
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** Answer a page of the nodes that some replica holds, by id, each with its latest sample. */
-export function listNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
+/** Return a page of the nodes that have an owner, by id, each with its latest sample. */
+export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
     const afterId = openToken(pageToken);
     const page = await readPage(context, {
-      // One more than wanted tells whether there is another page.
-      rows: readHealth(deps, { nodeIds, afterId, limit: limit + 1, includeSamples }),
+      // One more than wanted, to know whether there is another page.
+      rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
       limit,
       item: NodeHealthSchema,
       toMessage: (node) => node,
@@ -30,7 +30,7 @@ export function listNodeHealth(deps: Deps): MethodImpl<typeof HealthQueryService
   };
 }
 
-// A token only says after which id to go on, and every page is in the order of ids, so it needs no seal.
+// A token only carries the last id, and all pages are in the order of ids, so it needs no seal.
 const TOKEN_PREFIX = "h1:";
 
 function sealToken(id: string): string {

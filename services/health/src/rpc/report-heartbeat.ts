@@ -13,7 +13,7 @@ import { describeError, type ErrorReasonName, isErrorReasonName, refuse, refuseF
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { proofInvalid } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import { sessionMoved } from "../unary/unary-desk.ts";
@@ -21,24 +21,26 @@ import { REPORT_METHOD } from "../unary/unary-session.ts";
 
 const OWNER_RETRY_AFTER_MS = 1_000;
 
-/** Take the heartbeat of an agent that calls. */
-export function reportHeartbeat(deps: Deps): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
+/** Handle a unary heartbeat. */
+export function reportHeartbeat(
+  services: HealthServices,
+): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
   return async (request, context) => {
     checkNodeId(request.nodeId);
     const { step } = request;
     switch (step.case) {
       case "open":
-        return open(deps, request.nodeId, step.value, context);
+        return open(services, request.nodeId, step.value, context);
       case "beat":
       case "goodbye":
-        return handOver(deps, request);
+        return handOver(services, request);
       case undefined:
-        return challenge(deps, request.nodeId);
+        return challenge(services, request.nodeId);
     }
   };
 }
 
-function challenge({ store, clock }: Deps, nodeId: string): ReportHeartbeatResponse {
+function challenge({ store, clock }: HealthServices, nodeId: string): ReportHeartbeatResponse {
   const nowMs = clock.wallMs();
   const nonce = createChallenge(store.clusterSecret(), nowMs);
   const clusterId = store.clusterId();
@@ -52,7 +54,7 @@ function challenge({ store, clock }: Deps, nodeId: string): ReportHeartbeatRespo
 }
 
 async function open(
-  deps: Deps,
+  services: HealthServices,
   nodeId: string,
   { nonce, hello }: SessionRequest,
   context: HandlerContext,
@@ -63,12 +65,12 @@ async function open(
     const description = "must be the node_id of the call, or be left out";
     throw refuseFields("INVALID_REQUEST", [{ field: "open.hello.node_id", description }]);
   }
-  const { store, clock, unary } = deps;
+  const { store, clock, unary } = services;
   if (checkChallenge(store.clusterSecret(), nonce, clock.wallMs()) !== "valid") {
     throw challengeInvalid("the challenge is too old, or was not made by this cluster");
   }
-  await checkProof(deps, nodeId, nonce, hello.signature);
-  // Only a proof that holds may write anything, and the same one only once.
+  await checkProof(services, nodeId, nonce, hello.signature);
+  // Only a valid proof may write, and only once.
   const isFirstUse = await store.transaction((tx) => useChallenge(tx, nonce));
   if (!isFirstUse) throw challengeInvalid("the challenge was used before");
   const { address } = auditedCall(context, HealthQueryService.method.reportHeartbeat);
@@ -76,13 +78,13 @@ async function open(
 }
 
 async function checkProof(
-  { store, random }: Deps,
+  { store, random }: HealthServices,
   nodeId: string,
   nonce: Uint8Array,
   signature: Uint8Array,
 ): Promise<void> {
   const keys = (await keyOf(store.db, [nodeId])).get(nodeId);
-  // A node that is not there is refused where streams are, with the same words.
+  // A node that does not exist is refused later, in the same place and words as on a stream.
   if (keys === undefined) return;
   const clusterId = store.clusterId();
   const text = proofText({ method: REPORT_METHOD, clusterId, nodeId, nonce });
@@ -90,15 +92,15 @@ async function checkProof(
   if (!isProven) throw errorOf(proofInvalid(nodeId, random));
 }
 
-/** Let the replica that holds the session take it. */
+/** Forward a heartbeat to the replica that holds the session. */
 async function handOver(
-  { replica, unary, peers, log }: Deps,
+  { replica, unary, peers, log }: HealthServices,
   heartbeat: ReportHeartbeatRequest,
 ): Promise<ReportHeartbeatResponse> {
   const { nodeId, replicaId } = unary.claimsOf(heartbeat);
   if (replicaId === replica.instance) return unary.take(heartbeat);
   const peer = await peers.find(replicaId);
-  // Its lease is gone: whoever is asked may open the next session.
+  // Its lease has run out: any replica may open the next session.
   if (peer === null) throw sessionMoved(nodeId);
   try {
     const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
@@ -116,7 +118,7 @@ async function handOver(
   }
 }
 
-/** The owner's refusal, made anew so that it can be read in every protocol; null for an error of the way to it. */
+/** The owner's refusal, as an error that every protocol can carry; null for an error of the transport. */
 function refusalOf(error: unknown): Error | null {
   const { reason = "", message, metadata, retryAfterMs } = describeError(error);
   if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
@@ -126,7 +128,7 @@ function refusalOf(error: unknown): Error | null {
   });
 }
 
-/** Reasons that say something about the heartbeat. */
+/** Reasons that are about the heartbeat itself. */
 const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
   "SESSION_TOKEN_INVALID",
   "SESSION_SUPERSEDED",

@@ -4,10 +4,12 @@ import {
   type HealthQueryService,
   WatchNodeHealthResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 
-/** Send nodes as they are, and then what becomes of them, whichever replica holds them. */
-export function watchNodeHealth({ watches }: Deps): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
+/** Stream nodes as they are, then their changes, whichever replica holds them. */
+export function watchNodeHealth({
+  watches,
+}: HealthServices): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
   return async function* ({ nodeIds, includeSamples }, { signal }) {
     for await (const { items, dropped } of watches.watch({ nodeIds, includeSamples, signal })) {
       yield create(WatchNodeHealthResponseSchema, {

@@ -12,9 +12,9 @@ import type { AgentLink, GreetedStream, SessionEnd, SessionHost, WelcomeFacts } 
 export interface SessionOptions {
   /** The lowest sequence of a Beat: 0 on streams, 1 in calls. */
   readonly firstSequence: number;
-  /** Good for one Hello, which is all that a session takes. */
+  /** Valid for one Hello, the only one of a session. */
   readonly nonce: Uint8Array;
-  /** How long the Hello may take, in observed time; null where it comes with the session. */
+  /** How long the Hello may take, in observed time; null where it opens the session. */
   readonly helloWithinMs: number | null;
 }
 
@@ -33,19 +33,19 @@ export type AgentFrame =
   | { readonly kind: "hello"; readonly hello: Hello }
   | { readonly kind: "node-info"; readonly info: NodeInfo }
   | { readonly kind: "goodbye"; readonly reason: string }
-  /** Newer than this server. */
+  /** A frame newer than this server. */
   | { readonly kind: "unknown" };
 
 /**
- * One session of an agent, whatever carries it: frames go in as values, and what follows goes to the replica and to the
- * link. `Session` decides, this class does.
+ * One session of an agent over any transport: it takes frames as values, and acts on the replica and the link.
+ * `Session` decides, this class carries out. /
  */
 export class AgentSession implements GreetedStream, QuietStream {
   readonly link: AgentLink;
   readonly #host: SessionHost;
   readonly #machine: Session;
   readonly #helloWithinMs: number | null;
-  /** The node while the session is open, and null otherwise: the hot path asks for nothing else. */
+  /** The node while the session is open, else null: the hot path checks nothing else. */
   #node: HeldNode | null = null;
   #nonce: Uint8Array | null;
   #expected: Watch<QuietStream> | null = null;
@@ -81,7 +81,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     return this.#machine.lastSequence;
   }
 
-  /** Take a Beat: the hot path. False when the session refuses to take an old one. */
+  /** Handle a Beat: the hot path. False for an old one. */
   beat(beat: BeatFrame): boolean {
     const effect = this.#machine.receive("beat", beat.sequence);
     const node = this.#node;
@@ -104,7 +104,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     return true;
   }
 
-  /** Take any other frame. Throws when it breaks the contract's rules; `fail()` is to follow. */
+  /** Handle any other frame. Throws when it breaks the contract's rules; call `fail()` then. */
   receive(frame: AgentFrame): void {
     if (this.#node !== null) this.#host.replica.heard(this.#node);
     const effect = this.#machine.receive(frame.kind);
@@ -127,7 +127,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     }
   }
 
-  /** The way to the agent is gone. */
+  /** The transport is gone. */
   gone(message: string): void {
     const node = this.#node;
     if (!this.#machine.close()) return;
@@ -135,36 +135,36 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (node !== null) this.#host.replica.broken(node, this);
   }
 
-  /** End it for a reason found on this side of the replica, which learns of it as of a stream that is gone. */
+  /** End the session for a reason found on this side. The replica sees a broken stream. */
   fail(farewell: Farewell): void {
     const node = this.#node;
     this.leave(farewell);
     if (node !== null) this.#host.replica.broken(node, this);
   }
 
-  /** The agent has read all that it was sent: one Ack stands for all those that were left out. */
+  /** The agent has read everything: send one Ack for all that were skipped. */
   drained(): void {
     if (this.#node !== null && this.#machine.hasBeaten) this.link.sendAck(this.#machine.lastSequence, 0);
   }
 
-  // What the replica and its desk ask for.
+  // Called by the replica and its desk.
 
   welcome(node: HeldNode, facts: WelcomeFacts): void {
-    // Gone while its epoch was being taken: what was taken has no stream.
+    // The stream broke while its epoch was taken: the node has no stream.
     if (!this.#machine.open(node.epoch)) {
       this.#host.replica.broken(node, this);
       return;
     }
     this.#node = node;
     this.#host.log.info({ node: node.id, epoch: node.epoch, peer: this.peer }, "session opened");
-    // A healthy node is timed by the detector. Any other has to show first that it beats.
+    // The detector times a healthy node. Any other must first show that it beats.
     if (node.watch.health !== "HEALTHY") this.#expect(node.watch.thresholds.unhealthyAfterMs);
     this.link.sendWelcome(node, facts);
     this.#checkReader();
   }
 
   sendMembership(membership: Membership): void {
-    // Before the Welcome there is nothing to correct: it will carry what holds then.
+    // Before the Welcome there is nothing to correct: it will carry the present value.
     if (this.#node === null) return;
     this.link.sendMembership(membership);
     this.#checkReader();
@@ -175,13 +175,13 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (node === null) return;
     this.link.sendSettings(settings);
     this.#checkReader();
-    // Settings are whole, and so end the faster pace of a node that is watched.
+    // Settings replace everything, the faster pace of a watched node included.
     const paceMs = this.#node === null ? 0 : this.#host.replica.watched.paceMs(node);
     if (paceMs > 0) this.sendPace(paceMs);
   }
 
   sendPace(intervalMs: number): void {
-    // Before the first Beat there is nothing to acknowledge: its Ack will carry the interval.
+    // Before the first Beat there is no Ack to send; the first one will carry the interval.
     if (this.#node === null || !this.#machine.hasBeaten) return;
     this.link.sendAck(this.#machine.lastSequence, intervalMs);
     this.#checkReader();
@@ -200,7 +200,7 @@ export class AgentSession implements GreetedStream, QuietStream {
   onQuiet(silentMs: number): void {
     this.#expected = null;
     if (this.#node !== null) this.fail(stale(this.#node.id, silentMs));
-    // While its Hello waits for the record, silence is not the agent's.
+    // While its Hello waits for the record, the silence is not the agent's.
     else if (!this.isOpening) this.fail(helloMissing(this.#helloWithinMs ?? silentMs));
   }
 
@@ -221,10 +221,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (effect.action === "refuse") this.fail(refused(effect.refusal));
   }
 
-  /**
-   * An agent that does not read its Acks gets one for all of them once it does: an Ack is for everything up to its
-   * sequence.
-   */
+  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. / */
   #acknowledge(node: HeldNode): void {
     if (!this.link.isBehind) {
       const { watched, policies } = this.#host.replica;
@@ -232,7 +229,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     } else this.#checkReader();
   }
 
-  /** For frames that an agent may not miss. Acks stop by themselves where the agent does not read them. */
+  /** For frames that the agent must not miss. Acks are skipped while the agent does not read. */
   #checkReader(): void {
     if (this.link.isTooSlow) this.fail(tooSlow(this.#node?.id ?? this.peer));
   }

@@ -2,7 +2,7 @@ import type { ConnectError } from "@connectrpc/connect";
 import { describeError, isErrorReasonName, mapError, refuse } from "@rollcall/errors";
 import type { Farewell } from "../replica/farewell.ts";
 
-/** The error that a farewell is on the wire: of a call, or of a stream's status. */
+/** A farewell as an error: of a call, or of a stream's status. */
 export function errorOf({ reason, message, metadata, retryAfterMs, violations }: Farewell): ConnectError {
   return refuse(reason, message, {
     ...(metadata === undefined ? {} : { metadata }),
@@ -11,7 +11,7 @@ export function errorOf({ reason, message, metadata, retryAfterMs, violations }:
   });
 }
 
-/** The farewell of a session that ends with something that was thrown. */
+/** The farewell for a thrown error. */
 export function farewellFrom(error: unknown): Farewell {
   const { reason = "INTERNAL", message, metadata, retryAfterMs, violations } = describeError(mapError(error));
   return {

@@ -7,25 +7,25 @@ import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
-/** What an agent is told when it is taken in. */
+/** What a Welcome carries. */
 export interface WelcomeFacts {
-  /** Wall time, for the agent to measure its skew. */
+  /** Wall time, from which the agent measures its skew. */
   readonly wallMs: number;
   readonly membership: Membership;
   readonly settings: SettingsTerms;
   readonly clusterId: string;
   readonly nodeInfoWanted: boolean;
-  /** Empty: as the agent knows them. */
+  /** Empty when the agent knows them. */
   readonly healthEndpoints: readonly string[];
 }
 
-/** A session whose Hello is on its way to the record. */
+/** A session that waits for the outcome of its Hello. */
 export interface GreetedStream extends NodeStream {
-  /** Whether it still waits for what becomes of its Hello. */
+  /** Whether it still waits for the outcome of its Hello. */
   readonly isOpening: boolean;
-  /** The full name of the method that the Hello's proof names. */
+  /** The full method name in the Hello's proof. */
   readonly proofMethod: string;
-  /** Take the agent in. */
+  /** Welcome the agent. */
   welcome(node: HeldNode, facts: WelcomeFacts): void;
 }
 
@@ -33,43 +33,41 @@ export interface GreetedStream extends NodeStream {
 export type SessionEnd =
   | { readonly kind: "left"; readonly farewell: Farewell }
   | { readonly kind: "goodbye" }
-  /** The way to the agent is gone. */
+  /** The transport is gone. */
   | { readonly kind: "gone"; readonly message: string };
 
-/** The way from a session to its agent: a stream, or the answers of calls. Frames and errors are made there. */
+/** The transport from a session to its agent: a stream, or the responses of calls. It makes frames and errors. */
 export interface AgentLink {
   /** The peer as HOST:PORT. */
   readonly peer: string;
   /** See GreetedStream. */
   readonly proofMethod: string;
-  /** Whether a Beat that was received before is acknowledged again; where not, its call is refused. */
+  /** Whether an old Beat is acknowledged again; if not, its call is refused. */
   readonly takesOldBeats: boolean;
-  /** Whether frames wait for the agent to read, so that more should be sent only if they must. */
+  /** Whether frames wait for the agent to read, so that only necessary ones should be sent. */
   readonly isBehind: boolean;
   /** Whether the agent leaves too much unread. */
   readonly isTooSlow: boolean;
   sendWelcome(node: HeldNode, facts: WelcomeFacts): void;
-  /** @param nextIntervalMs the interval to beat at from now on; 0 leaves it as it is. */
+  /** @param nextIntervalMs the new interval between beats; 0 for no change. */
   sendAck(sequence: number, nextIntervalMs: number): void;
   sendMembership(membership: Membership): void;
   sendSettings(settings: SettingsTerms): void;
   /** Ask the agent to move. False where it cannot be asked. */
   sendMove(farewell: Farewell): boolean;
-  /** The session is over. `node` is null when it was never open. */
+  /** The session ended. `node` is null when it was never open. */
   ended(end: SessionEnd, node: HeldNode | null): void;
 }
 
-/** What a session needs of the rest of its process. */
+/** What a session needs of its process. */
 export interface SessionHost {
   readonly replica: Replica;
   readonly clock: Pick<Clock, "wallMs">;
   readonly log: Logger;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly onBeat: ((nodeId: string, sequence: number) => void) | null;
-  /**
-   * Take a Hello to the record: the session is welcomed or left later on. Throws when it breaks the contract's rules.
-   */
+  /** Submit a Hello: the session is later welcomed, or told to leave. Throws when it breaks the contract's rules. / */
   onHello(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void;
-  /** Keep what a node says about itself. Throws when it breaks the contract's rules. */
+  /** Save a node's information. Throws when it breaks the contract's rules. */
   onNodeInfo(node: HeldNode, info: NodeInfo): void;
 }

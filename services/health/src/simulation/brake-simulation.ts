@@ -30,9 +30,9 @@ interface Member {
   /** The number of its loss; null while the record has it as HEALTHY. */
   loss: number | null;
   lostSinceMs: number;
-  /** When its last reaction went. */
+  /** When its last reaction was released. */
   releasedAtMs: number | null;
-  /** Since when its reaction could have gone: it is pending, and no storm was near it. */
+  /** Since when its reaction could have been released: it is pending, and no storm is near. */
   waitingSinceMs: number | null;
 }
 
@@ -43,7 +43,7 @@ const MOST_LOST_AFTER_MS = 90_000;
 const REPORT_EVERY_STEPS = 2;
 const CHECK_EVERY_STEPS = 5;
 const REPLICAS = 2;
-/** A report may have been begun before a loss and come after it: the second one is later for certain. */
+/** A report that began before a loss may arrive after it: the second one certainly began later. */
 const REPORTS = 2;
 const GROUPS: readonly (readonly [string, number])[] = [
   ["zone=a", 30],
@@ -52,21 +52,21 @@ const GROUPS: readonly (readonly [string, number])[] = [
 ];
 const ERROR_SHARE = 0.002;
 const MINUTE_MS = 60_000;
-/** Nodes that go within this time go together. */
+/** Nodes lost within this time are lost together. */
 const TOGETHER_MS = 5_000;
-/** Above the brake's own share, so that a storm here is one for certain. */
+/** Above the brake's own share, so that a storm here is certainly one. */
 const STORM_SHARE = 0.6;
 /** Below the brake's own share: some may have come back since they were counted. */
 const CERTAIN_SHARE = 0.4;
-/** What was counted is so old at most. */
+/** The greatest age of a count. */
 const LATE_MS = 15_000;
 const CALM_SHARE = 0.3;
 const RELEASED_WITHIN_MS = 60_000;
 const AWAY = new StoreUnavailableError("Connection terminated unexpectedly");
 
 /**
- * Run the decider of the brake, as it ships, over a fleet whose nodes die alone and together, and come back. Returns what
- * happened that must never happen; null when nothing did.
+ * Run the shipped decider of the brake over a fleet whose nodes die alone and together, and return. Returns the broken
+ * invariant; null for none. /
  */
 export async function simulateBrake(options: { readonly seed: number; readonly durationMs: number }) {
   const simulation = new BrakeSimulation(options.seed);
@@ -81,7 +81,7 @@ class BrakeSimulation {
   readonly #rows = new Map<string, BrakeRow>();
   readonly #reports = new Map<string, { sequence: number; groups: ReadonlyMap<string, GroupSum> }>();
   #lastLoss = 0;
-  /** When a decider last began without knowing what had been released. */
+  /** When a decider last started without knowing what had been released. */
   #beganMs = 0;
   #releases = 0;
   #decider = new AbortController();
@@ -191,7 +191,7 @@ class BrakeSimulation {
     }
   }
 
-  /** What the replicas tell with their leases: some of it late. */
+  /** The replicas' reports with their leases, some of them late. */
   #report(): void {
     for (let replica = 0; replica < REPLICAS; replica += 1) {
       if (this.#random() < 0.1) continue;
@@ -212,7 +212,7 @@ class BrakeSimulation {
   #record(signal: AbortSignal): BrakeRecord {
     const call = async <T>(carryOut: () => T): Promise<T> => {
       if (this.#random() < ERROR_SHARE) {
-        // The decider begins anew when the record is back.
+        // The decider starts over when the record is back.
         this.#beganMs = this.#schedule.nowMs;
         throw AWAY;
       }
@@ -291,8 +291,8 @@ class BrakeSimulation {
   }
 
   /**
-   * Of nodes that went together, and were most of those that were there, a tenth may go in a minute, and none where they
-   * were all of them.
+   * Of nodes that were lost together, a tenth may be released in a minute where they were most of those present, and
+   * none where they were all. /
    */
   #checkRelease(member: Member, scope: string): void {
     const { nowMs } = this.#schedule;
@@ -302,7 +302,7 @@ class BrakeSimulation {
     if (before.length <= 2 || storm.length <= STORM_SHARE * before.length) return;
     if (storm.length === before.length) this.#fail(`the reaction to ${member.id} went though all of ${scope} are gone`);
     const recent = storm.filter(({ releasedAtMs }) => releasedAtMs !== null && nowMs - releasedAtMs < MINUTE_MS);
-    // One that begins anew does not know what another has let go in the last minute.
+    // One that starts over does not know what another released in the last minute.
     const deciders = nowMs - this.#beganMs < MINUTE_MS ? 2 : 1;
     const most = deciders * Math.max(1, Math.floor(this.#in(scope).length / 10));
     if (recent.length > most)

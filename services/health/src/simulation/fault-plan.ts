@@ -41,7 +41,7 @@ export class FaultPlan {
     });
   }
 
-  /** Nothing new goes wrong from here on, and whoever is down comes back. */
+  /** Cause no more faults, and bring back what is down. */
   end(): void {
     this.#isOver = true;
   }

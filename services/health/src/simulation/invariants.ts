@@ -6,7 +6,7 @@ import { UnheardTime } from "./unheard-time.ts";
 /** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
 const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;
 
-/** Something that must never happen has happened. */
+/** An invariant does not hold. */
 export class InvariantBroken extends Error {}
 
 /** One event as it is appended. */
@@ -24,7 +24,7 @@ export interface Silence {
   readonly stretches: number;
 }
 
-/** That a node lives: when it was told, and how long the node had been silent then. */
+/** A sign of life: when it was told, and how long the node had been silent then. */
 interface Sign {
   readonly atMs: number;
   readonly silentMs: number;
@@ -56,7 +56,7 @@ export class Observer {
     if (nowMs - startMs < LEASE_EXPIRY_MS) this.#sureSinceMs = startMs;
   }
 
-  /** Whether nobody can have ended its lease. */
+  /** Whether no other process can have ended its lease. */
   isSure(nowMs: number): boolean {
     return this.#sureSinceMs !== null && nowMs - this.#sureSinceMs < LEASE_EXPIRY_MS;
   }
@@ -71,7 +71,7 @@ export class Observer {
     if (earlier !== null) this.#earlier.set(node, earlier);
   }
 
-  /** Count anew from now on, whatever was before. */
+  /** Start counting from now on. */
   begin(node: number, nowMs: number, silentMs = 0): void {
     this.#signs[node] = { atMs: nowMs, silentMs };
     this.#earlier.delete(node);
@@ -122,13 +122,13 @@ function silenceSince({ atMs, silentMs }: Sign, nowMs: number, unheard: UnheardT
   return { ms: silentMs + nowMs - atMs - totalMs, stretches };
 }
 
-/** What must never happen, checked while it could. */
+/** Checks the invariants at every step. */
 export class Invariants {
   #nowMs = 0;
   readonly #last: Record<"connection" | "health", (ConnectionState | HealthState)[]>;
   readonly #epochs: Int32Array;
   readonly #owners: (string | null)[];
-  /** The first thing that must never happen and has; null while nothing has. */
+  /** The first broken invariant; null for none. */
   violation: string | null = null;
   events = 0;
   declarations = 0;
@@ -183,7 +183,7 @@ export class Invariants {
     }
   }
 
-  /** Nobody is declared before the deadline. */
+  /** No node is declared before the deadline. */
   onDeclared(observer: Observer, node: number, to: "UNHEALTHY" | "UNKNOWN"): void {
     this.declarations += 1;
     if (!observer.isSure(this.#nowMs)) this.fail(`node ${node} was judged by a replica in doubt`);
@@ -195,7 +195,7 @@ export class Invariants {
     this.fail(`node ${node} was declared ${to} after ${ms} ms of silence, not ${afterMs}`);
   }
 
-  /** Nobody stays what he is beyond the deadline, as far as his observer could observe. */
+  /** No node keeps its health beyond the deadline, as far as its observer could observe. */
   checkJudged(observer: Observer, node: number, health: HealthState): void {
     if (health === "UNKNOWN") return;
     const { unhealthyAfterMs, unknownAfterMs } = policyOf(node);
@@ -206,13 +206,13 @@ export class Invariants {
     this.fail(`node ${node} is ${health} after ${ms} ms of silence, of ${afterMs}`);
   }
 
-  /** Something has happened that must never happen. */
+  /** An invariant is broken. */
   fail(message: string): never {
     this.note(message);
     throw new InvariantBroken(message);
   }
 
-  /** Note it where nothing may be thrown. */
+  /** The same, where nothing may be thrown. */
   note(message: string): void {
     this.violation ??= `at ${this.#nowMs / 1000} s: ${message}`;
   }

@@ -7,8 +7,8 @@ import type { Schedule } from "./schedule.ts";
 import { indexOf } from "./simulation-options.ts";
 
 /**
- * The silence of a replica, as shipped, which tells an observer when a node is begun to be judged anew and what it was
- * granted, and has each declaration checked by what really happened.
+ * The shipped Silence, which reports to an observer when a node's judgement restarts and what it was granted, and has
+ * each declaration checked against what really happened. /
  */
 export class ObservedSilence extends Silence {
   readonly #world: { readonly schedule: Schedule; readonly invariants: Invariants };
@@ -30,7 +30,7 @@ export class ObservedSilence extends Silence {
   }
 
   override heard(node: HeldNode, observedMs: number): void {
-    // Of a node without a stream another replica has told: see SimulatedPeers.
+    // For a node without a stream another replica reported it: see SimulatedPeers.
     if (node.stream !== null) this.#observer.heard(indexOf(node.id), this.#world.schedule.nowMs);
     super.heard(node, observedMs);
   }

@@ -1,6 +1,6 @@
 import type { Clock } from "@rollcall/process";
 
-/** Something planned. Its work can be taken back. */
+/** A planned step, which can be cancelled. */
 export interface Planned {
   run: (() => void) | null;
 }
@@ -12,7 +12,7 @@ export interface Planned {
 export class Schedule {
   readonly stepMs: number;
   readonly #due = new Map<number, Planned[]>();
-  /** To be done in this step, after what is due and what follows from it. */
+  /** Work for this step, after what is due and what follows from it. */
   #soon: Planned[] = [];
   #step = 0;
 
@@ -48,7 +48,7 @@ export class Schedule {
     return planned;
   }
 
-  /** Go on by one step, and do what is due in it. Resolves once everything that follows from it has happened. */
+  /** Advance by one step, and do what is due in it. Resolves once everything that follows from it has happened. */
   async advance(): Promise<void> {
     this.#step += 1;
     const due = this.#due.get(this.#step);

@@ -42,7 +42,7 @@ export class SimulatedAgent {
     return this.#isRunning && !this.#isStopped;
   }
 
-  /** Begin, some time within `withinMs`. */
+  /** Start at a random time within `withinMs`. */
   start(withinMs: number): void {
     if (this.#isRunning) return;
     this.#isRunning = true;
@@ -52,7 +52,7 @@ export class SimulatedAgent {
     this.#world.schedule.after(withinMs, () => this.#beatInTurn(life));
   }
 
-  /** Die without a word; the kernel ends its connections. */
+  /** Crash: the kernel ends its connections. */
   crash(): void {
     this.#isRunning = false;
     this.#life += 1;
@@ -86,7 +86,7 @@ export class SimulatedAgent {
     if (this.#opening === null) this.#open();
   }
 
-  /** What its timers would do; to be called every second. */
+  /** Do what its timers would; called every second. */
   look(): void {
     if (!this.isUp) return;
     const { nowMs } = this.#world.schedule;

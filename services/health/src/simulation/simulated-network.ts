@@ -22,7 +22,7 @@ export class SimulatedNetwork {
   readonly #cutFromOthers = new Map<number, number>();
   /** The share of frames that are lost beside those that a cut loses. */
   lostShare = 0;
-  /** Nothing is lost, late or doubled by chance any more. */
+  /** No random loss, delay or duplication. */
   isCalm = false;
   /** How many reasons there are for the record to be away. */
   recordAway = 0;

@@ -52,7 +52,7 @@ export class SimulatedPeers implements PeerList {
       this.#listedAtMs = schedule.nowMs;
       for (const { instance } of this.#others()) this.#remembered.set(instance, this.#peer(instance));
     } catch {
-      // What was read last counts.
+      // The last list counts.
     }
   }
 
@@ -81,7 +81,7 @@ export class SimulatedPeers implements PeerList {
     };
   }
 
-  /** A node that was taken over still beats at its old replica: the contact is as old as it says. */
+  /** An adopted node still beats at its previous owner: the contact is as old as that says. */
   #heard(nodeId: string, silentMs: number): void {
     const { core, observer } = this.#self;
     const node = core.replica.nodes.find(nodeId);

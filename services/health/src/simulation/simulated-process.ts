@@ -31,9 +31,9 @@ export class SimulatedProcess {
   readonly host: SessionHost;
   /** What really happened to it. */
   readonly observer: Observer;
-  /** Nothing reaches it any more when it is not. */
+  /** When false, nothing reaches it. */
   isAlive = true;
-  /** Whether agents are not sent here any more. */
+  /** Whether new agents are kept away. */
   isHidden = false;
   readonly #world: World;
   readonly #clock: Clock;
@@ -63,7 +63,7 @@ export class SimulatedProcess {
       policiesKnown: () => Promise.resolve(),
       groupOf: () => "",
       onLabelsChanged: () => {},
-      onTruthChanged: () => {},
+      onConditionsChanged: () => {},
       isSigned: () => true,
       nextTurn: () => new Promise((resolve) => world.schedule.afterSteps(0, () => world.deliver(this, resolve))),
       createSilence: (options) => new ObservedSilence(options, world, this.observer),
@@ -98,7 +98,7 @@ export class SimulatedProcess {
     this.#catchUp();
   }
 
-  /** End in order, as SIGTERM does: hand the agents on, end the streams, write what is left, give back the lease. */
+  /** End gracefully, as SIGTERM does: move the agents, end the streams, write what is left, release the lease. */
   async close(): Promise<void> {
     const { core } = this;
     await core.drain(async () => {
@@ -181,7 +181,7 @@ const CONFIG = {
 const NOTHING = Promise.resolve(new Map<string, never>());
 const CLASS = "class";
 
-/** What each class of nodes is to keep to. */
+/** The policy of each class of nodes. */
 const POLICIES: HealthPolicies = collectPolicies(
   SIMULATED_POLICIES.map(({ unhealthyAfterMs, unknownAfterMs, heartbeatMs: heartbeatIntervalMs }, index) => {
     const selector = [{ operator: "=", key: CLASS, value: String(index) }] as const;
@@ -204,7 +204,7 @@ function keysOf(nodeId: string): NodeKeys {
   return { nodeId, publicKey: PUBLIC_KEY, fingerprint: "simulated", next: null, isRotationRequired: false };
 }
 
-/** Errors that the shipped code logs are bugs: whatever the world does, it is expected to go on without one. */
+/** An error in the log of the shipped code is a bug: it must handle whatever the world does. */
 function createLog({ invariants }: World, instance: string): Logger {
   const complain = (fields: { err?: unknown }, message: string) => {
     const { err } = fields;

@@ -14,13 +14,13 @@ import {
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
-import type { AdoptedNode, HeldNode, Lease, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
+import type { AdoptedNode, Lease, OwnedSession, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
 import type { Invariants } from "./invariants.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 
 const MOST_EVENTS_KEPT = 50_000;
-const BY_NOBODY = { actor: "system", atMs: 0 };
+const BY_SYSTEM = { actor: "system", atMs: 0 };
 const APPROVED: Membership = { state: "APPROVED", sinceMs: 0, reason: "SIMULATED", message: "", actor: "system" };
 
 /**
@@ -42,8 +42,8 @@ export class SimulatedRecord {
       node,
       epoch: 0,
       replica: null,
-      connection: connectionAfter("registered", BY_NOBODY),
-      health: healthAfter({ kind: "registered" }, BY_NOBODY),
+      connection: connectionAfter("registered", BY_SYSTEM),
+      health: healthAfter({ kind: "registered" }, BY_SYSTEM),
     }));
     this.#invariants = invariants;
     this.#broken = broken;
@@ -138,7 +138,7 @@ export class SimulatedRecord {
   }
 
   /** What belongs to a replica. */
-  heldBy(instance: string): readonly HeldNode[] {
+  heldBy(instance: string): readonly OwnedSession[] {
     return [...(this.#owned.get(instance) ?? [])].map(toHeld);
   }
 
@@ -209,7 +209,7 @@ export class SimulatedRecord {
   }
 }
 
-function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): HeldNode {
+function toHeld({ node, epoch, connection, health: detectedHealth }: RecordedSession): OwnedSession {
   return { nodeId: nodeIdOf(node), epoch, connection, detectedHealth, marked: false, membership: APPROVED };
 }
 

@@ -50,7 +50,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
     const node = replica.nodes.find(nodeIdOf(this.agent.index));
     const isOfNode = node?.stream === session;
     session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n });
-    // Whatever the replica makes of it, the node was heard.
+    // The node was heard, whatever the replica does with the frame.
     if (isOfNode) this.process.observer.heard(this.agent.index, this.#world.schedule.nowMs);
   }
 

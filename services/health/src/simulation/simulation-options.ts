@@ -5,7 +5,7 @@ import type { Thresholds } from "@rollcall/domain";
  * are broken by patches: see mutants/.
  */
 export type BrokenRule =
-  /** A transition is written whoever holds the node by now. */
+  /** A transition is written whatever replica owns the node by then. */
   | "epoch-checked"
   /** A transition is written, with its event, without comparing it with the state that the record has. */
   | "one-event"
@@ -28,7 +28,7 @@ export type FaultKind =
   | "record-away"
   | "all-replicas-crash";
 
-/** Faults of the control plane alone: while only these happen, nobody is rightly judged. */
+/** Faults of the control plane alone: while only these happen, no judgement is right. */
 export const OWN_FAULTS: readonly FaultKind[] = [
   "agent-move",
   "replica-crash",

@@ -21,14 +21,14 @@ describe("simulate()", () => {
     expect(declarations).toBeGreaterThan(0);
   });
 
-  it.each(seeds(2))("should judge nobody for the control plane's own faults, seed %d", async (seed) => {
+  it.each(seeds(2))("should judge no node for the control plane's own faults, seed %d", async (seed) => {
     const verdict = await simulate({ ...WORLD, seed, faults: OWN_FAULTS });
     // Declared in memory, by a replica that had not read yet that the node had moved on: that counts for nothing.
     expect(verdict).toMatchObject({ violation: null, recordedLosses: 0 });
     expect(verdict.faults).toBeGreaterThan(50);
   });
 
-  it.each(seeds(2))("should judge nobody while one replica at a time is cut off, seed %d", async (seed) => {
+  it.each(seeds(2))("should judge no node while one replica at a time is cut off, seed %d", async (seed) => {
     // Farther apart than a cut and a failover together: see docs/session-protocol.md.
     const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 120_000 } as const;
     const verdict = await simulate({ ...WORLD, ...cuts, durationMs: 40 * MINUTE_MS, seed });

@@ -25,7 +25,7 @@ export interface SimulationVerdict {
   readonly recordedLosses: number;
   readonly faults: number;
   readonly checks: number;
-  /** What happened that must never happen; null when nothing did. */
+  /** The broken invariant; null for none. */
   readonly violation: string | null;
 }
 
@@ -38,7 +38,7 @@ const REQUEST_LOST_SHARE = 0.005;
 const SETTLE_MS = 600_000;
 const COMPACT_EVERY_STEPS = 4_000;
 
-/** Run a simulation to its end, or to the first thing that must never happen. */
+/** Run a simulation to its end, or to the first broken invariant. */
 export async function simulate(options: SimulationOptions): Promise<SimulationVerdict> {
   const simulation = new Simulation(options);
   try {
@@ -49,7 +49,7 @@ export async function simulate(options: SimulationOptions): Promise<SimulationVe
   return simulation.verdict();
 }
 
-/** Agents, replicas, their record and what lies between them, in steps of a time of its own. */
+/** Agents, replicas, their record and the network between them, in steps of virtual time. */
 class Simulation implements World {
   readonly schedule = new Schedule(STEP_MS);
   readonly invariants: Invariants;
@@ -149,7 +149,7 @@ class Simulation implements World {
     this.#processes[slot] = new SimulatedProcess(this, `h${slot}-${this.#started}`, slot);
   }
 
-  /** Kill the process there. Its agents learn of it, as far as anything reaches them. */
+  /** Kill the process there. Agents that can be reached learn of it. */
   crashReplica(slot: number): void {
     const process = this.#processes[slot];
     if (process === null || process === undefined) return;
@@ -212,7 +212,7 @@ class Simulation implements World {
     if (steps % COMPACT_EVERY_STEPS === 0) this.#compact();
   }
 
-  /** How long one way to the record takes: most often no step at all. */
+  /** How long one way to the record takes, in steps; usually 0. */
   #wayInSteps(): number {
     return Math.floor(this.network.callDelayMs() / STEP_MS + this.random());
   }

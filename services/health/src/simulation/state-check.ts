@@ -48,7 +48,7 @@ export class StateCheck {
     invariants.fail(`${process.instance} counts on a lease that may have run out`);
   }
 
-  /** After everything has healed, everybody is well again, and the record knows. */
+  /** After everything has healed, every node is healthy, and the record says so. */
   settled(): void {
     const { record, invariants, agents } = this.#simulation;
     for (const session of record.sessions) {

@@ -14,7 +14,7 @@ export interface WorldProcess {
   /** What really happened to it. */
   readonly observer: Observer;
   readonly isAlive: boolean;
-  /** Whether agents are not sent here any more. */
+  /** Whether new agents are kept away. */
   readonly isHidden: boolean;
 }
 

@@ -5,23 +5,23 @@ const INTERVAL_TAG = 0x10;
 const MAX_BYTES = 14;
 
 /**
- * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Written out because there is
- * one for every heartbeat, and the generated encoder takes as long as all the rest of the way that a heartbeat goes.
+ * Encode HeartbeatResponse{ack: {sequence, nextIntervalMs}}, as the generated code would. Hand-written because there is
+ * one for every heartbeat, and the generated encoder takes as long as the rest of a heartbeat's handling.
  *
  * @param sequence a whole number from 0 to 2^32 - 1.
- * @param nextIntervalMs the same; 0 leaves the interval as it is.
+ * @param nextIntervalMs the same; 0 for no change. /
  */
 export function encodeAck(sequence: number, nextIntervalMs = 0): Buffer {
   const frame = Buffer.allocUnsafe(MAX_BYTES);
   frame[0] = ACK_TAG;
-  // 0 is the default of both fields, which is not sent.
+  // 0, the default of both fields, is not encoded.
   let end = writeField(frame, 2, SEQUENCE_TAG, sequence);
   end = writeField(frame, end, INTERVAL_TAG, nextIntervalMs);
   frame[1] = end - 2;
   return frame.subarray(0, end);
 }
 
-/** Write a field at a place unless it is 0. Answers where the next one goes. */
+/** Write a field at an offset unless it is 0. Returns the next offset. */
 function writeField(frame: Buffer, at: number, tag: number, value: number): number {
   if (value === 0) return at;
   frame[at] = tag;

@@ -9,7 +9,7 @@ import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
 
-/** The agents' side, for a grpc-js server. A stream keeps itself alive by the call that it listens to. */
+/** The agents' side, for a grpc-js server. The call's listeners keep a stream alive. */
 export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
   const handlers = {
     heartbeat: (call: HeartbeatCall) => {

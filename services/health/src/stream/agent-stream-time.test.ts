@@ -94,7 +94,7 @@ describe("AgentStream, as time passes", () => {
     expect(acks + received).toBeLessThan(2_000);
   });
 
-  /** An agent that has left unread so many Acks that no more can be sent to it. */
+  /** An agent that left so many Acks unread that no further frame can be sent to it. */
   async function unread(nodeId: string, at: TestReplica): Promise<FakeStream> {
     const agent = agents.create(nodeId);
     await register(database.store, [agent]);

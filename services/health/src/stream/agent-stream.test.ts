@@ -20,7 +20,7 @@ const agents = new FakeAgents();
 const replicas = new TestReplicas();
 let database: TestDatabase;
 let replica: TestReplica;
-/** Somebody else, whom nothing of this may disturb. */
+/** Another agent, which must not be disturbed. */
 let witness: FakeStream;
 
 beforeAll(async () => {

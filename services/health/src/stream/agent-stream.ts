@@ -20,15 +20,15 @@ import { MOST_GPUS, OVERSIZED, tooLarge, tooManyGpus } from "./oversized.ts";
 /** A call of HealthService.Heartbeat. */
 export type HeartbeatCall = ServerDuplexStream<HeartbeatRequest, HeartbeatResponse | Buffer>;
 
-/** What a stream needs of the rest of its process. */
+/** What a stream needs of its process. */
 export interface StreamHost extends SessionHost {
   readonly clock: Clock;
-  /** For streams that never had a session. */
+  /** Reports streams that never had a session. */
   readonly strangers: StrangerLog;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly clientAddress: ClientAddress | undefined;
   readonly limits: StreamLimits;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly onWelcomed: ((peer: string) => void) | null;
   clusterId(): string;
 }
@@ -44,11 +44,11 @@ export const DEFAULT_STREAM_LIMITS: StreamLimits = {
   maxUnreadFrames: 256,
 };
 
-/** The method that a Hello's proof names. */
+/** The method name in a Hello's proof. */
 const HEARTBEAT_METHOD = "/rollcall.health.v1.HealthService/Heartbeat";
 const NONCE_BYTES = 32;
 
-/** One heartbeat stream of an agent, from its Challenge to its end: it carries a session over gRPC. */
+/** One heartbeat stream of an agent: carries a session over gRPC, from the Challenge to the end. */
 export class AgentStream implements AgentLink {
   readonly peer: string;
   readonly proofMethod = HEARTBEAT_METHOD;

@@ -35,10 +35,9 @@ const GPU = {
 const UNUSUAL = new Error("not what an agent sends as a Beat");
 
 /**
- * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for whatever is not plainly
- * a Beat of this version: fields that are unknown here, a field twice that may stand once, bytes that are no message.
- * Written out because there is one for every heartbeat, and the generated decoder allocates eight times as much as the
- * message itself.
+ * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for bytes that are not
+ * plainly a Beat of this version: unknown fields, a repeated singular field, malformed bytes. Hand-written because
+ * there is one for every heartbeat, and the generated decoder allocates eight times the size of the message. /
  */
 export function readBeatFrame(bytes: Uint8Array): HeartbeatRequest | null {
   if (bytes[0] !== BEAT_TAG) return null;
@@ -66,7 +65,7 @@ function readBeat(reader: BinaryReader, end: number): Beat {
         beat.sequence = reader.uint32();
         break;
       case BEAT.usage:
-        // One that comes twice is merged.
+        // The generated decoder merges a repeated one.
         if (beat.usage !== undefined) throw UNUSUAL;
         beat.usage = readUsage(reader, endOf(reader, end));
         break;
@@ -158,7 +157,7 @@ function readGpu(reader: BinaryReader, end: number): GpuUsage {
   return gpu;
 }
 
-/** Where the message ends whose length comes next. */
+/** Read a length, and return where its message ends. */
 function endOf(reader: BinaryReader, endOfParent: number): number {
   const length = reader.uint32();
   const end = reader.pos + length;

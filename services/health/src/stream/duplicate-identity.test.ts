@@ -97,13 +97,13 @@ describe("two machines with one identity", () => {
     });
   });
 
-  it("should not be suspected of a machine that is started anew, however often", async () => {
+  it("should not be suspected of a machine that restarts, however often", async () => {
     const agent = await newAgent("rebooted");
     await joinFrom(agent, ["a1", "a2", "a3", "a4", "a5", "a6"]);
     expect(await identityEvents("rebooted")).toEqual([]);
   });
 
-  it("should be forgotten once one has been alone for long enough, and noticed anew after that", async () => {
+  it("should be cleared once one machine has been alone for long enough, and noticed again after that", async () => {
     const { store } = database;
     const agent = await newAgent("parted");
     await joinFrom(agent, ["a", "b", "a", "b"]);

@@ -43,7 +43,7 @@ export function settingsFrame(terms: SettingsTerms): Buffer {
 
 export function goAwayFrame(farewell: Farewell): Buffer {
   const { reason, action, endpoints = [], retryAfterMs } = farewell;
-  // Cut as the status that follows it is.
+  // Truncated like the status that follows it.
   const { rawMessage: message } = errorOf(farewell);
   return encode({
     case: "goAway",

@@ -12,7 +12,7 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import type { GreetedStream } from "../session/session-host.ts";
-import type { Greeting } from "./hello-door.ts";
+import type { Greeting } from "./hello-admission.ts";
 import { toText } from "./hello-fields.ts";
 
 /** A Hello on its way to the record. */
@@ -24,26 +24,26 @@ export interface Arrival {
   readonly clockSkewMs: number | null;
 }
 
-/** One whose proof holds. While the record is asked, what happens to its node meanwhile is kept. */
+/** A Hello with a valid proof. Keeps the events of its node while the record is read. */
 export interface Candidate extends Arrival {
-  /** The one that signed the Hello. */
+  /** The key that signed the Hello. */
   readonly key: PublicKey;
   readonly events: StoredEvent[];
 }
 
-/** What the record says of a node once its session is open. */
+/** The record of a node once its session is open. */
 export interface Known {
   readonly labels: LabelsOfNode;
-  /** Within which time its key is to be rotated, if it is. */
+  /** The time within which a required key rotation is due. */
   readonly rotateWithinMs: number;
 }
 
-/** Who says hello, as the door knows them. */
+/** The greeting of an arrival. */
 export function greetingOf({ hello, stream }: Arrival): Greeting {
   return { nodeId: hello.nodeId, peer: stream.peer };
 }
 
-/** Which of the keys that count signed a Hello. */
+/** The key in force that signed a Hello. */
 export function signerOf(
   arrival: Arrival,
   keys: NodeKeys,
@@ -53,27 +53,27 @@ export function signerOf(
   return keysInForce(keys).find(({ publicKey }) => isSigned(arrival, publicKey, clusterId));
 }
 
-/** Tells whether a Hello is signed by a key. */
+/** Reports whether a key signed a Hello. */
 export type ProofCheck = (arrival: Arrival, publicKey: Uint8Array, clusterId: string) => boolean;
 
-/** Whether a Hello is signed by this key. */
+/** Whether this key signed a Hello. */
 export function isSignedBy({ stream, hello, nonce }: Arrival, publicKey: Uint8Array, clusterId: string): boolean {
   const { nodeId, signature } = hello;
   const text = proofText({ method: stream.proofMethod, clusterId, nodeId, nonce });
   return verifyProof(publicKey, text, signature);
 }
 
-/** Whether a key counts still. */
+/** Whether a key is still in force. */
 export function isInForce(keys: NodeKeys, key: PublicKey): boolean {
   return keysInForce(keys).some(({ fingerprint }) => fingerprint === key.fingerprint);
 }
 
-/** The nodes that turned out not to be there. */
+/** The nodes that do not exist. */
 export function unknownIn(openings: readonly SessionOpening[]): readonly string[] {
   return openings.filter(({ outcome }) => outcome === "UNKNOWN_NODE").map(({ nodeId }) => nodeId);
 }
 
-/** What is recorded of a Hello whose proof holds. */
+/** The part of a Hello that is recorded. */
 export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionHello, "replicaId"> {
   return {
     nodeId: hello.nodeId,

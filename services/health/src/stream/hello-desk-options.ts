@@ -19,20 +19,20 @@ export interface HelloDeskOptions {
   readonly random: Random;
   /** Most hellos that wait; more are told to come back. Default 2,000. */
   readonly maxQueued?: number;
-  /** Shortest time from one batch to the next that is not full. The first hello after a while does not wait. */
+  /** The shortest time between batches that are not full. The first hello after a pause does not wait. */
   readonly gatherMs: number;
-  /** Who fails too often to prove who they are; not limited when absent. */
+  /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts | undefined;
-  /** How many hellos are taken in within a second. */
+  /** Limits how many hellos are admitted in a second. */
   readonly admission: HelloAdmission;
-  /** Where agents go that are sent away. */
+  /** Where agents go when they are sent away. */
   readonly reconnects: Reconnects;
-  /** Called when sessions may have been opened in the record of which this process knows nothing. */
+  /** Called when the record may have opened sessions that this process does not know. */
   readonly onUncertain: () => void;
-  /** Resolves once it is known which policy each node has. */
+  /** Resolves once the policy of each node is known. */
   readonly policiesKnown: () => Promise<void>;
-  /** Checks the proof of a Hello; by its signature when absent. */
+  /** Verifies the proof of a Hello; by its signature when absent. */
   readonly isSigned?: ProofCheck;
-  /** Resolves after everything else has had a turn; by Node's event loop when absent. */
+  /** Resolves after all other work had a turn; by Node's event loop when absent. */
   readonly nextTurn?: () => Promise<void>;
 }

@@ -50,12 +50,12 @@ describe("Hello", () => {
     expect(welcome.settings?.unhealthyAfter).toEqual(durationFromMs(3_000));
     const record = await recordOf(database.store, "welcomed");
     expect(record.session).toMatchObject({ epoch: 1, replicaId: replica.instance });
-    // A Welcome makes nobody healthy.
+    // A Welcome makes no node healthy.
     expect(await statesOf(database.store, "welcomed")).toEqual(["CONNECTED STREAM_OPENED", "UNKNOWN NEVER_CONNECTED"]);
     expect((await eventsOf(database.store, "welcomed")).map(({ type }) => type)).toEqual(["node.connection.changed"]);
   });
 
-  it("should refuse a recorded key for which anybody can sign", async () => {
+  it("should refuse a recorded key for which anyone can sign", async () => {
     const agent = agents.create("weak");
     const neutral = new Uint8Array(32);
     neutral[0] = 1;

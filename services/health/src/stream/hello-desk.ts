@@ -19,6 +19,7 @@ import {
 import type { OpenedSession } from "../replica/replica.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { GreetedStream } from "../session/session-host.ts";
+import { HelloAdmission } from "./hello-admission.ts";
 import {
   type Arrival,
   type Candidate,
@@ -33,35 +34,34 @@ import {
   unknownIn,
 } from "./hello-arrival.ts";
 import type { HelloDeskOptions } from "./hello-desk-options.ts";
-import { HelloDoor } from "./hello-door.ts";
 import { clockSkewMs, wishesIn } from "./hello-fields.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
 /**
- * A signature takes a tenth of a millisecond, to send somebody away takes several: heartbeats must not wait for two
- * hundred of them.
+ * Verifying a signature takes a tenth of a millisecond, sending an agent away several: heartbeats must not wait for two
+ * hundred of them. /
  */
 const PROOFS_A_TURN = 8;
 
-/** Takes agents in: many hellos at a time, so that a storm costs few round trips. */
+/** Admits agents, many hellos in a batch, so that a storm costs few round trips. */
 export class HelloDesk {
   readonly #options: HelloDeskOptions;
   readonly #batcher: Batcher<Arrival, null>;
-  readonly #door: HelloDoor;
+  readonly #admission: HelloAdmission;
   readonly #rejected: RejectedNodes;
-  /** By node id, those of the batch that is with the record. */
+  /** The candidates of the batch in progress, by node id. */
   #candidates: ReadonlyMap<string, Candidate> = new Map();
 
   constructor(options: HelloDeskOptions) {
     this.#options = options;
-    this.#door = new HelloDoor(options.failures ?? null);
+    this.#admission = new HelloAdmission(options.failures ?? null);
     this.#rejected = new RejectedNodes(options);
     this.#batcher = new Batcher({
       run: (arrivals) => this.#takeIn(arrivals),
       maxItems: MOST_HELLOS_A_BATCH,
-      // A batch at a time: two of one node are opened in the order in which they came.
+      // One batch at a time: two hellos of one node are opened in their order.
       maxRunning: 1,
       maxWaitMs: 0,
       spacingMs: options.gatherMs,
@@ -75,14 +75,14 @@ export class HelloDesk {
     return this.#batcher.queued;
   }
 
-  /** Whether a session of this node may be being opened just now. */
+  /** Whether a session of this node may be opening. */
   isOpening(nodeId: string): boolean {
     return this.#candidates.has(nodeId);
   }
 
   /**
-   * Take a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; everything else is
-   * told to the stream.
+   * Submit a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; the stream gets any
+   * other outcome. /
    */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
     const { validator, replica, random, clock, admission, reconnects } = this.#options;
@@ -93,7 +93,7 @@ export class HelloDesk {
       this.#turnAway(arrival, storeAway(random), "store_unavailable");
       return;
     }
-    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#door.check(greetingOf(it)));
+    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#admission.check(greetingOf(it)));
     if (refusal !== null) {
       this.#refuse(arrival, refusal);
       return;
@@ -108,17 +108,17 @@ export class HelloDesk {
       return;
     }
     const greeting = greetingOf(arrival);
-    this.#door.enter(greeting);
+    this.#admission.enter(greeting);
     this.#batcher
       .submit(arrival)
       .catch(() => {
-        // The queue is full, which is the only error that a batch leaves to its caller.
+        // The queue is full, the only error that a batch leaves to its caller.
         this.#turnAwayUnheard(arrival);
       })
-      .finally(() => this.#door.leave(greeting));
+      .finally(() => this.#admission.leave(greeting));
   }
 
-  /** Keep what happens to nodes that are being taken in; the record may have been read before it. */
+  /** Keep events of nodes that are being admitted; the record may have been read before them. */
   observe(events: readonly StoredEvent[]): void {
     for (const event of events) this.#candidates.get(event.subject)?.events.push(event);
     this.#rejected.observe(events);
@@ -134,7 +134,7 @@ export class HelloDesk {
       this.#candidates = new Map(candidates.map((it) => [it.hello.nodeId, it]));
       await this.#open(candidates);
     } catch (error) {
-      // A commit whose answer was lost may have opened them all the same.
+      // The commit may have succeeded although its answer was lost.
       onUncertain();
       if (!isStoreUnavailable(error)) log.error({ err: error }, "hellos failed");
       for (const arrival of waiting.filter(({ stream }) => stream.isOpening)) {
@@ -147,7 +147,7 @@ export class HelloDesk {
     return arrivals.map(() => null);
   }
 
-  /** Find those whose proof holds, one for each node; the others are told. */
+  /** Return the arrivals with a valid proof, one for each node; the others are refused. */
   async #verify(arrivals: readonly Arrival[]): Promise<readonly Candidate[]> {
     const { record, random, nextTurn = nextTurnOfNode, isSigned = isSignedBy } = this.#options;
     const keys = await record.keysOf(idsOf(arrivals));
@@ -164,7 +164,7 @@ export class HelloDesk {
       } else {
         const earlier = candidates.get(nodeId);
         if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
-        this.#door.proven(greetingOf(arrival));
+        this.#admission.proven(greetingOf(arrival));
         candidates.set(nodeId, { ...arrival, key, events: [] });
       }
     }
@@ -180,14 +180,13 @@ export class HelloDesk {
     const collected = await record.collectedAmong(unknownIn(openings));
     const required = candidates.filter(({ hello }) => keys.get(hello.nodeId)?.isRotationRequired);
     const rotateWithinMs = rotationSpreadMs(required.length);
-    // From here to the end nothing else runs: what the feed delivers is either kept with the candidate or comes after
-    // its Welcome.
+    // From here to the end nothing else runs: an event is either kept with the candidate or applied after its Welcome.
     for (const [index, candidate] of candidates.entries()) {
       const opening = openings[index];
       if (opening === undefined) throw new Error("a hello got no answer");
       const { nodeId } = opening;
       if (collected.has(nodeId)) {
-        // Nobody wanted it gone: it was away for too long, and is welcome as a new node.
+        // It was collected after a long absence, and may register as a new node.
         this.#refuse(candidate, notRegistered(nodeId, this.#options.random));
         continue;
       }
@@ -201,7 +200,7 @@ export class HelloDesk {
     const { nodeId } = opening;
     switch (opening.outcome) {
       case "UNKNOWN_NODE":
-        // It had a key a moment ago: it is being deleted just now.
+        // It had a key a moment ago, so it was just deleted.
         this.#refuse(candidate, deleted(nodeId, "operator"));
         break;
       case "REJECTED":
@@ -217,8 +216,8 @@ export class HelloDesk {
         } else if (isInForce(known.keys, candidate.key)) {
           this.#welcome(candidate, opening, { ...known, keys: known.keys });
         } else {
-          // Deleted and registered anew, or its key replaced, since the session was opened: it speaks for the node that
-          // was.
+          // Since the session was opened, the node was deleted and registered again, or its key replaced: this stream
+          // belongs to the old one.
           this.#options.onUncertain();
           this.#refuse(candidate, proofInvalid(nodeId, random));
         }
@@ -234,7 +233,7 @@ export class HelloDesk {
     const { replica, record, clock, metrics } = this.#options;
     const { stream, hello, key, events } = candidate;
     if (replica.isClosing) {
-      // Its session is this replica's in the record, from which the next one adopts it.
+      // The record names this replica as owner; the next one adopts the node.
       this.#turnAway(candidate, storeAway(this.#options.random), "store_unavailable");
       return;
     }
@@ -245,7 +244,7 @@ export class HelloDesk {
       labels: labels.trusted,
     });
     replica.apply(events);
-    // Rejected, deleted or taken by another replica since the record was read: the stream has been told.
+    // Rejected, deleted or taken by another replica since the record was read: the stream has ended.
     const isTaken = node.stream === stream;
     metrics.hello(isTaken ? "welcomed" : "refused");
     if (!isTaken) return;
@@ -261,20 +260,18 @@ export class HelloDesk {
 
   #refuse(arrival: Arrival, farewell: Farewell, outcome: HelloOutcome = "refused"): void {
     this.#options.metrics.hello(outcome);
-    this.#door.refused(greetingOf(arrival), errorOf(farewell));
+    this.#admission.refused(greetingOf(arrival), errorOf(farewell));
     arrival.stream.leave(farewell);
   }
 
-  /** There is no room, in the queue or in the budget of heartbeats. */
+  /** Turn a Hello away: the queue or the budget of heartbeats is full. */
   #turnAwayUnheard(arrival: Arrival): void {
     const { admission, reconnects, clock, random } = this.#options;
     const retryAfterMs = admission.turnAway(clock.nowMs(), reconnects.others + 1);
     this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 
-  /**
-   * Send away an agent that has done nothing wrong. If it is who it says it is, its node gets the time to come back.
-   */
+  /** Turn away an agent through no fault of its own. With a valid proof its node gets the time to return. / */
   #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): void {
     const { replica, metrics, random, record, reconnects, isSigned = isSignedBy } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(reconnects.windowMs(this.queued), random) : because;

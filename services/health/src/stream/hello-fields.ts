@@ -2,7 +2,7 @@ import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Wishes } from "@rollcall/domain";
 
-/** The intervals that an agent wishes for; what makes no sense counts as none. */
+/** The intervals that an agent wishes for; invalid ones are ignored. */
 export function wishesIn({ wishedHeartbeatInterval, wishedInfoInterval }: Hello): Wishes {
   return { heartbeatMs: wishedMs(wishedHeartbeatInterval), infoMs: wishedMs(wishedInfoInterval) };
 }
@@ -12,15 +12,15 @@ function wishedMs(interval: Duration | undefined): number | null {
   return Number.isSafeInteger(ms) && ms > 0 ? Math.min(ms, LONGEST_WISH_MS) : null;
 }
 
-/** As long as a policy's interval may be. */
+/** The longest interval of a policy. */
 const LONGEST_WISH_MS = 86_400_000;
 
-/** A clock that is further off than a hundred years tells nothing. */
+/** A skew beyond a hundred years is ignored. */
 const MOST_SKEW_MS = 100 * 365 * 86_400_000;
 
 /**
- * By how much an agent's clock is ahead, from the wall time that it sent; null when it sent none. The way of the frame
- * is in it, which is good enough for what is only shown.
+ * How far an agent's clock is ahead, by the wall time that it sent; null for none. It includes the frame's latency,
+ * which is good enough for display. /
  */
 export function clockSkewMs({ agentTimeMs }: { readonly agentTimeMs: bigint }, wallMs: number): number | null {
   if (agentTimeMs === 0n) return null;
@@ -28,10 +28,7 @@ export function clockSkewMs({ agentTimeMs }: { readonly agentTimeMs: bigint }, w
   return Math.max(-MOST_SKEW_MS, Math.min(MOST_SKEW_MS, skewMs));
 }
 
-/**
- * A text of an agent as the record can keep it: Postgres refuses U+0000, and one row that it refuses fails a whole
- * batch.
- */
+/** Remove U+0000 from an agent's text: Postgres refuses it, and one refused row fails a whole batch. / */
 export function toText(text: string): string {
   return text.replaceAll("\0", "\uFFFD");
 }

@@ -133,7 +133,7 @@ describe("what happens while a session is being opened", () => {
 });
 
 describe("an answer of the record that is lost", () => {
-  it("should leave no node connected to nobody", async () => {
+  it("should leave no node CONNECTED without an owner", async () => {
     const agent = await newAgent();
     meddled.afterCommit(async () => {
       throw LOST_ANSWER;
@@ -168,7 +168,7 @@ describe("an answer of the record that is lost", () => {
     const newer = agent.open(replica.address);
     await newer.hello();
     expect((await newer.end()).error?.reason).toBe("STORE_UNAVAILABLE");
-    // The older stream is fenced by an epoch that nobody uses; its agent is told to come back.
+    // The older stream is fenced by an unused epoch; its agent is told to reconnect.
     await eventually(async () => {
       await replica.pass(500);
       expect(older.ended?.error?.reason).toBe("SESSION_SUPERSEDED");

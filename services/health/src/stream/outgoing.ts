@@ -2,7 +2,7 @@ import type { StatusObject } from "@grpc/grpc-js";
 import type { HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Clock } from "@rollcall/process";
 
-/** The side of a grpc-js call to which a server writes. */
+/** The writable side of a grpc-js call. */
 export interface WritableCall {
   readonly writableLength: number;
   write(frame: HeartbeatResponse | Buffer): boolean;
@@ -12,13 +12,13 @@ export interface WritableCall {
 }
 
 export interface OutgoingLimits {
-  /** How long a peer may leave unread what it is sent. */
+  /** How long a peer may leave frames unread. */
   readonly unreadTimeoutMs: number;
   /** Most frames that wait for a peer to read. */
   readonly maxUnreadFrames: number;
 }
 
-/** What is sent to one peer, bounded: a peer that does not read is found out, not buffered for. */
+/** Sends frames to one peer, bounded: a peer that does not read is detected, not buffered for. */
 export class Outgoing {
   readonly #call: WritableCall;
   readonly #clock: Clock;
@@ -34,12 +34,12 @@ export class Outgoing {
     this.#onDrained = onDrained;
   }
 
-  /** Whether frames wait for the peer to read, so that more should be sent only if they must. */
+  /** Whether frames wait for the peer to read, so that only necessary ones should be sent. */
   get isBehind(): boolean {
     return this.#unreadSinceMs !== null;
   }
 
-  /** Whether the peer has to be given up. */
+  /** Whether the peer left too much unread for too long. */
   get isTooSlow(): boolean {
     if (this.#unreadSinceMs === null) return false;
     const unreadMs = this.#clock.nowMs() - this.#unreadSinceMs;
@@ -62,7 +62,7 @@ export class Outgoing {
     this.#call.emit("error", status);
   }
 
-  /** End the call in good order. */
+  /** End the call with status OK. */
   end(): void {
     this.#call.end();
   }

@@ -2,15 +2,13 @@ import { create } from "@bufbuild/protobuf";
 import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { refuse } from "@rollcall/errors";
 
-/** Of any frame: as much as a NodeInfo may have, and the few bytes around it. */
+/** The largest frame: a NodeInfo, and a few bytes around it. */
 export const MOST_BYTES = 65_536 + 16;
 
-/**
- * Stands for a frame that has more: what it said is not looked at, since decoding it would cost more than the sender.
- */
+/** Stands for a larger frame, which is not decoded: that would cost more than sending it. / */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
-/** As many as the contract has; its rules are checked by hand for the one frame that is frequent. */
+/** The limit of the contract, whose rules are checked by hand for the most frequent frame. */
 export const MOST_GPUS = 64;
 
 /** The refusal of such a frame. */

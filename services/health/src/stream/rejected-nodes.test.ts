@@ -47,7 +47,7 @@ describe("RejectedNodes", () => {
     expect(asked("n2")).toBeNull();
   });
 
-  it("should tell nothing to whoever is not the node", () => {
+  it("should tell nothing to a caller that is not the node", () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     expect(asked("n1", generateKeyPair())).toBeNull();
   });

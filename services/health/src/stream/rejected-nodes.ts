@@ -5,7 +5,7 @@ import type { HealthRecord } from "../record/health-record.ts";
 import { type Farewell, type Random, rejected } from "../replica/farewell.ts";
 import { type Arrival, type Candidate, isSignedBy, type ProofCheck } from "./hello-arrival.ts";
 
-/** A node that was refused, and by which key it proved itself. */
+/** A refused node, and the key with which it proved itself. */
 interface RejectedNode {
   readonly membership: Membership;
   readonly publicKey: Uint8Array;
@@ -20,14 +20,14 @@ export interface RejectedNodesOptions {
   readonly isSigned?: ProofCheck;
 }
 
-/** About 6 MB. The one that was refused longest ago is forgotten for a new one. */
+/** About 6 MB. The oldest makes room for a new one. */
 const MOST_REMEMBERED = 20_000;
-/** Then the record is asked again, whatever the log says. */
+/** The record is read again after this. */
 const REMEMBERED_MS = 300_000;
 
 /**
- * Refuses rejected and banned nodes, and remembers them: a fleet of them that asks again and again costs neither a look
- * at the record nor a place among those that may come in. An event about a node ends it.
+ * Refuses rejected and banned nodes, and remembers them, so that their retries cost neither a read of the record nor a
+ * place in the admission. An event about a node makes it forget the node. /
  */
 export class RejectedNodes {
   readonly #options: RejectedNodesOptions;
@@ -43,10 +43,10 @@ export class RejectedNodes {
   }
 
   /**
-   * What to tell a node that was refused before and of which the log has said nothing since; null for others, and for a
-   * stranger who uses its id.
+   * The farewell for a node that was refused before and has had no event since; null for others, and for a stranger
+   * with its id.
    *
-   * @param check called before a signature is looked at; what it throws goes to the caller.
+   * @param check called before a signature is verified; its error goes to the caller. /
    */
   refusalOf(arrival: Arrival, check: (arrival: Arrival) => void): Farewell | null {
     const { clock, record, isSigned = isSignedBy } = this.#options;
@@ -62,9 +62,9 @@ export class RejectedNodes {
     return isItself ? this.#farewell(nodeId, known.membership) : null;
   }
 
-  /** What to tell a node that the record has just refused. */
+  /** The farewell for a node that the record has just refused. */
   refuse({ hello: { nodeId }, key, events }: Candidate, membership: Membership): Farewell {
-    // What the log has said since the record was read may be an approval.
+    // An event since the record was read may be an approval.
     if (events.length === 0) this.#remember(nodeId, membership, key.publicKey);
     return this.#farewell(nodeId, membership);
   }

@@ -4,13 +4,10 @@ import type { Store } from "@rollcall/store";
 /** Changes of the record by a replica. */
 export type MeddledChange = "opening" | "transition";
 
-/** A store whose changes are meddled with after they were committed, before their answer arrives. */
+/** A store that interferes with changes between their commit and their answer. */
 export interface MeddledStore {
   readonly store: Store;
-  /**
-   * Do something after the next commit of an opening, or of transitions, once. What it throws is what the caller sees
-   * instead of the answer.
-   */
+  /** Call `meddle` once, after the next commit of an opening or of transitions. Its error replaces the answer. / */
   afterCommit(meddle: () => Promise<void>, of?: MeddledChange): void;
   /** Whether transitions fail, and are rolled back. */
   refuseTransitions(isRefusing: boolean): void;

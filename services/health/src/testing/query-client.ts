@@ -14,7 +14,7 @@ export interface QueryClient {
   close(): Promise<void>;
 }
 
-/** Serve the readers' side of a replica to anybody who sends some token. */
+/** Serve the readers' side of a replica to any caller with a token. */
 export async function serveQueries(replica: TestReplica): Promise<QueryClient> {
   const server: RunningServer = await createRpcServer({
     host: "127.0.0.1",

@@ -22,9 +22,9 @@ import {
 import { ManualClock, until } from "@rollcall/testkit/time";
 import { createApp, type HealthApp } from "../app.ts";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
-import type { HealthDeps } from "../deps.ts";
+import type { HealthProcess } from "../health-process.ts";
 
-export interface TestReplicaOptions extends Partial<Pick<HealthDeps, "limits" | "random" | "brakeTimes">> {
+export interface TestReplicaOptions extends Partial<Pick<HealthProcess, "limits" | "random" | "brakeTimes">> {
   readonly store: Store;
   readonly config?: Partial<HealthConfig>;
   /** A manual one by default. With another, the replica judges by itself. */
@@ -182,7 +182,7 @@ export class TestReplica {
     await this.#feed.caughtUpTo(await currentRevision(this.store.db));
   }
 
-  /** Let time pass as a process sees it that is never held up: tick by tick, the sockets read before each judgement. */
+  /** Let time pass as in a process that is never delayed: tick by tick, with the sockets read before each judgement. */
   async pass(ms: number): Promise<void> {
     const { clock } = this;
     if (!(clock instanceof ManualClock)) throw new Error("only a manual clock can be moved");
@@ -213,7 +213,7 @@ export class TestReplica {
     await releaseLease(this.store.db, this.instance, this.instance);
   }
 
-  /** End it as SIGKILL does: nobody is told, and its lease stays. */
+  /** End it as SIGKILL does: agents are not told, and its lease stays. */
   async kill(): Promise<void> {
     this.#tasks.abort();
     await this.#done;

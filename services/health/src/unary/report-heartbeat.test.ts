@@ -185,7 +185,7 @@ describe("reportHeartbeat()", () => {
     });
   });
 
-  it("should refuse a recorded key for which anybody can sign", async () => {
+  it("should refuse a recorded key for which anyone can sign", async () => {
     const neutral = new Uint8Array(32);
     neutral[0] = 1;
     const agent = agents.create("u-weak");
@@ -196,7 +196,7 @@ describe("reportHeartbeat()", () => {
     expect(await post(atLeft, forged)).toMatchObject({ refused: "PROOF_INVALID" });
   });
 
-  it("should refuse whoever does not prove to be the node, and no challenge twice", async () => {
+  it("should refuse a caller that does not prove to be the node, and a challenge that was used", async () => {
     const agent = await registered("u-proof");
     const thief = agents.create("u-thief");
     const stolen = { ...(await opening(thief, atLeft)), nodeId: "u-proof" };
@@ -233,7 +233,7 @@ describe("reportHeartbeat()", () => {
     });
   });
 
-  it("should have an agent try again, then begin anew, when the owner of its session is gone", async () => {
+  it("should have an agent retry, then open a new session, when the owner of its session is gone", async () => {
     const third = await replicas.start({ store: database.store });
     const atThird = await serveQueries(third);
     const agent = await registered("u-orphan");

@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-/** What the token of a unary session says. */
+/** The claims in the token of a unary session. */
 export interface SessionClaims {
   readonly nodeId: string;
   readonly epoch: number;
@@ -10,19 +10,19 @@ export interface SessionClaims {
 
 const PATTERN = /^rs1\.([A-Za-z0-9_-]{1,900})\.([A-Za-z0-9_-]{43})$/;
 
-/** Make the token of a session. It is worth nothing once the node's epoch has moved on. */
+/** Create the token of a session. It is invalid once the node's epoch has increased. */
 export function sealSessionToken(clusterSecret: Uint8Array, claims: SessionClaims): string {
   const { nodeId, epoch, replicaId } = claims;
   const body = Buffer.from(JSON.stringify([nodeId, epoch, replicaId])).toString("base64url");
   return `rs1.${body}.${macOf(clusterSecret, body).toString("base64url")}`;
 }
 
-/** Read a token; null when it was not made by this cluster. */
+/** Read a token; null when this cluster did not create it. */
 export function openSessionToken(clusterSecret: Uint8Array, token: string): SessionClaims | null {
   const [, body = "", mac = ""] = token.match(PATTERN) ?? [];
   if (body === "") return null;
   if (!timingSafeEqual(macOf(clusterSecret, body), Buffer.from(mac, "base64url"))) return null;
-  // Its MAC says that it was written by the function above.
+  // Its MAC proves that the function above wrote it.
   const [nodeId, epoch, replicaId] = JSON.parse(Buffer.from(body, "base64url").toString());
   return { nodeId, epoch, replicaId };
 }

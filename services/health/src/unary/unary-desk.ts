@@ -23,13 +23,13 @@ export interface UnaryDeskOptions {
   readonly host: SessionHost;
 }
 
-/** How many ended sessions are remembered with their reason. Agents of others are told to begin again. */
+/** How many ended sessions are remembered with their reason. The agents of others must open a new session. */
 const MOST_ENDED = 1_000;
 
-/** The sessions of agents that call, of the nodes that this replica holds. */
+/** The sessions by calls of nodes that this replica holds. */
 export class UnaryDesk {
   readonly #options: UnaryDeskOptions;
-  /** Those of the sessions of the replica that are held by calls. */
+  /** The replica's sessions that are by calls. */
   readonly #sessions = new WeakSet<NodeStream>();
   readonly #ended = new Map<string, { readonly epoch: number; readonly farewell: Farewell }>();
 
@@ -37,7 +37,9 @@ export class UnaryDesk {
     this.#options = options;
   }
 
-  /** Open a session for a Hello whose nonce was used up for it. Throws as a stream's Hello is refused. */
+  /**
+   * Open a session for a Hello whose nonce was consumed. Throws for the reasons for which a stream's Hello is refused.
+   */
   async open(hello: Hello, nonce: Uint8Array, peer: string): Promise<ReportHeartbeatResponse> {
     const { store, host } = this.#options;
     const { node, session } = await openUnarySession({ hello, nonce, peer }, host, (end, ended) => {
@@ -48,7 +50,7 @@ export class UnaryDesk {
     return this.#answer(node, { sessionToken: sealSessionToken(store.clusterSecret(), claims) });
   }
 
-  /** What a token says. Throws SESSION_TOKEN_INVALID. */
+  /** The claims of a token. Throws SESSION_TOKEN_INVALID. */
   claimsOf({ nodeId, step }: ReportHeartbeatRequest): SessionClaims {
     const isCarried = step.case === "beat" || step.case === "goodbye";
     const token = isCarried ? step.value.sessionToken : "";
@@ -58,7 +60,7 @@ export class UnaryDesk {
     throw refuse("SESSION_TOKEN_INVALID", message, { metadata: { node: nodeId } });
   }
 
-  /** Take a heartbeat or a goodbye of a node that this replica holds. */
+  /** Handle a heartbeat or a goodbye of a node that this replica holds. */
   take(request: ReportHeartbeatRequest): ReportHeartbeatResponse {
     const claims = this.claimsOf(request);
     const { node, session } = this.#find(claims);
@@ -114,7 +116,7 @@ export class UnaryDesk {
   }
 }
 
-/** The error of a call whose session is over, for a reason that is not known here. */
+/** The error of a call whose session ended for an unknown reason. */
 export function sessionMoved(node: string) {
   const message = `this session of node ${node} is over; open a new one without a token`;
   return refuse("SESSION_SUPERSEDED", message, { metadata: { node } });

@@ -4,7 +4,7 @@ import { AgentSession } from "../session/agent-session.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd, SessionHost } from "../session/session-host.ts";
 
-/** The method that the proof of a unary Hello names. */
+/** The method name in a unary Hello's proof. */
 export const REPORT_METHOD = "/rollcall.health.v1.HealthQueryService/ReportHeartbeat";
 
 /** A session that was opened by a call. */
@@ -14,9 +14,9 @@ export interface UnarySession {
 }
 
 /**
- * Open the session of an agent that calls instead of holding a stream. It rejects with why it was not opened.
+ * Open a session by calls. Rejects with the reason when it is not opened.
  *
- * @param onEnd told when an open session has ended, so that the agent learns why with its next call.
+ * @param onEnd called when an open session ends, so that the agent's next call returns the reason. /
  */
 export async function openUnarySession(
   hello: { readonly hello: Hello; readonly nonce: Uint8Array; readonly peer: string },
@@ -26,20 +26,20 @@ export async function openUnarySession(
   const { nonce, peer } = hello;
   const link = new CallLink(peer, onEnd);
   const session = new AgentSession(link, host, { firstSequence: 1, nonce, helloWithinMs: null });
-  // It may be refused before anything waits for it.
+  // It may reject before anything awaits it.
   link.opened.catch(() => {});
   session.receive({ kind: "hello", hello: hello.hello });
   return { node: await link.opened, session };
 }
 
-/** The answers of calls: what is sent to the agent waits for the next one, which tells it as it then is. */
+/** The responses of calls: what is sent to the agent waits for the next one, which carries the value of that moment. */
 class CallLink implements AgentLink {
   readonly peer: string;
   readonly proofMethod = REPORT_METHOD;
   readonly takesOldBeats = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
-  /** The node, once the session is open; rejects with why it was not opened. */
+  /** The node, once the session is open; rejects with the reason otherwise. */
   readonly opened: Promise<HeldNode>;
   readonly #onEnd: (end: SessionEnd, node: HeldNode) => void;
   #resolve: (node: HeldNode) => void = () => {};
@@ -64,7 +64,7 @@ class CallLink implements AgentLink {
 
   sendSettings(): void {}
 
-  /** The agent calls whichever replica it likes. */
+  /** The agent may call any replica. */
   sendMove(): boolean {
     return false;
   }

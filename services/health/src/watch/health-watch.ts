@@ -19,9 +19,9 @@ export interface HealthWatchesOptions {
   readonly log: Logger;
 }
 
-/** What somebody wants to watch. */
+/** The nodes of one watch. */
 export interface WatchedSelection {
-  /** None means the first nodes by id that a replica holds. */
+  /** Empty for the first nodes by id that a replica holds. */
   readonly nodeIds: readonly string[];
   /** Whether each node's first answer carries its samples. */
   readonly includeSamples: boolean;
@@ -30,22 +30,22 @@ export interface WatchedSelection {
 
 /** Most nodes of one watch. */
 const MOST_NODES = 200;
-/** How often the record is asked who holds the nodes when nothing says that it has changed. */
+/** How often the record is read for the owners while no event arrives. */
 const ROUTE_EVERY_MS = 5_000;
-/** Between two questions to the record, however much happens. */
+/** The shortest pause between two reads of the owners. */
 const ROUTE_PAUSE_MS = 250;
 
-/** What is watched of one replica. */
+/** The part of a watch at one replica. */
 interface Link {
   readonly ids: ReadonlySet<string>;
   readonly ending: AbortController;
   isBroken: boolean;
 }
 
-/** One watch: it follows each node to whichever replica holds it, and keeps what is new in a mailbox. */
+/** One watch: follows each node to the replica that holds it, and keeps news in a mailbox. */
 export class HealthWatch {
   readonly box = new Mailbox<NodeHealth>();
-  /** Why it cannot go on; null while it can. */
+  /** Why the watch failed; null while it runs. */
   failure: unknown = null;
   readonly #options: HealthWatchesOptions;
   readonly #selection: WatchedSelection;
@@ -53,9 +53,9 @@ export class HealthWatch {
   readonly #signal: AbortSignal;
   readonly #links = new Map<string, Link>();
   readonly #wakeUp = new WakeUp();
-  /** Nodes that are shown at present. */
+  /** Nodes that are shown. */
   readonly #shown = new Set<string>();
-  /** Nodes of which it was said that they are gone. */
+  /** Nodes that were reported as gone. */
   readonly #gone = new Set<string>();
   /** The healths of nodes that carry an operator's mark. */
   #marked: ReadonlyMap<string, Health> = new Map();
@@ -66,14 +66,14 @@ export class HealthWatch {
     this.#signal = AbortSignal.any([selection.signal, this.#ending.signal]);
   }
 
-  /** Something may have happened to a node that concerns its watchers. */
+  /** A node's owner or mark may have changed. */
   doubt(nodeId: string): void {
     const { nodeIds } = this.#selection;
     const isWatched = this.#shown.has(nodeId) || nodeIds.length === 0 || nodeIds.includes(nodeId);
     if (isWatched) this.#wakeUp.call();
   }
 
-  /** Follow the nodes until the end. What makes that impossible is left in `failure`. */
+  /** Follow the nodes until the end. An error is left in `failure`. */
   async follow(): Promise<void> {
     const { clock } = this.#options;
     try {
@@ -106,22 +106,22 @@ export class HealthWatch {
       await this.#link(owners);
     } catch (err) {
       if (!isStoreUnavailable(err)) throw err;
-      // The links that there are go on; where a node went is learned when the record is back.
+      // Existing links continue; new owners are read when the record is back.
       log.debug({ err }, "owners cannot be read");
     }
   }
 
-  /** A mark that came or went changes a node's health without anything being received of it. */
+  /** A new or cleared mark changes a node's health without a frame of it. */
   #showMarks(marked: ReadonlyMap<string, Health>): void {
     const before = this.#marked;
     this.#marked = marked;
     const changed = [...new Set([...before.keys(), ...marked.keys()])].filter(
       (id) => before.get(id)?.sinceMs !== marked.get(id)?.sinceMs,
     );
-    // Asked anew, a replica tells its nodes as they are.
+    // Asked again, a replica sends its nodes as they are.
     for (const [replicaId, { ids, ending }] of this.#links) {
       if (!changed.some((id) => ids.has(id))) continue;
-      ending.abort(new Error("to be asked anew"));
+      ending.abort(new Error("ask again"));
       this.#links.delete(replicaId);
     }
   }
@@ -204,12 +204,12 @@ export class HealthWatch {
     if (marked !== undefined) node.health = healthToProto(marked);
     if (!this.#shown.has(node.nodeId)) return;
     const waiting = this.box.peek(node.nodeId);
-    // Those of its first answer, which was not sent yet.
+    // Keep the samples of its first message, which was not sent yet.
     if (waiting !== undefined && node.samples.length === 0) node.samples = waiting.samples;
     this.box.put(node.nodeId, node);
   }
 
-  /** Show what the record has of the nodes until it is known who holds them. */
+  /** Show the nodes from the record until their owners are known. */
   async #breakLink(link: Link, why: string): Promise<void> {
     link.isBroken = true;
     await this.#showRecords([...link.ids], why);

@@ -6,10 +6,10 @@ import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 
-/** Watches at one replica at a time; each may have 200 nodes. */
+/** Most watches of one replica; each may have 200 nodes. */
 export const MOST_WATCHES = 100;
 const RETRY_AFTER_MS = 5_000;
-/** An empty message at least so often shows that the watch lives. */
+/** The longest silence of a watch: an empty message shows that it is alive. */
 const BOOKMARK_MS = 15_000;
 
 /** Who holds a node, and its mark, may change by any event about a node. */

@@ -9,39 +9,38 @@ export interface Mail<T> {
 }
 
 /**
- * What is new for one watcher. It holds one item for each id, the latest: a watcher that reads slowly misses what lay
- * between, and nothing piles up for it.
+ * News for one watcher: the latest item of each id. A slow watcher skips what is between, and nothing accumulates. /
  */
 export class Mailbox<T> {
   readonly #items = new Map<string, T>();
   readonly #dropped = new Set<string>();
   readonly #wakeUp = new WakeUp();
 
-  /** What waits with this id. */
+  /** The waiting item of this id. */
   peek(id: string): T | undefined {
     return this.#items.get(id);
   }
 
-  /** Keep an item, in place of an older one with the same id. */
+  /** Put an item, in place of an older one with the same id. */
   put(id: string, item: T): void {
     this.#dropped.delete(id);
     this.#items.set(id, item);
     this.#wakeUp.call();
   }
 
-  /** There is nothing more to say of an id. */
+  /** Report that an id is gone. */
   drop(id: string): void {
     this.#items.delete(id);
     this.#dropped.add(id);
     this.#wakeUp.call();
   }
 
-  /** End the present rest, or else the next one, with nothing new. */
+  /** End the current rest, or else the next one, without news. */
   touch(): void {
     this.#wakeUp.call();
   }
 
-  /** Take out what came first, `most` items at most; when others are left, the next rest ends at once. */
+  /** Take the oldest news, `most` items at most; if some are left, the next rest ends at once. */
   take(most: number): Mail<T> {
     const taken = [...this.#items].slice(0, most);
     for (const [id] of taken) this.#items.delete(id);
@@ -51,7 +50,7 @@ export class Mailbox<T> {
     return mail;
   }
 
-  /** Rest until there is something, `ms` at most. Rejects with the signal's reason. */
+  /** Wait for news, `ms` at most. Rejects with the signal's reason. */
   async rest(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
     await this.#wakeUp.rest(clock, { atMostMs: ms }, signal);
   }

@@ -116,7 +116,7 @@ describe("watchNodeHealth()", () => {
     follower.stop();
   });
 
-  it("should have watched nodes beat every 2 s for as long as somebody watches", async () => {
+  it("should have watched nodes beat every 2 s while they are watched", async () => {
     const stream = await joined("w-paced", right);
     const follower = new Follower(["w-paced"]);
     expect(await stream.nextOf("ack")).toMatchObject({ sequence: 1, nextIntervalMs: 2_000 });

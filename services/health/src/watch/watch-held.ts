@@ -7,7 +7,7 @@ import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
 import type { NodeWatcher } from "./watched-nodes.ts";
 
-/** What is new about nodes that one replica holds. */
+/** News of nodes that one replica holds. */
 export interface HeldNews {
   readonly nodes: readonly NodeHealth[];
   /** Not held by it, or no longer. */
@@ -23,12 +23,12 @@ export interface WatchHeldOptions {
   readonly signal: AbortSignal;
 }
 
-/** The longest silence of a watch: an empty message says that it lives. */
+/** The longest silence of a watch: an empty message shows that it is alive. */
 const BOOKMARK_MS = 5_000;
 
 /**
- * Tell what becomes of nodes that this replica holds. It ends by throwing the signal's reason, or when its reader
- * leaves.
+ * Yield the changes of nodes that this replica holds. Ends by throwing the signal's reason, or when its reader returns.
+ * /
  */
 export async function* watchHeld(options: WatchHeldOptions): AsyncGenerator<HeldNews, never> {
   const { replica, clock, nodeIds, includeSamples, signal } = options;

@@ -21,18 +21,18 @@ function fleet(ids: readonly string[], intervals = { heartbeatMs: 15_000, usageM
   return { watched: new WatchedNodes((id) => nodes.get(id)), paces, node };
 }
 
-const nobody: NodeWatcher = { touched: () => {}, released: () => {} };
+const watcher: NodeWatcher = { touched: () => {}, released: () => {} };
 
 describe("WatchedNodes", () => {
   it("should have a node beat faster from its first watcher to its last", () => {
     const { watched, paces, node } = fleet(["a"]);
-    const other = { ...nobody };
+    const other = { ...watcher };
     expect(watched.paceMs(node("a"))).toBe(0);
-    watched.watch("a", nobody);
+    watched.watch("a", watcher);
     expect([paces.get("a"), watched.paceMs(node("a"))]).toEqual([2_000, 2_000]);
     watched.watch("a", other);
-    watched.unwatch("a", nobody);
-    watched.unwatch("a", nobody);
+    watched.unwatch("a", watcher);
+    watched.unwatch("a", watcher);
     expect(watched.paceMs(node("a"))).toBe(2_000);
     watched.unwatch("a", other);
     expect([paces.get("a"), watched.paceMs(node("a")), watched.size]).toEqual([15_000, 0, 0]);
@@ -40,17 +40,17 @@ describe("WatchedNodes", () => {
 
   it("should leave a node alone that beats as often anyway", () => {
     const { watched, paces, node } = fleet(["a"], { heartbeatMs: 1_000, usageMs: 2_000 });
-    watched.watch("a", nobody);
+    watched.watch("a", watcher);
     expect([paces.size, watched.paceMs(node("a"))]).toEqual([0, 0]);
   });
 
-  it("should ask no more than 200 nodes at a time, and the next one when one is let go", () => {
+  it("should pace 200 nodes at most, and the next one when one is released", () => {
     const ids = Array.from({ length: MOST_PACED + 1 }, (_, index) => `n${index}`);
     const { watched, paces, node } = fleet(ids);
-    for (const id of ids) watched.watch(id, nobody);
+    for (const id of ids) watched.watch(id, watcher);
     const last = ids.at(-1) ?? "";
     expect([paces.size, paces.has(last), watched.paceMs(node(last))]).toEqual([200, false, 0]);
-    watched.unwatch("n7", nobody);
+    watched.unwatch("n7", watcher);
     expect([paces.get("n7"), paces.get(last)]).toEqual([15_000, 2_000]);
   });
 

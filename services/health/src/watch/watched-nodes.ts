@@ -1,19 +1,19 @@
 import type { HeldNode } from "../replica/held-node.ts";
 
-/** Somebody who wants to know what becomes of some nodes. It is called for each frame, so it only takes notes. */
+/** Watches some nodes. It is called for each frame, so it must only take notes. */
 export interface NodeWatcher {
-  /** Something was received of the node, or its state has changed. */
+  /** A frame of the node was received, or its state changed. */
   touched(node: HeldNode): void;
-  /** The node is not held here any more. */
+  /** The node is no longer held here. */
   released(nodeId: string): void;
 }
 
-/** Nodes of one replica that are asked for their usage more often at a time. */
+/** Most nodes of one replica that send their usage more often at a time. */
 export const MOST_PACED = 200;
 
 /**
- * Which of a replica's nodes somebody watches. These are asked for their usage more often, as long as that lasts. Where
- * nobody watches, a heartbeat pays one comparison for it.
+ * The watched nodes of a replica, which send their usage more often meanwhile. Without watchers this costs a heartbeat
+ * one comparison. /
  */
 export class WatchedNodes {
   readonly #watchers = new Map<string, Set<NodeWatcher>>();
@@ -49,21 +49,21 @@ export class WatchedNodes {
     this.#paceAnother();
   }
 
-  /** Something is new about a node. */
+  /** Notify the node's watchers. */
   touched(node: HeldNode): void {
     const watchers = this.#watchers.size === 0 ? undefined : this.#watchers.get(node.id);
     if (watchers === undefined) return;
     for (const watcher of watchers) watcher.touched(node);
   }
 
-  /** A node is held here no more. Its watchers ask for it elsewhere. */
+  /** A node is no longer held here. Its watchers look for it elsewhere. */
   released(nodeId: string): void {
     const watchers = this.#watchers.get(nodeId);
     if (watchers === undefined) return;
     for (const watcher of watchers) watcher.released(nodeId);
   }
 
-  /** The interval at which the node is to beat while it is watched, in milliseconds; 0 for its usual one. */
+  /** The interval between a watched node's heartbeats, in milliseconds; 0 for its usual one. */
   paceMs({ id, intervals }: HeldNode): number {
     if (this.#paced.size === 0 || intervals === null || !this.#paced.has(id)) return 0;
     return intervals.usageMs < intervals.heartbeatMs ? intervals.usageMs : 0;

@@ -100,7 +100,7 @@ describe("registerNode(), races for join tokens", () => {
   it.each([
     ["limited", 1_000],
     ["unlimited", null],
-  ])("should let nobody in by a %s token that was revoked, on any replica", async (name, maxUses) => {
+  ])("should admit no node by a revoked %s token, on any replica", async (name, maxUses) => {
     const { store } = replica(0);
     for (let round = 0; round < 6; round += 1) {
       const { id, text } = await makeToken(store, { maxUses });

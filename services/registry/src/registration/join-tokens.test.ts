@@ -51,7 +51,7 @@ function newNode(name = "n"): TestNode {
   return new TestNode(`${name}-${nodes}`);
 }
 
-/** Tokens that let nobody in, whatever is enforced. */
+/** Tokens that admit no node, whatever is enforced. */
 const BAD: readonly (readonly [string, string, () => Promise<string>])[] = [
   ["malformed", "JOIN_TOKEN_INVALID", async () => "letmein"],
   ["unknown", "JOIN_TOKEN_INVALID", async () => joinTokenText(rig.store.clusterId(), "0123456789ab", "x".repeat(43))],

@@ -204,7 +204,7 @@ describe("registerBatch()", () => {
       ]);
       expect(deleted).toBe(true);
       const [word] = words(answers);
-      // Before the delete it returned and is gone, after it it was created anew: never anything in between.
+      // Before the delete it returned and is gone, after it it was created again: nothing in between.
       expect((await getNode(store.db, id)) === null).toBe(word === "returned");
       expect(["created", "returned"]).toContain(word);
     }

@@ -52,7 +52,7 @@ describe.each<Moment>(["before its first statement", "after its last one, before
   (moment) => {
     const name = (id: string) => `${id}-${moment.slice(0, 5).trim()}`;
 
-    it("should neither take a rejected node again nor tell anybody that it joined", async () => {
+    it("should neither take a rejected node again nor report that it joined", async () => {
       const outcast = new TestNode(name("outcast"));
       await outcast.register(rig.registry);
       await operate(store, outcast.id, "reject", "for good");
@@ -63,7 +63,7 @@ describe.each<Moment>(["before its first statement", "after its last one, before
       for (const refusal of await Promise.all(calls.map(refusalOf))) {
         expect(refusal).toMatchObject(UNAVAILABLE);
       }
-      // Still away: the same answer to whoever asks, readers included. A challenge needs no record.
+      // Still away: the same answer to every caller, readers included. A challenge needs no record.
       expect(await refusalOf(outcast.register(rig.registry))).toMatchObject(UNAVAILABLE);
       expect(await refusalOf(rig.registry.listNodes({}))).toMatchObject(UNAVAILABLE);
       expect(await refusalOf(rig.events.listEvents({}))).toMatchObject(UNAVAILABLE);

@@ -74,11 +74,11 @@ describe("explainNode()", () => {
     );
     expect(answer.obstacles).toMatchObject([
       { state: "health", reason: "HEARTBEATS_MISSED" },
-      { state: "scheduling", remedy: "rollcall node uncordon lost" },
+      { state: "scheduling", reason: "OPERATOR_CORDONED", remedy: "uncordon it" },
     ]);
   });
 
-  it("should answer no more than the limit, the newest of them", async () => {
+  it("should return at most the limit, the newest", async () => {
     await live("limited");
     const { entries, hasEarlier } = await rig.registry.explainNode({ node: "limited", limit: 1 });
     expect(entries.map(({ event }) => event?.type)).toEqual(["node.scheduling.changed"]);

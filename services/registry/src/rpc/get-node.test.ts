@@ -34,7 +34,7 @@ describe("getNode()", () => {
   });
 
   it.each(["nobody", "gpu-11", "%", "_", "gpu%", "é", "\\", "' or 1=1"])(
-    "should say that there is no node %j, and what to do",
+    "should say that there is no node %j",
     async (ref) => {
       const refusal = await refusalOf(rig.registry.getNode({ node: ref }));
       expect(refusal).toMatchObject({
@@ -42,8 +42,7 @@ describe("getNode()", () => {
         reason: "NODE_NOT_FOUND",
         metadata: { node: ref },
       });
-      expect(refusal.message).toContain(`node ${ref} not found`);
-      expect(refusal.message).toContain("rollcall node list");
+      expect(refusal.message).toBe(`node ${ref} not found`);
     },
   );
 

@@ -210,7 +210,7 @@ describe("watchEvents(), how it ends", () => {
     await append("a");
     const watched = watch(BEGINNING);
     await watched.until(({ length }) => length === 1);
-    // What a restored copy looks like to whoever opens it.
+    // What a restored copy looks like when it is opened.
     await rig.store.db.updateTable("cluster").set({ log_origin: "another" }).execute();
     await rig.store.refreshLogId();
     const compacted = { code: Code.OutOfRange, reason: "REVISION_COMPACTED" };

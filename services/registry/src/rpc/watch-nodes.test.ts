@@ -172,9 +172,9 @@ describe("watchNodes()", () => {
     const view = viewOf(after.messages, known);
     expect([...view.keys()].sort()).toEqual(["n0", "n1", "n3", "n4", "n5"]);
     expect(stateOf(view, "n5")).toBe(MembershipState.REJECTED);
-    const anew = watch(resumeAfter(before.messages[0]));
-    await anew.until(isComplete);
-    expect(viewOf(anew.messages).size).toBe(5);
+    const again = watch(resumeAfter(before.messages[0]));
+    await again.until(isComplete);
+    expect(viewOf(again.messages).size).toBe(5);
     const value = before.messages.at(-1)?.revision ?? 0n;
     const byRevision = watch({ start: { case: "afterRevision", value } });
     await byRevision.until(isComplete);
@@ -191,7 +191,7 @@ describe("watchNodes()", () => {
     expect(watched.messages.flatMap(({ changes }) => changes)).toEqual([]);
   });
 
-  it("should take back a snapshot that nobody reads", async () => {
+  it("should release a snapshot that is not read", async () => {
     await start({ batchNodes: 10, snapshotIdleMs: 50, snapshots: 1 });
     // Random, or compression would make the snapshot small enough for the buffers on the way.
     const labelsOf = () =>

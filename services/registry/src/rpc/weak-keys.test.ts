@@ -45,14 +45,14 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** Join with a key for which anybody can sign. */
+/** Join with a key for which anyone can sign. */
 async function forge(nodeId: string, publicKey: Uint8Array) {
   const { nonce } = await rig.registry.createChallenge({});
   const proof = { nonce, signature: FORGED };
   return rig.registry.registerNode({ nodeId, publicKey, proof, info: INFO });
 }
 
-describe("a key for which anybody can sign", () => {
+describe("a key for which anyone can sign", () => {
   it("should be what the signature of these tests is good for", () => {
     expect(verifyProof(NEUTRAL, "whatever is to be signed", FORGED)).toBe(true);
   });
@@ -79,7 +79,7 @@ describe("a key for which anybody can sign", () => {
   });
 
   it.each(["updateNodeInfo", "deregisterNode", "rotateNodeKey"] as const)(
-    "should open %s to nobody where the record has it already",
+    "should refuse %s where the record has it already",
     async (name) => {
       const nodeId = `old-${name}`;
       await rig.store.transaction(async (tx) => {

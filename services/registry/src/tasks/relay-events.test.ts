@@ -46,7 +46,7 @@ describeWithNats("relayEvents()", () => {
       found = relays.find(({ isActive }) => isActive);
       expect(found).toBeDefined();
     });
-    if (found === undefined) throw new Error("nobody relays");
+    if (found === undefined) throw new Error("no process relays");
     return found;
   };
   const cursor = async () => (await readRelay(store.db)).revision;
@@ -106,8 +106,8 @@ describeWithNats("relayEvents()", () => {
   });
 
   /**
-   * Whether an event went unacknowledged somewhere, or whoever relayed has given up because it lost its connection or
-   * its lease.
+   * Whether an event went unacknowledged somewhere, or the relay has given up because it lost its connection or its
+   * lease. /
    */
   const hasNoticed = async () => {
     const errors = "rollcall_events_publish_errors_total";

@@ -21,7 +21,7 @@ import {
   orchestratorLost,
   type Store,
   saveNextKey,
-  settleTruth,
+  settleConditions,
   type Tx,
   takeLease,
   writeTransitions,
@@ -97,7 +97,7 @@ export async function settle(store: Store, node: NodeRecord, seed: number): Prom
     rebootHoldMs: 0,
   };
   const gpuTroubles = seed % 3 === 0 ? [] : [trouble];
-  await settleTruth(store, replicaId, [{ nodeId: node.id, epoch, policy, gpuTroubles }]);
+  await settleConditions(store, replicaId, [{ nodeId: node.id, epoch, policy, gpuTroubles }]);
 }
 
 /** Let an unexpected reboot lie so far back that it is over. */

@@ -20,7 +20,7 @@ describe("EncodeOnce", () => {
     expect(sent(new EncodeOnce().message("key", () => init))).toMatchObject(init);
   });
 
-  it("should make the message of a key once, and that of another anew", () => {
+  it("should encode the message of a key once, and that of another key again", () => {
     const once = new EncodeOnce();
     const made: string[] = [];
     for (const key of ["a", "a", "b", "a"]) {

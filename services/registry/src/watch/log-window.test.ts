@@ -70,7 +70,7 @@ describe("LogWindow", () => {
     }
   });
 
-  it("should begin anew after a reset", () => {
+  it("should start over after a reset", () => {
     const window = windowOf(7, 0n);
     window.push(items(1, 2, 3), 3n);
     window.reset(1n);

@@ -228,7 +228,8 @@ describe("watches of nodes under faults", () => {
     const writers = Array.from({ length: WRITERS }, (_, writer) =>
       write(writing, writer, machines, { ending: ending.signal, pause }),
     );
-    // While nobody writes, each client has every field of every node as a list has it: what had no event would differ.
+    // While nothing is written, each client has every field of every node as a list has it: a change without an event
+    // would differ.
     const compareWithLists = async (names: readonly string[]) => {
       pause.begin();
       try {
@@ -247,7 +248,7 @@ describe("watches of nodes under faults", () => {
         await progress(10n);
         await compareWithLists(["steady"]);
       }
-      // Of one that is held up nobody knows when it has caught up.
+      // Nothing tells when a delayed one has caught up.
       const others = watchers.map(({ behaviour }) => behaviour.name);
       await compareWithLists(others.filter((name) => name !== "slow"));
     };

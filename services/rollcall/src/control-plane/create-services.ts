@@ -34,7 +34,7 @@ export interface SharedDeps {
   /** Where lines about those are written who are not known. */
   readonly strangers: StrangerLog;
   readonly clientAddress: ClientAddress;
-  /** Told of each agent that was welcomed, see HealthDeps. */
+  /** Told of each agent that was welcomed, see HealthProcess. */
   readonly onWelcomed?: (peer: string) => void;
 }
 

@@ -13,7 +13,7 @@ describe("exposure()", () => {
   it.each([
     [OPEN, 1],
     [{ ...OPEN, host: "10.0.0.7" }, 1],
-    // Whoever joins without a token is named then, and joined all the same.
+    // A node that joins without a token is then named, and joins all the same.
     [{ ...OPEN, joinTokens: "warn" }, 1],
     [{ ...OPEN, joinTokens: "strict" }, 0],
     [{ ...OPEN, manualApproval: true }, 0],
@@ -22,7 +22,7 @@ describe("exposure()", () => {
     [{ ...OPEN, plaintext: true, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "127.0.0.1" }, 0],
     [{ ...OPEN, host: "::1" }, 0],
-    // Whoever reaches the proxy reaches this.
+    // Every client that reaches the proxy reaches this.
     [{ ...OPEN, host: "127.0.0.1", proxied: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, plaintext: true }, 1],
     [{ ...OPEN, host: "127.0.0.1", proxied: true, joinTokens: "strict" }, 0],

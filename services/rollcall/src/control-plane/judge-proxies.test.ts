@@ -25,7 +25,7 @@ describe("judgeProxies()", () => {
     expect(judge(host)).toBe(judgement);
   });
 
-  it("should trust nobody unless told so", () => {
+  it("should trust no proxy unless told so", () => {
     expect(judgeProxies([])("127.0.0.1")).toBe("other");
   });
 });

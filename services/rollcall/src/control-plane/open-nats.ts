@@ -1,5 +1,5 @@
 import { natsSettings, streamSettings } from "@rollcall/events/config";
-import type { HealthDeps } from "@rollcall/health";
+import type { HealthProcess } from "@rollcall/health";
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { RegistryProcess } from "@rollcall/registry";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -10,7 +10,7 @@ export interface ProcessNats {
   /** Where the registry relays events to. */
   readonly outward: NonNullable<RegistryProcess["outward"]>;
   /** Publishes heartbeats; null when there is no topic for them. */
-  readonly onBeat: NonNullable<HealthDeps["onBeat"]> | null;
+  readonly onBeat: NonNullable<HealthProcess["onBeat"]> | null;
   /** End the connection, after all that uses it. */
   close(): Promise<void>;
 }

@@ -157,7 +157,7 @@ it("should keep nodes safe while calls hold every connection that calls may have
     blocked.open();
     await blocking;
     await readers.stop();
-    // Nobody hung, and nobody was told anything but that it may try again, or that its own time was over.
+    // No call hung, and each failed only with a retry, or with its own deadline.
     const harmless = ["OVERLOADED", "DEADLINE_EXCEEDED", "JOIN_TOKEN_NOT_FOUND"];
     for (const reason of readers.reasons) expect(harmless).toContain(reason);
     expect(readers.reasons).toContain("OVERLOADED");

@@ -21,7 +21,7 @@ describe("decideAfterExit()", () => {
     });
   });
 
-  it("should wait longer after each crash, up to a minute, and begin anew after a steady run", () => {
+  it("should wait longer after each crash, up to a minute, and start over after a steady run", () => {
     const pauses = [0, 1, 2, 20].map((crashes) => decideAfterExit({ ...CRASH, crashes }, 0.999));
     expect(pauses).toEqual([
       { kind: "restart", pauseMs: 1499, crashes: 1 },

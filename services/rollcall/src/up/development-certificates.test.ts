@@ -28,7 +28,7 @@ async function keep(days = 0, names: readonly string[] = ["localhost", "127.0.0.
 }
 
 describe("keepDevelopmentCertificates()", () => {
-  it("should keep what is good, and let nobody else read the keys", async () => {
+  it("should keep what is valid, and let no other user read the keys", async () => {
     const first = await keep();
     expect(await keep(300)).toEqual(first);
     for (const name of ["ca-key.pem", "server-key.pem"]) {

@@ -78,7 +78,7 @@ describe("keepLocalAgent()", () => {
     expect(lines.map(({ msg }) => msg)).toEqual([STARTED]);
   });
 
-  it("should leave an agent alone that somebody else runs", async () => {
+  it("should leave an agent alone that another user runs", async () => {
     const unlock = await lockStateDirectory(stateDirectory, process.pid);
     const { done, lines } = keep(FOR_EVER);
     await done;

@@ -4,15 +4,15 @@ import {
   ForwardHeartbeatResponseSchema,
   HealthInternalService,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.forwardHeartbeat;
 
-/** Take a unary heartbeat that reached another replica. It is never handed on again. */
-export function forwardHeartbeat(deps: Deps): MethodImpl<typeof METHOD> {
+/** Take a unary heartbeat that reached another replica. It is never forwarded twice. */
+export function forwardHeartbeat(services: HealthServices): MethodImpl<typeof METHOD> {
   return ({ heartbeat }) => {
     if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");
-    const answer = deps.unary.take(heartbeat);
+    const answer = services.unary.take(heartbeat);
     return create(ForwardHeartbeatResponseSchema, { answer });
   };
 }

@@ -3,19 +3,18 @@ import { GetHeldNodesResponseSchema, HealthInternalService } from "@rollcall/api
 import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { readPage } from "@rollcall/wire";
 import { heldToProto } from "../../convert.ts";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 import { heldAfter, heldOf } from "../../query/held-page.ts";
 
 const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
 /**
- * Answer what this replica knows of nodes that it holds: as much as a page may have. Replicas ask for no more than that
- * at a time.
+ * Return what this replica knows of nodes that it holds, one page at most; replicas do not ask for more at a time. /
  */
-export function getHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
+export function getHeldNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return async ({ nodeIds, afterId, limit, includeSamples }, context) => {
-    const { replica, clock } = deps;
+    const { replica, clock } = services;
     const most = limit === 0 ? MOST_NODES : limit;
     const nodes = nodeIds.length > 0 ? heldOf(replica, nodeIds) : heldAfter(replica, afterId, most);
     const options = { replicaId: replica.instance, withSamples: includeSamples, clock };

@@ -4,11 +4,11 @@ import {
   GetHeldTotalsResponseSchema,
   HealthInternalService,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.getHeldTotals;
 
-/** Answer the sums over all nodes that this replica holds. */
-export function getHeldTotals(deps: Deps): MethodImpl<typeof METHOD> {
-  return async () => create(GetHeldTotalsResponseSchema, { totals: await deps.totals.own() });
+/** Return the sums over all nodes that this replica holds. */
+export function getHeldTotals(services: HealthServices): MethodImpl<typeof METHOD> {
+  return async () => create(GetHeldTotalsResponseSchema, { totals: await services.totals.own() });
 }

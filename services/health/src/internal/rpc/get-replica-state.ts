@@ -4,14 +4,14 @@ import {
   GetReplicaStateResponseSchema,
   HealthInternalService,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 
 const METHOD = HealthInternalService.method.getReplicaState;
 
-/** Answer whether the record is there for this replica. */
-export function getReplicaState(deps: Deps): MethodImpl<typeof METHOD> {
+/** Return whether this replica can reach the record. */
+export function getReplicaState(services: HealthServices): MethodImpl<typeof METHOD> {
   return () => {
-    const { mayOpen, nodes } = deps.replica;
+    const { mayOpen, nodes } = services.replica;
     return create(GetReplicaStateResponseSchema, {
       holdsLease: mayOpen,
       sessions: nodes.sessions,

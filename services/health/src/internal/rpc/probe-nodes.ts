@@ -2,23 +2,23 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { MethodImpl } from "@connectrpc/connect";
 import { HealthInternalService, ProbeNodesResponseSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 import { heldOf } from "../../query/held-page.ts";
 import type { Replica } from "../../replica/replica.ts";
 
 const METHOD = HealthInternalService.method.probeNodes;
 
-/** Answer which nodes this replica still has a stream of, although another one has taken them over. */
-export function probeNodes(deps: Deps): MethodImpl<typeof METHOD> {
+/** Return which nodes still have a stream here although another replica has adopted them. */
+export function probeNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return ({ nodeIds }) => {
-    const contacts = contactsOf(deps.replica, nodeIds, deps.clock.nowMs()).map(({ nodeId, silentMs }) => {
+    const contacts = contactsOf(services.replica, nodeIds, services.clock.nowMs()).map(({ nodeId, silentMs }) => {
       return { nodeId, silentFor: durationFromMs(silentMs) };
     });
     return create(ProbeNodesResponseSchema, { contacts });
   };
 }
 
-/** For how long each of these nodes has been silent, of those that have a stream here; by the real monotonic clock. */
+/** How long each of these nodes that has a stream here has been silent, by the real monotonic clock. */
 export function contactsOf(
   replica: Replica,
   nodeIds: readonly string[],

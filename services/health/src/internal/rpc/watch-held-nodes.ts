@@ -4,15 +4,15 @@ import {
   HealthInternalService,
   WatchHeldNodesResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import type { Deps } from "../../deps.ts";
+import type { HealthServices } from "../../health-services.ts";
 import { watchHeld } from "../../watch/watch-held.ts";
 
 const METHOD = HealthInternalService.method.watchHeldNodes;
 
-/** Send what becomes of nodes that this replica holds. */
-export function watchHeldNodes(deps: Deps): MethodImpl<typeof METHOD> {
+/** Stream the changes of nodes that this replica holds. */
+export function watchHeldNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return async function* ({ nodeIds, includeSamples }, context) {
-    const { replica, clock } = deps;
+    const { replica, clock } = services;
     const { signal } = context;
     for await (const news of watchHeld({ replica, clock, nodeIds, includeSamples, signal })) {
       yield create(WatchHeldNodesResponseSchema, {

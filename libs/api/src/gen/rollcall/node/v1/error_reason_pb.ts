@@ -591,7 +591,7 @@ export const ErrorReason = {
   NODE_HARDWARE_UNKNOWN: 91,
 
   /**
-   * [FAILED_PRECONDITION] The port speaks TLS and was spoken to in clear text: use https://, and --ca-file for an authority of one's own.
+   * [FAILED_PRECONDITION] The port speaks TLS and was spoken to in clear text: use https://.
    *
    * @generated from enum value: ERROR_REASON_TLS_REQUIRED = 92;
    */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import { saveHolds } from "@rollcall/store";
 import { eventually } from "@rollcall/testkit";
-import { recordOf } from "../testing/record.ts";
 import {
   age,
   change,
@@ -15,17 +14,18 @@ import {
   rig,
   type Stream,
   told,
-  useTruthRig,
-} from "../testing/truth-rig.ts";
+  useConditionsRig,
+} from "../testing/conditions-rig.ts";
+import { recordOf } from "../testing/record.ts";
 
-useTruthRig();
+useConditionsRig();
 
 describe("a node that flaps", () => {
   it("should be shown UNHEALTHY, held, and told of once, until it has been steady", async () => {
     const agent = await newAgent("flapper");
     await flap(agent);
     await eventually(async () => expect(await holdsOf("flapper")).toEqual(["FLAPPING"]));
-    // It goes on: the record follows, and the log says no more.
+    // It continues: the record follows, and the log has no further event.
     await change(agent, "HEALTHY");
     await change(agent, "UNHEALTHY");
     await change(agent, "HEALTHY");

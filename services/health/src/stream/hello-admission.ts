@@ -8,11 +8,11 @@ export interface Greeting {
   readonly peer: string;
 }
 
-/** A node has one stream, and while it changes over two or three. More are a fault, or somebody who is not the node. */
+/** A node has one stream, or two or three while it moves. More are a fault, or not the node. */
 const MOST_WAITING_HELLOS = 32;
 
-/** Lets hellos on to the desk: not from where too many failed, and not too many of one node at a time. */
-export class HelloDoor {
+/** Admits hellos to the desk: none from where too many failed, and only so many of one node at a time. */
+export class HelloAdmission {
   readonly #failures: FailedAttempts | null;
   /** Hellos under way, by node. */
   readonly #waiting = new Map<string, number>();
@@ -21,12 +21,12 @@ export class HelloDoor {
     this.#failures = failures;
   }
 
-  /** Check that a hello may be looked at. Throws TOO_MANY_FAILURES. */
+  /** Check that a hello may be verified. Throws TOO_MANY_FAILURES. */
   check({ nodeId, peer }: Greeting): void {
     this.#failures?.check(nodeAttempt(peer, nodeId));
   }
 
-  /** Let a hello in until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
+  /** Admit a hello until leave() is called. Throws TOO_MANY_FAILURES or TOO_MANY_STREAMS. */
   enter(greeting: Greeting): void {
     const { nodeId } = greeting;
     this.check(greeting);
@@ -41,7 +41,7 @@ export class HelloDoor {
     else this.#waiting.set(nodeId, left);
   }
 
-  /** Its proof holds. */
+  /** Its proof is valid. */
   proven({ nodeId, peer }: Greeting): void {
     this.#failures?.passed(nodeAttempt(peer, nodeId));
   }

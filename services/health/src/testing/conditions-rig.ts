@@ -6,8 +6,8 @@ import { setPolicy } from "./policies.ts";
 import { eventsOf, recordOf, register } from "./record.ts";
 import { type TestReplica, TestReplicas } from "./test-replica.ts";
 
-/** A record with one replica, for a test file about what is thought of nodes. */
-class TruthRig {
+/** A record with one replica, for a test file about node conditions. */
+class ConditionsRig {
   readonly agents = new FakeAgents();
   readonly replicas = new TestReplicas();
   #database: TestDatabase | null = null;
@@ -18,12 +18,12 @@ class TruthRig {
   }
 
   get database(): TestDatabase {
-    if (this.#database === null) throw new Error("call useTruthRig() first");
+    if (this.#database === null) throw new Error("call useConditionsRig() first");
     return this.#database;
   }
 
   get replica(): TestReplica {
-    if (this.#replica === null) throw new Error("call useTruthRig() first");
+    if (this.#replica === null) throw new Error("call useConditionsRig() first");
     return this.#replica;
   }
 
@@ -44,10 +44,10 @@ class TruthRig {
 }
 
 /** The rig of the test file. */
-export const rig = new TruthRig();
+export const rig = new ConditionsRig();
 
 /** Have the rig started and ended with the test file. */
-export function useTruthRig(): void {
+export function useConditionsRig(): void {
   beforeAll(() => rig.start());
   afterEach(() => rig.agents.close());
   afterAll(() => rig.close());
@@ -94,7 +94,7 @@ export async function flap(agent: Agent, at = rig.replica) {
   await change(agent, "UNHEALTHY", at);
 }
 
-/** Have what is remembered of a node's changes be older. */
+/** Age a node's recorded changes. */
 export async function age(nodeId: string, ms: number): Promise<void> {
   const { db } = rig.store;
   const { history } = await recordOf(rig.store, nodeId);
@@ -102,11 +102,11 @@ export async function age(nodeId: string, ms: number): Promise<void> {
   await db.updateTable("node_sessions").set({ health_changes: changes }).where("node_id", "=", nodeId).execute();
 }
 
-/** Let the keeper of truth have its turn. */
+/** Settle the node's conditions. */
 export async function keep(nodeId: string, at = rig.replica): Promise<void> {
   const node = at.app.replica.nodes.find(nodeId);
   if (node === undefined) throw new Error(`${nodeId} is not held`);
-  at.app.keepTruth(node);
+  at.app.keepConditions(node);
 }
 
 /** The kinds of the holds on a node. */

@@ -1,10 +1,21 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it } from "@jest/globals";
 import { eventually } from "@rollcall/testkit";
+import {
+  GPUS,
+  holdsOf,
+  info,
+  join,
+  keep,
+  newAgent,
+  report,
+  rig,
+  told,
+  useConditionsRig,
+} from "../testing/conditions-rig.ts";
 import { eventsOf, recordOf } from "../testing/record.ts";
-import { GPUS, holdsOf, info, join, keep, newAgent, report, rig, told, useTruthRig } from "../testing/truth-rig.ts";
 
-useTruthRig();
+useConditionsRig();
 
 const HARDWARE = ["node.hardware.degraded", "node.hardware.restored", "node.scheduling.changed"] as const;
 
@@ -95,7 +106,7 @@ describe("a GPU", () => {
 });
 
 describe("a reboot", () => {
-  it("should be told of when nobody said goodbye, and hold the node only where its policy says so", async () => {
+  it("should be reported without a goodbye, and hold the node only where its policy says so", async () => {
     for (const [nodeId, override, holds] of [
       ["rebooted", {}, []],
       ["rebooted-held", { rebootHoldMs: 60_000 }, ["HARDWARE"]],

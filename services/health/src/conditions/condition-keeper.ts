@@ -1,11 +1,11 @@
 import type { Logger } from "@rollcall/process";
-import { type ReservedStore, recordedTroubles, settleTruth, troubledNodes } from "@rollcall/store";
+import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes } from "@rollcall/store";
 import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { seedGpus, troublesOf } from "./gpu-watch.ts";
 
-export interface TruthKeeperOptions {
+export interface ConditionKeeperOptions {
   readonly store: ReservedStore;
   readonly replica: Replica;
   readonly log: Logger;
@@ -14,28 +14,25 @@ export interface TruthKeeperOptions {
 const NODES_A_BATCH = 100;
 
 /**
- * Keeps flapping, troubles with GPUs and the holds that follow as the record and this replica's samples say: what it
- * writes is decided when it writes, from how things are, so it does not matter what was missed. It looks at the few
- * nodes with which something is the matter.
+ * Settles flapping, GPU troubles and the holds that follow from the record and this replica's samples. It is
+ * level-triggered: each write is decided from the present state, so a missed call is harmless. It looks only at nodes
+ * in trouble. /
  */
-export class TruthKeeper {
-  readonly #options: TruthKeeperOptions;
+export class ConditionKeeper {
+  readonly #options: ConditionKeeperOptions;
   /** Bounded by the number of nodes held. */
   readonly #called = new Set<HeldNode>();
 
-  constructor(options: TruthKeeperOptions) {
+  constructor(options: ConditionKeeperOptions) {
     this.#options = options;
   }
 
-  /** Something is the matter with a node, or not any more. */
+  /** A node's conditions may have changed. */
   add(node: HeldNode): void {
     this.#called.add(node);
   }
 
-  /**
-   * Look after those that were added, then after all with which something is the matter. After an error nothing is
-   * lost.
-   */
+  /** Settle the added nodes, then all nodes in trouble. Loses nothing after an error. / */
   async turn(): Promise<void> {
     const { store, replica } = this.#options;
     while (this.#called.size > 0) {
@@ -69,7 +66,7 @@ export class TruthKeeper {
       return [{ nodeId, epoch: node.epoch, policy, gpuTroubles: troublesOf(node) }];
     });
     if (views.length === 0) return;
-    const changed = await settleTruth(store, replica.instance, views);
+    const changed = await settleConditions(store, replica.instance, views);
     if (changed.length > 0) log.info({ nodes: changed }, "flapping, hardware or holds changed");
   }
 }
@@ -77,7 +74,7 @@ export class TruthKeeper {
 /** The end of a hold need not come to the second. */
 const EVERY_MS = 10_000;
 
-/** Look after nodes that flap or whose hardware is in doubt, every 10 s and whenever it is called. */
-export function keepTruthTask(keeper: TruthKeeper, shared: LoopDeps): WorkLoop {
+/** Settle conditions every 10 s, and on call. */
+export function keepConditionsTask(keeper: ConditionKeeper, shared: LoopDeps): WorkLoop {
   return new WorkLoop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

@@ -3,8 +3,8 @@ import { afterGpuSample, gpusInTrouble, gpuTroubles, SAMPLES_TO_CONVINCE, type T
 import type { HeldNode } from "../replica/held-node.ts";
 
 /**
- * Take in what a sample says of a node's GPUs: part of the hot path, where a sample that says nothing new allocates
- * nothing. Answers whether something has come to be wrong, or right again.
+ * Update a node's GPUs from a sample. Part of the hot path: a sample without news allocates nothing. Returns whether a
+ * trouble began or ended. /
  */
 export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean {
   const { gpus, gpuKnowledge } = node;
@@ -24,12 +24,12 @@ export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean 
   return !isSame;
 }
 
-/** Whether something is wrong with a GPU of a node, as far as this replica knows. */
+/** Whether a GPU of a node is in trouble, as far as this replica knows. */
 export function isInTrouble({ gpus }: HeldNode): boolean {
   return gpus.some(isWrong);
 }
 
-/** What is wrong with a node's GPUs; null as long as too little is known to contradict the record. */
+/** The troubles of a node's GPUs; null while too little is known to contradict the record. */
 export function troublesOf(node: HeldNode): readonly Trouble[] | null {
   const { samples, isSeeded } = node.gpuKnowledge;
   if (!isSeeded || samples < SAMPLES_TO_CONVINCE) return null;
@@ -37,8 +37,8 @@ export function troublesOf(node: HeldNode): readonly Trouble[] | null {
 }
 
 /**
- * Take in what the record says was wrong when this replica took the node: from there on its own samples decide. Nothing
- * the second time.
+ * Start from the troubles on record when this replica took the node; its own samples decide from then on. Does nothing
+ * the second time. /
  */
 export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
   if (node.gpuKnowledge.isSeeded) return;

@@ -2,7 +2,7 @@ import { type Due, type SilenceEvidence, silenceEvidence } from "@rollcall/domai
 import type { HealthMetrics } from "../metrics.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 
-/** Keeps what nodes were declared silent by, and notices when one returns so soon that the verdict is in doubt. */
+/** Keeps the evidence of silence, and notices a node that returns so soon that its verdict is in doubt. */
 export class SilenceVerdicts {
   readonly #instance: string;
   readonly #metrics: Pick<HealthMetrics, "returnedAtOnce">;
@@ -18,7 +18,7 @@ export class SilenceVerdicts {
     this.#metrics = metrics;
   }
 
-  /** What a node is declared by, at a time of the real clock. */
+  /** The evidence of a declaration, at a time of the real clock. */
   evidenceOf({ watch, to, silentMs }: Due<HeldNode>, nowMs: number): SilenceEvidence {
     const { subject: node, thresholds } = watch;
     const { lastFrameAtMs } = node;
@@ -32,7 +32,7 @@ export class SilenceVerdicts {
     });
   }
 
-  /** A node is about to be HEALTHY again. `nowMs` is of the real clock. */
+  /** A node is about to become HEALTHY. `nowMs` is of the real clock. */
   onReturn({ health, evidence, declaredAtMs, watch }: HeldNode, nowMs: number): void {
     if (health.state !== "UNHEALTHY" || evidence === null || declaredAtMs === null) return;
     if (nowMs - declaredAtMs <= watch.thresholds.unhealthyAfterMs) this.#metrics.returnedAtOnce();

@@ -1,0 +1,58 @@
+import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
+
+/**
+ * The commands and options that help, for what the control plane says in words. Its refusals name reasons and carry
+ * metadata; how a user of the command line acts on them is known here alone.
+ */
+type Details = Readonly<Record<string, string>>;
+
+const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new Map([
+  [ErrorReason.NODE_NOT_FOUND, () => "`rollcall node list` shows the nodes that there are"],
+  [ErrorReason.NODE_BANNED, ({ node }) => `\`rollcall node unban ${node}\` lifts the ban`],
+  [
+    ErrorReason.LABEL_NOT_SET_BY_OPERATOR,
+    ({ node, labels = "" }) => `\`rollcall node label ${node} ${labels.split(",")[0]}=VALUE\` overrides it`,
+  ],
+  [ErrorReason.ACCESS_TOKEN_NOT_FOUND, () => "`rollcall access list` shows the tokens that there are"],
+  [ErrorReason.JOIN_TOKEN_NOT_FOUND, () => "`rollcall token list` shows the tokens that there are"],
+  [ErrorReason.HEALTH_POLICY_NOT_FOUND, () => "`rollcall policy list` shows the policies that there are"],
+  [ErrorReason.BRAKE_GROUP_NOT_FOUND, () => "`rollcall brake status` lists the groups"],
+  [ErrorReason.BRAKE_NOT_FROZEN, releaseHint],
+  [ErrorReason.ROLE_TOO_LOW, () => "`rollcall whoami` shows who you are here; ask a user whose role is high enough"],
+  [ErrorReason.TLS_REQUIRED, () => "name an authority that this machine does not trust with --ca-file"],
+  [ErrorReason.CLIENT_CERTIFICATE_REQUIRED, () => "name one with --client-cert and --client-key"],
+]);
+
+/** What to type after a refusal, without "hint: "; null where the refusal says all. */
+export function refusalHint(reason: ErrorReason, details: Details): string | null {
+  return HINTS.get(reason)?.(details) ?? null;
+}
+
+/** The reason that an ErrorInfo names; UNSPECIFIED for one of a newer control plane. */
+export function reasonNamed(name: string): ErrorReason {
+  return ErrorReason[name as keyof typeof ErrorReason] ?? ErrorReason.UNSPECIFIED;
+}
+
+function releaseHint({ group, mode }: Details): string | null {
+  if (mode === undefined || mode === "NORMAL") return null;
+  const option = group === undefined || group === "cluster" ? "" : ` --group ${group}`;
+  return `\`rollcall brake release --now${option}\` releases everything that is pending`;
+}
+
+const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map([
+  ["OPERATOR_BANNED", (node) => `rollcall node unban ${node}, then rollcall node approve ${node}`],
+  ["OPERATOR_MARKED", (node) => `rollcall node clear-mark ${node}`],
+  ["OPERATOR_CORDONED", (node) => `rollcall node uncordon ${node}`],
+  ["HARDWARE_IN_DOUBT", (node) => `mend what is wrong, or take it as it is with rollcall node accept-hardware ${node}`],
+]);
+
+/** What removes an obstacle to work: a command where there is one, else the control plane's words. */
+export function obstacleRemedy(
+  { state, reason, remedy }: { readonly state: string; readonly reason: string; readonly remedy: string },
+  node: string,
+): string {
+  const command = REMEDIES.get(reason)?.(node);
+  if (command !== undefined) return command;
+  // Every other membership that keeps work away ends with an approval.
+  return state === "membership" ? `rollcall node approve ${node}` : remedy;
+}

@@ -1,0 +1,23 @@
+import type { Clock, Logger } from "@rollcall/process";
+import type { CallStore } from "@rollcall/store";
+import type { Peers } from "./internal/peers.ts";
+import type { ClusterTotals } from "./query/cluster-totals.ts";
+import type { Random } from "./replica/farewell.ts";
+import type { Replica } from "./replica/replica.ts";
+import type { UnaryDesk } from "./unary/unary-desk.ts";
+import type { HealthWatches } from "./watch/health-watches.ts";
+
+/** What health's methods work with. */
+export interface HealthServices {
+  readonly store: CallStore;
+  readonly replica: Replica;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly random: Random;
+  /** The other replicas. */
+  readonly peers: Peers;
+  readonly totals: ClusterTotals;
+  /** Sessions of agents that call instead of holding a stream. */
+  readonly unary: UnaryDesk;
+  readonly watches: HealthWatches;
+}
