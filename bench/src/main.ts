@@ -3,6 +3,7 @@ import { formatTable } from "./report.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
 import { failover } from "./rows/failover.ts";
+import { feed } from "./rows/feed.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
 import { registrations } from "./rows/registrations.ts";
@@ -16,6 +17,7 @@ const BENCHES: readonly Bench[] = [
   registrations,
   listNodes,
   events,
+  feed,
   relay,
   start,
   simulation,

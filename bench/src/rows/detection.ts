@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { silentLogger, systemClock } from "@rollcall/process";
-import { currentRevision, EventFeed, openStore } from "@rollcall/store";
+import { EventFeed, openStore } from "@rollcall/store";
 import { type Bench, BenchContext } from "../bench-context.ts";
 import type { FleetSize } from "../drills/drill.ts";
 import { Fleet, MOST_AGENTS_A_PROCESS } from "../drills/fleet.ts";
@@ -87,14 +87,17 @@ async function watch(context: BenchContext, url: string): Promise<ReadonlyMap<st
     await store.close();
   });
   const arrivals = new Map<string, Arrival>();
-  feed.subscribe((events) => {
-    const arrivedAtMs = Date.now();
-    for (const { type, subject, atMs, after } of events) {
-      if (type !== "node.health.changed" || !JSON.stringify(after).includes("UNHEALTHY")) continue;
-      if (!arrivals.has(subject)) arrivals.set(subject, { committedAtMs: atMs, arrivedAtMs });
-    }
+  feed.follow({
+    interest: { types: new Set(["node.health.changed"]), displaced: new Set() },
+    deliver: (events) => {
+      const arrivedAtMs = Date.now();
+      for (const { subject, atMs, after } of events) {
+        if (!JSON.stringify(after).includes("UNHEALTHY")) continue;
+        if (!arrivals.has(subject)) arrivals.set(subject, { committedAtMs: atMs, arrivedAtMs });
+      }
+    },
   });
-  await feed.start(await currentRevision(store.db));
+  await feed.start();
   return arrivals;
 }
 

@@ -17,6 +17,14 @@ export {
   isEventType,
 } from "./events/event-catalogue.ts";
 export {
+  EVERY_EVENT,
+  type EventInterest,
+  isOfInterest,
+  NO_EVENT,
+  SESSION_EVENTS,
+  unitedInterest,
+} from "./events/event-interest.ts";
+export {
   banEvent,
   connectionEvent,
   type EventType,

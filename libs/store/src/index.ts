@@ -125,7 +125,7 @@ export {
   readLatestEvents,
   type StoredEvent,
 } from "./log/events.ts";
-export { EventFeed, type EventFeedOptions, type FeedListener } from "./log/feed.ts";
+export { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./log/feed.ts";
 export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export {

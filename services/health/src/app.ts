@@ -2,6 +2,7 @@ import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
 import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
@@ -19,12 +20,13 @@ import { Peers } from "./internal/peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createHealthMetrics } from "./metrics.ts";
-import { followPoliciesTask, PolicyFollower } from "./policy/policy-follower.ts";
+import { followPoliciesTask, POLICY_INTEREST, PolicyFollower } from "./policy/policy-follower.ts";
 import { pushSettingsTask, SettingsPusher } from "./policy/push-settings.ts";
 import { ClusterTotals } from "./query/cluster-totals.ts";
 import { clearDuplicatesTask } from "./record/clear-duplicates.ts";
 import { InfoWriter, writeNodeInfoTask } from "./record/info-writer.ts";
 import { createPostgresRecord } from "./record/postgres-record.ts";
+import { replicaInterest } from "./replica/event-effect.ts";
 import type { HeldNode } from "./replica/held-node.ts";
 import type { Replica } from "./replica/replica.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
@@ -151,12 +153,15 @@ export function createApp(deps: HealthProcess): HealthApp {
     random,
     totals: new ClusterTotals(shared),
     unary: new UnaryDesk({ store, host }),
-    watches: new HealthWatches(shared),
+    watches: new HealthWatches({ ...shared, feed: deps.feed }),
   };
-  const stopFollowing = deps.feed.subscribe((events) => {
-    policies.observe(events);
-    core.observe(events);
-    methods.watches.observe(events);
+  const following = deps.feed.follow({
+    interest: unitedInterest([replicaInterest(instance), POLICY_INTEREST]),
+    gatherMs: deps.gatherMs,
+    deliver: (events) => {
+      policies.observe(events);
+      core.observe(events);
+    },
   });
   return {
     routes: createRoutes(methods),
@@ -196,7 +201,7 @@ export function createApp(deps: HealthProcess): HealthApp {
         await core.transitions.flush();
         await withdraw(store.db, instance);
       });
-      stopFollowing();
+      following.leave();
       peers.close();
     },
   };

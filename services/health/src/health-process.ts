@@ -16,8 +16,8 @@ export interface BrakeTimes {
 /** What the process gives to health. */
 export interface HealthProcess {
   readonly store: Store;
-  /** The process's feed, of all events or of those about nodes. Its creator starts it, and closes it after the app. */
-  readonly feed: Pick<EventFeed, "subscribe" | "caughtUpTo">;
+  /** The process's feed. The process starts it when the app has been created, and closes it after the app. */
+  readonly feed: Pick<EventFeed, "follow" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: HealthConfig;

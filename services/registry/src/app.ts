@@ -54,7 +54,7 @@ export function createApp(services: RegistryProcess): RegistryApp {
   };
 }
 
-function createRelay(services: RegistryProcess, { events: hub }: Watches): EventRelay | null {
+function createRelay(services: RegistryProcess, { wake }: Watches): EventRelay | null {
   const { outward, relayTiming: timing = {} } = services;
-  return outward == null ? null : relayEvents({ ...services, outward, hub, timing });
+  return outward == null ? null : relayEvents({ ...services, outward, wake, timing });
 }

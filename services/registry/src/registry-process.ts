@@ -1,5 +1,5 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { Store } from "@rollcall/store";
+import type { EventFeed, Store } from "@rollcall/store";
 import type { RegistryConfig } from "./config.ts";
 import type { Outward, RelayTiming } from "./relay/outward.ts";
 import type { WatchLimits } from "./watch/watch-limits.ts";
@@ -7,6 +7,8 @@ import type { WatchLimits } from "./watch/watch-limits.ts";
 /** What the process gives to the registry. */
 export interface RegistryProcess {
   readonly store: Store;
+  /** The process's feed. The first watch starts it where it has not been started; the process closes it after the app. */
+  readonly feed: EventFeed;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: RegistryConfig;

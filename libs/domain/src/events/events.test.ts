@@ -69,6 +69,7 @@ describe("connectionEvent()", () => {
       message: "text",
       before: { connection: "CONNECTED" },
       after: { connection: "DISCONNECTED" },
+      displaces: "",
     });
   });
 });

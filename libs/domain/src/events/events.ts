@@ -58,6 +58,11 @@ export interface NewEvent {
   readonly before: Json | null;
   /** The same, as it is now; null when the node is gone. */
   readonly after: Json | null;
+  /**
+   * Of events of sessions: the instance of the replica that loses the session by it, "" for none. Absent from events of
+   * other types, and null in those that a release before this field wrote: any replica may lose its session by them.
+   */
+  readonly displaces?: string | null;
 }
 
 /**
@@ -124,8 +129,10 @@ export function connectionEvent(change: {
   readonly subject: string;
   readonly before: Connection;
   readonly after: Connection;
+  /** The replica that loses the session by it. Default none. */
+  readonly displaces?: string;
 }): NewEvent {
-  const { subject, before, after } = change;
+  const { subject, before, after, displaces = "" } = change;
   return {
     type: "node.connection.changed",
     subject,
@@ -134,6 +141,7 @@ export function connectionEvent(change: {
     message: after.message,
     before: { connection: before.state },
     after: { connection: after.state },
+    displaces,
   };
 }
 
@@ -156,6 +164,7 @@ export function sessionMovedEvent(move: {
     message: "",
     before: { replica: before },
     after: { replica: after },
+    displaces: before,
   };
 }
 

@@ -64,6 +64,15 @@ describe("planOpening()", () => {
     expect(plan.hasRebooted).toBe(types.includes("node.rebooted"));
   });
 
+  it.each<[string, OpenedSession, string]>([
+    ["a connected node", opened({ replicaId: "r2" }), "r1"],
+    ["a node that was away", opened({ replicaId: "r2", before: { connection: BROKEN } }), "r1"],
+    ["none, where it held the node itself", opened({ before: { connection: BROKEN } }), ""],
+    ["none, where no replica held the node", opened({ before: { connection: BROKEN, replicaId: null } }), ""],
+  ])("should name the replica that loses %s", (_, session, displaces) => {
+    expect(planOpening(session).events.map((event) => event.displaces)).toEqual([displaces]);
+  });
+
   it("should tell several things of one session in one order", () => {
     const session = opened({
       ...{ retiredKey: "old", bootId: "b", machines: ALTERNATING },

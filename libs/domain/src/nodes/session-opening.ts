@@ -60,14 +60,14 @@ function keyEvents({ nodeId: subject, key: after, retiredKey: before }: OpenedSe
   return before === null ? [] : [keyRotatedEvent({ subject, before, after })];
 }
 
-/** A node that was connected at another replica has moved: that one learns from the event that it is fenced. */
+/** A replica that held the node before learns from the event that it is fenced. */
 function connectionEvents({ nodeId: subject, replicaId, before, nowMs }: OpenedSession): readonly NewEvent[] {
+  const displaces = before.replicaId === null || before.replicaId === replicaId ? "" : before.replicaId;
   if (before.connection.state === "DISCONNECTED") {
     const after = connectionAfter("opened", { actor: `replica:${replicaId}`, atMs: nowMs });
-    return [connectionEvent({ subject, before: before.connection, after })];
+    return [connectionEvent({ subject, before: before.connection, after, displaces })];
   }
-  if (before.replicaId === null || before.replicaId === replicaId) return [];
-  return [sessionMovedEvent({ subject, before: before.replicaId, after: replicaId })];
+  return displaces === "" ? [] : [sessionMovedEvent({ subject, before: displaces, after: replicaId })];
 }
 
 /** The event of two machines that alternate, unless it was appended already of these two. */

@@ -196,6 +196,7 @@ export interface EventsTable {
   readonly message: string;
   readonly before: unknown;
   readonly after: unknown;
+  readonly displaces: string | null;
 }
 
 /** Who is alive, and who leads: counters that their holders raise. */

@@ -44,6 +44,7 @@ describe("appendEvents()", () => {
     const { events } = await readEvents(store.db, { after, limit: 1 });
     expect(events[0]).toEqual({
       ...eventOf("kept"),
+      displaces: null,
       revision: expect.any(BigInt),
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
       atMs: expect.any(Number),

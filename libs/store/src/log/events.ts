@@ -1,4 +1,4 @@
-import type { EventType, Json, NewEvent } from "@rollcall/domain";
+import { type EventInterest, type EventType, type Json, type NewEvent, SESSION_EVENTS } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 
@@ -16,8 +16,12 @@ export interface StoredEvent extends NewEvent {
 export interface ReadEventsOptions {
   /** Only those above this revision. */
   readonly after: bigint;
+  /** Only those up to this revision; absent means to the end of the log. */
+  readonly upTo?: bigint;
   /** Events at most. */
   readonly limit: number;
+  /** Only those that such a follower wants; absent means all. */
+  readonly interest?: EventInterest;
   /** Only these types; absent means all. */
   readonly types?: readonly EventType[];
   /** Not these types; absent excludes none. */
@@ -54,15 +58,16 @@ export async function appendEvents(tx: Tx, events: readonly NewEvent[]): Promise
 
 /** Events above a revision, in order. */
 export async function readEvents(db: Db, options: ReadEventsOptions): Promise<EventBatch> {
-  const { after, limit } = options;
+  const { after, limit, upTo = null } = options;
   // The head is read by the same statement, hence from the same snapshot: up to there nothing can be missing.
   const { rows } = await sql<EventRow | HeadRow>`
     select head.revision as head, e.*
     from (select coalesce(max(revision), 0) as revision from events) as head
     left join lateral (
-      select revision, id, at, type, subject, actor, reason, message, before, after
+      select revision, id, at, type, subject, actor, reason, message, before, after, displaces
       from events
-      where revision > ${after} and ${sql.join(conditionsOf(options), sql` and `)}
+      where revision > ${after} and ${upTo === null ? sql`true` : sql`revision <= ${upTo}`}
+        and ${sql.join(conditionsOf(options), sql` and `)}
       order by revision
       limit ${limit}
     ) as e on true
@@ -70,7 +75,8 @@ export async function readEvents(db: Db, options: ReadEventsOptions): Promise<Ev
   const events = rows.filter(isEventRow).map(toEvent);
   const last = events.at(-1)?.revision ?? after;
   const head = rows[0]?.head ?? 0n;
-  return { events, through: events.length < limit && head > last ? head : last };
+  const end = upTo !== null && upTo < head ? upTo : head;
+  return { events, through: events.length < limit && end > last ? end : last };
 }
 
 /**
@@ -87,7 +93,7 @@ export async function readLatestEvents(
   },
 ): Promise<readonly StoredEvent[]> {
   const { rows } = await sql<EventRow>`
-    select 0::bigint as head, revision, id, at, type, subject, actor, reason, message, before, after
+    select 0::bigint as head, revision, id, at, type, subject, actor, reason, message, before, after, displaces
     from events
     where ${sql.join(conditionsOf(options), sql` and `)}
       and ${options.before === null ? sql`true` : sql`revision < ${options.before}`}
@@ -103,10 +109,11 @@ export async function currentRevision(db: Db): Promise<bigint> {
   return rows[0]?.revision ?? 0n;
 }
 
-function conditionsOf(options: Omit<ReadEventsOptions, "after" | "limit">): readonly RawBuilder<SqlBool>[] {
-  const { types, excludeTypes, subject, actor, fromMs, untilMs } = options;
+function conditionsOf(options: Omit<ReadEventsOptions, "after" | "upTo" | "limit">): readonly RawBuilder<SqlBool>[] {
+  const { interest, types, excludeTypes, subject, actor, fromMs, untilMs } = options;
   return [
     sql<SqlBool>`true`,
+    ...(interest === undefined ? [] : interestConditions(interest)),
     ...(types === undefined ? [] : [sql<SqlBool>`type = any(${types})`]),
     ...(excludeTypes === undefined ? [] : [sql<SqlBool>`type <> all(${excludeTypes})`]),
     ...(subject === undefined ? [] : [sql<SqlBool>`subject = ${subject}`]),
@@ -114,6 +121,15 @@ function conditionsOf(options: Omit<ReadEventsOptions, "after" | "limit">): read
     ...(fromMs === undefined ? [] : [sql<SqlBool>`at >= ${new Date(fromMs)}`]),
     ...(untilMs === undefined ? [] : [sql<SqlBool>`at < ${new Date(untilMs)}`]),
   ];
+}
+
+/** What isOfInterest() decides, for Postgres. */
+function interestConditions({ types, displaced }: EventInterest): readonly RawBuilder<SqlBool>[] {
+  if (types === null) return [];
+  const isNamed = sql<SqlBool>`type = any(${[...types]})`;
+  if (displaced.size === 0) return [isNamed];
+  const isDisplaced = sql`(displaces is null or displaces = any(${[...displaced]}))`;
+  return [sql<SqlBool>`(${isNamed} or (type = any(${SESSION_EVENTS}) and ${isDisplaced}))`];
 }
 
 interface HeadRow {
@@ -133,6 +149,7 @@ interface EventRow {
   readonly message: string;
   readonly before: Json | null;
   readonly after: Json | null;
+  readonly displaces: string | null;
 }
 
 function isEventRow(row: EventRow | HeadRow): row is EventRow {

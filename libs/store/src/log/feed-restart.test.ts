@@ -49,7 +49,7 @@ describe("EventFeed over restarts of Postgres", () => {
     const feeds = [one, two].map((store) => {
       const feed = new EventFeed({ store: store.reserved, log: silentLogger });
       const seen: { revision: bigint; id: string }[] = [];
-      feed.subscribe((events) => seen.push(...events));
+      feed.follow({ deliver: (events) => seen.push(...events) });
       return { feed, seen };
     });
     await Promise.all(feeds.map(({ feed }) => feed.start(0n)));

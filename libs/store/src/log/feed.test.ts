@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import type { NewEvent } from "@rollcall/domain";
+import { EVERY_EVENT, type EventInterest, isOfInterest, type NewEvent, NO_EVENT } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { createTestDatabase, eventually, ManualClock, seededRandom, type TestDatabase, until } from "@rollcall/testkit";
 import { sql } from "kysely";
 import { openStore, type Store } from "../database/store.ts";
 import { appendEvents, currentRevision, readEvents, type StoredEvent } from "./events.ts";
-import { EventFeed, type EventFeedOptions } from "./feed.ts";
+import { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./feed.ts";
 
 let database: TestDatabase;
 
@@ -44,11 +44,12 @@ function eventOf(subject: string, type: NewEvent["type"] = "node.registered"): N
 }
 
 /** A feed that notes what it delivers. */
-async function follow(store: Store, options: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
+async function follow(store: Store, { types, ...options }: { types?: NewEvent["type"][]; batchSize?: number } = {}) {
   const after = await currentRevision(store.db);
   const feed = createFeed({ store: store.reserved, ...options });
   const seen: StoredEvent[] = [];
-  feed.subscribe((events) => seen.push(...events));
+  const interest = types === undefined ? EVERY_EVENT : { types: new Set(types), displaced: new Set<string>() };
+  feed.follow({ interest, deliver: (events) => seen.push(...events) });
   await feed.start(after);
   return { feed, seen, after };
 }
@@ -183,7 +184,7 @@ describe("EventFeed", () => {
     const clock = new ManualClock();
     const feed = createFeed({ store: store.reserved, clock, pollMs: 3_600_000 });
     const seen: string[] = [];
-    feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
+    feed.follow({ deliver: (events) => seen.push(...events.map(({ subject }) => subject)) });
     await feed.start(await currentRevision(store.db));
     await until("the feed to listen", async () => {
       const { rows } = await sql`
@@ -240,7 +241,7 @@ describe("EventFeed", () => {
     const store = await database.openStore("polled");
     const feed = createFeed({ store: store.reserved, pollMs: 1 });
     const seen: string[] = [];
-    feed.subscribe((events) => seen.push(...events.map(({ subject }) => subject)));
+    feed.follow({ deliver: (events) => seen.push(...events.map(({ subject }) => subject)) });
     await feed.start(await currentRevision(store.db));
     // Written around append_events, so that nothing is notified.
     await sql`
@@ -263,7 +264,7 @@ describe("EventFeed", () => {
     );
     const feed = createFeed({ store: store.reserved, batchSize: 3 });
     const batches: string[][] = [];
-    feed.subscribe((events) => batches.push(events.map(({ subject }) => subject)));
+    feed.follow({ deliver: (events) => batches.push(events.map(({ subject }) => subject)) });
     await feed.start(after + 1n);
     expect(batches).toEqual([
       ["n1", "n2", "n3"],
@@ -277,17 +278,81 @@ describe("EventFeed", () => {
     const { store } = database;
     const feed = createFeed({ store: store.reserved });
     const seen: string[] = [];
-    feed.subscribe(() => {
-      throw new Error("listener");
+    feed.follow({
+      deliver: () => {
+        throw new Error("listener");
+      },
     });
-    const leave = feed.subscribe(() => seen.push("left"));
-    feed.subscribe(() => seen.push("stayed"));
-    await feed.start(await currentRevision(store.db));
-    leave();
+    const left = feed.follow({ deliver: () => seen.push("left") });
+    feed.follow({ deliver: () => seen.push("stayed") });
+    await feed.start();
+    left.leave();
     const revision = await store.transaction((tx) => appendEvents(tx, [eventOf("any")]));
     await feed.caughtUpTo(revision);
     expect(seen).toEqual(["stayed"]);
     await feed.close();
+  });
+
+  it("should give each follower what it wants, once and in order, wherever it begins and whenever it joins", async () => {
+    const { store } = database;
+    const types = ["node.registered", "node.approved", "node.session.moved", "node.labels.changed"] as const;
+    const from = await currentRevision(store.db);
+    const random = seededRandom(7);
+    const write = (count: number) =>
+      store.transaction((tx) =>
+        appendEvents(
+          tx,
+          Array.from({ length: count }, (_, number) => {
+            const type = types[Math.floor(random() * types.length)] ?? "node.registered";
+            const displaces = ["r1", "r2", "", null][Math.floor(random() * 4)] ?? null;
+            return { ...eventOf(`n${number}`, type), ...(type === "node.session.moved" ? { displaces } : {}) };
+          }),
+        ),
+      );
+    await write(40);
+    const feed = createFeed({ store: store.reserved, batchSize: 7 });
+    const followed: { options: FollowOptions; following: Following; seen: StoredEvent[]; after: bigint }[] = [];
+    const join = (options: Omit<FollowOptions, "deliver">) => {
+      const seen: StoredEvent[] = [];
+      const following = feed.follow({ ...options, deliver: (events) => seen.push(...events) });
+      followed.push({ options: { ...options, deliver: () => {} }, following, seen, after: following.position });
+    };
+    const interests: readonly EventInterest[] = [
+      EVERY_EVENT,
+      NO_EVENT,
+      { types: new Set(["node.approved"]), displaced: new Set(["r1"]) },
+      { types: new Set(["node.labels.changed"]), displaced: new Set() },
+    ];
+    await feed.start();
+    const writing = (async () => {
+      for (let turn = 0; turn < 30; turn += 1) await write(1 + Math.floor(random() * 12));
+    })();
+    for (let turn = 0; turn < 12; turn += 1) {
+      const interest = interests[turn % interests.length] ?? EVERY_EVENT;
+      join(turn % 3 === 0 ? { interest } : { interest, after: from + BigInt(turn * 3) });
+      if (turn % 2 === 0) await write(3);
+    }
+    await writing;
+    const head = await currentRevision(store.db);
+    await feed.caughtUpTo(head);
+    await Promise.all(followed.map(({ following }) => following.caughtUp));
+    for (const { options, following, seen, after } of followed) {
+      const { events } = await readEvents(store.db, { after, limit: 1_000_000 });
+      const wanted = events.filter((event) => isOfInterest(options.interest ?? EVERY_EVENT, event));
+      expect(revisionsOf(seen)).toEqual(revisionsOf(wanted));
+      expect(following.position).toBe(head);
+    }
+  });
+
+  it("should tell those who want nothing that the log has grown", async () => {
+    const { store } = database;
+    const feed = createFeed({ store: store.reserved });
+    const told: [number, bigint][] = [];
+    feed.follow({ interest: NO_EVENT, deliver: (events, through) => told.push([events.length, through]) });
+    await feed.start();
+    const revision = await store.transaction((tx) => appendEvents(tx, [eventOf("unwanted")]));
+    await feed.caughtUpTo(revision);
+    expect(told.at(-1)).toEqual([0, revision]);
   });
 
   it("should reject those who wait when it is closed or they give up", async () => {

@@ -1,26 +1,51 @@
-import type { EventType } from "@rollcall/domain";
+import { EVERY_EVENT, type EventInterest, isOfInterest, unitedInterest } from "@rollcall/domain";
 import { type Clock, fullJitter, type Logger, systemClock, WakeUp } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
-import { currentRevision, readEvents, type StoredEvent } from "./events.ts";
+import { currentRevision, type EventBatch, readEvents, type StoredEvent } from "./events.ts";
 import { listenUntil } from "./notifications.ts";
 
 /** What a feed needs. */
 export interface EventFeedOptions {
   readonly store: ReservedStore;
   readonly log: Logger;
-  /** Only these types; absent means all. */
-  readonly types?: readonly EventType[];
   /** How often to look without being woken; 1000. */
   readonly pollMs?: number;
-  /** Shortest time between two looks: what is committed meanwhile is read at once. Default 0. */
-  readonly gatherMs?: number;
   /** Events in one delivery at most; 500. */
   readonly batchSize?: number;
   readonly clock?: Clock;
 }
 
-/** Receives events in order, each once. Must not block; what it throws is logged, and the others are called. */
-export type FeedListener = (events: readonly StoredEvent[]) => void;
+/** Who reads the log by a feed, and what of it. */
+export interface FollowOptions {
+  /** What it wants of the log; absent means all. */
+  readonly interest?: EventInterest;
+  /** Begin after this revision; absent means after the present position of the feed. */
+  readonly after?: bigint;
+  /** Shortest time between two looks: what is committed meanwhile is read at once. The least of all followers. Default 0. */
+  readonly gatherMs?: number;
+  /**
+   * Receive events in order, each once; everything of interest up to `through` has been delivered then. Called without
+   * events when the log has grown by others only. It must not block; what it throws is logged, and others are called.
+   */
+  readonly deliver: (events: readonly StoredEvent[], through: bigint) => void;
+}
+
+/** One follower of a feed. */
+export interface Following {
+  /** Everything of interest up to here has been delivered. */
+  readonly position: bigint;
+  /** Resolves when the follower is where the feed is; rejects when the feed is closed before. */
+  readonly caughtUp: Promise<void>;
+  /** Stop. Nothing is delivered afterwards. */
+  leave(): void;
+}
+
+interface Follower {
+  readonly options: FollowOptions;
+  readonly interest: EventInterest;
+  readonly caughtUp: Deferred;
+  position: bigint;
+}
 
 interface Waiter extends Deferred {
   readonly revision: bigint;
@@ -29,23 +54,28 @@ interface Waiter extends Deferred {
 const CHANNEL = "rollcall_events";
 const DEFAULT_POLL_MS = 1_000;
 const DEFAULT_BATCH_SIZE = 500;
+/** Between two looks while there are no followers. */
+const IDLE_GATHER_MS = 100;
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 2_000;
 
 /**
- * The log as it grows, for all readers in this process: over one connection that is woken by notifications, and by
- * polling when those fail. It goes on from where it was whenever the server comes back.
+ * The log as it grows, read once for all followers in this process: over one connection that is woken by notifications,
+ * and by polling when those fail. Events that no follower wants are not read. It goes on from where it was whenever the
+ * server comes back. A follower that begins further back, or joins while a batch is read, catches up by reads of its own,
+ * between those for all.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
   readonly #clock: Clock;
   readonly #wakeUp = new WakeUp();
   readonly #ending = new AbortController();
-  readonly #listeners = new Set<FeedListener>();
+  readonly #followers = new Set<Follower>();
   readonly #waiters = new Set<Waiter>();
   #position = 0n;
   #logId: string;
   #isHistoryKnown = true;
+  #starting: Promise<void> | null = null;
   #loops: Promise<unknown> | null = null;
 
   constructor(options: EventFeedOptions) {
@@ -54,7 +84,7 @@ export class EventFeed {
     this.#logId = options.store.logId();
   }
 
-  /** Everything up to here has been delivered. */
+  /** Everything up to here has been delivered to those who have caught up. */
   get position(): bigint {
     return this.#position;
   }
@@ -64,24 +94,48 @@ export class EventFeed {
     return this.#logId;
   }
 
-  /** Receive what lies above the present position, as it is delivered; answers how to stop. */
-  subscribe(listener: FeedListener): () => void {
-    this.#listeners.add(listener);
-    return () => {
-      this.#listeners.delete(listener);
+  /** Follow the log. Those who follow before the feed starts, and name no revision, begin where it starts. */
+  follow(options: FollowOptions): Following {
+    const { interest = EVERY_EVENT, after = this.#position } = options;
+    const follower: Follower = { options, interest, position: after, caughtUp: createDeferred() };
+    this.#followers.add(follower);
+    if (this.#ending.signal.aborted) follower.caughtUp.reject(this.#ending.signal.reason);
+    else if (this.#loops !== null && after >= this.#position) follower.caughtUp.resolve();
+    else this.#wakeUp.call();
+    return {
+      get position() {
+        return follower.position;
+      },
+      caughtUp: follower.caughtUp.promise,
+      leave: () => {
+        this.#followers.delete(follower);
+        follower.caughtUp.reject(new Error("the follower has left"));
+      },
     };
   }
 
   /**
-   * Begin after a revision; resolves when the log has been read to its end once, rejects when the feed is closed
-   * before.
+   * Begin, after a revision or at the end of the log, unless it has begun; resolves when the log has been read to its
+   * end once. Rejects when the feed is closed before, or when the end of the log cannot be read: call it again.
    */
-  async start(afterRevision: bigint): Promise<void> {
-    if (this.#loops !== null) throw new Error("the feed was started before");
-    this.#position = afterRevision;
+  async start(afterRevision?: bigint): Promise<void> {
+    this.#starting ??= this.#start(afterRevision).catch((error: unknown) => {
+      this.#starting = null;
+      throw error;
+    });
+    await this.#starting;
+  }
+
+  async #start(afterRevision?: bigint): Promise<void> {
     const { store, log } = this.#options;
-    const firstEnd = createDeferred();
     const { signal } = this.#ending;
+    this.#position = afterRevision ?? (await currentRevision(store.db));
+    signal.throwIfAborted();
+    for (const follower of this.#followers) {
+      if (follower.options.after === undefined) follower.position = this.#position;
+      if (follower.position >= this.#position) follower.caughtUp.resolve();
+    }
+    const firstEnd = createDeferred();
     signal.addEventListener("abort", () => firstEnd.reject(signal.reason), { once: true });
     const listening = listenUntil(
       CHANNEL,
@@ -99,8 +153,8 @@ export class EventFeed {
   }
 
   /**
-   * Resolves once everything up to `revision` has been delivered; rejects when the feed is closed first or `signal`
-   * aborts.
+   * Resolves once everything up to `revision` has been delivered to those who have caught up; rejects when the feed is
+   * closed first or `signal` aborts.
    */
   async caughtUpTo(revision: bigint, signal?: AbortSignal): Promise<void> {
     signal?.throwIfAborted();
@@ -119,11 +173,12 @@ export class EventFeed {
     }
   }
 
-  /** Stop. No listener is called afterwards. */
+  /** Stop. Nothing is delivered afterwards. */
   async close(): Promise<void> {
     const reason = new Error("the feed is closed");
     this.#ending.abort(reason);
-    for (const waiter of this.#waiters) waiter.reject(reason);
+    for (const { reject } of this.#waiters) reject(reason);
+    for (const { caughtUp } of this.#followers) caughtUp.reject(reason);
     await this.#loops;
   }
 
@@ -147,24 +202,27 @@ export class EventFeed {
       const head = await currentRevision(store.db);
       log.error({ before, after, position: `${this.#position}`, head: `${head}` }, "log replaced");
       if (head < this.#position) this.#position = head;
+      for (const follower of this.#followers) if (head < follower.position) follower.position = head;
       this.#logId = after;
     }
     this.#isHistoryKnown = true;
   }
 
   async #follow(onFirstEnd: () => void): Promise<void> {
-    const { log, pollMs: atMostMs = DEFAULT_POLL_MS, gatherMs: atLeastMs = 0 } = this.#options;
+    const { log, pollMs: atMostMs = DEFAULT_POLL_MS } = this.#options;
     const { signal } = this.#ending;
     let failures = 0;
     while (!signal.aborted) {
       try {
         if (!this.#isHistoryKnown) await this.#checkHistory();
-        const atEnd = await this.#readBatch();
+        const atEnd = await this.#readOn();
+        const isBehind = await this.#helpOneCatchUp();
         if (failures > 0) log.info({ failures }, "feed reads the log again");
         failures = 0;
         if (!atEnd) continue;
         onFirstEnd();
-        await this.#wakeUp.rest(this.#clock, { atMostMs, atLeastMs }, signal);
+        if (isBehind) continue;
+        await this.#wakeUp.rest(this.#clock, { atMostMs, atLeastMs: this.#gatherMs() }, signal);
       } catch (err) {
         if (signal.aborted) return;
         log.warn({ err, failures }, "feed cannot read the log");
@@ -174,32 +232,58 @@ export class EventFeed {
     }
   }
 
-  async #readBatch(): Promise<boolean> {
-    const { store, types, batchSize = DEFAULT_BATCH_SIZE } = this.#options;
-    const batch = await readEvents(store.db, {
-      after: this.#position,
-      limit: batchSize,
-      ...(types === undefined ? {} : { types }),
-    });
+  /** Read the next batch for all who have caught up; true when that was the end of the log. */
+  async #readOn(): Promise<boolean> {
+    const { batchSize = DEFAULT_BATCH_SIZE } = this.#options;
+    const followers = [...this.#followers].filter(({ position }) => position === this.#position);
+    const batch = await this.#read(followers, this.#position);
     if (this.#ending.signal.aborted) return true;
     this.#position = batch.through;
-    if (batch.events.length > 0) this.#deliver(batch.events);
+    this.#deliver(batch, followers);
     for (const waiter of this.#waiters) {
       if (waiter.revision <= this.#position) waiter.resolve();
     }
     return batch.events.length < batchSize;
   }
 
-  #deliver(events: readonly StoredEvent[]): void {
-    // A copy: who subscribes from within a listener wants what comes after this batch.
-    for (const listener of [...this.#listeners]) {
-      if (!this.#listeners.has(listener)) continue;
+  /**
+   * Read the next batch for those who are furthest back, up to where others are; true when one is behind even then.
+   */
+  async #helpOneCatchUp(): Promise<boolean> {
+    const positions = [...this.#followers].map(({ position }) => position).filter((it) => it < this.#position);
+    const [lowest, next = this.#position] = [...new Set(positions)].toSorted((one, other) => (one < other ? -1 : 1));
+    if (lowest === undefined) return false;
+    const followers = [...this.#followers].filter(({ position }) => position === lowest);
+    const batch = await this.#read(followers, lowest, next);
+    if (!this.#ending.signal.aborted) this.#deliver(batch, followers);
+    return true;
+  }
+
+  #read(followers: readonly Follower[], after: bigint, upTo?: bigint): Promise<EventBatch> {
+    const { store, batchSize: limit = DEFAULT_BATCH_SIZE } = this.#options;
+    const interest = unitedInterest(followers.map((follower) => follower.interest));
+    return readEvents(store.db, { after, limit, interest, ...(upTo === undefined ? {} : { upTo }) });
+  }
+
+  #deliver({ events, through }: EventBatch, followers: readonly Follower[]): void {
+    for (const follower of followers) {
+      // A listener before it may have had it leave.
+      if (!this.#followers.has(follower)) continue;
+      const isGrown = through > follower.position;
+      follower.position = through;
+      if (through >= this.#position) follower.caughtUp.resolve();
+      if (!isGrown) continue;
+      const { interest, options } = follower;
       try {
-        listener(events);
+        options.deliver(interest.types === null ? events : events.filter((it) => isOfInterest(interest, it)), through);
       } catch (err) {
         this.#options.log.error({ err }, "feed listener failed");
       }
     }
+  }
+
+  #gatherMs(): number {
+    return Math.min(...[...this.#followers].map(({ options }) => options.gatherMs ?? 0), IDLE_GATHER_MS);
   }
 
   async #pause(attempt: number): Promise<void> {

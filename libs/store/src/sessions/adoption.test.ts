@@ -84,7 +84,7 @@ describe("adoptOrphans()", () => {
       }),
     ]);
     const { events } = await readEvents(store.db, { after: before, limit: 10 });
-    expect(events.map(({ subject, reason }) => [subject, reason])).toEqual([["a", "REPLICA_LOST"]]);
+    expect(events).toMatchObject([{ subject: "a", reason: "REPLICA_LOST", displaces: "old" }]);
     expect((await getNode(store.db, "a"))?.connection).toEqual(adopted[0]?.connection);
     expect((await getNode(store.db, "b"))?.connection).toEqual(gone?.connection);
     expect((await heldBy(store.db, "alive")).map(({ nodeId }) => nodeId)).toEqual(["c"]);

@@ -23,10 +23,10 @@ export async function adoptOrphans(
   const { result } = await store.change(async (tx) => {
     const rows = await takeOrphans(tx, replicaId, limit);
     const adopted = rows.map((row) => toAdopted(row, replicaId));
-    const events = adopted.flatMap(({ nodeId, connection, connectionBefore }, index) => {
+    const events = adopted.flatMap(({ nodeId: subject, connection: after, connectionBefore, ...of }, index) => {
       const row = rows[index];
-      if (row === undefined || connectionBefore === connection.state) return [];
-      return [connectionEvent({ subject: nodeId, before: toConnection(row), after: connection })];
+      if (row === undefined || connectionBefore === after.state) return [];
+      return [connectionEvent({ subject, before: toConnection(row), after, displaces: of.previousReplicaId })];
     });
     return { result: adopted, events };
   });

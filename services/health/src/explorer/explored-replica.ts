@@ -1,9 +1,11 @@
+import type { EventInterest } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { type Clock, type Logger, silentLogger } from "@rollcall/process";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
+import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { SimulatedRecord } from "../simulation/simulated-record.ts";
 
@@ -39,12 +41,14 @@ export class ExploredReplica {
   nowMs = 0;
   readonly #record: SimulatedRecord;
   readonly #hooks: ReplicaHooks;
+  readonly #interest: EventInterest;
   #read = 0;
   #isWriting = false;
   #isAdopting = false;
 
   constructor(instance: string, record: SimulatedRecord, hooks: ReplicaHooks) {
     this.instance = instance;
+    this.#interest = replicaInterest(instance);
     this.#record = record;
     this.#hooks = hooks;
     const clock: Clock = { nowMs: () => this.nowMs, wallMs: () => this.nowMs, sleep: () => Promise.resolve() };
@@ -105,7 +109,7 @@ export class ExploredReplica {
 
   /** Read all that is new in the log. */
   follow(): void {
-    const events = this.#record.eventsAfter(this.#read);
+    const events = this.#record.eventsAfter(this.#read, this.#interest);
     this.#read = this.#record.revision;
     this.core.observe(events);
   }

@@ -1,5 +1,6 @@
 import {
   collectPolicies,
+  type EventInterest,
   type HealthPolicy,
   isSamePolicies,
   type PolicyScope,
@@ -10,6 +11,12 @@ import {
 import { type ReservedStore, readHealthPolicies, type StoredEvent, tellConfiguredPolicy } from "@rollcall/store";
 import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
 import type { NodePolicies } from "./node-policies.ts";
+
+/** The events that change a policy. One of a node goes with its node. */
+export const POLICY_INTEREST: EventInterest = {
+  types: new Set(["policy.health.set", "policy.health.deleted", "node.deleted", "node.deregistered"]),
+  displaced: new Set(),
+};
 
 export interface PolicyFollowerOptions {
   readonly store: ReservedStore;

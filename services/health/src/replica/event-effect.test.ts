@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
-import type { EventType, Json } from "@rollcall/domain";
-import { effectOf } from "./event-effect.ts";
+import { EVENT_TYPES, type EventType, isOfInterest, type Json } from "@rollcall/domain";
+import { effectOf, replicaInterest } from "./event-effect.ts";
 
 const SELF = "replica:me";
 
@@ -54,5 +54,14 @@ describe("effectOf()", () => {
       kind: "info",
       digest,
     });
+  });
+});
+
+describe("replicaInterest()", () => {
+  it.each(EVENT_TYPES)("should leave out %s only where it means nothing for what the replica holds", (type) => {
+    const interest = replicaInterest("me");
+    const { kind } = effectOf(event(type, "replica:other"), SELF);
+    expect(isOfInterest(interest, { type, displaces: "me" })).toBe(kind !== "none");
+    expect(isOfInterest(interest, { type, displaces: "another" })).toBe(kind !== "none" && kind !== "moved");
   });
 });

@@ -1,4 +1,4 @@
-import type { Membership } from "@rollcall/domain";
+import { EVENT_TYPES, type EventInterest, type Membership } from "@rollcall/domain";
 import type { StoredEvent } from "@rollcall/store";
 
 /** What an event of the log means for a node that is held. */
@@ -20,6 +20,11 @@ export type EventEffect =
   | { readonly kind: "none" };
 
 const NONE: EventEffect = { kind: "none" };
+
+const AN_EVENT: StoredEvent = {
+  ...{ type: "brake.changed", subject: "", actor: "", reason: "", message: "", before: null, after: null },
+  ...{ revision: 0n, id: "", atMs: 0 },
+};
 
 /**
  * Return what an event means for the node that it is about.
@@ -73,6 +78,18 @@ export function effectOf(event: StoredEvent, self: string): EventEffect {
     case "brake.changed":
       return NONE;
   }
+}
+
+/**
+ * What a replica reads of the log: whatever may mean something for a node that it holds, and of sessions those events
+ * alone by which it loses one itself.
+ */
+export function replicaInterest(instance: string): EventInterest {
+  const types = EVENT_TYPES.filter((type) => {
+    const { kind } = effectOf({ ...AN_EVENT, type }, "");
+    return kind !== "none" && kind !== "moved";
+  });
+  return { types: new Set(types), displaced: new Set([instance]) };
 }
 
 function membershipIn(event: StoredEvent, state: Membership["state"]): Membership {

@@ -1,10 +1,11 @@
-import { collectPolicies, type HealthPolicies } from "@rollcall/domain";
+import { collectPolicies, type EventInterest, type HealthPolicies } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
+import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedSilence } from "./observed-silence.ts";
@@ -38,11 +39,13 @@ export class SimulatedProcess {
   readonly #clock: Clock;
   readonly #ending = new AbortController();
   readonly #done: Promise<void>;
+  readonly #interest: EventInterest;
   #readRevision: number;
 
   constructor(world: World, instance: string, slot: number) {
     this.#world = world;
     this.instance = instance;
+    this.#interest = replicaInterest(instance);
     this.slot = slot;
     this.observer = new Observer(world.agents.length);
     this.#readRevision = world.record.revision;
@@ -111,7 +114,7 @@ export class SimulatedProcess {
 
   #catchUp(): void {
     const { record } = this.#world;
-    const events = record.eventsAfter(this.#readRevision);
+    const events = record.eventsAfter(this.#readRevision, this.#interest);
     this.#readRevision = record.revision;
     this.core.observe(events);
   }

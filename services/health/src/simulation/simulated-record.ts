@@ -3,10 +3,12 @@ import {
   type ConnectionState,
   connectionAfter,
   connectionEvent,
+  type EventInterest,
   type Health,
   type HealthState,
   healthAfter,
   healthEvent,
+  isOfInterest,
   type Membership,
   type NewEvent,
   type Stated,
@@ -88,7 +90,8 @@ export class SimulatedRecord {
     if (session.connection.state === "CONNECTED" && replica !== null && replica !== instance) {
       this.#append(sessionMovedEvent({ subject: nodeId, before: replica, after: instance }));
     }
-    this.#setConnection(session, connectionAfter("opened", { actor, atMs: 0 }));
+    const displaces = replica === null || replica === instance ? "" : replica;
+    this.#setConnection(session, connectionAfter("opened", { actor, atMs: 0 }), displaces);
     return {
       ...{ outcome: "OPENED", nodeId, epoch: session.epoch, membership: APPROVED, marked: false },
       previous: { replicaId: replica, bootId: null, machineFingerprint: null },
@@ -126,7 +129,8 @@ export class SimulatedRecord {
         const connectionBefore = session.connection.state;
         const fence = this.#broken === "adoption-fences" ? 0 : 1;
         this.#give(session, instance, session.epoch + fence);
-        this.#setConnection(session, connectionAfter("replica-lost", { actor: actorOf(instance), atMs: 0 }));
+        const lost = connectionAfter("replica-lost", { actor: actorOf(instance), atMs: 0 });
+        this.#setConnection(session, lost, previousReplicaId);
         taken.push({ ...toHeld(session), previousReplicaId, connectionBefore });
       }
     }
@@ -138,12 +142,12 @@ export class SimulatedRecord {
     return [...(this.#owned.get(instance) ?? [])].map(toHeld);
   }
 
-  /** The events above a revision, in order. */
-  eventsAfter(revision: number): readonly StoredEvent[] {
+  /** The events above a revision that a follower wants, in order. */
+  eventsAfter(revision: number, interest: EventInterest): readonly StoredEvent[] {
     if (revision === this.#revision) return [];
     const missing = this.#revision - revision;
     if (missing > this.#events.length) throw new Error("the log does not go back that far");
-    return this.#events.slice(this.#events.length - missing);
+    return this.#events.slice(this.#events.length - missing).filter((event) => isOfInterest(interest, event));
   }
 
   /** Forget events that every process has read. */
@@ -170,11 +174,11 @@ export class SimulatedRecord {
     this.#invariants.onOwner(session.node, epoch, instance);
   }
 
-  #setConnection(session: RecordedSession, after: Connection): void {
+  #setConnection(session: RecordedSession, after: Connection, displaces = ""): void {
     const before = session.connection;
     session.connection = this.#isSame(before, after) ? before : after;
     if (this.#isSame(before, after)) return;
-    this.#append(connectionEvent({ subject: nodeIdOf(session.node), before, after }));
+    this.#append(connectionEvent({ subject: nodeIdOf(session.node), before, after, displaces }));
     this.#told(session.node, "connection", before, after);
   }
 

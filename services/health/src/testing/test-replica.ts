@@ -86,7 +86,7 @@ export class TestReplica {
       ...(random === undefined ? {} : { random }),
       ...(options.brakeTimes === undefined ? {} : { brakeTimes: options.brakeTimes }),
     });
-    await feed.start(await currentRevision(store.db));
+    await feed.start();
     const server = await createGrpcServer({
       host: "127.0.0.1",
       port: 0,

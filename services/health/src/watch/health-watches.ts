@@ -1,6 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { EVENT_TYPES, type EventInterest } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import type { StoredEvent } from "@rollcall/store";
+import type { EventFeed, Following, StoredEvent } from "@rollcall/store";
 import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
 import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
@@ -11,13 +12,22 @@ const RETRY_AFTER_MS = 5_000;
 /** The longest silence of a watch: an empty message shows that it is alive. */
 const BOOKMARK_MS = 15_000;
 
-/** All watches of this process. */
+/** Who holds a node, and its mark, may change by any event about a node. */
+const ABOUT_NODES: EventInterest = {
+  types: new Set(EVENT_TYPES.filter((type) => type.startsWith("node."))),
+  displaced: new Set(),
+};
+
+/** All watches of this process. They follow the log while there are any. */
 export class HealthWatches {
   readonly #options: HealthWatchesOptions;
+  readonly #feed: Pick<EventFeed, "follow">;
   readonly #watches = new Set<HealthWatch>();
+  #following: Following | null = null;
 
-  constructor(options: HealthWatchesOptions) {
+  constructor(options: HealthWatchesOptions & { readonly feed: Pick<EventFeed, "follow"> }) {
     this.#options = options;
+    this.#feed = options.feed;
   }
 
   /** How many there are. */
@@ -25,9 +35,7 @@ export class HealthWatches {
     return this.#watches.size;
   }
 
-  /** Follow the log: owners or marks may have changed. */
-  observe(events: readonly StoredEvent[]): void {
-    if (this.#watches.size === 0) return;
+  #observe(events: readonly StoredEvent[]): void {
     for (const { subject } of events) for (const watch of this.#watches) watch.doubt(subject);
   }
 
@@ -41,8 +49,9 @@ export class HealthWatches {
     const { signal } = selection;
     const watch = new HealthWatch(this.#options, selection);
     this.#watches.add(watch);
+    this.#following ??= this.#feed.follow({ interest: ABOUT_NODES, deliver: (events) => this.#observe(events) });
     const following = watch.follow();
-    // It ends by failing; the reader gets the error below.
+    // It ends by failing, which the reader is told below.
     following.catch(() => {});
     try {
       for (;;) {
@@ -52,8 +61,14 @@ export class HealthWatches {
       }
     } finally {
       this.#watches.delete(watch);
+      if (this.#watches.size === 0) this.#stopFollowing();
       watch.end();
       await following.catch(() => {});
     }
+  }
+
+  #stopFollowing(): void {
+    this.#following?.leave();
+    this.#following = null;
   }
 }

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-function depsOf(store: Store): RegistryProcess {
+function depsOf(store: Store): Omit<RegistryProcess, "feed"> {
   const metrics = createMetrics({ defaults: false });
   return {
     store,

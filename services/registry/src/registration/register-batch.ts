@@ -55,7 +55,7 @@ const RETRY_AFTER_MS = 1_000;
  * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and all may try again.
  */
 export async function registerBatch(
-  services: RegistryProcess,
+  services: Omit<RegistryProcess, "feed">,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   try {
@@ -73,7 +73,7 @@ export async function registerBatch(
 }
 
 async function registerWithRetries(
-  services: RegistryProcess,
+  services: Omit<RegistryProcess, "feed">,
   batch: readonly Registration[],
 ): Promise<readonly RegistrationAnswer[]> {
   for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt += 1) {
@@ -93,7 +93,7 @@ async function registerWithRetries(
 
 async function registerInTransaction(
   tx: Tx,
-  { config, clock, store }: RegistryProcess,
+  { config, clock, store }: Omit<RegistryProcess, "feed">,
   batch: readonly Registration[],
 ): Promise<Change<readonly RegistrationAnswer[]>> {
   const freshNonces = await useChallenges(tx, distinct(batch, "nonce"));

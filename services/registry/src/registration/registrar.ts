@@ -18,7 +18,7 @@ const MOST_IN_ONE_BATCH = 200;
 const WAIT_FOR_COMPANY_MS = 2;
 
 /** Create the registrar of one registry. */
-export function createRegistrar(services: RegistryProcess): Registrar {
+export function createRegistrar(services: Omit<RegistryProcess, "feed">): Registrar {
   const sizes = histogram(services.metrics, {
     name: "rollcall_registration_batch_size",
     help: "Registrations that shared one transaction.",
@@ -45,7 +45,7 @@ export function createRegistrar(services: RegistryProcess): Registrar {
 }
 
 /** Count what has to do with join tokens, and name the nodes that joined without one where that is warned of. */
-function accountFor({ metrics, log }: RegistryProcess): (answer: RegistrationAnswer) => void {
+function accountFor({ metrics, log }: Omit<RegistryProcess, "feed">): (answer: RegistrationAnswer) => void {
   const unasked = counter(metrics, {
     name: "rollcall_joined_without_token_total",
     help: "Nodes that joined without a join token while Orchestrator.NodeManager.JoinTokens was warn.",

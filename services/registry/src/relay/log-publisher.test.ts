@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { PublishSession } from "@rollcall/events";
 import { createMetrics, silentLogger, systemClock } from "@rollcall/process";
-import { currentRevision, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
+import { currentRevision, EventFeed, RELAY_LEASE, rewindRelay, takeLease } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
 import { makeHistory } from "../testing/make-history.ts";
-import { EventHub } from "../watch/event-hub.ts";
+import { LogWake } from "../watch/log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
 import { LogPublisher } from "./log-publisher.ts";
 import { LogReader } from "./log-reader.ts";
@@ -55,11 +55,12 @@ describe("LogPublisher", () => {
   it("should begin again from the record's cursor when what it published cannot be noted any more", async () => {
     const store = await database.openStore("relay");
     await takeLease(store.db, { name: RELAY_LEASE, instance: INSTANCE, service: "registry", address: "" });
-    const hub = new EventHub({ store, clock: systemClock, log: silentLogger, limits: DEFAULT_WATCH_LIMITS });
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const wake = new LogWake({ feed, clock: systemClock, limits: DEFAULT_WATCH_LIMITS });
     const outward = new Recorder();
     const reader = new LogReader(store.reserved, silentLogger, createMetrics({ defaults: false }));
     const publisher = new LogPublisher({
-      ...{ store: store.reserved, clock: systemClock, log: silentLogger, instance: INSTANCE, hub, outward, reader },
+      ...{ store: store.reserved, clock: systemClock, log: silentLogger, instance: INSTANCE, wake, outward, reader },
       timing: DEFAULT_RELAY_TIMING,
     });
     const ending = new AbortController();
@@ -81,7 +82,8 @@ describe("LogPublisher", () => {
     } finally {
       ending.abort();
       await running;
-      await hub.close();
+      wake.close();
+      await feed.close();
     }
   });
 });

@@ -9,7 +9,7 @@ import {
   type StoredEvent,
   saveRelay,
 } from "@rollcall/store";
-import type { EventHub } from "../watch/event-hub.ts";
+import type { LogWake } from "../watch/log-wake.ts";
 import { Waiter } from "../watch/waiter.ts";
 import type { LogReader } from "./log-reader.ts";
 import type { Outward, RelayTiming } from "./outward.ts";
@@ -21,7 +21,7 @@ export interface LogPublisherOptions {
   readonly log: Logger;
   /** The process, as its leases name it. */
   readonly instance: string;
-  readonly hub: Pick<EventHub, "ready" | "join">;
+  readonly wake: Pick<LogWake, "ready" | "join">;
   readonly outward: Outward;
   readonly reader: LogReader;
   readonly timing: RelayTiming;
@@ -70,11 +70,10 @@ export class LogPublisher {
 
   /** Publish until the signal aborts. Rejects after several failures in a row. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { hub, log } = this.#options;
-    const { wake } = this.#waiter;
-    await hub.ready(signal);
-    const leave = hub.join(this.#waiter);
-    signal.addEventListener("abort", wake, { once: true });
+    const { wake, log } = this.#options;
+    await wake.ready(signal);
+    const leave = wake.join(this.#waiter);
+    signal.addEventListener("abort", this.#waiter.wake, { once: true });
     let failures = 0;
     try {
       while (!signal.aborted) {
@@ -93,7 +92,7 @@ export class LogPublisher {
       }
     } finally {
       leave();
-      signal.removeEventListener("abort", wake);
+      signal.removeEventListener("abort", this.#waiter.wake);
     }
   }
 

@@ -5,12 +5,12 @@ import type { RegistryProcess } from "../registry-process.ts";
 import { LogPublisher } from "../relay/log-publisher.ts";
 import { LogReader } from "../relay/log-reader.ts";
 import { DEFAULT_RELAY_TIMING, type Outward, type RelayTiming } from "../relay/outward.ts";
-import type { EventHub } from "../watch/event-hub.ts";
+import type { LogWake } from "../watch/log-wake.ts";
 
 /** What the relay is made of. */
 export interface RelayOptions extends Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "instance"> {
   readonly outward: Outward;
-  readonly hub: Pick<EventHub, "ready" | "join">;
+  readonly wake: Pick<LogWake, "ready" | "join">;
   readonly timing?: Partial<RelayTiming>;
 }
 
@@ -22,12 +22,12 @@ export interface EventRelay {
 }
 
 /** Relay the log to NATS: in one registry of the cluster, by lease, from a cursor in the record. */
-export function relayEvents({ timing, outward, hub, ...services }: RelayOptions): EventRelay {
+export function relayEvents({ timing, outward, wake, ...services }: RelayOptions): EventRelay {
   const { clock, log, metrics, instance } = services;
   const store = services.store.reserved;
   const times = { ...DEFAULT_RELAY_TIMING, ...timing };
   const reader = new LogReader(store, log, metrics);
-  const shared = { store, clock, log, instance, hub, outward, reader };
+  const shared = { store, clock, log, instance, wake, outward, reader };
   const publisher = new LogPublisher({ ...shared, timing: times });
   const relaying = leasedTask({
     ...{ store, clock, log, renewEveryMs: times.renewEveryMs, expiryMs: times.expiryMs },

@@ -13,7 +13,7 @@ import {
   systemClock,
 } from "@rollcall/process";
 import { createRpcServer } from "@rollcall/rpc";
-import { accessTokenHash, createAuthenticator, ensureAccessToken, type Store } from "@rollcall/store";
+import { accessTokenHash, createAuthenticator, EventFeed, ensureAccessToken, type Store } from "@rollcall/store";
 import { createApp, type RegistryConfig, type RegistryProcess } from "../index.ts";
 import { DEFAULT_CONFIG } from "./default-config.ts";
 
@@ -56,7 +56,8 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
   const config = { ...DEFAULT_CONFIG, ...options.config };
   const { watchLimits = {} } = options;
   const instance = randomUUID();
-  const app = createApp({ store, instance, clock, log, metrics, config, watchLimits });
+  const feed = new EventFeed({ store: store.reserved, clock, log });
+  const app = createApp({ store, feed, instance, clock, log, metrics, config, watchLimits });
   const server = await createRpcServer({
     host: "127.0.0.1",
     port: 0,
@@ -98,6 +99,7 @@ export async function startRig(record: RigRecord, options: RigOptions = {}): Pro
       sessions.abort();
       await shutDown();
       await app.close();
+      await feed.close();
       await record.drop?.();
     },
   };

@@ -9,10 +9,10 @@ import {
   superviseTasks,
   systemClock,
 } from "@rollcall/process";
-import { RELAY_LEASE, type Store, takeLease } from "@rollcall/store";
+import { EventFeed, RELAY_LEASE, type Store, takeLease } from "@rollcall/store";
 import type { Outward } from "../relay/outward.ts";
 import { type EventRelay, relayEvents } from "../tasks/relay-events.ts";
-import { EventHub } from "../watch/event-hub.ts";
+import { LogWake } from "../watch/log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "../watch/watch-limits.ts";
 
 /** The stream of these tests. */
@@ -49,7 +49,8 @@ export class TestRelay {
   readonly metrics: MetricsRegistry = createMetrics({ defaults: false });
   readonly #options: TestRelayOptions;
   readonly #link: NatsLink;
-  readonly #hub: EventHub;
+  readonly #feed: EventFeed;
+  readonly #wake: LogWake;
   readonly #ending = new AbortController();
   readonly #done: Promise<void>;
 
@@ -67,7 +68,8 @@ export class TestRelay {
       backoffMaxMs: 50,
     });
     const clock = systemClock;
-    this.#hub = new EventHub({ store, clock, log, limits: DEFAULT_WATCH_LIMITS });
+    this.#feed = new EventFeed({ store: store.reserved, clock, log });
+    this.#wake = new LogWake({ feed: this.#feed, clock, limits: DEFAULT_WATCH_LIMITS });
     const outward: Outward = {
       connected: (signal) => this.#link.connected(signal),
       createPublisher: (logId) =>
@@ -77,7 +79,6 @@ export class TestRelay {
         }),
       exposeLag: (lag) => exposePublishLag(metrics, lag),
     };
-    const hub = this.#hub;
     this.relay = relayEvents({
       store,
       clock,
@@ -85,7 +86,7 @@ export class TestRelay {
       metrics,
       instance,
       outward,
-      hub,
+      wake: this.#wake,
       timing: TIMING,
     });
     const { signal } = this.#ending;
@@ -110,7 +111,8 @@ export class TestRelay {
     this.#ending.abort(new Error("the process ends"));
     await this.#done;
     await this.#link.close();
-    await this.#hub.close();
+    this.#wake.close();
+    await this.#feed.close();
   }
 
   /** End it as SIGKILL does: its lease stays. */

@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { describeError } from "@rollcall/errors";
 import { silentLogger, systemClock } from "@rollcall/process";
-import { type CallStore, compactEvents, currentRevision, type Store } from "@rollcall/store";
+import { type CallStore, compactEvents, currentRevision, EventFeed, type Store } from "@rollcall/store";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { makeHistory } from "../testing/make-history.ts";
 import { EventHub } from "./event-hub.ts";
+import { LogWake } from "./log-wake.ts";
 import { DEFAULT_WATCH_LIMITS } from "./watch-limits.ts";
 
 let database: TestDatabase;
@@ -36,7 +37,9 @@ describe("EventHub.readTable()", () => {
     const after = await currentRevision(store.db);
     await makeHistory(store, 100);
     const signal = new AbortController().signal;
-    const options = { clock: systemClock, log: silentLogger, limits: DEFAULT_WATCH_LIMITS };
+    const feed = new EventFeed({ store: store.reserved, log: silentLogger });
+    const limits = DEFAULT_WATCH_LIMITS;
+    const options = { feed, limits, wake: new LogWake({ feed, clock: systemClock, limits }) };
     const whole = new EventHub({ store, ...options });
     expect((await whole.readTable(after, {}, signal)).items).toHaveLength(100);
     const compacted = afterFirstQuery(store, () => compactEvents(store, 0));

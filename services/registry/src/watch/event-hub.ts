@@ -1,14 +1,15 @@
 import type { EventType } from "@rollcall/domain";
-import type { Clock, Logger } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
   currentRevision,
-  EventFeed,
+  type EventFeed,
+  type Following,
   readEvents,
   type Store,
   type StoredEvent,
 } from "@rollcall/store";
+import { type LogWake, orAborted } from "./log-wake.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { invalidResumeToken, revisionCompacted } from "./resume-token.ts";
 import { sizeOfEvent } from "./sizes.ts";
@@ -18,34 +19,26 @@ import type { WatchLimits } from "./watch-limits.ts";
 /** What a hub needs. */
 export interface EventHubOptions {
   readonly store: Store;
-  readonly clock: Clock;
-  readonly log: Logger;
+  readonly feed: EventFeed;
+  readonly wake: LogWake;
   readonly limits: WatchLimits;
 }
 
 interface Live {
-  readonly feed: EventFeed;
+  readonly following: Following;
   readonly window: LogWindow<StoredEvent>;
 }
 
-/** From so many watchers on, they are woken at most once in so many milliseconds. */
-const CROWD = 100;
-const CROWD_PAUSE_MS = 40;
-
-/**
- * The log for all watchers of this process: one feed, one connection that listens, and a window of recent events in
- * memory. It begins with the first watcher.
- */
+/** The log for all watchers of events in this process: a window of recent events in memory. The first watcher begins it. */
 export class EventHub {
   readonly #options: EventHubOptions;
-  readonly #waiters = new Set<Waiter>();
   readonly #reads: Limiter;
   readonly #ending = new AbortController();
+  #watchers = 0;
   #live: Live | null = null;
-  #beginning: Promise<Live> | null = null;
+  #beginning: Promise<void> | null = null;
+  /** The history of the log to which the window belongs. */
   #logId: string;
-  #wokenAtMs = Number.NEGATIVE_INFINITY;
-  #isWakeDue = false;
 
   constructor(options: EventHubOptions) {
     this.#options = options;
@@ -55,49 +48,36 @@ export class EventHub {
 
   /** Watchers at this moment. */
   get watchers(): number {
-    return this.#waiters.size;
-  }
-
-  /** Everything up to here is in memory, or was; 0 before it has begun. */
-  get position(): bigint {
-    return this.#current()?.window.position ?? 0n;
-  }
-
-  /** The history of the log to which `position` belongs. */
-  get logId(): string {
-    return this.#current()?.feed.logId ?? this.#logId;
+    return this.#watchers;
   }
 
   /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
   async ready(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
+    await this.#options.wake.ready(signal);
     this.#beginning ??= this.#begin().catch((error: unknown) => {
       // The next watcher tries again.
       this.#beginning = null;
       throw error;
     });
-    const beginning = this.#beginning;
-    await new Promise<void>((resolve, reject) => {
-      const onAbort = () => reject(signal.reason);
-      signal.addEventListener("abort", onAbort, { once: true });
-      beginning.then(() => resolve(), reject).finally(() => signal.removeEventListener("abort", onAbort));
-    });
+    await orAborted(this.#beginning, signal);
   }
 
-  /** Wake a watcher whenever the log has grown, and now and then; answers how to stop. */
+  /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
   join(waiter: Waiter): () => void {
-    this.#waiters.add(waiter);
+    const leave = this.#options.wake.join(waiter);
+    this.#watchers += 1;
     return () => {
-      this.#waiters.delete(waiter);
+      leave();
+      this.#watchers -= 1;
     };
   }
 
   /** What lies above a revision as far as it is in memory; null when some of it has left the window. */
   readWindow(after: bigint): WindowPiece<StoredEvent> | null {
-    const { store, limits } = this.#options;
+    const { store, feed, limits } = this.#options;
     const live = this.#current();
     // The log was replaced, which the feed has not learned of yet.
-    if (live === null || live.feed.logId !== store.logId()) return null;
+    if (live === null || feed.logId !== store.logId()) return null;
     return live.window.readAfter(after, limits.batchEvents);
   }
 
@@ -143,84 +123,45 @@ export class EventHub {
   }
 
   /** Stop. Watchers have ended before, with their streams. */
-  async close(): Promise<void> {
+  close(): void {
     this.#ending.abort(new Error("the hub is closed"));
-    const live = await this.#beginning?.catch(() => null);
-    await live?.feed.close();
-    this.#wakeAll();
+    this.#live?.following.leave();
   }
 
-  async #begin(): Promise<Live> {
-    const { store, clock, log, limits } = this.#options;
+  async #begin(): Promise<void> {
+    const { store, feed, wake, limits } = this.#options;
     const head = await currentRevision(store.db);
     const compacted = await compactedRevision(store.db);
+    this.#ending.signal.throwIfAborted();
     const recent = head - BigInt(limits.windowEvents);
     // Filled with what is recent, so that watchers that come back after a restart need not read the table.
     const floor = recent > compacted ? recent : compacted;
     const size = { items: limits.windowEvents, bytes: limits.windowBytes, sizeOf: sizeOfEvent };
     const window = new LogWindow<StoredEvent>(size, floor);
-    const feed = new EventFeed({ store: store.reserved, clock, log });
     this.#logId = feed.logId;
-    feed.subscribe((events) => {
-      if (feed.logId !== this.#logId) {
-        this.#logId = feed.logId;
-        window.reset((events[0]?.revision ?? feed.position + 1n) - 1n);
-      }
-      window.push(events, feed.position);
-      this.#wakeSoon();
+    const following = feed.follow({
+      after: floor,
+      deliver: (events, through) => {
+        if (feed.logId !== this.#logId) {
+          this.#logId = feed.logId;
+          window.reset((events[0]?.revision ?? through + 1n) - 1n);
+        }
+        window.push(events, through);
+        wake.wakeSoon();
+      },
     });
-    this.#live = { feed, window };
-    const closeFeed = () => void feed.close();
-    this.#ending.signal.addEventListener("abort", closeFeed, { once: true });
-    await feed.start(floor);
-    void this.#tick();
-    return this.#live;
+    this.#live = { following, window };
+    await following.caughtUp;
   }
 
   /** What is live, with nothing in the window that belongs to another history of the log than the feed's. */
   #current(): Live | null {
     const live = this.#live;
-    if (live !== null && live.feed.logId !== this.#logId) {
-      this.#logId = live.feed.logId;
-      live.window.reset(live.feed.position);
+    if (live !== null && this.#options.feed.logId !== this.#logId) {
+      this.#logId = this.#options.feed.logId;
+      live.window.reset(live.following.position);
     }
     return live;
-  }
-
-  /** Wakes all watchers now and then: for bookmarks, and to see whether the log was replaced. */
-  async #tick(): Promise<void> {
-    const { clock, limits } = this.#options;
-    const { signal } = this.#ending;
-    while (!signal.aborted) {
-      // It rejects only when the hub is closed.
-      await clock.sleep(limits.bookmarkMs / 4, signal).catch(() => {});
-      this.#wakeAll();
-    }
-  }
-
-  /**
-   * A message costs about the same with one event as with several. So a crowd is woken only so often: what comes
-   * meanwhile goes along, and the process has time for others.
-   */
-  #wakeSoon(): void {
-    const { clock } = this.#options;
-    const waitMs = this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
-    if (waitMs <= 0) {
-      this.#wakeAll();
-    } else if (!this.#isWakeDue) {
-      this.#isWakeDue = true;
-      // It rejects only when the hub is closed, which wakes all watchers anyway.
-      clock.sleep(waitMs, this.#ending.signal).then(
-        () => this.#wakeAll(),
-        () => {},
-      );
-    }
-  }
-
-  #wakeAll(): void {
-    this.#isWakeDue = false;
-    this.#wokenAtMs = this.#options.clock.nowMs();
-    for (const { wake } of this.#waiters) wake();
   }
 }
 

@@ -10,7 +10,7 @@ import {
   readNodes,
   type StoredEvent,
 } from "@rollcall/store";
-import type { EventHub } from "./event-hub.ts";
+import type { LogWake } from "./log-wake.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { sizeOfEvent, sizeOfNode } from "./sizes.ts";
 import { Waiter } from "./waiter.ts";
@@ -33,7 +33,7 @@ export interface NodeHubOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly limits: WatchLimits;
-  readonly events: EventHub;
+  readonly wake: LogWake;
 }
 
 /** Events of one round whose facts are kept; in a larger round every filter has to assume the worst. */
@@ -63,18 +63,12 @@ export class NodeHub {
     return this.#waiters.size;
   }
 
-  /** How many places this hub takes among the watchers of the log: 1 while it runs. */
-  get feeds(): number {
-    return this.#running === null ? 0 : 1;
-  }
-
   /**
    * Wake a watcher whenever nodes have changed, and now and then; answers how to stop. What changes after this call has
    * returned is in the window.
    */
   async join(waiter: Waiter, signal: AbortSignal): Promise<() => void> {
-    const { events } = this.#options;
-    await events.ready(signal);
+    await this.#options.wake.ready(signal);
     this.#waiters.add(waiter);
     this.#running ??= this.#run();
     return () => {
@@ -103,8 +97,8 @@ export class NodeHub {
   }
 
   #run() {
-    const { events, limits } = this.#options;
-    const { position, logId } = events;
+    const { wake, limits } = this.#options;
+    const { position, logId } = wake;
     this.#logId = logId;
     const size = { items: limits.windowNodes, bytes: limits.windowBytes, sizeOf: sizeOfChange };
     const window = new LogWindow<NodeChange>(size, position);
@@ -114,17 +108,17 @@ export class NodeHub {
   }
 
   async #follow(window: LogWindow<NodeChange>, signal: AbortSignal): Promise<void> {
-    const { events, clock, log } = this.#options;
+    const { wake, clock, log } = this.#options;
     const waiter = new Waiter();
-    const leave = events.join(waiter);
+    const leave = wake.join(waiter);
     signal.addEventListener("abort", waiter.wake, { once: true });
     while (!signal.aborted) {
       try {
-        if (events.logId !== this.#logId) {
-          this.#logId = events.logId;
-          window.reset(events.position);
+        if (wake.logId !== this.#logId) {
+          this.#logId = wake.logId;
+          window.reset(wake.position);
         }
-        if (events.position > window.position) await this.#round(window);
+        if (wake.position > window.position) await this.#round(window);
         this.#wakeAll();
         await waiter.rest();
       } catch (err) {

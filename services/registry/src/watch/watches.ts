@@ -2,48 +2,54 @@ import { gauge, onScrape } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import type { RegistryProcess } from "../registry-process.ts";
 import { EventHub } from "./event-hub.ts";
+import { LogWake } from "./log-wake.ts";
 import { NodeHub } from "./node-hub.ts";
 import { DEFAULT_WATCH_LIMITS, type WatchLimits } from "./watch-limits.ts";
 
 /** What all watches of a process share. */
 export interface Watches {
   readonly limits: WatchLimits;
+  readonly wake: LogWake;
   readonly events: EventHub;
   readonly nodes: NodeHub;
   /** Places for snapshots that are being read. */
   readonly snapshots: Limiter;
-  /** Stop the feed. Close the port first, which ends the streams. */
+  /** Stop following the feed. Close the port first, which ends the streams. */
   close(): Promise<void>;
 }
 
 /** Create what watches share. Nothing is read before the first of them. */
 export function createWatches({
   store,
+  feed,
   clock,
   log,
   metrics,
   watchLimits = {},
-}: Pick<RegistryProcess, "store" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
+}: Pick<RegistryProcess, "store" | "feed" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
   const limits = { ...DEFAULT_WATCH_LIMITS, ...watchLimits };
-  const events = new EventHub({ store, clock, log, limits });
-  const nodes = new NodeHub({ store, clock, log, limits, events });
+  const wake = new LogWake({ feed, clock, limits });
+  const events = new EventHub({ store, feed, wake, limits });
+  const nodes = new NodeHub({ store, clock, log, limits, wake });
   const watchers = gauge(metrics, {
     name: "rollcall_watchers",
     help: "Watches that are open, by what they watch.",
     labelNames: ["of"],
   });
   onScrape(metrics, () => {
-    watchers.set({ of: "events" }, events.watchers - nodes.feeds);
+    watchers.set({ of: "events" }, events.watchers);
     watchers.set({ of: "nodes" }, nodes.watchers);
   });
   return {
     limits,
+    wake,
     events,
     nodes,
     snapshots: new Limiter(limits.snapshots),
     close: async () => {
       await nodes.close();
-      await events.close();
+      events.close();
+      wake.close();
     },
   };
 }

@@ -7,7 +7,7 @@ import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type { ClientAddress, FailedAttempts, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
-import { currentRevision, EventFeed, type Store } from "@rollcall/store";
+import { EventFeed, type Store } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
@@ -47,7 +47,7 @@ export interface Services {
   /** The agents' side, in a process that runs health. */
   readonly health: HealthApp | null;
   ready(): Promise<ReadyReport>;
-  /** Begin to follow the record's log. */
+  /** Begin to follow the record's log, in a process that runs health; in others the first watch does. */
   start(): Promise<void>;
   /** Finish what is under way, and write what is not written yet. */
   close(): Promise<void>;
@@ -66,19 +66,14 @@ interface App {
 /** Create the services that a process runs. Nothing listens yet, and no task runs. */
 export function createServices(plan: ProcessPlan, deps: SharedDeps, nats: ProcessNats | null): Services {
   const { store, log } = deps;
-  const feed = new EventFeed({
-    store: store.reserved,
-    log,
-    clock: deps.clock,
-    gatherMs: GATHER_MS,
-  });
+  const feed = new EventFeed({ store: store.reserved, log, clock: deps.clock });
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
     const shared = { ...deps, log: deps.log.child({ service }) };
     if (service === "registry") {
       const warnings = exposure(exposureFacts(plan.host, deps.config));
-      apps.push(createRegistry({ ...shared, warnings, outward: nats?.outward ?? null }));
+      apps.push(createRegistry({ ...shared, feed, warnings, outward: nats?.outward ?? null }));
     }
     if (service === "admin") {
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(deps.config) }));
@@ -98,7 +93,7 @@ export function createServices(plan: ProcessPlan, deps: SharedDeps, nats: Proces
     health,
     ready: async () => Object.assign({}, ...(await Promise.all(apps.map((app) => app.ready())))),
     start: async () => {
-      if (health !== null) await feed.start(await currentRevision(store.reserved.db));
+      if (health !== null) await feed.start();
     },
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));

@@ -16,6 +16,7 @@ import { brake } from "./0014-brake.ts";
 import { nodeTruth } from "./0015-node-truth.ts";
 import { leaseSessions } from "./0017-lease-sessions.ts";
 import { caselessIds } from "./0018-caseless-ids.ts";
+import { displacedReplicas } from "./0019-displaced-replicas.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -36,4 +37,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0015-node-truth": nodeTruth,
   "0017-lease-sessions": leaseSessions,
   "0018-caseless-ids": caselessIds,
+  "0019-displaced-replicas": displacedReplicas,
 };

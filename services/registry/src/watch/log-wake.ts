@@ -1,0 +1,110 @@
+import { NO_EVENT } from "@rollcall/domain";
+import type { Clock } from "@rollcall/process";
+import type { EventFeed, Following } from "@rollcall/store";
+import type { Waiter } from "./waiter.ts";
+import type { WatchLimits } from "./watch-limits.ts";
+
+/** What waking watchers needs. */
+export interface LogWakeOptions {
+  /** The process's feed, which the first watcher starts where it has not been started. */
+  readonly feed: EventFeed;
+  readonly clock: Clock;
+  readonly limits: Pick<WatchLimits, "bookmarkMs">;
+}
+
+/** From so many watchers on, they are woken no more often than every so many milliseconds. */
+const CROWD = 100;
+const CROWD_PAUSE_MS = 40;
+
+/** Wakes those who wait for the log to grow. It reads no event. */
+export class LogWake {
+  readonly #options: LogWakeOptions;
+  readonly #waiters = new Set<Waiter>();
+  readonly #ending = new AbortController();
+  #following: Following | null = null;
+  #wokenAtMs = Number.NEGATIVE_INFINITY;
+  #isWakeDue = false;
+
+  constructor(options: LogWakeOptions) {
+    this.#options = options;
+  }
+
+  /** How far the log was when they were last woken; 0 before it has begun. */
+  get position(): bigint {
+    return this.#following?.position ?? 0n;
+  }
+
+  /** The history of the log to which `position` belongs. */
+  get logId(): string {
+    return this.#options.feed.logId;
+  }
+
+  /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
+  async ready(signal: AbortSignal): Promise<void> {
+    await orAborted(this.#options.feed.start(), signal);
+    if (this.#following !== null || this.#ending.signal.aborted) return;
+    this.#following = this.#options.feed.follow({ interest: NO_EVENT, deliver: () => this.wakeSoon() });
+    void this.#tick();
+  }
+
+  /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
+  join(waiter: Waiter): () => void {
+    this.#waiters.add(waiter);
+    return () => {
+      this.#waiters.delete(waiter);
+    };
+  }
+
+  /**
+   * Wake all watchers, a crowd of them only so often: a message costs about the same with one event as with several, so
+   * what comes meanwhile goes along, and the process has time for other work.
+   */
+  wakeSoon(): void {
+    const { clock } = this.#options;
+    const waitMs = this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
+    if (waitMs <= 0) {
+      this.#wakeAll();
+    } else if (!this.#isWakeDue) {
+      this.#isWakeDue = true;
+      // It rejects only when the process ends, which wakes all of them by itself.
+      clock.sleep(waitMs, this.#ending.signal).then(
+        () => this.#wakeAll(),
+        () => {},
+      );
+    }
+  }
+
+  /** Stop, and wake all watchers a last time. */
+  close(): void {
+    this.#ending.abort(new Error("watches are closed"));
+    this.#following?.leave();
+    this.#wakeAll();
+  }
+
+  /** Wakes all watchers now and then: for bookmarks, and to see whether the log was replaced. */
+  async #tick(): Promise<void> {
+    const { clock, limits } = this.#options;
+    const { signal } = this.#ending;
+    while (!signal.aborted) {
+      // It rejects only when watches are closed.
+      await clock.sleep(limits.bookmarkMs / 4, signal).catch(() => {});
+      this.#wakeAll();
+    }
+  }
+
+  #wakeAll(): void {
+    this.#isWakeDue = false;
+    this.#wokenAtMs = this.#options.clock.nowMs();
+    for (const { wake } of this.#waiters) wake();
+  }
+}
+
+/** Wait for what others wait for too, until the signal aborts; rejects with its reason then. */
+export async function orAborted<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  return new Promise<T>((resolve, reject) => {
+    const onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    shared.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}
