@@ -5,7 +5,7 @@ import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
-import { type HealthRecord, readRecords } from "./read-records.ts";
+import { type RecordedHealth, readRecords } from "./read-records.ts";
 
 /** What one replica answers about its nodes. */
 interface Answer {
@@ -123,7 +123,7 @@ async function askReplica(
 async function recordsOf(
   { store, log }: HealthServices,
   owners: readonly SessionOwner[],
-): Promise<ReadonlyMap<string, HealthRecord>> {
+): Promise<ReadonlyMap<string, RecordedHealth>> {
   if (owners.length === 0) return new Map();
   try {
     const ids = owners.map(({ nodeId }) => nodeId);

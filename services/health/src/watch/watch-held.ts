@@ -1,7 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Clock } from "@rollcall/process";
 import { heldToProto } from "../convert.ts";
-import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
+import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
