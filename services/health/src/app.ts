@@ -65,12 +65,12 @@ export interface HealthApp {
   advertise(endpoints: Endpoints): void;
   /**
    * Admit no further agent, and move the present ones to other replicas while they are still served here, for up to ten
-   * seconds. Resolves at once without other replicas. The first step of a graceful end. /
+   * seconds. Resolves at once without other replicas. The first step of a graceful end.
    */
   drain(): Promise<void>;
   /**
    * End every stream, each with a time to reconnect, and write what is unwritten, within 5 s. Call it before the
-   * agents' port is closed and the lease is released. /
+   * agents' port is closed and the lease is released.
    */
   close(): Promise<void>;
 }

@@ -47,7 +47,7 @@ export function heldToProto(node: HeldNode, options: NodeHealthOptions): NodeHea
 /**
  * What the record knows of a node without an owner, or whose owner does not answer.
  *
- * @param telemetryUnavailable why the owner does not answer, for people; empty without an owner. /
+ * @param telemetryUnavailable why the owner does not answer, for people; empty without an owner.
  */
 export function recordToProto(
   node: Pick<NodeRecord, "id" | "health" | "session">,

@@ -28,9 +28,7 @@ export interface HealthProcess {
   readonly random?: () => number;
   /** Called for each heartbeat that takes effect. It must neither throw nor block. */
   readonly onBeat?: ((nodeId: string, sequence: number) => void) | null;
-  /**
-   * Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. /
-   */
+  /** Called for each welcomed agent, with the address of its connection as getPeer() returns it. It must not throw. */
   readonly onWelcomed?: (peer: string) => void;
   /** Limits failed proofs of identity; no limit when absent. */
   readonly failures?: FailedAttempts;

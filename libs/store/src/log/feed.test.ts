@@ -79,7 +79,7 @@ interface Storm {
 /**
  * Run transactions at once. Some write state first and then wait, before they append, for others to commit; some look
  * around after they have appended, while all others wait; some are rolled back at either point. Answers the batches
- * that committed. /
+ * that committed.
  */
 async function runStorm(storm: Storm): Promise<readonly string[][]> {
   const random = seededRandom(storm.seed);

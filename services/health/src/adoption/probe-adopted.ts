@@ -20,7 +20,7 @@ const MOST_CALLS_A_TURN = 20;
 /**
  * Asks previous owners whether adopted nodes still beat there: a replica that lost its lease may only be cut off from
  * the record. A beat there counts as contact, so that no node is judged for its replica's trouble. It asks until the
- * node connects here or is judged. No answer changes nothing. /
+ * node connects here or is judged. No answer changes nothing.
  */
 export class AdoptedProber {
   readonly #options: ProbeAdoptedOptions;

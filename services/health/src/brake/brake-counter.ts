@@ -11,7 +11,7 @@ interface Count {
 /**
  * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, which are
  * silent beyond half of their threshold, or declared and not yet recorded. One pass over the held nodes at each renewal
- * of the lease. /
+ * of the lease.
  */
 export class BrakeCounter {
   readonly #replica: Pick<Replica, "nodes" | "silence">;

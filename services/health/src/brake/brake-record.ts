@@ -34,7 +34,7 @@ export interface ReleasedReaction extends AllowedReaction {
 
 /**
  * What the brake needs of the record. Each call is one transaction. Writes throw, and write nothing, when another
- * process holds the lease of the brake. /
+ * process holds the lease of the brake.
  */
 export interface BrakeRecord {
   /** All brakes. */

@@ -16,7 +16,7 @@ const NODES_A_BATCH = 100;
 /**
  * Settles flapping, GPU troubles and the holds that follow from the record and this replica's samples. It is
  * level-triggered: each write is decided from the present state, so a missed call is harmless. It looks only at nodes
- * in trouble. /
+ * in trouble.
  */
 export class ConditionKeeper {
   readonly #options: ConditionKeeperOptions;

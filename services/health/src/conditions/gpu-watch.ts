@@ -4,7 +4,7 @@ import type { HeldNode } from "../replica/held-node.ts";
 
 /**
  * Update a node's GPUs from a sample. Part of the hot path: a sample without news allocates nothing. Returns whether a
- * trouble began or ended. /
+ * trouble began or ended.
  */
 export function watchGpus(node: HeldNode, sample: readonly GpuUsage[]): boolean {
   const { gpus, gpuKnowledge } = node;
@@ -38,7 +38,7 @@ export function troublesOf(node: HeldNode): readonly Trouble[] | null {
 
 /**
  * Start from the troubles on record when this replica took the node; its own samples decide from then on. Does nothing
- * the second time. /
+ * the second time.
  */
 export function seedGpus(node: HeldNode, recorded: readonly Trouble[]): void {
   if (node.gpuKnowledge.isSeeded) return;

@@ -52,7 +52,7 @@ interface Reached {
 
 /**
  * Take random steps from the beginning, far deeper than exhaustive search can; then let everything settle. Null when
- * every invariant held. /
+ * every invariant held.
  */
 export async function wander(
   bounds: Bounds,

@@ -96,7 +96,7 @@ export class ExploredWorld {
 
   /**
    * Deliver everything under way, hold the leases, and let each replica write and adopt what it can: then the record
-   * and the node's owner must agree. Returns the broken invariant; null for none. /
+   * and the node's owner must agree. Returns the broken invariant; null for none.
    */
   async settle(): Promise<string | null> {
     for (let round = 0; round < SETTLE_ROUNDS; round += 1) {

@@ -3,7 +3,7 @@ import { wander } from "./explore.ts";
 
 /**
  * Search for a broken invariant, the cheapest searches first, always with the same seeds. Prints it and exits with 3,
- * or exits with 0 when there is none. `make mutants` runs it on each mutated copy. /
+ * or exits with 0 when there is none. `make mutants` runs it on each mutated copy.
  */
 const MINUTE_MS = 60_000;
 const SMALL = { streams: 2, beats: 1, epochs: 3 };

@@ -27,7 +27,7 @@ const LOOK_EVERY_MS = 50;
 
 /**
  * Move the agents away before the end: each opens a stream at another replica before it leaves this one, so that it is
- * never away. Returns at once without another replica. /
+ * never away. Returns at once without another replica.
  */
 export async function drain(options: DrainOptions): Promise<void> {
   const { replica, peers, reconnects, mover, clock, log, random } = options;

@@ -18,7 +18,7 @@ export interface CutOffOptions {
 
 /**
  * Moves the agents away when this replica cannot reach the record and others can. When none can, no agent moves:
- * streams and telemetry go on. /
+ * streams and telemetry go on.
  */
 export class CutOffLeaver {
   readonly #options: CutOffOptions;

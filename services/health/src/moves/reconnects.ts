@@ -35,9 +35,7 @@ export class Reconnects {
     return [...new Set(replicas.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /**
-   * Over how long so many agents are spread, in milliseconds; at most half of the time for which they may be away. /
-   */
+  /** Over how long so many agents are spread, in milliseconds; at most half of the time for which they may be away. */
   windowMs(agents: number): number {
     const { hellosPerSecond, unhealthyAfterMs } = this.#options;
     const windowMs = reconnectWindow({ agents, replicas: this.others, hellosPerSecond });

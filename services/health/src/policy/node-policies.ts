@@ -34,7 +34,7 @@ const WELCOME_GENERATION = 1;
 /**
  * The policy of each held node, its thresholds, and how often its agent beats. A longer threshold applies at once; a
  * shorter one once the agent has acknowledged the settings that carry it, so that no node is judged by an interval that
- * it was never told. A node without a stream is told when it reconnects. /
+ * it was never told. A node without a stream is told when it reconnects.
  */
 export class NodePolicies {
   readonly pacer: Pacer;
@@ -105,7 +105,7 @@ export class NodePolicies {
 
   /**
    * Apply current policies and labels to a node; longer thresholds apply at once. Returns whether its agent must be
-   * told. /
+   * told.
    */
   settle(node: HeldNode, labels: TrustedLabels = node.terms.labels): boolean {
     const { terms } = node;

@@ -10,7 +10,7 @@ export type PacedIntervals = Pick<PacedGroup, "intervalMs" | "longestMs">;
 
 /**
  * Keeps the heartbeats of one replica within its budget: with more sessions, each beats less often, as far as its
- * policy allows. /
+ * policy allows.
  */
 export class Pacer {
   readonly #budgetPerSecond: number;

@@ -30,7 +30,7 @@ export interface PolicyFollowerOptions {
 
 /**
  * Holds the policies in memory: read once, then followed in the log. No agent is admitted before they are known, or a
- * node would be judged by a policy that is not its own. /
+ * node would be judged by a policy that is not its own.
  */
 export class PolicyFollower {
   readonly #options: PolicyFollowerOptions;
@@ -98,7 +98,7 @@ const COMPARE_EVERY_MS = 60_000;
 
 /**
  * Read the policies at the start, and compare them with the record every minute: a restored record has another history
- * than the one that was followed. /
+ * than the one that was followed.
  */
 export function followPoliciesTask(follower: PolicyFollower, shared: LoopDeps): WorkLoop {
   return new WorkLoop({

@@ -16,7 +16,7 @@ interface Answer {
 
 /**
  * Ask all owners for their nodes at once, one call each. The result is in the order of `owners`. Where an owner does
- * not answer in time, or does not hold a node, the record is used. An operator's mark counts. /
+ * not answer in time, or does not hold a node, the record is used. An operator's mark counts.
  */
 export async function askOwners(
   services: HealthServices,

@@ -8,7 +8,7 @@ import { nodesOfOneQuestion } from "./most-nodes.ts";
 
 /**
  * Read the health of nodes that have an owner, by id, in pieces, `limit` at most in all. While the record is away, ask
- * every known replica. /
+ * every known replica.
  */
 export async function* readHealth(services: HealthServices, page: HealthPage): AsyncGenerator<readonly NodeHealth[]> {
   const atATime = nodesOfOneQuestion(page.includeSamples);

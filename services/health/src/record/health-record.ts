@@ -10,7 +10,7 @@ import type {
 
 /**
  * What a replica needs of the record to admit agents, write what it observes, and adopt nodes. Each call is one
- * transaction; a rejection does not tell whether it was committed. The record knows the replica's instance. /
+ * transaction; a rejection does not tell whether it was committed. The record knows the replica's instance.
  */
 export interface HealthRecord {
   clusterId(): string;

@@ -28,7 +28,7 @@ interface Written {
 
 /**
  * Writes to the record what the replica has in memory. It remembers which nodes may differ, not what happened to them:
- * each write is decided from the present state, so an outage of the record leaves no queue of old judgements. /
+ * each write is decided from the present state, so an outage of the record leaves no queue of old judgements.
  */
 export class TransitionWriter {
   readonly #options: TransitionWriterOptions;
@@ -109,7 +109,7 @@ export class TransitionWriter {
 
   /**
    * Release nodes that this replica no longer owns. The log says why, so it is read first: the agent of a deleted node
-   * must not hear that another replica has the node. /
+   * must not hear that another replica has the node.
    */
   async #forget(batch: readonly Written[]): Promise<void> {
     const { record } = this.#options;

@@ -25,7 +25,7 @@ const UNTIL_CALLED_MS = 24 * 60 * 60_000;
 
 /**
  * Work with the record that must continue as soon as the record is back: it retries within 2 s, where the supervisor's
- * backoff would grow. /
+ * backoff would grow.
  */
 export class WorkLoop implements Task {
   readonly name: string;

@@ -29,7 +29,7 @@ const AN_EVENT: StoredEvent = {
 /**
  * Return what an event means for the node that it is about.
  *
- * @param self the actor as which this replica writes; it ignores its own events. /
+ * @param self the actor as which this replica writes; it ignores its own events.
  */
 export function effectOf(event: StoredEvent, self: string): EventEffect {
   switch (event.type) {

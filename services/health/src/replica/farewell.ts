@@ -6,7 +6,7 @@ export type FarewellAction = "RECONNECT" | "REGISTER" | "MOVE" | "STOP";
 
 /**
  * Why a session ends, and what its agent does next. Frames, statuses and errors are made from it in
- * `session/farewell-error.ts` and `stream/frames.ts`. /
+ * `session/farewell-error.ts` and `stream/frames.ts`.
  */
 export interface Farewell {
   readonly reason: ErrorReasonName;
@@ -66,7 +66,7 @@ export function movedOn(nodeId: string, random: Random): Farewell {
 
 /**
  * An operator rejected or banned the node. It retries, soon at first, so that a later approval brings it back; see
- * rejectedRetry(). /
+ * rejectedRetry().
  */
 export function rejected(
   nodeId: string,
@@ -122,7 +122,7 @@ export function keyRetired(nodeId: string): Farewell {
 /**
  * More agents say hello than can be admitted at once.
  *
- * @param windowMs the time until this agent's turn, see HelloAdmission. /
+ * @param windowMs the time until this agent's turn, see HelloAdmission.
  */
 export function overloaded(windowMs: number, random: Random): Farewell {
   const message = "too many agents are connecting at once; come back later";
@@ -143,7 +143,7 @@ export function storeAway(random: Random): Farewell {
 /**
  * The server ends. Its agents reconnect, here or elsewhere, spread over the time that it takes to welcome them.
  *
- * @param windowMs see reconnectWindow(). /
+ * @param windowMs see reconnectWindow().
  */
 export function shuttingDown(windowMs: number, random: Random): Farewell {
   const retryAfterMs = jittered(0, windowMs, random);

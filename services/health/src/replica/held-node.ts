@@ -28,7 +28,7 @@ export interface NodeStream {
   sendPace(intervalMs: number): void;
   /**
    * Ask the agent to open a stream elsewhere and then leave this one. False for a session by calls, or one that is not
-   * open. /
+   * open.
    */
   askMove(farewell: Farewell): boolean;
   /** End the stream and say why. The stream does not report its end back. */
@@ -50,7 +50,7 @@ export interface HeldNode {
   writtenConnection: Connection;
   writtenHealth: Health;
   /**
-   * A write was not answered, and may have been committed: the record has either the known state or the written one. /
+   * A write was not answered, and may have been committed: the record has either the known state or the written one.
    */
   isRecordUncertain: boolean;
   /** Null until a session here has read it. */
@@ -82,7 +82,7 @@ export interface HeldNode {
 
 /**
  * How many samples arrived since this replica holds the node, as far as that matters, and whether the recorded troubles
- * were read. /
+ * were read.
  */
 export interface GpuKnowledge {
   readonly samples: number;

@@ -17,7 +17,7 @@ const TURNS_AFTER_STALL = 10;
 
 /**
  * Judge each tick. Node runs timers before it reads sockets, so waiting heartbeats are read first, in one turn of the
- * event loop, or in several after a stall. /
+ * event loop, or in several after a stall.
  */
 export function judgeSilenceTask({ replica, clock, tickMs, nextTurn = nextTurnOfNode }: JudgeSilenceOptions): Task {
   return {

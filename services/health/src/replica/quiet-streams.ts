@@ -11,7 +11,7 @@ const TICK_MS = 100;
 
 /**
  * Times streams that must send their Hello, or the first Beat after a Welcome to a node that is not healthy. The
- * detector has no deadline for these, and a timer for each would cost more than the stream's state. /
+ * detector has no deadline for these, and a timer for each would cost more than the stream's state.
  */
 export class QuietStreams {
   readonly #detector = new Detector<QuietStream>({ tickMs: TICK_MS });

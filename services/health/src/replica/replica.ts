@@ -22,7 +22,7 @@ const NO_LABELS: TrustedLabels = new Map();
 
 /**
  * The nodes that this process holds: their sessions, when each was last heard, and the verdicts of silence. All in
- * memory and synchronous; `onChanged` reports what must be written. /
+ * memory and synchronous; `onChanged` reports what must be written.
  */
 export class Replica {
   readonly instance: string;
@@ -86,7 +86,7 @@ export class Replica {
 
   /**
    * The lease may have run out: other replicas may hold these nodes, so none is judged. `sinceMs` is when the lease was
-   * last certainly held. /
+   * last certainly held.
    */
   leaseDoubted(sinceMs: number): void {
     this.#isLeaseHeld = false;
@@ -133,7 +133,7 @@ export class Replica {
   /**
    * Hold nodes without a stream, each with its full grace. Nodes held under this epoch or a later one do not change.
    *
-   * @param labels labels of token and operator, by node id. /
+   * @param labels labels of token and operator, by node id.
    */
   adopt(
     rows: readonly OwnedSession[],
@@ -162,7 +162,7 @@ export class Replica {
 
   /**
    * Apply a Beat: the hot path. Only the first Beat of a session may bring a node back, so that a queue of old ones
-   * cannot. /
+   * cannot.
    */
   beat(node: HeldNode, usage: ResourceUsage | undefined, isFirst: boolean): void {
     const nowMs = this.#options.clock.nowMs();
@@ -230,9 +230,7 @@ export class Replica {
     this.#isClosing = true;
   }
 
-  /**
-   * End every stream, spread over the time that it takes to welcome the agents elsewhere. No node is judged by it. /
-   */
+  /** End every stream, spread over the time that it takes to welcome the agents elsewhere. No node is judged by it. */
   close(windowMs: number): void {
     this.#isClosing = true;
     // No node can be heard from here on, so none is judged.

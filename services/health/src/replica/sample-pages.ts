@@ -10,7 +10,7 @@ const PAGE_WORDS = 32 * 1024;
 
 /**
  * Memory for the samples of many nodes, in shared pages: an array for each node would cost a sixth more, and fragment
- * memory. Freed places are reused for the same size; pages stay. /
+ * memory. Freed places are reused for the same size; pages stay.
  */
 export class SamplePages {
   readonly #free = new Map<number, SamplePlace[]>();

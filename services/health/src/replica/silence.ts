@@ -21,7 +21,7 @@ export interface SilenceOptions {
   readonly metrics: HealthMetrics;
   /**
    * How long no node is judged after so many streams broke at once that this process's own network is in doubt. Default
-   * 30 s. /
+   * 30 s.
    */
   readonly doubtMs?: number;
 }
@@ -122,7 +122,7 @@ export class Silence {
 
   /**
    * Return the nodes, and call the streams, that are silent for too long. Nothing is observed while a tick is late, so
-   * what exceeds two ticks is granted to every node. /
+   * what exceeds two ticks is granted to every node.
    */
   judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
     const { clock, tickMs, metrics } = this.#options;

@@ -13,7 +13,7 @@ import { askAllReplicas, askOwners } from "../query/ask-owners.ts";
 
 /**
  * Return one node with its last samples, whichever replica holds it. While the record is away, only an exact id is
- * found. /
+ * found.
  */
 export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
   return async ({ node: ref }) => {

@@ -38,7 +38,7 @@ export type AgentFrame =
 
 /**
  * One session of an agent over any transport: it takes frames as values, and acts on the replica and the link.
- * `Session` decides, this class carries out. /
+ * `Session` decides, this class carries out.
  */
 export class AgentSession implements GreetedStream, QuietStream {
   readonly link: AgentLink;

@@ -66,7 +66,7 @@ const AWAY = new StoreUnavailableError("Connection terminated unexpectedly");
 
 /**
  * Run the shipped decider of the brake over a fleet whose nodes die alone and together, and return. Returns the broken
- * invariant; null for none. /
+ * invariant; null for none.
  */
 export async function simulateBrake(options: { readonly seed: number; readonly durationMs: number }) {
   const simulation = new BrakeSimulation(options.seed);
@@ -292,7 +292,7 @@ class BrakeSimulation {
 
   /**
    * Of nodes that were lost together, a tenth may be released in a minute where they were most of those present, and
-   * none where they were all. /
+   * none where they were all.
    */
   #checkRelease(member: Member, scope: string): void {
     const { nowMs } = this.#schedule;

@@ -8,7 +8,7 @@ import { indexOf } from "./simulation-options.ts";
 
 /**
  * The shipped Silence, which reports to an observer when a node's judgement restarts and what it was granted, and has
- * each declaration checked against what really happened. /
+ * each declaration checked against what really happened.
  */
 export class ObservedSilence extends Silence {
   readonly #world: { readonly schedule: Schedule; readonly invariants: Invariants };

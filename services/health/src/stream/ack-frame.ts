@@ -9,7 +9,7 @@ const MAX_BYTES = 14;
  * one for every heartbeat, and the generated encoder takes as long as the rest of a heartbeat's handling.
  *
  * @param sequence a whole number from 0 to 2^32 - 1.
- * @param nextIntervalMs the same; 0 for no change. /
+ * @param nextIntervalMs the same; 0 for no change.
  */
 export function encodeAck(sequence: number, nextIntervalMs = 0): Buffer {
   const frame = Buffer.allocUnsafe(MAX_BYTES);

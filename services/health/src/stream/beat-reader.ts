@@ -37,7 +37,7 @@ const UNUSUAL = new Error("not what an agent sends as a Beat");
 /**
  * Decode HeartbeatRequest{beat}, as the generated code would; null for any other frame, and for bytes that are not
  * plainly a Beat of this version: unknown fields, a repeated singular field, malformed bytes. Hand-written because
- * there is one for every heartbeat, and the generated decoder allocates eight times the size of the message. /
+ * there is one for every heartbeat, and the generated decoder allocates eight times the size of the message.
  */
 export function readBeatFrame(bytes: Uint8Array): HeartbeatRequest | null {
   if (bytes[0] !== BEAT_TAG) return null;

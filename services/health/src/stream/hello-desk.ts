@@ -41,7 +41,7 @@ const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
 /**
  * Verifying a signature takes a tenth of a millisecond, sending an agent away several: heartbeats must not wait for two
- * hundred of them. /
+ * hundred of them.
  */
 const PROOFS_A_TURN = 8;
 
@@ -82,7 +82,7 @@ export class HelloDesk {
 
   /**
    * Submit a Hello. Throws INVALID_REQUEST, INVALID_NODE_ID, TOO_MANY_FAILURES or TOO_MANY_STREAMS; the stream gets any
-   * other outcome. /
+   * other outcome.
    */
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
     const { validator, replica, random, clock, admission, reconnects } = this.#options;

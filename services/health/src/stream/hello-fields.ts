@@ -20,7 +20,7 @@ const MOST_SKEW_MS = 100 * 365 * 86_400_000;
 
 /**
  * How far an agent's clock is ahead, by the wall time that it sent; null for none. It includes the frame's latency,
- * which is good enough for display. /
+ * which is good enough for display.
  */
 export function clockSkewMs({ agentTimeMs }: { readonly agentTimeMs: bigint }, wallMs: number): number | null {
   if (agentTimeMs === 0n) return null;

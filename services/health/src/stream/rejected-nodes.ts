@@ -27,7 +27,7 @@ const REMEMBERED_MS = 300_000;
 
 /**
  * Refuses rejected and banned nodes, and remembers them, so that their retries cost neither a read of the record nor a
- * place in the admission. An event about a node makes it forget the node. /
+ * place in the admission. An event about a node makes it forget the node.
  */
 export class RejectedNodes {
   readonly #options: RejectedNodesOptions;
@@ -46,7 +46,7 @@ export class RejectedNodes {
    * The farewell for a node that was refused before and has had no event since; null for others, and for a stranger
    * with its id.
    *
-   * @param check called before a signature is verified; its error goes to the caller. /
+   * @param check called before a signature is verified; its error goes to the caller.
    */
   refusalOf(arrival: Arrival, check: (arrival: Arrival) => void): Farewell | null {
     const { clock, record, isSigned = isSignedBy } = this.#options;

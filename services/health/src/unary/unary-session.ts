@@ -16,7 +16,7 @@ export interface UnarySession {
 /**
  * Open a session by calls. Rejects with the reason when it is not opened.
  *
- * @param onEnd called when an open session ends, so that the agent's next call returns the reason. /
+ * @param onEnd called when an open session ends, so that the agent's next call returns the reason.
  */
 export async function openUnarySession(
   hello: { readonly hello: Hello; readonly nonce: Uint8Array; readonly peer: string },

@@ -8,9 +8,7 @@ export interface Mail<T> {
   readonly dropped: readonly string[];
 }
 
-/**
- * News for one watcher: the latest item of each id. A slow watcher skips what is between, and nothing accumulates. /
- */
+/** News for one watcher: the latest item of each id. A slow watcher skips what is between, and nothing accumulates. */
 export class Mailbox<T> {
   readonly #items = new Map<string, T>();
   readonly #dropped = new Set<string>();

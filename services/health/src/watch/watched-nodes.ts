@@ -13,7 +13,7 @@ export const MOST_PACED = 200;
 
 /**
  * The watched nodes of a replica, which send their usage more often meanwhile. Without watchers this costs a heartbeat
- * one comparison. /
+ * one comparison.
  */
 export class WatchedNodes {
   readonly #watchers = new Map<string, Set<NodeWatcher>>();

@@ -107,7 +107,7 @@ describeWithNats("relayEvents()", () => {
 
   /**
    * Whether an event went unacknowledged somewhere, or the relay has given up because it lost its connection or its
-   * lease. /
+   * lease.
    */
   const hasNoticed = async () => {
     const errors = "rollcall_events_publish_errors_total";

@@ -9,9 +9,7 @@ import { heldAfter, heldOf } from "../../query/held-page.ts";
 const METHOD = HealthInternalService.method.getHeldNodes;
 const MOST_NODES = 1_001;
 
-/**
- * Return what this replica knows of nodes that it holds, one page at most; replicas do not ask for more at a time. /
- */
+/** Return what this replica knows of nodes that it holds, one page at most; replicas do not ask for more at a time. */
 export function getHeldNodes(services: HealthServices): MethodImpl<typeof METHOD> {
   return async ({ nodeIds, afterId, limit, includeSamples }, context) => {
     const { replica, clock } = services;
