@@ -13,7 +13,7 @@ import { policyOf } from "./config.ts";
 import { createCore } from "./core.ts";
 import type { Deps, HealthDeps } from "./deps.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
-import { Peers } from "./internal/peers.ts";
+import { connectPeers } from "./internal/connect-peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createHealthMetrics } from "./metrics.ts";
@@ -88,7 +88,7 @@ export function createApp(deps: HealthDeps): HealthApp {
     transitionsQueued: core.transitions.queued,
     stretch: replica.policies.pacer.factor,
   }));
-  const peers = new Peers({ ...deps, store });
+  const peers = connectPeers({ ...deps, store });
   const core = createCore({
     ...{ instance, peers, config, clock, log, metrics, random, validator },
     gatherMs: deps.gatherMs,

@@ -3,23 +3,20 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
 import {
   HealthQueryService,
-  type ReportHeartbeatRequest,
   type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
   type SessionRequest,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId, proofText } from "@rollcall/domain";
-import { describeError, type ErrorReasonName, isErrorReasonName, refuse, refuseFields } from "@rollcall/errors";
+import { refuse, refuseFields } from "@rollcall/errors";
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { Deps } from "../deps.ts";
 import { proofInvalid } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
-import { sessionMoved } from "../unary/unary-desk.ts";
+import { handOver } from "../unary/hand-over.ts";
 import { REPORT_METHOD } from "../unary/unary-session.ts";
-
-const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Take the heartbeat of an agent that calls. */
 export function reportHeartbeat(deps: Deps): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
@@ -89,55 +86,6 @@ async function checkProof(
   const isProven = keysInForce(keys).some((it) => verifyProof(it.publicKey, text, signature));
   if (!isProven) throw errorOf(proofInvalid(nodeId, random));
 }
-
-/** Let the replica that holds the session take it. */
-async function handOver(
-  { replica, unary, peers, log }: Deps,
-  heartbeat: ReportHeartbeatRequest,
-): Promise<ReportHeartbeatResponse> {
-  const { nodeId, replicaId } = unary.claimsOf(heartbeat);
-  if (replicaId === replica.instance) return unary.take(heartbeat);
-  const peer = await peers.find(replicaId);
-  // Its lease is gone: whoever is asked may open the next session.
-  if (peer === null) throw sessionMoved(nodeId);
-  try {
-    const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
-    return answer ?? create(ReportHeartbeatResponseSchema);
-  } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal !== null) throw refusal;
-    log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
-    const message = `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a new session`;
-    throw refuse("OWNER_UNAVAILABLE", message, {
-      metadata: { node: nodeId, replica: replicaId },
-      retryAfterMs: OWNER_RETRY_AFTER_MS,
-      cause: error,
-    });
-  }
-}
-
-/** The owner's refusal, made anew so that it can be read in every protocol; null for an error of the way to it. */
-function refusalOf(error: unknown): Error | null {
-  const { reason = "", message, metadata, retryAfterMs } = describeError(error);
-  if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
-  return refuse(reason, message, {
-    metadata,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
-}
-
-/** Reasons that say something about the heartbeat. */
-const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
-  "SESSION_TOKEN_INVALID",
-  "SESSION_SUPERSEDED",
-  "SEQUENCE_NOT_RISING",
-  "STREAM_STALE",
-  "NODE_REJECTED",
-  "NODE_BANNED",
-  "NODE_DELETED",
-  "SERVER_SHUTTING_DOWN",
-  "INVALID_REQUEST",
-]);
 
 function checkNodeId(nodeId: string): void {
   if (isNodeId(nodeId)) return;
