@@ -16,7 +16,7 @@ import { createCore } from "./core.ts";
 import type { HealthProcess } from "./health-process.ts";
 import type { HealthServices } from "./health-services.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
-import { Peers } from "./internal/peers.ts";
+import { connectPeers } from "./internal/connect-peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createHealthMetrics } from "./metrics.ts";
@@ -91,7 +91,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     transitionsQueued: core.transitions.queued,
     stretch: replica.policies.pacer.factor,
   }));
-  const peers = new Peers({ ...deps, store });
+  const peers = connectPeers({ ...deps, store });
   const core = createCore({
     ...{ instance, peers, config, clock, log, metrics, random, validator },
     gatherMs: deps.gatherMs,
