@@ -57,7 +57,6 @@ export {
 } from "./health/flapping.ts";
 export { type HealthSignal, healthAfter } from "./health/health.ts";
 export { evidenceFacts, type SilenceEvidence, silenceEvidence } from "./health/health-evidence.ts";
-export { LeaseObserver, type LeaseReading } from "./health/lease-observer.ts";
 export { ObservedTime } from "./health/observed-time.ts";
 export {
   type AgentKeys,
@@ -111,6 +110,8 @@ export {
   type Requirement,
   type Selector,
 } from "./labels/selectors.ts";
+export { LEASE_TIMING, type LeaseDoubt, LeaseHolding, type LeaseTiming } from "./leases/lease-holding.ts";
+export { OtherLeases } from "./leases/other-leases.ts";
 export {
   ArrivalLimiter,
   type ArrivalLimits,

@@ -26,8 +26,9 @@ export { openFilesLimit, watchOpenFiles } from "./open-files.ts";
 export { Parts, startParts } from "./parts.ts";
 export { processStart } from "./process-start.ts";
 export {
-  type PeriodicTask,
-  periodicTask,
+  Loop,
+  type LoopOptions,
+  type RetryPauses,
   type RunningTasks,
   type SuperviseOptions,
   type Supervision,

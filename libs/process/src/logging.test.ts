@@ -1,6 +1,20 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "@jest/globals";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { createLogger, silentLogger } from "./logging.ts";
+
+const LOADER = fileURLToPath(import.meta.resolve("@rollcall/testkit/source-loader"));
+/** Writes 24 MiB while nothing is read, says so, and ends when it is told to. */
+const WRITER = `
+  const { createLogger } = await import(${JSON.stringify(new URL("./logging.ts", import.meta.url).href)});
+  const log = createLogger({ level: "info" });
+  const text = "x".repeat(1_000);
+  for (let n = 0; n < 24_576; n += 1) log.info({ n, text }, "line");
+  process.once("message", () => process.exit());
+  process.send("written");
+`;
 
 describe("createLogger()", () => {
   it("should write one JSON line with time, level, message, fields and an error's causes", () => {
@@ -45,6 +59,22 @@ describe("createLogger()", () => {
       /^\d\d:\d\d:\d\d\.\d{3} INFO {2}listening service=registry port=7700 note="two words"\n$/,
     );
     expect(written[1]).toMatch(/ERROR write failed service=registry\n {4}Error: no disk\n {4} +at /);
+  });
+
+  it("should keep 16 MiB for a reader of standard output that does not keep up, and drop whole lines beyond", async () => {
+    const args = ["--conditions=source", "--import", LOADER, "--input-type=module", "--eval", WRITER];
+    const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit", "ipc"] });
+    // Standard output is not read before everything was written.
+    expect(await once(child, "message")).toContain("written");
+    const chunks: Buffer[] = [];
+    child.stdout?.on("data", (chunk: Buffer) => chunks.push(chunk));
+    child.send("end");
+    await once(child, "close");
+    const output = Buffer.concat(chunks);
+    expect(output.length).toBeLessThanOrEqual(16 * 2 ** 20);
+    expect(output.length).toBeGreaterThan(16 * 2 ** 20 - 2_000);
+    const lines = output.toString().trimEnd().split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { n: number }).n)).toEqual([...lines.keys()]);
   });
 
   it("should write nothing at all when silent", () => {

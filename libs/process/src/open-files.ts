@@ -4,7 +4,7 @@ import type { Clock } from "./clock.ts";
 import { errorCode } from "./error-code.ts";
 import type { Logger } from "./logging.ts";
 import { counter, type MetricsRegistry } from "./metrics.ts";
-import { periodicTask, type Task } from "./tasks.ts";
+import { Loop, type Task } from "./tasks.ts";
 
 /**
  * How many files and sockets this process may hold open, as `ulimit -n` says; null when nothing limits them, or it
@@ -65,7 +65,7 @@ export function watchOpenFiles(options: OpenFilesWatchOptions): Task {
     help: "How often, looked at once a second, the process had no file descriptors left.",
   });
   let saidAtMs = Number.NEGATIVE_INFINITY;
-  return periodicTask({
+  return new Loop({
     name: "watch-open-files",
     everyMs: EVERY_MS,
     clock,

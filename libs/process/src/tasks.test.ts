@@ -1,8 +1,9 @@
 import { describe, expect, it } from "@jest/globals";
+import { StoreUnavailableError } from "@rollcall/errors";
 import { captureLog } from "@rollcall/testkit/log-capture";
 import { ManualClock, settle } from "@rollcall/testkit/time";
 import { createMetrics, renderMetrics } from "./metrics.ts";
-import { periodicTask, superviseTasks, type Task } from "./tasks.ts";
+import { Loop, superviseTasks, type Task } from "./tasks.ts";
 
 function fixture(tasks: readonly Task[], clock = new ManualClock()) {
   const { log, lines } = captureLog();
@@ -14,8 +15,7 @@ function fixture(tasks: readonly Task[], clock = new ManualClock()) {
     metrics,
     signal: stop.signal,
     random: () => 0.999,
-    backoffBaseMs: 100,
-    backoffMaxMs: 1_000,
+    retry: { baseMs: 100, maxMs: 1_000 },
   });
   return { clock, lines, stop, metrics, supervision };
 }
@@ -86,10 +86,48 @@ describe("superviseTasks()", () => {
     expect(lines).toMatchObject([{ msg: "task done", task: "once" }]);
   });
 
+  it("should pause a task as that asks", async () => {
+    let turns = 0;
+    const turn = async () => {
+      turns += 1;
+      throw new Error("no");
+    };
+    const clock = new ManualClock();
+    const loop = new Loop({ name: "impatient", clock, retry: { baseMs: 10, maxMs: 20 }, turn });
+    const { lines, stop, supervision } = fixture([loop], clock);
+    await settle();
+    for (let pause = 0; pause < 4; pause += 1) await clock.pass(20);
+    expect(turns).toBe(5);
+    expect(lines.map((line) => line.pause_ms)).toEqual([10, 20, 20, 20, 20]);
+    stop.abort();
+    await supervision.done;
+  });
+
+  it("should log an outage of the record once, any other failure each time, and the end of either", async () => {
+    const away = new StoreUnavailableError("connect ECONNREFUSED");
+    const failures: unknown[] = [away, away, new Error("odd"), away, away];
+    const clock = new ManualClock();
+    const turn = async () => {
+      const failure = failures.shift();
+      if (failure !== undefined) throw failure;
+    };
+    const { lines, stop, supervision } = fixture([new Loop({ name: "work", clock, turn })], clock);
+    await settle();
+    for (let pause = 0; pause < 5; pause += 1) await clock.pass(1_000);
+    expect(lines.map(({ level, msg, failures }) => `${level} ${msg} ${failures}`)).toEqual([
+      "warn task waits for the record 1",
+      "warn task failed 3",
+      "warn task waits for the record 4",
+      "info task goes on 5",
+    ]);
+    stop.abort();
+    await supervision.done;
+  });
+
   it("should show the age of the last success and count failures", async () => {
     let turns = 0;
     const clock = new ManualClock();
-    const task = periodicTask({
+    const task = new Loop({
       name: "sweep",
       everyMs: 1_000,
       clock,
@@ -105,6 +143,41 @@ describe("superviseTasks()", () => {
     const text = await renderMetrics(metrics);
     expect(text).toContain('rollcall_task_since_success_seconds{task="sweep"} 1');
     expect(text).toContain('rollcall_task_failures_total{task="sweep"} 1');
+    stop.abort();
+    await supervision.done;
+  });
+});
+
+describe("Loop", () => {
+  function start(options: { readonly everyMs?: number }) {
+    let turns = 0;
+    const clock = new ManualClock();
+    const turn = async () => {
+      turns += 1;
+    };
+    const loop = new Loop({ name: "work", clock, turn, ...options });
+    return { loop, turns: () => turns, ...fixture([loop], clock) };
+  }
+
+  it("should take a turn at once, and one for the calls since", async () => {
+    const { loop, turns, stop, supervision } = start({});
+    await settle();
+    expect(turns()).toBe(1);
+    loop.call();
+    loop.call();
+    await settle();
+    expect(turns()).toBe(2);
+    stop.abort();
+    await supervision.done;
+  });
+
+  it("should take a turn by itself when its time has come", async () => {
+    const { clock, turns, stop, supervision } = start({ everyMs: 2_000 });
+    await settle();
+    await clock.pass(1_999);
+    expect(turns()).toBe(1);
+    await clock.pass(1);
+    expect(turns()).toBe(2);
     stop.abort();
     await supervision.done;
   });

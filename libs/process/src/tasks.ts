@@ -1,18 +1,28 @@
 import { setMaxListeners } from "node:events";
+import { isStoreUnavailable, reasonOf } from "@rollcall/errors";
 import { halfJitter } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import type { Logger } from "./logging.ts";
 import { counter, gauge, type MetricsRegistry, onScrape } from "./metrics.ts";
+import { WakeUp } from "./wake-up.ts";
 
 /** A piece of background work: a function of an abort signal that ends soon after the signal aborts. */
 export interface Task {
   /** Constant, kebab-case; the log and the metrics carry it. */
   readonly name: string;
+  /** Pauses after failures; absent means those of the supervisor. */
+  readonly retry?: RetryPauses | undefined;
   /**
    * Work until the signal aborts. To throw is to be started again after a while; to return is to be done for good.
    * `succeeded` notes that a turn of the work went well: it ends a series of failures and resets the age.
    */
   run(signal: AbortSignal, succeeded: () => void): Promise<void>;
+}
+
+/** How long a task that failed waits: the first pause, which doubles with each further failure, up to the longest. */
+export interface RetryPauses {
+  readonly baseMs: number;
+  readonly maxMs: number;
 }
 
 /** How a task fares. */
@@ -31,10 +41,8 @@ export interface SuperviseOptions {
   /** Ends all tasks. */
   readonly signal: AbortSignal;
   readonly metrics?: MetricsRegistry;
-  /** First pause after a failure; it doubles with each further one. Default 250 ms. */
-  readonly backoffBaseMs?: number;
-  /** Longest pause. Default 30 s. */
-  readonly backoffMaxMs?: number;
+  /** Of tasks that have none of their own. Default 250 ms, up to 30 s. */
+  readonly retry?: RetryPauses;
   /** Numbers in [0, 1). Default Math.random. */
   readonly random?: () => number;
 }
@@ -76,11 +84,15 @@ export function startTasks(tasks: readonly Task[], options: Omit<SuperviseOption
   };
 }
 
+const DEFAULT_RETRY: RetryPauses = { baseMs: 250, maxMs: 30_000 };
+
 class SupervisedTask {
   readonly #task: Task;
   readonly #options: SuperviseOptions;
   #state: TaskStatus["state"] = "running";
   #failures = 0;
+  /** The record has been away since a failure that was logged. */
+  #isAway = false;
   #successAtMs: number;
 
   constructor(task: Task, options: SuperviseOptions) {
@@ -99,7 +111,7 @@ class SupervisedTask {
   }
 
   async supervise(): Promise<void> {
-    const { signal, log, clock } = this.#options;
+    const { signal, clock } = this.#options;
     while (!signal.aborted) {
       this.#state = "running";
       try {
@@ -110,26 +122,38 @@ class SupervisedTask {
         this.#failures += 1;
         this.#state = "waiting";
         const pauseMs = this.#pauseMs();
-        log.warn({ task: this.#task.name, failures: this.#failures, pause_ms: pauseMs, err: error }, "task failed");
+        this.#tellFailure(error, pauseMs);
         this.#countFailure();
         // Rejects only when the signal aborts, which the loop's condition sees next.
         await clock.sleep(pauseMs, signal).catch(() => {});
       }
     }
     this.#state = "done";
-    if (!signal.aborted) log.info({ task: this.#task.name }, "task done");
+    if (!signal.aborted) this.#options.log.info({ task: this.#task.name }, "task done");
   }
 
   readonly #succeeded = (): void => {
+    const { name: task } = this.#task;
+    if (this.#failures > 0) this.#options.log.info({ task, failures: this.#failures }, "task goes on");
     this.#failures = 0;
+    this.#isAway = false;
     this.#successAtMs = this.#options.clock.nowMs();
   };
 
   /** At least half of the bound, so that a task that fails at once does not spin. */
   #pauseMs(): number {
-    const { backoffBaseMs = 250, backoffMaxMs = 30_000, random = Math.random } = this.#options;
-    const limits = { baseMs: backoffBaseMs, maxMs: backoffMaxMs };
-    return halfJitter({ attempt: this.#failures - 1, ...limits, random01: random() });
+    const { retry = DEFAULT_RETRY, random = Math.random } = this.#options;
+    return halfJitter({ attempt: this.#failures - 1, ...(this.#task.retry ?? retry), random01: random() });
+  }
+
+  /** An outage of the record is one line, not one for each attempt. */
+  #tellFailure(err: unknown, pauseMs: number): void {
+    const { log } = this.#options;
+    const fields = { task: this.#task.name, failures: this.#failures, pause_ms: pauseMs, err };
+    const isAway = isStoreUnavailable(err) || reasonOf(err) === "OVERLOADED";
+    if (!isAway) log.warn(fields, "task failed");
+    else if (!this.#isAway) log.warn(fields, "task waits for the record");
+    this.#isAway = isAway;
   }
 
   #countFailure(): void {
@@ -157,25 +181,43 @@ function exposeAges(registry: MetricsRegistry, statuses: () => readonly TaskStat
   });
 }
 
-/** What a periodic task does each time. */
-export interface PeriodicTask {
-  readonly name: string;
-  readonly everyMs: number;
+/** What a loop does, and when. */
+export interface LoopOptions extends Pick<Task, "name" | "retry"> {
   readonly clock: Clock;
-  /** One turn. To throw is a failure: the supervisor starts the task again after a pause. */
+  /** The longest pause between two turns; without it, a turn waits for a call. */
+  readonly everyMs?: number;
+  /** The shortest pause between two turns, which gathers calls into one. Default 0. */
+  readonly gatherMs?: number;
+  /** Do the work that is due. A later turn does what a turn that throws leaves undone. */
   turn(signal: AbortSignal): Promise<void>;
 }
 
-/** A task that takes a turn at once and then again and again, each `everyMs` after the end of the one before. */
-export function periodicTask({ name, everyMs, clock, turn }: PeriodicTask): Task {
-  return {
-    name,
-    run: async (signal, succeeded) => {
-      while (!signal.aborted) {
-        await turn(signal);
-        succeeded();
-        await clock.sleep(everyMs, signal);
-      }
-    },
-  };
+const UNTIL_CALLED_MS = 24 * 60 * 60_000;
+
+/** The one kind of loop: it takes a turn at once, and then whenever it is called or its time has come. */
+export class Loop implements Task {
+  readonly name: string;
+  readonly retry: RetryPauses | undefined;
+  readonly #options: LoopOptions;
+  readonly #wakeUp = new WakeUp();
+
+  constructor(options: LoopOptions) {
+    this.name = options.name;
+    this.retry = options.retry;
+    this.#options = options;
+  }
+
+  /** Request a turn. */
+  call(): void {
+    this.#wakeUp.call();
+  }
+
+  async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { clock, everyMs: atMostMs = UNTIL_CALLED_MS, gatherMs: atLeastMs = 0, turn } = this.#options;
+    while (!signal.aborted) {
+      await turn(signal);
+      succeeded();
+      await this.#wakeUp.rest(clock, { atMostMs, atLeastMs }, signal);
+    }
+  }
 }

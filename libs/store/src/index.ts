@@ -97,7 +97,14 @@ export {
   renewLease,
   takeLease,
 } from "./leases/leases.ts";
-export { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./leases/task-leases.ts";
+export {
+  type LeasedTask,
+  type LeasedTaskOptions,
+  type LeasedWork,
+  leasedTask,
+  leasedTaskOf,
+  type TaskLeaseRecord,
+} from "./leases/task-leases.ts";
 export {
   beginUpkeepRun,
   endUpkeepRun,

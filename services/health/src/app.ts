@@ -16,7 +16,7 @@ import { createCore } from "./core.ts";
 import type { HealthProcess } from "./health-process.ts";
 import type { HealthServices } from "./health-services.ts";
 import { Advertiser, advertiseTask, type Endpoints } from "./internal/advertise.ts";
-import { Peers } from "./internal/peers.ts";
+import { connectPeers } from "./internal/connect-peers.ts";
 import { replicasOnly } from "./internal/replica-only.ts";
 import { createInternalRoutes, INTERNAL_POLICIES, INTERNAL_SERVICES } from "./internal/routes.ts";
 import { createHealthMetrics } from "./metrics.ts";
@@ -24,6 +24,7 @@ import { followPoliciesTask, POLICY_INTEREST, PolicyFollower } from "./policy/po
 import { pushSettingsTask, SettingsPusher } from "./policy/push-settings.ts";
 import { ClusterTotals } from "./query/cluster-totals.ts";
 import { clearDuplicatesTask } from "./record/clear-duplicates.ts";
+import { RECORD_RETRY } from "./record/health-record.ts";
 import { InfoWriter, writeNodeInfoTask } from "./record/info-writer.ts";
 import { createPostgresRecord } from "./record/postgres-record.ts";
 import { replicaInterest } from "./replica/event-effect.ts";
@@ -81,7 +82,7 @@ const CLOSE_WITHIN_MS = 5_000;
 export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
-  const loops = { clock, log, random };
+  const loops = { clock, retry: RECORD_RETRY };
   const validator = createRequestValidator([HelloSchema, NodeInfoSchema]);
   const metrics = createHealthMetrics(deps.metrics, () => ({
     sessions: replica.nodes.sessions,
@@ -91,7 +92,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     transitionsQueued: core.transitions.queued,
     stretch: replica.policies.pacer.factor,
   }));
-  const peers = new Peers({ ...deps, store });
+  const peers = connectPeers({ ...deps, store });
   const core = createCore({
     ...{ instance, peers, config, clock, log, metrics, random, validator },
     gatherMs: deps.gatherMs,

@@ -12,7 +12,7 @@ import { CutOffLeaver, leaveWhenCutOffTask } from "./moves/leave-when-cut-off.ts
 import { Rebalancer, rebalanceTask } from "./moves/rebalancer.ts";
 import { Reconnects } from "./moves/reconnects.ts";
 import { SessionMover } from "./moves/session-mover.ts";
-import type { HealthRecord } from "./record/health-record.ts";
+import { type HealthRecord, RECORD_RETRY } from "./record/health-record.ts";
 import { TransitionWriter, writeTransitionsTask } from "./record/transition-writer.ts";
 import type { HeldNode } from "./replica/held-node.ts";
 import { judgeSilenceTask } from "./replica/judge-silence.ts";
@@ -97,7 +97,7 @@ export function createCore(deps: CoreDeps): Core {
     onLabelsChanged: deps.onLabelsChanged,
     onConditionsChanged: deps.onConditionsChanged,
   });
-  const loops = { clock, log, random };
+  const loops = { clock, retry: RECORD_RETRY };
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
   const transitions = new TransitionWriter({ record, replica, metrics, isOpening, groupOf: deps.groupOf });
   const writing = writeTransitionsTask(transitions, { ...loops, gatherMs });
@@ -118,7 +118,15 @@ export function createCore(deps: CoreDeps): Core {
   const adoption = adoptOrphansTask(adopter, loops);
   const hellosPerSecond = config["Health.HellosPerSecond"];
   const reconnects = new Reconnects({ instance, peers, hellosPerSecond, unhealthyAfterMs: policy.unhealthyAfterMs });
-  const moving = { ...loops, replica, peers, reconnects, mover: new SessionMover({ nodes: replica.nodes, clock }) };
+  const moving = {
+    clock,
+    log,
+    random,
+    replica,
+    peers,
+    reconnects,
+    mover: new SessionMover({ nodes: replica.nodes, clock }),
+  };
   const rebalancer = new Rebalancer({ ...moving, onAsked: (count) => metrics.movesAsked(count) });
   const leaving = leaveWhenCutOffTask(new CutOffLeaver(moving), loops);
   const desk = new HelloDesk({

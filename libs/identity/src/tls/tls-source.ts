@@ -1,14 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import type { SecureContextOptions } from "node:tls";
-import {
-  type Clock,
-  counter,
-  gauge,
-  type Logger,
-  type MetricsRegistry,
-  periodicTask,
-  type Task,
-} from "@rollcall/process";
+import { type Clock, counter, gauge, type Logger, Loop, type MetricsRegistry, type Task } from "@rollcall/process";
 import { checkTlsPems, contextOf, readTlsFiles, type TlsFiles, type TlsMaterial } from "./tls-files.ts";
 
 export interface TlsSourceOptions {
@@ -96,7 +88,7 @@ export class TlsSource {
   /** The task that looks at the files again and again. */
   get task(): Task {
     const { clock, pollMs = POLL_MS } = this.#options;
-    return periodicTask({
+    return new Loop({
       name: "tls-reload",
       everyMs: pollMs,
       clock,

@@ -1,4 +1,4 @@
-import { LeaseObserver } from "@rollcall/domain";
+import { LEASE_TIMING, type LeaseDoubt, LeaseHolding, type LeaseTiming, OtherLeases } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
@@ -24,27 +24,20 @@ export interface LeaseKeeperOptions extends LeaseKeeping {
 }
 
 /** How a lease is kept, whatever the record is. */
-export interface LeaseKeeping {
+export interface LeaseKeeping extends Partial<LeaseTiming> {
   readonly clock: Clock;
   readonly log: Logger;
   /** The process, without the name: its own lease is named as its instance. */
   readonly claim: Omit<LeaseClaim, "name">;
-  /** From one renewal to the next; 2000. */
-  readonly renewEveryMs?: number;
-  /**
-   * Without a renewal for so long the holder doubts itself, and others take it for gone; 10000. It must exceed
-   * `renewEveryMs` several times, or one slow answer looks like a failure.
-   */
-  readonly expiryMs?: number;
   /** Asked at each renewal for what is told with it. */
   readonly report?: () => LeaseReport;
   /**
    * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and
-   * addresses: they must be shown again.
+   * addresses, so they are to be shown again.
    */
   readonly onHeld?: (held: { readonly first: boolean }) => void;
   /** The lease may have run out since that monotonic time: stop judging until it is held again. */
-  readonly onDoubt?: (doubt: { readonly sinceMs: number }) => void;
+  readonly onDoubt?: (doubt: LeaseDoubt) => void;
   /** This process ended another's lease. */
   readonly onExpired?: (lease: Lease) => void;
 }
@@ -55,11 +48,8 @@ export interface LeaseKeeper extends Task {
   readonly held: boolean;
 }
 
-const DEFAULT_RENEW_EVERY_MS = 2_000;
-const DEFAULT_EXPIRY_MS = 10_000;
 /** Well below the expiry, so that one answer that never comes leaves time for another try. */
 const ANSWER_TIMEOUT_MS = 4_000;
-const MAX_READ_MS = 1_000;
 
 /** Create the background task that renews one's own lease and ends those of processes that are gone. */
 export function createLeaseKeeper({ store, ...keeping }: LeaseKeeperOptions): LeaseKeeper {
@@ -86,31 +76,27 @@ function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): Le
   };
 }
 
+/** The loop around a lease: LeaseHolding says what may be relied on, OtherLeases which of the others have run out. */
 class Keeper implements LeaseKeeper {
   readonly name = "lease-keeper";
   readonly #open: () => LeaseRecord;
   readonly #options: LeaseKeeping;
   readonly #renewEveryMs: number;
-  readonly #expiryMs: number;
-  readonly #observer: LeaseObserver;
-  /**
-   * When the last renewal that succeeded was begun: until `expiryMs` later no other process can have ended the lease.
-   */
-  #heldSinceMs: number | null = null;
-  #held = false;
+  readonly #holding: LeaseHolding;
+  readonly #others: OtherLeases;
   #failures = 0;
 
   constructor(open: () => LeaseRecord, options: LeaseKeeping) {
     this.#open = open;
     this.#options = options;
-    this.#renewEveryMs = options.renewEveryMs ?? DEFAULT_RENEW_EVERY_MS;
-    this.#expiryMs = options.expiryMs ?? DEFAULT_EXPIRY_MS;
-    const maxReadGapMs = Math.min(this.#expiryMs - 1, this.#renewEveryMs * 2);
-    this.#observer = new LeaseObserver({ expiryMs: this.#expiryMs, maxReadGapMs });
+    const { renewEveryMs = LEASE_TIMING.renewEveryMs, expiryMs = LEASE_TIMING.expiryMs, claim } = options;
+    this.#renewEveryMs = renewEveryMs;
+    this.#holding = new LeaseHolding({ expiryMs });
+    this.#others = new OtherLeases(claim.instance, "keeper", { renewEveryMs, expiryMs });
   }
 
   get held(): boolean {
-    return this.#held;
+    return this.#holding.isHeld;
   }
 
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
@@ -120,7 +106,7 @@ class Keeper implements LeaseKeeper {
     } finally {
       await record.close();
     }
-    this.#held = false;
+    this.#holding.lost();
     await record.endOwn().catch((err) =>
       // Its lease runs out instead.
       this.#options.log.warn({ err }, "lease was not given back"),
@@ -149,64 +135,41 @@ class Keeper implements LeaseKeeper {
   async #doubtUntil(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     while (!signal.aborted) {
-      this.#checkDoubt();
-      const dueMs = (this.#heldSinceMs ?? clock.nowMs()) + this.#expiryMs - clock.nowMs();
-      const restMs = this.#held ? Math.max(1, dueMs) : this.#renewEveryMs;
+      this.#tell(this.#holding.check(clock.nowMs()));
+      const { doubtAtMs } = this.#holding;
+      const restMs = doubtAtMs === null ? this.#renewEveryMs : Math.max(1, doubtAtMs - clock.nowMs());
       await clock.sleep(restMs, signal).catch(() => {});
     }
   }
 
   async #turn(record: LeaseRecord, startMs: number): Promise<void> {
-    const { clock, claim, report } = this.#options;
+    const { clock, claim, report, onHeld } = this.#options;
     // A process that was stopped may come here before its other timer: the gap must not go unnoticed.
-    this.#checkDoubt();
+    this.#tell(this.#holding.check(startMs));
     const renewed = await record.renew(report?.());
     if (renewed === null) {
-      // Never taken, or ended by another process, which may have taken its place.
-      this.#doubt();
+      // Never taken, or ended by another: what the process was may be another's by now.
+      this.#tell(this.#holding.lost());
       const taken = await record.take();
       if (taken === null) throw new Error(`the lease ${claim.instance} belongs to another process`);
     }
-    this.#hold(startMs);
-    const readMs = clock.nowMs();
-    const leases = await record.list();
-    // What was read so slowly may be old: no read at all, then.
-    if (clock.nowMs() - readMs <= MAX_READ_MS) await this.#observe(record, leases, readMs);
+    const begun = this.#holding.proved(startMs, clock.nowMs());
+    if (begun !== null) onHeld?.({ first: begun === "held" });
+    await this.#endOthers(record);
   }
 
-  #hold(startMs: number): void {
-    // An answer that took so long proves nothing about now.
-    if (this.#options.clock.nowMs() - startMs >= this.#expiryMs) return;
-    const first = this.#heldSinceMs === null;
-    this.#heldSinceMs = startMs;
-    if (this.#held) return;
-    this.#held = true;
-    this.#options.onHeld?.({ first });
-  }
-
-  #checkDoubt(): void {
-    if (this.#heldSinceMs === null) return;
-    if (this.#options.clock.nowMs() - this.#heldSinceMs >= this.#expiryMs) this.#doubt();
-  }
-
-  #doubt(): void {
-    if (!this.#held || this.#heldSinceMs === null) return;
-    this.#held = false;
+  #tell(doubt: LeaseDoubt | null): void {
+    if (doubt === null) return;
     this.#options.log.warn({ failures: this.#failures }, "lease in doubt");
-    this.#options.onDoubt?.({ sinceMs: this.#heldSinceMs });
+    this.#options.onDoubt?.(doubt);
   }
 
-  async #observe(record: LeaseRecord, leases: readonly Lease[], nowMs: number): Promise<void> {
-    const { claim, log, onExpired } = this.#options;
-    const others = leases.filter(({ instance }) => instance !== claim.instance);
-    const readings = others.map(({ name, instance, counter }) => ({
-      // The next holder of a name is another lease.
-      id: JSON.stringify([name, instance]),
-      counter,
-    }));
-    const expired = new Set(this.#observer.observe(readings, nowMs, this.#held));
-    for (const [index, lease] of others.entries()) {
-      if (!expired.has(readings[index]?.id ?? "")) continue;
+  async #endOthers(record: LeaseRecord): Promise<void> {
+    const { clock, log, onExpired } = this.#options;
+    const askedAtMs = clock.nowMs();
+    const leases = await record.list();
+    const read = { askedAtMs, answeredAtMs: clock.nowMs() };
+    for (const lease of this.#others.expiredAmong(leases, read, this.held)) {
       if (!(await record.endLost(lease))) continue;
       log.warn({ name: lease.name, service: lease.service }, "lease of another process ended");
       onExpired?.(lease);

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Clock, silentLogger, systemClock } from "@rollcall/process";
-import { createTestDatabase, eventually, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, ManualClock, type TestDatabase } from "@rollcall/testkit";
+import type { KyselyPlugin, RootOperationNode } from "kysely";
+import type { ReservedStore } from "../database/store.ts";
 import { readLease, takeLease } from "./leases.ts";
 import { type LeasedTask, type LeasedTaskOptions, leasedTask } from "./task-leases.ts";
 
@@ -59,6 +61,24 @@ function start(instance: string, changes: Partial<LeasedTaskOptions> = {}): Proc
       await done;
     },
   };
+}
+
+/** The record as it is when answers to some statements take their time by the clock. */
+function slowStore(clock: ManualClock, slowMs: (kind: RootOperationNode["kind"]) => number): ReservedStore {
+  const kinds = new WeakMap<object, RootOperationNode["kind"]>();
+  const plugin: KyselyPlugin = {
+    transformQuery: ({ node, queryId }) => {
+      kinds.set(queryId, node.kind);
+      return node;
+    },
+    transformResult: async ({ result, queryId }) => {
+      const kind = kinds.get(queryId);
+      if (kind !== undefined) clock.advance(slowMs(kind));
+      return result;
+    },
+  };
+  const { reserved } = database.store;
+  return { ...reserved, db: reserved.db.withPlugin(plugin) };
 }
 
 const holder = async () => (await readLease(database.store.db, NAME))?.instance;
@@ -135,6 +155,60 @@ describe("leasedTask()", () => {
     expect(task.begun()).toBe(0);
     able.abort();
     await eventually(() => expect(task.task.active).toBe(true));
+    await task.stop();
+  });
+
+  it("should count its lease as held since it asked for it, not since it was answered", async () => {
+    const clock = new ManualClock();
+    const answerMs = { taken: 299 };
+    const store = slowStore(clock, (kind) => (kind === "InsertQueryNode" ? answerMs.taken : 0));
+    const task = start("i1", { clock, store, renewEveryMs: 250 });
+    await eventually(() => expect(task.begun()).toBe(1));
+    await eventually(() => expect(clock.sleepers).toBe(2));
+    expect(clock.nowMs()).toBe(299);
+    answerMs.taken = 0;
+    // In doubt, and taken again.
+    clock.advance(1);
+    await eventually(() => expect(task.begun()).toBe(2));
+    await task.stop();
+  });
+
+  it("should count a renewal since it was asked for, not since it was answered", async () => {
+    const clock = new ManualClock();
+    const answerMs = { renewed: 240 };
+    const store = slowStore(clock, (kind) => (kind === "UpdateQueryNode" ? answerMs.renewed : 0));
+    const task = start("i1", { clock, store, renewEveryMs: 50 });
+    await eventually(() => expect(clock.sleepers).toBe(2));
+    // Asked for at 50 and answered at 290: held until 350.
+    clock.advance(50);
+    await eventually(() => expect(clock.nowMs()).toBe(290));
+    await eventually(() => expect(clock.sleepers).toBe(2));
+    answerMs.renewed = 0;
+    expect(task.begun()).toBe(1);
+    clock.advance(60);
+    await eventually(() => expect(task.begun()).toBe(2));
+    await task.stop();
+  });
+
+  it("should conclude nothing from another's lease that it was slow to read", async () => {
+    await takeLease(database.store.db, claimOf("other"));
+    const clock = new ManualClock();
+    const answerMs = { read: 1_001 };
+    const store = slowStore(clock, (kind) => (kind === "SelectQueryNode" ? answerMs.read : 0));
+    const task = start("i1", { clock, store, renewEveryMs: 1_000, expiryMs: 5_000 });
+    const turns = async (count: number) => {
+      for (let turn = 0; turn < count; turn += 1) {
+        await eventually(() => expect(clock.sleepers).toBe(1));
+        clock.advance(1_000);
+      }
+      await eventually(() => expect(clock.sleepers).toBeGreaterThan(0));
+    };
+    await turns(8);
+    expect(await holder()).toBe("other");
+    answerMs.read = 0;
+    await turns(6);
+    await eventually(() => expect(task.task.active).toBe(true));
+    expect(await holder()).toBe("i1");
     await task.stop();
   });
 });

@@ -1,11 +1,29 @@
-import { LeaseObserver } from "@rollcall/domain";
+import { LEASE_TIMING, LeaseHolding, type LeaseTiming, OtherLeases } from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import type { ReservedStore } from "../database/store.ts";
-import { expireLease, type LeaseClaim, readLease, releaseLease, renewLease, takeLease } from "./leases.ts";
+import { expireLease, type Lease, type LeaseClaim, readLease, releaseLease, renewLease, takeLease } from "./leases.ts";
+
+/** The lease of one task, as a process that wants it needs it. A call that rejects says nothing about the record. */
+export interface TaskLeaseRecord {
+  /** Take the lease, or again. Null while another process holds it. */
+  take(): Promise<number | null>;
+  /** Null while it is free. */
+  read(): Promise<Lease | null>;
+  /** Raise the own counter. Null when the lease is lost. */
+  renew(): Promise<number | null>;
+  /** End another's lease, unless its counter has moved. Whether it ended. */
+  expire(lease: Lease): Promise<boolean>;
+  /** Release it, if this process holds it. */
+  release(): Promise<void>;
+}
 
 /** What a task that one process alone runs is made of. */
-export interface LeasedTaskOptions {
+export interface LeasedTaskOptions extends LeasedWork {
   readonly store: ReservedStore;
+}
+
+/** The same, whatever the record is. */
+export interface LeasedWork extends Partial<LeaseTiming> {
   readonly clock: Clock;
   readonly log: Logger;
   /** The lease, whose name is the task's too. Its instance is that of the process. */
@@ -20,13 +38,6 @@ export interface LeasedTaskOptions {
    * writes then must be fenced. When it throws, the lease is given back, and another process may have better luck.
    */
   readonly work: (signal: AbortSignal, succeeded: () => void) => Promise<void>;
-  /** From one renewal, or one look at another's lease, to the next; 2000. */
-  readonly renewEveryMs?: number;
-  /**
-   * Without a renewal for so long the holder gives up, and others take the lease; 10000. It must exceed `renewEveryMs`
-   * several times.
-   */
-  readonly expiryMs?: number;
 }
 
 /** A task of which one runs in the whole cluster. */
@@ -35,31 +46,43 @@ export interface LeasedTask extends Task {
   readonly active: boolean;
 }
 
-const DEFAULT_RENEW_EVERY_MS = 2_000;
-const DEFAULT_EXPIRY_MS = 10_000;
-const MAX_READ_MS = 1_000;
-
 /**
  * Make a task that runs where its lease is held. Another process takes over at once when the lease is given back, and
  * otherwise when its counter has not moved for `expiryMs` by that process's own monotonic clock.
  */
-export function leasedTask(options: LeasedTaskOptions): LeasedTask {
-  return new Leased(options);
+export function leasedTask({ store, ...work }: LeasedTaskOptions): LeasedTask {
+  const { claim } = work;
+  const { name, instance } = claim;
+  const record: TaskLeaseRecord = {
+    take: () => takeLease(store.db, claim),
+    read: () => readLease(store.db, name),
+    renew: () => renewLease(store.db, name, instance),
+    expire: (lease) => expireLease(store.db, lease),
+    release: () => releaseLease(store.db, name, instance),
+  };
+  return leasedTaskOf(record, work);
 }
 
+/** The same with any record. */
+export function leasedTaskOf(record: TaskLeaseRecord, work: LeasedWork): LeasedTask {
+  return new Leased(record, work);
+}
+
+/** The loop around a task's lease: LeaseHolding says what may be relied on, OtherLeases when another's has run out. */
 class Leased implements LeasedTask {
   readonly name: string;
-  readonly #options: LeasedTaskOptions;
-  readonly #renewEveryMs: number;
-  readonly #expiryMs: number;
+  readonly #record: TaskLeaseRecord;
+  readonly #options: LeasedWork;
+  readonly #timing: LeaseTiming;
   #active = false;
   #failures = 0;
 
-  constructor(options: LeasedTaskOptions) {
+  constructor(record: TaskLeaseRecord, options: LeasedWork) {
     this.name = options.claim.name;
+    this.#record = record;
     this.#options = options;
-    this.#renewEveryMs = options.renewEveryMs ?? DEFAULT_RENEW_EVERY_MS;
-    this.#expiryMs = options.expiryMs ?? DEFAULT_EXPIRY_MS;
+    const { renewEveryMs = LEASE_TIMING.renewEveryMs, expiryMs = LEASE_TIMING.expiryMs } = options;
+    this.#timing = { renewEveryMs, expiryMs };
   }
 
   get active(): boolean {
@@ -69,53 +92,54 @@ class Leased implements LeasedTask {
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     while (!signal.aborted) {
       await this.#options.able?.(signal);
-      const heldSinceMs = await this.#contend(signal, succeeded);
-      if (heldSinceMs === null) return;
-      const outcome = await this.#hold(heldSinceMs, signal, succeeded);
+      const holding = await this.#contend(signal, succeeded);
+      if (holding === null) return;
+      const outcome = await this.#hold(holding, signal, succeeded);
       if (outcome === "done") return;
     }
   }
 
-  /** Since when the lease is held for certain; null when the signal aborted before it was. */
-  async #contend(signal: AbortSignal, succeeded: () => void): Promise<number | null> {
-    const { clock } = this.#options;
-    const maxReadGapMs = Math.min(this.#expiryMs - 1, this.#renewEveryMs * 3);
-    const observer = new LeaseObserver({ expiryMs: this.#expiryMs, maxReadGapMs });
+  /** The lease, once it is held for certain; null when the signal aborted before it was. */
+  async #contend(signal: AbortSignal, succeeded: () => void): Promise<LeaseHolding | null> {
+    const { clock, claim } = this.#options;
+    const holding = new LeaseHolding(this.#timing);
+    const others = new OtherLeases(claim.instance, "contender", this.#timing);
     while (!signal.aborted) {
       const startMs = clock.nowMs();
       try {
-        if (await this.#tryTake(observer)) return startMs;
+        if (await this.#tryTake(others)) holding.proved(startMs, clock.nowMs());
+        if (holding.isHeld) return holding;
         this.#failures = 0;
         // To stand by is to work: the task is well.
         succeeded();
       } catch (err) {
         this.#noteFailure(err);
       }
-      await clock.sleep(this.#renewEveryMs, signal).catch(() => {});
+      await clock.sleep(this.#timing.renewEveryMs, signal).catch(() => {});
     }
     return null;
   }
 
-  async #tryTake(observer: LeaseObserver): Promise<boolean> {
-    const { store, clock, claim, log } = this.#options;
-    if ((await takeLease(store.db, claim)) !== null) return true;
-    const readMs = clock.nowMs();
-    const lease = await readLease(store.db, claim.name);
-    // What was read so slowly may be old: no read at all, then.
-    if (lease === null || clock.nowMs() - readMs > MAX_READ_MS) return false;
-    const reading = { id: lease.instance, counter: lease.counter };
+  async #tryTake(others: OtherLeases): Promise<boolean> {
+    const { clock, log } = this.#options;
+    const record = this.#record;
+    if ((await record.take()) !== null) return true;
+    const askedAtMs = clock.nowMs();
+    const lease = await record.read();
+    if (lease === null) return false;
+    const read = { askedAtMs, answeredAtMs: clock.nowMs() };
     // The write before this read went through, so it is not this process that is cut off.
-    if (observer.observe([reading], readMs, true).length === 0) return false;
-    if (!(await expireLease(store.db, lease))) return false;
+    if (others.expiredAmong([lease], read, true).length === 0) return false;
+    if (!(await record.expire(lease))) return false;
     log.warn({ lease: lease.name, holder: lease.instance }, "lease of a task taken over");
-    return (await takeLease(store.db, claim)) !== null;
+    return (await record.take()) !== null;
   }
 
-  async #hold(heldSinceMs: number, signal: AbortSignal, succeeded: () => void): Promise<"done" | "lost"> {
-    const { store, claim, log, work } = this.#options;
+  async #hold(holding: LeaseHolding, signal: AbortSignal, succeeded: () => void): Promise<"done" | "lost"> {
+    const { claim, log, work } = this.#options;
     const lost = new AbortController();
     const ending = new AbortController();
-    const renewing = this.#renewUntil(ending.signal, heldSinceMs, lost);
+    const renewing = this.#renewUntil(ending.signal, holding, lost);
     log.info({ lease: claim.name }, "lease of a task held");
     this.#active = true;
     try {
@@ -128,31 +152,37 @@ class Leased implements LeasedTask {
       this.#active = false;
       ending.abort();
       await renewing;
-      await releaseLease(store.db, claim.name, claim.instance).catch((err) =>
+      await this.#record.release().catch((err) =>
         // It runs out instead.
         log.warn({ err, lease: claim.name }, "lease of a task was not given back"),
       );
     }
   }
 
-  async #renewUntil(ending: AbortSignal, firstHeldMs: number, lost: AbortController): Promise<void> {
+  async #renewUntil(ending: AbortSignal, holding: LeaseHolding, lost: AbortController): Promise<void> {
     const { clock, log, claim } = this.#options;
-    const held = { sinceMs: firstHeldMs };
     const lose = (why: string) => {
       if (lost.signal.aborted) return;
       log.warn({ lease: claim.name }, why);
       lost.abort(new Error(why));
     };
     const over = AbortSignal.any([ending, lost.signal]);
-    const doubting = this.#doubtUntil(over, held, () => lose("lease of a task in doubt"));
+    const doubt = () => lose("lease of a task in doubt");
+    const doubting = this.#doubtUntil(over, holding, doubt);
     while (!over.aborted) {
-      await clock.sleep(this.#renewEveryMs, over).catch(() => {});
+      await clock.sleep(this.#timing.renewEveryMs, over).catch(() => {});
       if (over.aborted) break;
       const startMs = clock.nowMs();
+      // A process that was stopped may come here before its other timer. What was lost stays lost.
+      if (holding.check(startMs) !== null) {
+        doubt();
+        break;
+      }
       try {
-        const counter = await renewLease(this.#options.store.db, claim.name, claim.instance);
-        if (counter === null) lose("lease of a task lost");
-        held.sinceMs = startMs;
+        if ((await this.#record.renew()) === null) {
+          holding.lost();
+          lose("lease of a task lost");
+        } else if (holding.isHeld) holding.proved(startMs, clock.nowMs());
         this.#failures = 0;
       } catch (err) {
         this.#noteFailure(err);
@@ -162,12 +192,13 @@ class Leased implements LeasedTask {
   }
 
   /** Doubt has to come in time even while a renewal waits for its answer. */
-  async #doubtUntil(over: AbortSignal, held: { readonly sinceMs: number }, onDoubt: () => void): Promise<void> {
+  async #doubtUntil(over: AbortSignal, holding: LeaseHolding, onDoubt: () => void): Promise<void> {
     const { clock } = this.#options;
     while (!over.aborted) {
-      const restMs = held.sinceMs + this.#expiryMs - clock.nowMs();
-      if (restMs <= 0) return onDoubt();
-      await clock.sleep(restMs, over).catch(() => {});
+      if (holding.check(clock.nowMs()) !== null) return onDoubt();
+      const { doubtAtMs } = holding;
+      if (doubtAtMs === null) return;
+      await clock.sleep(doubtAtMs - clock.nowMs(), over).catch(() => {});
     }
   }
 

@@ -142,6 +142,17 @@ describe("stepAgent()", () => {
     expect(run.state).toMatchObject({ held: { epoch: 2n }, stage: { kind: "connected", move: null } });
   });
 
+  it("should move after the time that the server gives and up to a second of its own", () => {
+    for (const [random01, atMs] of [
+      [0, 100],
+      [0.5, 600],
+    ] as const) {
+      const run = connected();
+      run.step(moveAsked(), random01);
+      expect(dueAtMs(run.state)).toBe(atMs);
+    }
+  });
+
   it("should stay at its replica for a wish of its own", () => {
     const run = connected();
     run.step(moveAsked([], true));

@@ -68,6 +68,26 @@ describe("Enrolment", () => {
     expect(subject.sentinel?.healthEndpoints).toEqual(["10.0.0.1:7701"]);
   });
 
+  it("should remember a registration of this node and key alone", async () => {
+    const keys = settledKeys();
+    const own = { nodeId: "node-1", keyFingerprint: keys.fingerprint, clusterId: "c", healthEndpoints: ["a:1"] };
+    const loaded = async (sentinel: Sentinel) => {
+      const { subject } = enrolment({ readSentinel: async () => sentinel }, { keys });
+      await subject.load();
+      return subject.sentinel;
+    };
+    expect(await loaded(own)).toEqual(own);
+    expect(await loaded({ ...own, nodeId: "node-2" })).toBeUndefined();
+    expect(await loaded({ ...own, keyFingerprint: settledKeys().fingerprint })).toBeUndefined();
+  });
+
+  it("should not remember on the disk a registration that names no place to go to", async () => {
+    const { subject, plane, written } = enrolment();
+    plane.endpoints = [];
+    expect((await subject.register(RUNNING)).ok).toBe(true);
+    expect(written).toEqual([]);
+  });
+
   it("should register with the node's other key when the server has taken that one already", async () => {
     const [current, next] = [generateKeyPair(), generateKeyPair()];
     const files = new MemoryKeyFiles(current, next);

@@ -199,6 +199,17 @@ describe("stepSession()", () => {
     expect(run.step(infoRead(DIGEST, true))).toEqual([]);
   });
 
+  it("should report each state of the machine once, asked for or not", () => {
+    const other = new Uint8Array([4, 5, 6]);
+    const changed = Run.open();
+    expect(changed.step(infoRead(other))).toEqual(["send-info"]);
+    expect(changed.step(infoRead(other), 30_000)).toEqual([]);
+    const asked = Run.open();
+    expect(asked.step(infoRead(other, true))).toEqual(["send-info"]);
+    expect(asked.step(infoRead(other), 30_000)).toEqual([]);
+    expect(asked.step(infoRead(other), 30_000)).toEqual(["send-info"]);
+  });
+
   it("should say goodbye, and leave when the server took it or did not in time", () => {
     const goodbye: SessionEvent = { kind: "goodbye", reason: "x".repeat(2_000), limitMs: 5_000 };
     const run = Run.open();

@@ -1,7 +1,6 @@
-import type { Logger } from "@rollcall/process";
+import { type Logger, Loop } from "@rollcall/process";
 import type { AdoptedNode, OwnedSession } from "@rollcall/store";
-import type { HealthRecord } from "../record/health-record.ts";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { HealthRecord, SharedLoop } from "../record/health-record.ts";
 import type { Replica } from "../replica/replica.ts";
 
 export interface AdoptOrphansOptions {
@@ -96,7 +95,7 @@ export class OrphanAdopter {
 }
 
 /** Adopt orphans every 2 s, and on call. */
-export function adoptOrphansTask(adopter: OrphanAdopter, shared: LoopDeps): WorkLoop {
+export function adoptOrphansTask(adopter: OrphanAdopter, shared: SharedLoop): Loop {
   const turn = () => adopter.turn();
-  return new WorkLoop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });
+  return new Loop({ ...shared, name: "adopt-orphans", everyMs: EVERY_MS, turn });
 }

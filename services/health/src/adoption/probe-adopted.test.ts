@@ -1,9 +1,12 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
 import { releaseLease } from "@rollcall/store";
 import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
 import { serveQueries } from "../testing/query-client.ts";
 import { register } from "../testing/record.ts";
 import { TestReplicas } from "../testing/test-replica.ts";
+import { AdoptedProber, type ProbeAdoptedOptions } from "./probe-adopted.ts";
 
 const agents = new FakeAgents();
 const replicas = new TestReplicas();
@@ -17,6 +20,68 @@ afterAll(async () => {
   agents.close();
   await replicas.close();
   await database.drop();
+});
+
+interface Facts {
+  readonly publicKey?: Uint8Array;
+  readonly health?: string;
+  readonly stream?: object;
+}
+
+/** A prober of nodes that were taken over from "old", which was heard of each of them 4 s ago. */
+function probe(nodes: Readonly<Record<string, Facts>>) {
+  const asked: string[][] = [];
+  const heard: [string, number][] = [];
+  const held = new Map(
+    Object.entries(nodes).map(([id, { publicKey = null, health = "HEALTHY", stream = null }]) => [
+      id,
+      { id, publicKey, stream, watch: { health } },
+    ]),
+  );
+  const probeNodes = async ({ nodeIds }: { readonly nodeIds: readonly string[] }) => {
+    asked.push([...nodeIds]);
+    return { contacts: nodeIds.map((nodeId) => ({ nodeId, silentFor: durationFromMs(4_000) })) };
+  };
+  const prober = new AdoptedProber({
+    log: silentLogger,
+    replica: {
+      nodes: { find: (id: string) => held.get(id) },
+      silence: {
+        nowMs: () => 10_000,
+        heard: ({ id }: { readonly id: string }, atMs: number) => heard.push([id, atMs]),
+      },
+    },
+    peers: { remembered: () => ({ client: { probeNodes } }) },
+  } as unknown as ProbeAdoptedOptions);
+  prober.add(Object.keys(nodes).map((nodeId) => ({ nodeId, previousReplicaId: "old" })));
+  return { prober, asked, heard };
+}
+
+describe("AdoptedProber.turn()", () => {
+  it("should count a contact as of when it was, not as of now", async () => {
+    const { prober, heard } = probe({ a: {} });
+    await prober.turn();
+    expect(heard).toEqual([["a", 6_000]]);
+  });
+
+  it("should ask only for nodes that have not come and are not judged", async () => {
+    const { prober, asked } = probe({
+      came: { publicKey: new Uint8Array(1) },
+      judged: { health: "UNHEALTHY" },
+      waits: {},
+    });
+    await prober.turn();
+    await prober.turn();
+    expect(asked).toEqual([["waits"], ["waits"]]);
+  });
+
+  it("should ask for 1,000 nodes a call, and for all of them", async () => {
+    const ids = Array.from({ length: 2_001 }, (_, index) => `n${index}`);
+    const { prober, asked, heard } = probe(Object.fromEntries(ids.map((id) => [id, {}])));
+    await prober.turn();
+    expect(asked.map(({ length }) => length)).toEqual([1_000, 1_000, 1]);
+    expect(heard.map(([id]) => id)).toEqual(ids);
+  });
 });
 
 describe("AdoptedProber", () => {

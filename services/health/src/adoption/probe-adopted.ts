@@ -1,8 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import { describeError } from "@rollcall/errors";
-import type { Logger } from "@rollcall/process";
+import { type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -86,7 +86,7 @@ function isWaiting(node: HeldNode | undefined): boolean {
 }
 
 /** Ask every 2 s, and on call. */
-export function probeAdoptedTask(prober: AdoptedProber, shared: LoopDeps): WorkLoop {
+export function probeAdoptedTask(prober: AdoptedProber, shared: SharedLoop): Loop {
   const turn = () => prober.turn();
-  return new WorkLoop({ ...shared, name: "probe-adopted", everyMs: EVERY_MS, turn });
+  return new Loop({ ...shared, name: "probe-adopted", everyMs: EVERY_MS, turn });
 }

@@ -1,6 +1,6 @@
-import type { Logger } from "@rollcall/process";
+import { type Logger, Loop } from "@rollcall/process";
 import { type ReservedStore, recordedTroubles, settleConditions, troubledNodes } from "@rollcall/store";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { seedGpus, troublesOf } from "./gpu-watch.ts";
@@ -75,6 +75,6 @@ export class ConditionKeeper {
 const EVERY_MS = 10_000;
 
 /** Settle conditions every 10 s, and on call. */
-export function keepConditionsTask(keeper: ConditionKeeper, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
+export function keepConditionsTask(keeper: ConditionKeeper, shared: SharedLoop): Loop {
+  return new Loop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

@@ -1,6 +1,6 @@
-import type { Logger } from "@rollcall/process";
+import { type Logger, Loop } from "@rollcall/process";
 import { advertise, type HealthReplica, type ReservedStore } from "@rollcall/store";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 
 /** Where a replica can be reached, each as HOST:PORT. */
 export type Endpoints = Omit<HealthReplica, "instance">;
@@ -58,6 +58,6 @@ export class Advertiser {
 }
 
 /** Advertise whenever it is due. */
-export function advertiseTask(advertiser: Advertiser, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({ ...shared, name: "advertise", turn: () => advertiser.turn() });
+export function advertiseTask(advertiser: Advertiser, shared: SharedLoop): Loop {
+  return new Loop({ ...shared, name: "advertise", turn: () => advertiser.turn() });
 }

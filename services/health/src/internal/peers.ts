@@ -1,26 +1,23 @@
-import type { Client, Interceptor } from "@connectrpc/connect";
-import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import { describeError, isStoreUnavailable } from "@rollcall/errors";
-import { REPLICA_CREDENTIALS_TTL_MS, signReplicaCall } from "@rollcall/identity";
-import type { Clock, Logger } from "@rollcall/process";
-import { connectPeer, type PeerConnection, type PeerTls } from "@rollcall/rpc";
-import { type LiveReplica, listHealthReplicas, type ReservedStore } from "@rollcall/store";
+import type { Client } from "@connectrpc/connect";
+import type { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { isStoreUnavailable } from "@rollcall/errors";
+import type { Clock } from "@rollcall/process";
+import type { LiveReplica } from "@rollcall/store";
 
-export interface PeersOptions {
-  readonly store: Pick<ReservedStore, "lane" | "db" | "clusterSecret">;
-  /** This process's instance, which is not a peer. */
+/** All that another replica can be asked. */
+export type PeerClient = Client<typeof HealthInternalService>;
+
+/** What those ask that adopt and move nodes. */
+type AskedClient = Pick<PeerClient, "probeNodes" | "getReplicaState">;
+
+/** Another replica that can be asked. */
+export interface Peer<C = PeerClient> {
   readonly instance: string;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** See HealthProcess. */
-  readonly peerTls?: PeerTls | null;
+  readonly client: C;
 }
 
 /** Another replica that can be asked about itself and about nodes. */
-export interface AskedPeer {
-  readonly instance: string;
-  readonly client: Pick<Client<typeof HealthInternalService>, "probeNodes" | "getReplicaState">;
-}
+export type AskedPeer = Peer<AskedClient>;
 
 /** The part of Peers that adoption and moves need. */
 export interface PeerList {
@@ -31,42 +28,56 @@ export interface PeerList {
   refresh(olderThanMs?: number): Promise<void>;
 }
 
-/** Another replica that can be asked. */
-export interface Peer extends AskedPeer {
-  readonly instance: string;
-  readonly client: Client<typeof HealthInternalService>;
+/** A connection to another replica. */
+export interface PeerLink<C> {
+  readonly client: C;
+  close(): void;
 }
 
-interface Known {
+/** Where to connect to. */
+export interface PeerPlace {
+  readonly instance: string;
   readonly address: string;
-  readonly connection: PeerConnection;
-  readonly client: Peer["client"];
+  /** To be called when another replica seems to be there by now: the list is read again before the next call. */
+  readonly onDoubt: () => void;
+}
+
+export interface PeersOptions<C> {
+  /** The own instance, which is not a peer. */
+  readonly instance: string;
+  readonly clock: Pick<Clock, "nowMs">;
+  /** Read the replicas that hold their lease. */
+  readonly list: () => Promise<readonly LiveReplica[]>;
+  readonly connect: (place: PeerPlace) => PeerLink<C>;
+}
+
+interface Known<C> {
+  readonly address: string;
+  readonly link: PeerLink<C>;
   seenAtMs: number;
 }
 
-/** The longest a unary call to a peer may take. */
-const PEER_TIMEOUT_MS = 1_500;
 /** How old the list of replicas may be. */
 const LIST_AGE_MS = 2_000;
 /** A replica whose lease has run out may still be alive, and is asked before its nodes are judged. */
 const REMEMBERED_MS = 10 * 60_000;
 
-/** The other health replicas, as the record lists them: one connection each, opened on demand. */
-export class Peers implements PeerList {
-  readonly #options: PeersOptions;
-  readonly #known = new Map<string, Known>();
+/** The other health replicas, as the record lists them: one connection each, opened when it is needed. */
+export class Peers<C extends AskedClient = PeerClient> implements PeerList {
+  readonly #options: PeersOptions<C>;
+  readonly #known = new Map<string, Known<C>>();
   #listed: ReadonlySet<string> = new Set();
   #replicas: readonly LiveReplica[] = [];
   #listedAtMs = Number.NEGATIVE_INFINITY;
   #listing: Promise<void> | null = null;
   #isClosed = false;
 
-  constructor(options: PeersOptions) {
+  constructor(options: PeersOptions<C>) {
     this.#options = options;
   }
 
-  /** The replica with this instance; null for this one, or when the record has no address of it. */
-  async find(instance: string): Promise<Peer | null> {
+  /** The replica with this instance; null when the record does not know how to reach it, or when it is this one. */
+  async find(instance: string): Promise<Peer<C> | null> {
     const isListed = this.#listed.has(instance);
     // One that is not listed may have just started.
     await this.refresh(isListed ? LIST_AGE_MS : 0);
@@ -74,13 +85,13 @@ export class Peers implements PeerList {
   }
 
   /** Every other replica that holds its lease. */
-  async all(): Promise<readonly Peer[]> {
+  async all(): Promise<readonly Peer<C>[]> {
     await this.refresh();
     return this.known();
   }
 
-  /** Those of the last list, however old it is. */
-  known(): readonly Peer[] {
+  /** Those that were listed when the record was last read, however long ago. */
+  known(): readonly Peer<C>[] {
     return [...this.#listed].flatMap((instance) => this.remembered(instance) ?? []);
   }
 
@@ -95,10 +106,10 @@ export class Peers implements PeerList {
     return [...new Set(others.map(({ agentEndpoint }) => agentEndpoint))];
   }
 
-  /** A replica of the last ten minutes' lists, even if its lease has run out since; null for none. */
-  remembered(instance: string): Peer | null {
+  /** A replica as it was last listed, even when its lease has run out since; null when it was not, for ten minutes. */
+  remembered(instance: string): Peer<C> | null {
     const known = this.#known.get(instance);
-    return known === undefined ? null : { instance, client: known.client };
+    return known === undefined ? null : { instance, client: known.link.client };
   }
 
   /** Read the list again when it is older than this. While the record is away, the last list counts. */
@@ -113,15 +124,15 @@ export class Peers implements PeerList {
   /** End every connection. */
   close(): void {
     this.#isClosed = true;
-    for (const { connection } of this.#known.values()) connection.close();
+    for (const { link } of this.#known.values()) link.close();
     this.#known.clear();
     this.#listed = new Set();
   }
 
   async #list(): Promise<void> {
-    const { store, instance: own, clock } = this.#options;
+    const { instance: own, clock, list } = this.#options;
     try {
-      const replicas = await listHealthReplicas(store.db);
+      const replicas = await list();
       if (this.#isClosed) return;
       const nowMs = clock.nowMs();
       this.#forgetReplaced(replicas);
@@ -144,63 +155,29 @@ export class Peers implements PeerList {
       known.seenAtMs = nowMs;
       return;
     }
-    known?.connection.close();
-    const connection = connectPeer({
-      address,
-      tls: this.#options.peerTls ?? null,
-      interceptors: [this.#signed(instance)],
-      timeoutMs: PEER_TIMEOUT_MS,
-    });
-    const client = connection.client(HealthInternalService);
-    this.#known.set(instance, { address, connection, client, seenAtMs: nowMs });
+    known?.link.close();
+    const onDoubt = () => {
+      this.#listedAtMs = Number.NEGATIVE_INFINITY;
+    };
+    const link = this.#options.connect({ instance, address, onDoubt });
+    this.#known.set(instance, { address, link, seenAtMs: nowMs });
   }
 
   /** An address has one replica: forget the previous one there, in whose place its successor would answer. */
   #forgetReplaced(replicas: readonly LiveReplica[]): void {
     const present = new Map(replicas.map(({ instance, internalAddress }) => [internalAddress, instance]));
-    for (const [instance, { address, connection }] of this.#known) {
+    for (const [instance, { address, link }] of this.#known) {
       if ((present.get(address) ?? instance) === instance) continue;
-      connection.close();
+      link.close();
       this.#known.delete(instance);
     }
   }
 
   #forget(beforeMs: number): void {
-    for (const [instance, { seenAtMs, connection }] of this.#known) {
+    for (const [instance, { seenAtMs, link }] of this.#known) {
       if (seenAtMs >= beforeMs) continue;
-      connection.close();
+      link.close();
       this.#known.delete(instance);
     }
-  }
-
-  /** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. */
-  #signed(to: string): Interceptor {
-    const { store, instance: from, clock, log } = this.#options;
-    let aheadMs = 0;
-    return (next) => async (request) => {
-      const method = `/${request.service.typeName}/${request.method.name}`;
-      const send = () => {
-        const wallMs = clock.wallMs() + aheadMs;
-        const credentials = signReplicaCall(store.clusterSecret(), { from, to, method }, wallMs);
-        request.header.set("authorization", credentials);
-        return next(request);
-      };
-      try {
-        return await send();
-      } catch (error) {
-        const { reason, metadata } = describeError(error);
-        const theirsMs = Number(metadata.serverTimeMs);
-        if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
-        const differenceMs = theirsMs - clock.wallMs();
-        if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
-          // Not a matter of time: another replica has this address now. Read the list again before the next call.
-          this.#listedAtMs = Number.NEGATIVE_INFINITY;
-          throw error;
-        }
-        aheadMs = differenceMs;
-        log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "clocks of replicas differ");
-        return await send();
-      }
-    };
   }
 }

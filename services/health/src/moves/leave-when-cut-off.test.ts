@@ -3,19 +3,21 @@ import { silentLogger } from "@rollcall/process";
 import { CutOffLeaver, type CutOffOptions } from "./leave-when-cut-off.ts";
 
 /** A replica in doubt or not, and others of which each holds its lease, does not, or is silent. */
-function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[]) {
+function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[], onAsked = () => {}) {
   let asked = 0;
+  const replica = { isInDoubt, nodes: { sessions: 5 } };
   const known = others.map((holdsLease, index) => ({
     instance: `r${index}`,
     client: {
       getReplicaState: async () => {
+        onAsked();
         if (holdsLease === "silent") throw new Error("silent");
         return { holdsLease };
       },
     },
   }));
   const leaver = new CutOffLeaver({
-    replica: { isInDoubt, nodes: { sessions: 5 } },
+    replica,
     peers: { known: () => known },
     reconnects: { windowMs: () => 0, endpoints: [] },
     mover: {
@@ -28,7 +30,7 @@ function setUp(isInDoubt: boolean, others: readonly (boolean | "silent")[]) {
     log: silentLogger,
     random: () => 0,
   } as unknown as CutOffOptions);
-  return { turn: () => leaver.turn(), asked: () => asked };
+  return { turn: () => leaver.turn(), asked: () => asked, replica };
 }
 
 describe("CutOffLeaver", () => {
@@ -41,5 +43,13 @@ describe("CutOffLeaver", () => {
     const { turn, asked } = setUp(isInDoubt, others);
     await turn();
     expect(asked()).toBe(times);
+  });
+
+  it("should move no agents when its doubt is over before the others have answered", async () => {
+    const { turn, asked, replica } = setUp(true, [true], () => {
+      replica.isInDoubt = false;
+    });
+    await turn();
+    expect(asked()).toBe(0);
   });
 });

@@ -1,7 +1,7 @@
 import { describeError } from "@rollcall/errors";
-import type { Logger } from "@rollcall/process";
+import { type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import { moveFromCutOff, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { Reconnects } from "./reconnects.ts";
@@ -68,6 +68,6 @@ export class CutOffLeaver {
 const EVERY_MS = 2_000;
 
 /** Run every 2 s, and when the lease comes into doubt. */
-export function leaveWhenCutOffTask(leaver: CutOffLeaver, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({ ...shared, name: "leave-when-cut-off", everyMs: EVERY_MS, turn: () => leaver.turn() });
+export function leaveWhenCutOffTask(leaver: CutOffLeaver, shared: SharedLoop): Loop {
+  return new Loop({ ...shared, name: "leave-when-cut-off", everyMs: EVERY_MS, turn: () => leaver.turn() });
 }

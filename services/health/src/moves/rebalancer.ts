@@ -5,9 +5,9 @@ import {
   planMoves,
   type RebalanceLimits,
 } from "@rollcall/domain";
-import type { Clock, Logger } from "@rollcall/process";
+import { type Clock, type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import { moveForBalance, type Random } from "../replica/farewell.ts";
 import type { Replica } from "../replica/replica.ts";
 import type { SessionMover } from "./session-mover.ts";
@@ -88,6 +88,6 @@ const MOST_ELAPSED_MS = 3_000;
 const EVERY_MS = 1_000;
 
 /** Share the agents evenly among the replicas. */
-export function rebalanceTask(rebalancer: Rebalancer, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({ ...shared, name: "rebalance", everyMs: EVERY_MS, turn: () => rebalancer.turn() });
+export function rebalanceTask(rebalancer: Rebalancer, shared: SharedLoop): Loop {
+  return new Loop({ ...shared, name: "rebalance", everyMs: EVERY_MS, turn: () => rebalancer.turn() });
 }

@@ -5,13 +5,14 @@ import type { HeldNode } from "../replica/held-node.ts";
 import { HeldNodes } from "../replica/held-nodes.ts";
 import { SessionMover } from "./session-mover.ts";
 
-function setUp(count: number) {
+/** @param canMove false where agents call instead of holding a stream. */
+function setUp(count: number, canMove = true) {
   const clock = new ManualClock();
   const nodes = new HeldNodes();
   const asked: string[] = [];
   for (let index = 0; index < count; index += 1) {
     const id = `n${index}`;
-    const askMove = () => asked.push(id) > 0;
+    const askMove = () => asked.push(id) > 0 && canMove;
     nodes.add({ id, stream: { askMove } } as unknown as HeldNode);
   }
   const mover = new SessionMover({ nodes, clock });
@@ -38,5 +39,22 @@ describe("SessionMover", () => {
     mover.leaving();
     expect(ask(1)).toBe(1);
     expect(asked).toEqual(["n0", "n0"]);
+  });
+
+  it("should not wait for an agent that has left, or is back on another stream", () => {
+    const { ask, mover, nodes } = setUp(3);
+    ask(3);
+    const [first, second] = nodes.all();
+    if (first !== undefined) first.stream = null;
+    if (second !== undefined) second.stream = { askMove: () => true } as unknown as HeldNode["stream"];
+    expect(mover.leaving()).toBe(1);
+    expect(ask(3)).toBe(1);
+  });
+
+  it("should not count nodes that cannot be asked, and look at each once", () => {
+    const { ask, asked, mover } = setUp(3, false);
+    expect(ask(2)).toBe(0);
+    expect(asked).toEqual(["n0", "n1", "n2"]);
+    expect(mover.leaving()).toBe(0);
   });
 });

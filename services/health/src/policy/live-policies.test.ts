@@ -202,6 +202,21 @@ describe("a threshold", () => {
     expect(replica.app.replica.nodes.find("shorter")?.health.state).toBe("UNHEALTHY");
   });
 
+  it("should not apply by the acknowledgement of earlier settings when it becomes shorter", async () => {
+    const replica = await startReplica();
+    const stream = await joined(replica, "earlier");
+    await setPolicy(database.store, { kind: "default", override: TIGHTER });
+    const { generation } = await stream.nextOf("settings");
+    await stream.beatAcknowledged(undefined, generation - 1);
+    expect(thresholdsOf(replica, "earlier")).toEqual([3_000, 9_000]);
+    await setPolicy(database.store, { kind: "default", override: { ...TIGHTER, unhealthyAfterMs: 1_800 } });
+    const last = await stream.nextOf("settings");
+    await stream.beatAcknowledged(undefined, generation);
+    expect(thresholdsOf(replica, "earlier")).toEqual([3_000, 9_000]);
+    await stream.beatAcknowledged(undefined, last.generation);
+    expect(thresholdsOf(replica, "earlier")).toEqual([1_800, 9_000]);
+  });
+
   it("should apply after two of the former intervals for an agent that never acknowledges", async () => {
     const replica = await startReplica();
     const stream = await (await registered("old")).join(replica.address);

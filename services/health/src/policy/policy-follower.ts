@@ -8,8 +8,9 @@ import {
   withoutPolicy,
   withPolicy,
 } from "@rollcall/domain";
+import { Loop } from "@rollcall/process";
 import { type ReservedStore, readHealthPolicies, type StoredEvent, tellConfiguredPolicy } from "@rollcall/store";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import type { NodePolicies } from "./node-policies.ts";
 
 /** The events that change a policy. One of a node goes with its node. */
@@ -100,8 +101,8 @@ const COMPARE_EVERY_MS = 60_000;
  * Read the policies at the start, and compare them with the record every minute: a restored record has another history
  * than the one that was followed.
  */
-export function followPoliciesTask(follower: PolicyFollower, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({
+export function followPoliciesTask(follower: PolicyFollower, shared: SharedLoop): Loop {
+  return new Loop({
     ...shared,
     name: "follow-policies",
     everyMs: COMPARE_EVERY_MS,

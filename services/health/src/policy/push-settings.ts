@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
-import type { Clock } from "@rollcall/process";
+import { type Clock, Loop } from "@rollcall/process";
 import { keyOf, labelSetsOf, NO_LABELS, type ReservedStore } from "@rollcall/store";
-import { type LoopDeps, WorkLoop } from "../record/work-loop.ts";
+import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { rotationSpreadMs } from "./node-policies.ts";
@@ -101,8 +101,8 @@ export class SettingsPusher {
 }
 
 /** Push settings when some have changed. */
-export function pushSettingsTask(pusher: SettingsPusher, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({
+export function pushSettingsTask(pusher: SettingsPusher, shared: SharedLoop): Loop {
+  return new Loop({
     ...shared,
     name: "push-settings",
     turn: (signal) => pusher.flush(signal),

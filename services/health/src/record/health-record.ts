@@ -1,3 +1,4 @@
+import type { LoopOptions, RetryPauses } from "@rollcall/process";
 import type {
   AdoptedNode,
   LabelsOfNode,
@@ -7,6 +8,12 @@ import type {
   SessionOpening,
   Transition,
 } from "@rollcall/store";
+
+/** Work with the record must go on as soon as the record is back: the pauses of a task would grow to half a minute. */
+export const RECORD_RETRY: RetryPauses = { baseMs: 100, maxMs: 2_000 };
+
+/** What the loops of a replica share. */
+export type SharedLoop = Pick<LoopOptions, "clock" | "retry">;
 
 /**
  * What a replica needs of the record to admit agents, write what it observes, and adopt nodes. Each call is one

@@ -1,12 +1,13 @@
 import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { nodeInfoEvents } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
+import { Loop } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
 import { type CallStore, type Change, lockNode, saveInfo, type Tx } from "@rollcall/store";
 import { type NodeInfoRecord, nodeInfoToRecord, nodeInfoViolations } from "@rollcall/wire";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import { type LoopDeps, WorkLoop } from "./work-loop.ts";
+import type { SharedLoop } from "./health-record.ts";
 
 export interface InfoWriterOptions {
   readonly store: CallStore;
@@ -86,6 +87,6 @@ export class InfoWriter {
 }
 
 /** Write node information when some is new. */
-export function writeNodeInfoTask(writer: InfoWriter, shared: LoopDeps): WorkLoop {
-  return new WorkLoop({ ...shared, name: "write-node-info", turn: () => writer.flush() });
+export function writeNodeInfoTask(writer: InfoWriter, shared: SharedLoop): Loop {
+  return new Loop({ ...shared, name: "write-node-info", turn: () => writer.flush() });
 }

@@ -1,10 +1,10 @@
 import type { Connection, Health } from "@rollcall/domain";
+import { Loop } from "@rollcall/process";
 import type { Transition } from "@rollcall/store";
 import type { HealthMetrics } from "../metrics.ts";
 import { type HeldNode, unwrittenOf } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import type { HealthRecord } from "./health-record.ts";
-import { type LoopDeps, WorkLoop } from "./work-loop.ts";
+import type { HealthRecord, SharedLoop } from "./health-record.ts";
 
 export interface TransitionWriterOptions {
   readonly record: Pick<HealthRecord, "writeTransitions" | "currentRevision" | "caughtUpTo">;
@@ -129,7 +129,7 @@ export class TransitionWriter {
 /** Write transitions when something changes. */
 export function writeTransitionsTask(
   writer: TransitionWriter,
-  shared: LoopDeps & { readonly gatherMs: number },
-): WorkLoop {
-  return new WorkLoop({ ...shared, name: "write-transitions", turn: () => writer.flush() });
+  shared: SharedLoop & { readonly gatherMs: number },
+): Loop {
+  return new Loop({ ...shared, name: "write-transitions", turn: () => writer.flush() });
 }

@@ -1,123 +1,38 @@
+import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
-import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import type { OwnedSession } from "@rollcall/store";
-import { ManualClock } from "@rollcall/testkit/time";
-import type { Farewell } from "./farewell.ts";
-import type { NodeStream } from "./held-node.ts";
-import { type OpenedSession, Replica } from "./replica.ts";
+import { type ResourceUsage, ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { StoredEvent } from "@rollcall/store";
+import { adopted, BareStream, bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
 
-const MEMBERSHIP: Membership = {
-  state: "APPROVED",
-  sinceMs: 0,
-  reason: "R",
-  message: "",
-  actor: "system",
-};
-const HELLO = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
-
-const health = (state: Health["state"]): Health => ({
-  state,
-  sinceMs: 0,
-  reason: "RECORDED",
-  message: "",
-  actor: "replica:other",
-});
-
-class Stream implements NodeStream {
-  readonly peer = "127.0.0.1:1";
-  readonly memberships: Membership[] = [];
-  farewell: string | undefined;
-
-  sendMembership(membership: Membership): void {
-    this.memberships.push(membership);
-  }
-
-  sendSettings(): void {}
-  sendPace(): void {}
-  askMove(): boolean {
-    return false;
-  }
-
-  leave({ reason }: Farewell): void {
-    this.farewell ??= reason;
-  }
+function eventOf(revision: bigint, type: StoredEvent["type"], changes: Partial<StoredEvent> = {}): StoredEvent {
+  const said = { actor: "token:t", reason: "R", message: "", before: null, after: null };
+  return { id: "e", revision, atMs: 0, type, subject: "n1", ...said, ...changes };
 }
 
-function setUp() {
-  const clock = new ManualClock();
-  const changed: string[] = [];
-  const nothing = () => {};
-  const replica = new Replica({
-    instance: "me",
-    clock,
-    policy: DEFAULT_HEALTH_POLICY,
-    heartbeatsPerSecond: 1_000,
-    tickMs: 100,
-    random: () => 0,
-    metrics: {
-      hello: nothing,
-      movesAsked: nothing,
-      transition: nothing,
-      detectionDelay: nothing,
-      loopLag: nothing,
-      observationLost: nothing,
-      deadlineExtended: nothing,
-      returnedAtOnce: nothing,
-    },
-    onChanged: ({ id }) => changed.push(id),
-    onLabelsChanged: nothing,
-  });
-  replica.leaseHeld();
-  const pass = (ms: number) => {
-    for (let passedMs = 0; passedMs < ms; passedMs += 100) {
-      clock.advance(100);
-      replica.judge();
-    }
-  };
-  return { clock, replica, changed, pass };
+function usageOf(...celsius: readonly number[]): ResourceUsage {
+  const gpus = celsius.map((temperatureCelsius, index) => ({ index, temperatureCelsius }));
+  return create(ResourceUsageSchema, { gpus });
 }
-
-const opening = (epoch: number, changes: Partial<OpenedSession> = {}): OpenedSession => ({
-  outcome: "OPENED",
-  nodeId: "n1",
-  epoch,
-  membership: MEMBERSHIP,
-  marked: false,
-  previous: { replicaId: "me", bootId: null, machineFingerprint: null },
-  detectedHealth: health("HEALTHY"),
-  infoDigest: null,
-  revision: 10n,
-  ...changes,
-});
-
-const adopted = (epoch: number, state: Health["state"] = "HEALTHY"): OwnedSession => ({
-  nodeId: "n1",
-  epoch,
-  connection: { ...health("UNKNOWN"), state: "DISCONNECTED" },
-  detectedHealth: health(state),
-  marked: false,
-  membership: MEMBERSHIP,
-});
 
 describe("Replica.take()", () => {
   it("should keep what it knows of a node that it held all along", () => {
-    const { replica, pass } = setUp();
-    replica.take(new Stream(), opening(1), HELLO);
+    const { replica, pass } = bareReplica();
+    replica.take(new BareStream(), opening(1), HELLO);
     pass(60_000);
-    const again = new Stream();
+    const again = new BareStream();
     // The record has not heard of it yet.
-    const node = replica.take(again, opening(2, { detectedHealth: health("HEALTHY") }), HELLO);
+    const node = replica.take(again, opening(2, { detectedHealth: recordedHealth("HEALTHY") }), HELLO);
     expect(node.health).toMatchObject({ state: "UNHEALTHY", reason: "HEARTBEATS_MISSED" });
     expect(node.writtenHealth.state).toBe("HEALTHY");
   });
 
   it("should believe the record about a node that another replica has held since", () => {
-    const { replica } = setUp();
-    const older = new Stream();
+    const { replica } = bareReplica();
+    const older = new BareStream();
     replica.take(older, opening(1), HELLO);
     const previous = { replicaId: "other", bootId: null, machineFingerprint: null };
-    const recorded = { previous, detectedHealth: health("UNHEALTHY") };
-    const node = replica.take(new Stream(), opening(3, recorded), HELLO);
+    const recorded = { previous, detectedHealth: recordedHealth("UNHEALTHY") };
+    const node = replica.take(new BareStream(), opening(3, recorded), HELLO);
     expect(older.farewell).toBe("SESSION_SUPERSEDED");
     // Only a Beat may call it healthy, not what was known here before.
     expect(node.health.state).toBe("UNHEALTHY");
@@ -128,9 +43,9 @@ describe("Replica.take()", () => {
 
 describe("Replica.take(), late", () => {
   it("should end a stream whose epoch is older than what was adopted since", () => {
-    const { replica } = setUp();
+    const { replica } = bareReplica();
     replica.adopt([adopted(3)], 20n);
-    const late = new Stream();
+    const late = new BareStream();
     const node = replica.take(late, opening(1), HELLO);
     expect(late.farewell).toBe("SESSION_SUPERSEDED");
     expect(node).toMatchObject({ epoch: 3, stream: null });
@@ -139,37 +54,117 @@ describe("Replica.take(), late", () => {
 });
 
 describe("Replica.apply()", () => {
-  const event = (revision: bigint, type: "node.rejected" | "node.approved" | "node.deleted") => ({
-    id: "e",
-    revision,
-    atMs: 0,
-    type,
-    subject: "n1",
-    actor: "token:t",
-    reason: "R",
-    message: "",
-    before: null,
-    after: null,
-  });
-
   it("should pass over what its record said already, and follow what came after", () => {
-    const { replica } = setUp();
-    const stream = new Stream();
+    const { replica } = bareReplica();
+    const stream = new BareStream();
     replica.take(stream, opening(1, { revision: 10n }), HELLO);
-    replica.apply([event(9n, "node.rejected"), event(10n, "node.deleted")]);
+    replica.apply([eventOf(9n, "node.rejected"), eventOf(10n, "node.deleted")]);
     expect(stream.farewell).toBeUndefined();
-    replica.apply([event(11n, "node.approved")]);
+    replica.apply([eventOf(11n, "node.approved")]);
     expect(stream.memberships.map(({ state }) => state)).toEqual(["APPROVED"]);
-    replica.apply([event(12n, "node.rejected")]);
+    replica.apply([eventOf(12n, "node.rejected")]);
     expect(stream.farewell).toBe("NODE_REJECTED");
     expect(replica.nodes.sessions).toBe(0);
+  });
+
+  it("should know by the event which report the record has", () => {
+    const { replica } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    replica.apply([eventOf(11n, "node.info.changed", { after: { infoDigest: "new" } })]);
+    expect(node.infoDigest).toBe("new");
+  });
+
+  it("should end the stream of a key that was replaced, and take no proof by it any more", () => {
+    const { replica } = bareReplica();
+    const stream = new BareStream();
+    const node = replica.take(stream, opening(1), HELLO);
+    replica.apply([eventOf(11n, "node.key.rotated", { after: { keyFingerprint: "another" } })]);
+    expect(stream.farewell).toBe("NODE_KEY_RETIRED");
+    expect(node.publicKey).toHaveLength(0);
+    expect(node.connection).toMatchObject({ state: "DISCONNECTED", reason: "KEY_RETIRED" });
+  });
+
+  it("should tell watchers of a node that another replica has taken, and forget its samples", () => {
+    const { replica } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    replica.beat(node, usageOf(), true);
+    const released: string[] = [];
+    replica.watched.watch("n1", { touched: () => {}, released: (id) => released.push(id) });
+    replica.apply([eventOf(11n, "node.session.moved", { actor: "replica:other" })]);
+    expect(released).toEqual(["n1"]);
+    expect(node.samples).toBeNull();
+    expect(replica.nodes.size).toBe(0);
+  });
+});
+
+describe("Replica.beat()", () => {
+  it("should tell when what samples say of a GPU has changed for certain, and only then", () => {
+    const { replica, inTrouble } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    replica.beat(node, usageOf(60, 60), true);
+    replica.beat(node, usageOf(60), false);
+    replica.beat(node, usageOf(60), false);
+    expect(inTrouble).toEqual([]);
+    replica.beat(node, usageOf(60), false);
+    expect(inTrouble).toEqual(["n1"]);
+    replica.beat(node, usageOf(60), false);
+    expect(inTrouble).toEqual(["n1"]);
+  });
+
+  it("should forget by what a node was declared once it is back", () => {
+    const { replica, pass } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    pass(60_100);
+    expect(node.evidence).not.toBeNull();
+    replica.take(new BareStream(), opening(2), HELLO);
+    replica.beat(node, undefined, true);
+    expect(node).toMatchObject({ health: { state: "HEALTHY" }, evidence: null });
+  });
+
+  it("should tell those who watch the node", () => {
+    const { replica } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    let touched = 0;
+    replica.watched.watch("n1", { touched: () => (touched += 1), released: () => {} });
+    replica.beat(node, usageOf(), true);
+    replica.beat(node, usageOf(), false);
+    expect(touched).toBe(2);
+  });
+});
+
+describe("the end of a stream that a newer one has replaced", () => {
+  it("should change nothing, whether it breaks or says goodbye", () => {
+    const { replica, changed } = bareReplica();
+    const older = new BareStream();
+    replica.take(older, opening(1), HELLO);
+    const newer = new BareStream();
+    const node = replica.take(newer, opening(2), HELLO);
+    const before = changed.length;
+    replica.broken(node, older);
+    replica.goodbye(node, older, "maintenance");
+    expect(node).toMatchObject({ connection: { state: "CONNECTED" }, health: { state: "HEALTHY" } });
+    expect(node.stream).toBe(newer);
+    expect([replica.nodes.sessions, changed.length]).toEqual([1, before]);
+  });
+});
+
+describe("Replica.drain()", () => {
+  it("should take no more hellos, whatever becomes of the lease, and judge as before", () => {
+    const { replica, pass } = bareReplica();
+    const node = replica.take(new BareStream(), opening(1), HELLO);
+    expect(replica.mayOpen).toBe(true);
+    replica.drain();
+    replica.leaseHeld();
+    expect(replica.mayOpen).toBe(false);
+    pass(60_100);
+    expect(node.health.state).toBe("UNHEALTHY");
   });
 });
 
 describe("Replica.adopt()", () => {
   it("should leave alone what it holds under this epoch or a later one", () => {
-    const { replica } = setUp();
-    const stream = new Stream();
+    const { replica } = bareReplica();
+    const stream = new BareStream();
     replica.take(stream, opening(5), HELLO);
     replica.adopt([adopted(4), adopted(5)], 20n);
     expect(stream.farewell).toBeUndefined();
@@ -179,13 +174,13 @@ describe("Replica.adopt()", () => {
   });
 
   it("should judge no adopted node while it turns hellos away", () => {
-    const { replica, pass } = setUp();
+    const { replica, pass } = bareReplica();
     replica.adopt([adopted(1)], 20n);
     pass(59_000);
     replica.silence.turnedAway(undefined, 5_000);
     pass(2_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
-    // Its grace restarted.
+    // Its grace began anew.
     pass(58_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
     pass(2_000);
@@ -194,9 +189,9 @@ describe("Replica.adopt()", () => {
 });
 
 describe("Replica.close()", () => {
-  it("should judge no node from then on, lease or not", () => {
-    const { replica, pass, changed } = setUp();
-    const stream = new Stream();
+  it("should judge nobody from then on, lease or not", () => {
+    const { replica, pass, changed } = bareReplica();
+    const stream = new BareStream();
     replica.take(stream, opening(1), HELLO);
     const before = changed.length;
     replica.close(1_000);

@@ -3,23 +3,20 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, MethodImpl } from "@connectrpc/connect";
 import {
   HealthQueryService,
-  type ReportHeartbeatRequest,
   type ReportHeartbeatResponse,
   ReportHeartbeatResponseSchema,
   type SessionRequest,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isNodeId, proofText } from "@rollcall/domain";
-import { describeError, type ErrorReasonName, isErrorReasonName, refuse, refuseFields } from "@rollcall/errors";
+import { refuse, refuseFields } from "@rollcall/errors";
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
 import { keyOf, keysInForce, useChallenge } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 import { proofInvalid } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
-import { sessionMoved } from "../unary/unary-desk.ts";
+import { handOver } from "../unary/hand-over.ts";
 import { REPORT_METHOD } from "../unary/unary-session.ts";
-
-const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Handle a unary heartbeat. */
 export function reportHeartbeat(
@@ -91,55 +88,6 @@ async function checkProof(
   const isProven = keysInForce(keys).some((it) => verifyProof(it.publicKey, text, signature));
   if (!isProven) throw errorOf(proofInvalid(nodeId, random));
 }
-
-/** Forward a heartbeat to the replica that holds the session. */
-async function handOver(
-  { replica, unary, peers, log }: HealthServices,
-  heartbeat: ReportHeartbeatRequest,
-): Promise<ReportHeartbeatResponse> {
-  const { nodeId, replicaId } = unary.claimsOf(heartbeat);
-  if (replicaId === replica.instance) return unary.take(heartbeat);
-  const peer = await peers.find(replicaId);
-  // Its lease has run out: any replica may open the next session.
-  if (peer === null) throw sessionMoved(nodeId);
-  try {
-    const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
-    return answer ?? create(ReportHeartbeatResponseSchema);
-  } catch (error) {
-    const refusal = refusalOf(error);
-    if (refusal !== null) throw refusal;
-    log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
-    const message = `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a new session`;
-    throw refuse("OWNER_UNAVAILABLE", message, {
-      metadata: { node: nodeId, replica: replicaId },
-      retryAfterMs: OWNER_RETRY_AFTER_MS,
-      cause: error,
-    });
-  }
-}
-
-/** The owner's refusal, as an error that every protocol can carry; null for an error of the transport. */
-function refusalOf(error: unknown): Error | null {
-  const { reason = "", message, metadata, retryAfterMs } = describeError(error);
-  if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
-  return refuse(reason, message, {
-    metadata,
-    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-  });
-}
-
-/** Reasons that are about the heartbeat itself. */
-const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
-  "SESSION_TOKEN_INVALID",
-  "SESSION_SUPERSEDED",
-  "SEQUENCE_NOT_RISING",
-  "STREAM_STALE",
-  "NODE_REJECTED",
-  "NODE_BANNED",
-  "NODE_DELETED",
-  "SERVER_SHUTTING_DOWN",
-  "INVALID_REQUEST",
-]);
 
 function checkNodeId(nodeId: string): void {
   if (isNodeId(nodeId)) return;

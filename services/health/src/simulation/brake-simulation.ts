@@ -7,11 +7,10 @@ import {
   type GroupSum,
   seededRandom,
 } from "@rollcall/domain";
-import { StoreUnavailableError } from "@rollcall/errors";
-import { createMetrics, silentLogger } from "@rollcall/process";
-import { BrakeDecider } from "../brake/brake-decider.ts";
 import type { BrakeRecord, ReleasedReaction } from "../brake/brake-record.ts";
-import { createVirtualClock, Schedule } from "./schedule.ts";
+import { BrakeLease, type BrakeProcess, type BrakeWorld } from "./brake-process.ts";
+import { BrakeProcesses } from "./brake-processes.ts";
+import { Schedule } from "./schedule.ts";
 
 /** One node, as it is and as the record has it. */
 interface Member {
@@ -50,9 +49,10 @@ const GROUPS: readonly (readonly [string, number])[] = [
   ["zone=b", 12],
   ["zone=c", 2],
 ];
-const ERROR_SHARE = 0.002;
 const MINUTE_MS = 60_000;
-/** Nodes lost within this time are lost together. */
+/** A release is counted as of when it was decided, which is earlier than when the record has it. */
+const COUNTED_MS = MINUTE_MS - 12_000;
+/** Nodes that go within this time go together. */
 const TOGETHER_MS = 5_000;
 /** Above the brake's own share, so that a storm here is certainly one. */
 const STORM_SHARE = 0.6;
@@ -62,11 +62,11 @@ const CERTAIN_SHARE = 0.4;
 const LATE_MS = 15_000;
 const CALM_SHARE = 0.3;
 const RELEASED_WITHIN_MS = 60_000;
-const AWAY = new StoreUnavailableError("Connection terminated unexpectedly");
 
 /**
- * Run the shipped decider of the brake over a fleet whose nodes die alone and together, and return. Returns the broken
- * invariant; null for none.
+ * Run processes that decide about the brake, as they ship, over a fleet whose nodes die alone and together, and come back.
+ * The processes are stopped, killed, restarted and cut off from the record. Returns what happened that must never happen;
+ * null when nothing did.
  */
 export async function simulateBrake(options: { readonly seed: number; readonly durationMs: number }) {
   const simulation = new BrakeSimulation(options.seed);
@@ -74,17 +74,21 @@ export async function simulateBrake(options: { readonly seed: number; readonly d
   return simulation.verdict();
 }
 
-class BrakeSimulation {
-  readonly #schedule = new Schedule(STEP_MS);
+class BrakeSimulation implements BrakeWorld {
+  readonly schedule = new Schedule(STEP_MS);
+  readonly lease = new BrakeLease();
   readonly #random: () => number;
   readonly #members: readonly Member[];
   readonly #rows = new Map<string, BrakeRow>();
   readonly #reports = new Map<string, { sequence: number; groups: ReadonlyMap<string, GroupSum> }>();
   #lastLoss = 0;
-  /** When a decider last started without knowing what had been released. */
-  #beganMs = 0;
+  /** When processes began to decide without knowing what had been released; the last ones. */
+  #begunMs: readonly number[] = [];
+  readonly #processes = new BrakeProcesses(this);
+  #writes = 0;
+  /** The last write of each process, by its number. */
+  readonly #lastWrites = new Map<string, number>();
   #releases = 0;
-  #decider = new AbortController();
   #violation: string | null = null;
 
   constructor(seed: number) {
@@ -103,40 +107,47 @@ class BrakeSimulation {
   }
 
   async run(durationMs: number): Promise<void> {
-    this.#startDecider();
-    while (this.#schedule.nowMs < durationMs && this.#violation === null) {
+    this.#processes.start();
+    while (this.schedule.nowMs < durationMs && this.#violation === null) {
       this.#befall();
+      this.#processes.disturb();
       this.#judge();
-      if (this.#schedule.steps % REPORT_EVERY_STEPS === 0) this.#report();
-      await this.#schedule.advance();
-      if (this.#schedule.steps % CHECK_EVERY_STEPS === 0) this.#checkWaiting();
+      if (this.schedule.steps % REPORT_EVERY_STEPS === 0) this.#report();
+      await this.schedule.advance();
+      this.#processes.checkTrust();
+      if (this.schedule.steps % CHECK_EVERY_STEPS !== 0) continue;
+      this.#processes.checkDecided();
+      this.#checkWaiting();
     }
-    this.#decider.abort();
+    this.#processes.crash();
   }
 
   verdict() {
     return { releases: this.#releases, violation: this.#violation };
   }
 
-  /** Deaths of one, of many, and of all; and a decider that takes over from another. */
+  random(): number {
+    return this.#random();
+  }
+
+  /** Deaths of one, of many, and of all. */
   #befall(): void {
     const chance = this.#random();
     if (chance < 0.004) this.#kill([this.#any()]);
     else if (chance < 0.0045) this.#kill(this.#some(BRAKE_CLUSTER));
     else if (chance < 0.006) this.#kill(this.#some(this.#any().group));
-    else if (chance < 0.007) this.#startDecider();
   }
 
   #kill(members: readonly Member[]): void {
-    const { nowMs } = this.#schedule;
+    const { nowMs } = this.schedule;
     // A switch that is down, or machines that come back one by one.
     const togetherMs = this.#random() < 0.5 ? this.#goneForMs() : null;
     for (const member of members) {
       if (member.goneSinceMs !== null) continue;
       member.goneSinceMs = nowMs;
-      this.#schedule.after(togetherMs ?? this.#goneForMs(), () => {
+      this.schedule.after(togetherMs ?? this.#goneForMs(), () => {
         member.goneSinceMs = null;
-        member.backAtMs = this.#schedule.nowMs;
+        member.backAtMs = this.schedule.nowMs;
         member.reaction = null;
         member.loss = null;
         member.waitingSinceMs = null;
@@ -162,25 +173,9 @@ class BrakeSimulation {
     return scope === BRAKE_CLUSTER ? this.#members : this.#members.filter(({ group }) => group === scope);
   }
 
-  #startDecider(): void {
-    this.#decider.abort();
-    this.#beganMs = this.#schedule.nowMs;
-    const decider = new AbortController();
-    this.#decider = decider;
-    const clock = createVirtualClock(this.#schedule, (run) => run());
-    const metrics = createMetrics({ defaults: false });
-    const record = this.#record(decider.signal);
-    const work = new BrakeDecider({ record, clock, metrics, log: silentLogger, everyMs: STEP_MS });
-    work
-      .run(decider.signal, () => {})
-      .catch((error: unknown) => {
-        if (!decider.signal.aborted) this.#fail(`the decider failed: ${String(error)}`);
-      });
-  }
-
   /** What the detectors find, and what they write. */
   #judge(): void {
-    const { nowMs } = this.#schedule;
+    const { nowMs } = this.schedule;
     for (const member of this.#members) {
       if (member.loss !== null || this.#goneMs(member) < member.lostAfterMs) continue;
       this.#lastLoss += 1;
@@ -209,37 +204,46 @@ class BrakeSimulation {
     }
   }
 
-  #record(signal: AbortSignal): BrakeRecord {
-    const call = async <T>(carryOut: () => T): Promise<T> => {
-      if (this.#random() < ERROR_SHARE) {
-        // The decider starts over when the record is back.
-        this.#beganMs = this.#schedule.nowMs;
-        throw AWAY;
-      }
-      // The next decider holds the lease by then.
-      if (signal.aborted) throw new Error("the brake's lease is another's");
+  recordOf(process: BrakeProcess): BrakeRecord {
+    const write = async <T>(carryOut: () => T): Promise<T> => {
+      if (this.lease.holder !== process.instance) throw new Error("the brake's lease is another's");
+      this.#checkWriter(process);
       return carryOut();
     };
     return {
-      list: () => call(() => [...this.#rows.values()]),
-      lossBefore: (ms) => call(() => this.#lossBefore(ms)),
-      read: (marks) => call(() => this.#read(marks)),
+      list: async () => {
+        process.begunAtWrite = this.#writes;
+        this.#begunMs = [...this.#begunMs.slice(-9), this.schedule.nowMs];
+        return [...this.#rows.values()];
+      },
+      lossBefore: async (ms) => this.#lossBefore(ms),
+      read: async (marks) => this.#read(marks),
       saveChanges: (changes) =>
-        call(() => {
+        write(() => {
           for (const { group, before, after: mode, size, windowLoss } of changes) {
             if (before === "NORMAL" && mode !== "NORMAL") this.#checkSet(group);
             const none = { frozen: null, orders: 0, followed: 0, orderedLoss: 0, orderedBy: "", orderReason: "" };
-            this.#rows.set(group, { ...none, group, mode, size, windowLoss, sinceMs: this.#schedule.nowMs });
+            this.#rows.set(group, { ...none, group, mode, size, windowLoss, sinceMs: this.schedule.nowMs });
           }
         }),
       forget: (groups) =>
-        call(() => {
+        write(() => {
           for (const group of groups) if (this.#rows.get(group)?.mode === "NORMAL") this.#rows.delete(group);
         }),
-      release: (releases) => call(() => releases.flatMap((release) => this.#release(release))),
-      releaseOrdered: () => call(() => 0),
-      saveFollowed: () => call(() => {}),
+      release: (releases) => write(() => releases.flatMap((release) => this.#release(release))),
+      releaseOrdered: () => write(() => 0),
+      saveFollowed: () => write(() => {}),
     };
+  }
+
+  /** Two processes never both write: one that takes over has begun after the last write of the other. */
+  #checkWriter({ instance, begunAtWrite }: BrakeProcess): void {
+    for (const [other, write] of this.#lastWrites) {
+      if (other === instance || write <= begunAtWrite) continue;
+      this.fail(`${instance} writes the brake as it was before ${other} wrote it`);
+    }
+    this.#writes += 1;
+    this.#lastWrites.set(instance, this.#writes);
   }
 
   #sequences(): readonly number[] {
@@ -248,7 +252,7 @@ class BrakeSimulation {
 
   #lossBefore(ms: number): number {
     const old = this.#members.filter(({ loss, lostSinceMs }) => {
-      return loss !== null && lostSinceMs < this.#schedule.nowMs - ms;
+      return loss !== null && lostSinceMs < this.schedule.nowMs - ms;
     });
     return Math.max(0, ...old.map(({ loss }) => loss ?? 0));
   }
@@ -281,8 +285,8 @@ class BrakeSimulation {
       member.waitingSinceMs = null;
       const reports = this.#sequences().map((sequence, replica) => sequence - (member.reportedBefore[replica] ?? 0));
       if (Math.min(...reports) < REPORTS)
-        this.#fail(`the reaction to ${member.id} went before all replicas had reported`);
-      member.releasedAtMs = this.#schedule.nowMs;
+        this.fail(`the reaction to ${member.id} went before all replicas had reported`);
+      member.releasedAtMs = this.schedule.nowMs;
       this.#releases += 1;
       for (const scope of [group, BRAKE_CLUSTER]) this.#checkRelease(member, scope);
       const { id: nodeId, lostSinceMs } = member;
@@ -295,39 +299,45 @@ class BrakeSimulation {
    * none where they were all.
    */
   #checkRelease(member: Member, scope: string): void {
-    const { nowMs } = this.#schedule;
+    const { nowMs } = this.schedule;
     const wentMs = member.goneSinceMs ?? nowMs;
     const before = this.#in(scope).filter(({ goneSinceMs }) => (goneSinceMs ?? nowMs) > wentMs - TOGETHER_MS);
     const storm = before.filter(({ goneSinceMs }) => goneSinceMs !== null && goneSinceMs < wentMs + TOGETHER_MS);
     if (before.length <= 2 || storm.length <= STORM_SHARE * before.length) return;
-    if (storm.length === before.length) this.#fail(`the reaction to ${member.id} went though all of ${scope} are gone`);
-    const recent = storm.filter(({ releasedAtMs }) => releasedAtMs !== null && nowMs - releasedAtMs < MINUTE_MS);
-    // One that starts over does not know what another released in the last minute.
-    const deciders = nowMs - this.#beganMs < MINUTE_MS ? 2 : 1;
+    // One that was lost shortly before counts as well, as one that is not part of the storm.
+    const isWhole = !this.#in(scope).some((it) => it.lostSinceMs > wentMs - MINUTE_MS && !before.includes(it));
+    if (storm.length === before.length && isWhole)
+      this.fail(`the reaction to ${member.id} went though all of ${scope} are gone`);
+    const recent = storm.filter(({ releasedAtMs }) => releasedAtMs !== null && nowMs - releasedAtMs < COUNTED_MS);
+    // One that takes over does not know what another has released in the last minute.
+    const deciders = 1 + this.#begunMs.filter((ms) => nowMs - ms < MINUTE_MS).length;
     const most = deciders * Math.max(1, Math.floor(this.#in(scope).length / 10));
     if (recent.length > most)
-      this.#fail(`${recent.length} reactions of ${scope} went in a minute of a storm, not ${most}`);
+      this.fail(`${recent.length} reactions of ${scope} went in a minute of a storm, not ${most}`);
   }
 
   /** A brake is set for what is certain: most of those that were there a while ago are gone. */
   #checkSet(scope: string): void {
     const before = this.#in(scope).filter((it) => this.#goneMs(it) < MOST_LOST_AFTER_MS + 2 * MINUTE_MS);
-    const { nowMs } = this.#schedule;
+    const { nowMs } = this.schedule;
     const gone = before.filter(({ goneSinceMs, backAtMs }) => goneSinceMs !== null || nowMs - backAtMs < LATE_MS);
     if (gone.length >= CERTAIN_SHARE * before.length) return;
-    this.#fail(`a brake is set though ${gone.length} of ${before.length} nodes of ${scope} are gone`);
+    this.fail(`a brake is set though ${gone.length} of ${before.length} nodes of ${scope} are gone`);
   }
 
   /** A death far from any storm is released soon. */
   #checkWaiting(): void {
-    const { nowMs } = this.#schedule;
+    const { nowMs } = this.schedule;
+    const { isDecided } = this.#processes;
     const stormy = new Set([...GROUPS.map(([group]) => group), BRAKE_CLUSTER].filter((scope) => this.#isUneasy(scope)));
     for (const member of this.#members) {
       const isNearStorm = stormy.has(member.group) || stormy.has(BRAKE_CLUSTER);
       if (member.reaction !== "PENDING" || isNearStorm) member.waitingSinceMs = null;
       else member.waitingSinceMs ??= nowMs;
-      if (member.waitingSinceMs !== null && nowMs - member.waitingSinceMs > RELEASED_WITHIN_MS) {
-        this.#fail(`the reaction to ${member.id} is held back without a storm`);
+      // A process that takes over counts the reports from then on.
+      const sinceMs = Math.max(member.waitingSinceMs ?? nowMs, this.#begunMs.at(-1) ?? 0);
+      if (isDecided && nowMs - sinceMs > RELEASED_WITHIN_MS) {
+        this.fail(`the reaction to ${member.id} is held back without a storm`);
       }
     }
   }
@@ -340,10 +350,10 @@ class BrakeSimulation {
   }
 
   #goneMs({ goneSinceMs }: Member): number {
-    return goneSinceMs === null ? 0 : this.#schedule.nowMs - goneSinceMs;
+    return goneSinceMs === null ? 0 : this.schedule.nowMs - goneSinceMs;
   }
 
-  #fail(message: string): void {
-    this.#violation ??= `at ${this.#schedule.nowMs / 1_000} s: ${message}`;
+  fail(message: string): void {
+    this.#violation ??= `at ${this.schedule.nowMs / 1_000} s: ${message}`;
   }
 }

@@ -3,7 +3,8 @@ import { GoAwayAction } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { MembershipState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { keyFingerprint } from "@rollcall/identity";
 import { insertNode, saveKey } from "@rollcall/store";
-import { createTestDatabase, eventually, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, FakeAgents, type TestDatabase, until } from "@rollcall/testkit";
+import { captureLog } from "@rollcall/testkit/log-capture";
 import { LOST_ANSWER, type MeddledStore, meddle } from "../testing/meddled-store.ts";
 import { command, recordOf, register, statesOf } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
@@ -90,6 +91,24 @@ describe("what happens while a session is being opened", () => {
       message: "in time",
     });
     expect(pending).toEqual([]);
+  });
+
+  it("should leave no node connected whose stream breaks before its Welcome", async () => {
+    const { log, lines } = captureLog();
+    const watched = await replicas.start({ store: meddled.store, log });
+    const agent = await newAgent();
+    const stream = agent.open(watched.address);
+    meddled.afterCommit(async () => {
+      expect((await statesOf(database.store, agent.nodeId))[0]).toBe("CONNECTED STREAM_OPENED");
+      stream.cancel();
+      await until("the end of the stream", () => lines.some(({ msg }) => msg === "stream closed without a session"));
+    });
+    await stream.hello();
+    await eventually(async () => {
+      expect((await statesOf(database.store, agent.nodeId))[0]).toBe("DISCONNECTED STREAM_BROKEN");
+    });
+    expect(watched.app.replica.nodes.find(agent.nodeId)?.stream).toBeNull();
+    expect(watched.app.replica.nodes.sessions).toBe(0);
   });
 
   it("should leave the node to another replica that took it meanwhile", async () => {

@@ -169,6 +169,18 @@ describe("reportHeartbeat()", () => {
     });
   });
 
+  it("should tell the sessions of one node at one replica apart", async () => {
+    const agent = await registered("u-same");
+    const first = await open(agent, atLeft);
+    const second = await open(agent, atLeft);
+    expect(await post(atLeft, beat("u-same", first, 1))).toMatchObject({ refused: "SESSION_SUPERSEDED" });
+    expect(await post(atLeft, beat("u-same", second, 1))).toMatchObject({ sequence: 1 });
+    await left.pass(3_200);
+    expect(await post(atLeft, beat("u-same", second, 2))).toMatchObject({ refused: "STREAM_STALE" });
+    // Why the second one ended says nothing about the first.
+    expect(await post(atLeft, beat("u-same", first, 2))).toMatchObject({ refused: "SESSION_SUPERSEDED" });
+  });
+
   it("should tell an operator's decision with the next call", async () => {
     const agent = await registered("u-rejected");
     const token = await open(agent, atLeft);

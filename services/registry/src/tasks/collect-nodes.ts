@@ -1,5 +1,5 @@
 import { type CollectionSettings, decideCollection } from "@rollcall/domain";
-import { periodicTask, type Task } from "@rollcall/process";
+import { Loop, type Task } from "@rollcall/process";
 import {
   expireOrchestrators as expire,
   findGoneNodes,
@@ -88,7 +88,7 @@ const LOOK_FOR_LOST_EVERY_MS = 60_000;
  * Remove control-plane processes from the record that have been gone for an hour. Any number of registries may do so.
  */
 export function expireOrchestrators({ store, clock, log }: Pick<RegistryProcess, "store" | "clock" | "log">): Task {
-  return periodicTask({
+  return new Loop({
     name: "expire-orchestrators",
     everyMs: LOOK_FOR_LOST_EVERY_MS,
     clock,

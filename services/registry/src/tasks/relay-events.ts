@@ -1,4 +1,4 @@
-import { gauge, type MetricsRegistry, onScrape, periodicTask, type Task } from "@rollcall/process";
+import { gauge, Loop, type MetricsRegistry, onScrape, type Task } from "@rollcall/process";
 import type { CheckResult } from "@rollcall/rpc";
 import { leasedTask, RELAY_LEASE, type RelayState, readRelay } from "@rollcall/store";
 import type { RegistryProcess } from "../registry-process.ts";
@@ -38,7 +38,7 @@ export function relayEvents({ timing, outward, wake, ...services }: RelayOptions
     work: (signal, succeeded) => publisher.run(signal, succeeded),
   });
   let seen: RelayState | null = null;
-  const observing = periodicTask({
+  const observing = new Loop({
     name: "observe-relay",
     everyMs: times.observeEveryMs,
     clock,

@@ -90,7 +90,7 @@ export class TestRelay {
       timing: TIMING,
     });
     const { signal } = this.#ending;
-    const supervising = { log, clock, signal, backoffBaseMs: 5, backoffMaxMs: 50 };
+    const supervising = { log, clock, signal, retry: { baseMs: 5, maxMs: 50 } };
     this.#done = superviseTasks(this.relay.tasks, supervising).done;
   }
 

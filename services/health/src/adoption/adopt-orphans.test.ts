@@ -1,0 +1,97 @@
+import { describe, expect, it } from "@jest/globals";
+import { silentLogger } from "@rollcall/process";
+import type { HealthRecord } from "../record/health-record.ts";
+import { type AdoptOrphansOptions, OrphanAdopter } from "./adopt-orphans.ts";
+
+const AWAY = new Error("the record is away");
+
+/** An adopter whose record holds these nodes for it, and where calls fail by name as long as they are listed. */
+function setUp(recorded: readonly string[]) {
+  const opening = new Set<string>();
+  const failing = new Set<keyof HealthRecord>();
+  const orphans: string[][] = [];
+  const held: string[][] = [];
+  const answer = async <T>(name: keyof HealthRecord, value: T): Promise<T> => {
+    if (failing.has(name)) throw AWAY;
+    return value;
+  };
+  const rowsOf = (ids: readonly string[]) => ids.map((nodeId) => ({ nodeId, previousReplicaId: "lost" }));
+  const adopter = new OrphanAdopter({
+    log: silentLogger,
+    record: {
+      currentRevision: () => answer("currentRevision", 7n),
+      adoptOrphans: () => answer("adoptOrphans", rowsOf(orphans.shift() ?? [])),
+      held: () => answer("held", rowsOf(recorded)),
+      labelsOf: () => answer("labelsOf", new Map()),
+    },
+    replica: {
+      mayOpen: true,
+      adopt: (rows: readonly { readonly nodeId: string }[]) => {
+        if (rows.length > 0) held.push(rows.map(({ nodeId }) => nodeId));
+      },
+    },
+    isOpening: (nodeId: string) => opening.has(nodeId),
+    policiesKnown: async () => {},
+    knowPeers: async () => {},
+    onAdopted: () => {},
+  } as unknown as AdoptOrphansOptions);
+  return { adopter, opening, failing, orphans, held };
+}
+
+describe("OrphanAdopter", () => {
+  it("should look up what the record says that it holds only when that is in doubt", async () => {
+    const { adopter, held } = setUp(["a"]);
+    await adopter.turn();
+    expect(held).toEqual([]);
+    adopter.doubt();
+    await adopter.turn();
+    expect(held).toEqual([["a"]]);
+    expect(adopter.isUncertain).toBe(false);
+  });
+
+  it("should leave a node alone whose session is being opened, and look it up again", async () => {
+    const { adopter, opening, held } = setUp(["a", "b"]);
+    opening.add("b");
+    adopter.doubt();
+    await adopter.turn();
+    expect(held).toEqual([["a"]]);
+    expect(adopter.isUncertain).toBe(true);
+    opening.clear();
+    await adopter.turn();
+    expect(held.at(-1)).toEqual(["a", "b"]);
+    expect(adopter.isUncertain).toBe(false);
+  });
+
+  it.each(["held", "labelsOf"] as const)("should look up again after %s() has failed", async (name) => {
+    const { adopter, failing, held } = setUp(["a"]);
+    adopter.doubt();
+    failing.add(name);
+    await expect(adopter.turn()).rejects.toBe(AWAY);
+    failing.clear();
+    await adopter.turn();
+    expect(held).toEqual([["a"]]);
+  });
+
+  it.each(["adoptOrphans", "labelsOf"] as const)(
+    "should look up what was adopted when %s() fails, which may have been committed",
+    async (name) => {
+      const { adopter, failing, orphans, held } = setUp(["a"]);
+      orphans.push(["a"]);
+      failing.add(name);
+      await expect(adopter.turn()).rejects.toBe(AWAY);
+      expect(adopter.isUncertain).toBe(true);
+      failing.clear();
+      orphans.length = 0;
+      await adopter.turn();
+      expect(held).toEqual([["a"]]);
+    },
+  );
+
+  it("should adopt batch by batch until there are no more", async () => {
+    const { adopter, orphans, held } = setUp([]);
+    const full = Array.from({ length: 500 }, (_, index) => `n${index}`);
+    orphans.push(full, ["last"]);
+    await adopter.turn();
+    expect(held).toEqual([full, ["last"]]);
+  });
+});

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "@jest/globals";
+import type { GpuUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
+import type { Trouble } from "@rollcall/domain";
+import type { HeldNode } from "../replica/held-node.ts";
+import { isInTrouble, seedGpus, troublesOf, watchGpus } from "./gpu-watch.ts";
+
+const HOT: Trouble = { kind: "GPU_TOO_HOT", part: "gpu 1", message: "GPU 1 is too hot" };
+
+/** A node that was just taken over. */
+function heldNode(): HeldNode {
+  const policy = { gpuMaxCelsius: 85 };
+  const gpuKnowledge = { samples: 0, isSeeded: false };
+  return { gpus: [], gpuKnowledge, terms: { resolved: { policy } } } as unknown as HeldNode;
+}
+
+const sample = (...celsius: number[]) =>
+  celsius.map((temperatureCelsius, index) => ({ index, temperatureCelsius })) as unknown as readonly GpuUsage[];
+
+const kindsOf = (node: HeldNode) => troublesOf(node)?.map(({ kind, part }) => `${kind} ${part}`) ?? null;
+
+describe("troublesOf()", () => {
+  it("should contradict the record after three samples, and not after the first", () => {
+    const node = heldNode();
+    seedGpus(node, []);
+    for (let count = 0; count < 3; count += 1) {
+      expect(kindsOf(node)).toBeNull();
+      watchGpus(node, sample(60, 60));
+    }
+    expect(kindsOf(node)).toEqual([]);
+  });
+
+  it("should contradict the record only when it knows what the record says", () => {
+    const node = heldNode();
+    for (let count = 0; count < 3; count += 1) watchGpus(node, sample(60, 60));
+    expect(kindsOf(node)).toBeNull();
+    seedGpus(node, [HOT]);
+    expect(kindsOf(node)).toEqual(["GPU_TOO_HOT gpu 1"]);
+    // Once: from here on its own samples decide.
+    seedGpus(node, []);
+    expect(kindsOf(node)).toEqual(["GPU_TOO_HOT gpu 1"]);
+  });
+
+  it("should end a recorded trouble by three samples that say otherwise", () => {
+    const node = heldNode();
+    seedGpus(node, [HOT]);
+    expect(isInTrouble(node)).toBe(true);
+    expect([1, 2, 3].map(() => watchGpus(node, sample(60, 60)))).toEqual([false, false, true]);
+    expect(isInTrouble(node)).toBe(false);
+    expect(kindsOf(node)).toEqual([]);
+  });
+});

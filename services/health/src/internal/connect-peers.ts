@@ -1,0 +1,69 @@
+import type { Interceptor } from "@connectrpc/connect";
+import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import { describeError } from "@rollcall/errors";
+import { REPLICA_CREDENTIALS_TTL_MS, signReplicaCall } from "@rollcall/identity";
+import type { Clock, Logger } from "@rollcall/process";
+import { connectPeer, type PeerTls } from "@rollcall/rpc";
+import { listHealthReplicas, type ReservedStore } from "@rollcall/store";
+import { type PeerPlace, Peers } from "./peers.ts";
+
+export interface ConnectPeersOptions {
+  readonly store: Pick<ReservedStore, "db" | "clusterSecret">;
+  /** See PeersOptions. */
+  readonly instance: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** See HealthDeps. */
+  readonly peerTls?: PeerTls | null;
+}
+
+/** The longest a unary call to a peer may take. */
+const PEER_TIMEOUT_MS = 1_500;
+
+/** The other replicas as the record lists them, over connections whose calls are signed. */
+export function connectPeers(options: ConnectPeersOptions): Peers {
+  const { store, instance, clock, peerTls = null } = options;
+  return new Peers({
+    ...{ instance, clock },
+    list: () => listHealthReplicas(store.db),
+    connect: (place) => {
+      const interceptors = [signedCalls(place, options)];
+      const { address } = place;
+      const connection = connectPeer({ address, tls: peerTls, interceptors, timeoutMs: PEER_TIMEOUT_MS });
+      return { client: connection.client(HealthInternalService), close: () => connection.close() };
+    },
+  });
+}
+
+/**
+ * Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that jumped.
+ */
+function signedCalls({ instance: to, onDoubt }: PeerPlace, options: ConnectPeersOptions): Interceptor {
+  const { store, instance: from, clock, log } = options;
+  let aheadMs = 0;
+  return (next) => async (request) => {
+    const method = `/${request.service.typeName}/${request.method.name}`;
+    const send = () => {
+      const wallMs = clock.wallMs() + aheadMs;
+      const credentials = signReplicaCall(store.clusterSecret(), { from, to, method }, wallMs);
+      request.header.set("authorization", credentials);
+      return next(request);
+    };
+    try {
+      return await send();
+    } catch (error) {
+      const { reason, metadata } = describeError(error);
+      const theirsMs = Number(metadata.serverTimeMs);
+      if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
+      const differenceMs = theirsMs - clock.wallMs();
+      if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
+        // It is no question of time: another replica is there by now.
+        onDoubt();
+        throw error;
+      }
+      aheadMs = differenceMs;
+      log.warn({ replica: to, ahead_ms: Math.round(aheadMs) }, "clocks of replicas differ");
+      return await send();
+    }
+  };
+}

@@ -1,0 +1,133 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Transition } from "@rollcall/store";
+import { BareStream, bareReplica, HELLO, NO_METRICS, opening } from "../testing/bare-replica.ts";
+import { TransitionWriter } from "./transition-writer.ts";
+
+const LOST = new Error("the answer is lost");
+
+/** A replica that holds n1, healthy and connected, and what writes its transitions. */
+function setUp() {
+  const bare = bareReplica();
+  const stream = new BareStream();
+  const node = bare.replica.take(stream, opening(1), HELLO);
+  const written: Transition[][] = [];
+  const followed: bigint[] = [];
+  const openingNow = new Set<string>();
+  /** What becomes of the next writes; the nodes still belong to the replica where nothing is said. */
+  const answers: (() => ReadonlySet<string>)[] = [];
+  const writer = new TransitionWriter({
+    record: {
+      writeTransitions: async (transitions) => {
+        written.push([...transitions]);
+        return answers.shift()?.() ?? new Set(transitions.map(({ nodeId }) => nodeId));
+      },
+      currentRevision: async () => 42n,
+      caughtUpTo: async (revision) => {
+        followed.push(revision);
+      },
+    },
+    replica: bare.replica,
+    metrics: NO_METRICS,
+    isOpening: (nodeId) => openingNow.has(nodeId),
+    groupOf: () => "zone=a",
+  });
+  const lose = () => {
+    bare.replica.broken(node, stream);
+    writer.add(node);
+  };
+  const states = () =>
+    written.map((batch) => batch.map(({ connection, health }) => [connection?.state, health?.state]));
+  return { ...bare, node, writer, written, followed, openingNow, answers, lose, states };
+}
+
+const nobody = () => new Set<string>();
+
+describe("TransitionWriter.flush()", () => {
+  it("should write what differs, with the epoch and the group, and nothing the second time", async () => {
+    const { writer, written, node, lose } = setUp();
+    lose();
+    await writer.flush();
+    writer.add(node);
+    await writer.flush();
+    expect(written).toHaveLength(1);
+    expect(written[0]).toMatchObject([
+      { nodeId: "n1", epoch: 1, group: "zone=a", connection: { state: "DISCONNECTED", reason: "STREAM_BROKEN" } },
+    ]);
+    expect(written[0]?.[0]?.health).toBeUndefined();
+    expect(writer.queued).toBe(0);
+  });
+
+  it("should write again, and both states, when an answer was lost: either may be in the record", async () => {
+    const { writer, answers, lose, states } = setUp();
+    answers.push(() => {
+      throw LOST;
+    });
+    lose();
+    await expect(writer.flush()).rejects.toBe(LOST);
+    expect(writer.queued).toBe(1);
+    await writer.flush();
+    expect(states()).toEqual([[["DISCONNECTED", undefined]], [["DISCONNECTED", "HEALTHY"]]]);
+    await writer.flush();
+    expect(states()).toHaveLength(2);
+  });
+
+  it("should write what changed while it wrote", async () => {
+    const { writer, answers, lose, pass, states } = setUp();
+    answers.push(() => {
+      pass(60_100);
+      return new Set(["n1"]);
+    });
+    lose();
+    await writer.flush();
+    expect(states()).toEqual([[["DISCONNECTED", undefined]], [[undefined, "UNHEALTHY"]]]);
+  });
+
+  it("should leave to a newer session what the record says of it", async () => {
+    const { writer, answers, lose, replica, node } = setUp();
+    answers.push(() => {
+      replica.take(new BareStream(), opening(2), HELLO);
+      return new Set(["n1"]);
+    });
+    lose();
+    await writer.flush();
+    expect(node.writtenConnection.state).toBe("CONNECTED");
+  });
+
+  it("should let go of a node that is another's, once the log was followed that may say why", async () => {
+    const { writer, answers, lose, replica, followed } = setUp();
+    answers.push(nobody);
+    lose();
+    await writer.flush();
+    expect(followed).toEqual([42n]);
+    expect(replica.nodes.size).toBe(0);
+  });
+
+  it("should not let go of a node of which a newer session is open, or is being opened", async () => {
+    const being = setUp();
+    being.answers.push(nobody);
+    being.openingNow.add("n1");
+    being.lose();
+    await being.writer.flush();
+    expect(being.replica.nodes.size).toBe(1);
+    const opened = setUp();
+    opened.answers.push(() => {
+      opened.replica.take(new BareStream(), opening(2), HELLO);
+      return nobody();
+    });
+    opened.lose();
+    await opened.writer.flush();
+    expect(opened.replica.nodes.sessions).toBe(1);
+  });
+
+  it("should write 500 nodes at a time", async () => {
+    const { writer, replica, written } = setUp();
+    for (let index = 0; index < 501; index += 1) {
+      const stream = new BareStream();
+      const node = replica.take(stream, opening(1, { nodeId: `m${index}` }), HELLO);
+      replica.broken(node, stream);
+      writer.add(node);
+    }
+    await writer.flush();
+    expect(written.map(({ length }) => length)).toEqual([500, 1]);
+  });
+});

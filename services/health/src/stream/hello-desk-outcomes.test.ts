@@ -1,0 +1,160 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { FailureLimiter, HelloAdmission, NODE_FAILURE_LIMITS } from "@rollcall/domain";
+import { generateKeyPair } from "@rollcall/identity";
+import { silentLogger } from "@rollcall/process";
+import { FailedAttempts } from "@rollcall/rpc";
+import { NO_LABELS, type NodeKeys, type SessionOpening } from "@rollcall/store";
+import { settle } from "@rollcall/testkit/time";
+import type { Farewell } from "../replica/farewell.ts";
+import type { HeldNode } from "../replica/held-node.ts";
+import type { GreetedStream, WelcomeFacts } from "../session/session-host.ts";
+import { BareStream, bareReplica, NO_METRICS, opening } from "../testing/bare-replica.ts";
+import { HelloDesk } from "./hello-desk.ts";
+
+const { publicKey } = generateKeyPair();
+const KEYS: NodeKeys = { nodeId: "n1", publicKey, fingerprint: "f1", next: null, isRotationRequired: false };
+
+/** A stream whose Hello has come. */
+class Greeted extends BareStream implements GreetedStream {
+  readonly proofMethod = "/test";
+  isOpening = true;
+  facts: WelcomeFacts | null = null;
+  said: Farewell | null = null;
+
+  override leave(farewell: Farewell): void {
+    super.leave(farewell);
+    this.isOpening = false;
+    this.said = farewell;
+  }
+
+  welcome(_: HeldNode, facts: WelcomeFacts): void {
+    this.isOpening = false;
+    this.facts = facts;
+  }
+}
+
+interface Facts {
+  readonly keys?: NodeKeys;
+  /** What the record has of the keys once the session is open. */
+  readonly keysAfter?: NodeKeys | null;
+  readonly opened?: SessionOpening;
+  readonly isCollected?: boolean;
+  /** Whether the signature holds. */
+  readonly isSigned?: boolean;
+}
+
+/** A desk whose record answers each question as the facts say. */
+function setUp(facts: Facts = {}) {
+  const { keys = KEYS, opened = opening(1), isCollected = false, isSigned = true } = facts;
+  const { replica, clock } = bareReplica();
+  let asked = 0;
+  let uncertain = 0;
+  const limiter = () => new FailureLimiter({ ...NODE_FAILURE_LIMITS, limits: { perSecond: 1, burst: 2 } });
+  const desk = new HelloDesk({
+    record: {
+      clusterId: () => "c",
+      keysOf: async () => {
+        asked += 1;
+        const known = asked % 2 === 0 && facts.keysAfter !== undefined ? facts.keysAfter : keys;
+        return new Map(known === null ? [] : [["n1", known]]);
+      },
+      labelsOf: async () => new Map([["n1", NO_LABELS]]),
+      openSessions: async (hellos) => hellos.map(() => opened),
+      collectedAmong: async (ids) => new Set(isCollected ? ids : []),
+      currentRevision: async () => 0n,
+      caughtUpTo: async () => {},
+      writeTransitions: async () => new Set(),
+      adoptOrphans: async () => [],
+      held: async () => [],
+    },
+    replica,
+    validator: { check: () => {} },
+    metrics: NO_METRICS,
+    log: silentLogger,
+    clock,
+    random: () => 0,
+    gatherMs: 0,
+    failures: new FailedAttempts({ node: limiter(), token: limiter() }, clock),
+    admission: new HelloAdmission(100, 0),
+    reconnects: { others: 1, all: ["own:1", "other:1"], windowMs: () => 0 } as unknown as ConstructorParameters<
+      typeof HelloDesk
+    >[0]["reconnects"],
+    onUncertain: () => {
+      uncertain += 1;
+    },
+    policiesKnown: async () => {},
+    isSigned: () => isSigned,
+  });
+  const hello = async (digest = "") => {
+    const stream = new Greeted();
+    const nodeInfoDigest = Buffer.from(digest, "hex");
+    desk.submit(stream, create(HelloSchema, { nodeId: "n1", nodeInfoDigest }), new Uint8Array(32));
+    await settle();
+    return stream;
+  };
+  return { desk, replica, hello, uncertain: () => uncertain };
+}
+
+describe("HelloDesk", () => {
+  it("should say in the Welcome where all replicas are, and whether the record lacks the report", async () => {
+    const { hello } = setUp({ opened: opening(1, { infoDigest: "abcd" }) });
+    expect((await hello("abcd")).facts).toMatchObject({
+      healthEndpoints: ["own:1", "other:1"],
+      nodeInfoWanted: false,
+      clusterId: "c",
+      settings: { rotateKeyWithinMs: null },
+    });
+    expect((await hello("abce")).facts?.nodeInfoWanted).toBe(true);
+  });
+
+  it("should say in the Welcome when the node is to rotate its key", async () => {
+    const { hello } = setUp({ keysAfter: { ...KEYS, isRotationRequired: true } });
+    expect((await hello()).facts?.settings.rotateKeyWithinMs).toBe(0);
+  });
+
+  it("should have a node register again that was collected, and have one stop that was deleted", async () => {
+    const opened = { outcome: "UNKNOWN_NODE", nodeId: "n1", revision: 1n } as const;
+    const collected = await setUp({ opened, isCollected: true }).hello();
+    expect(collected.said).toMatchObject({ reason: "NODE_NOT_REGISTERED", action: "REGISTER" });
+    const removed = await setUp({ opened }).hello();
+    expect(removed.said).toMatchObject({ reason: "NODE_DELETED", action: "STOP" });
+    const gone = await setUp({ keysAfter: null }).hello();
+    expect(gone.said).toMatchObject({ reason: "NODE_DELETED" });
+  });
+
+  it("should look up what it has opened for a key that counts no more", async () => {
+    const { hello, uncertain } = setUp({ keysAfter: { ...KEYS, fingerprint: "f2" } });
+    expect((await hello()).said?.reason).toBe("PROOF_INVALID");
+    expect(uncertain()).toBe(1);
+  });
+
+  it("should refuse an address to try on after too many bad proofs", async () => {
+    const { hello } = setUp({ isSigned: false });
+    expect((await hello()).said?.reason).toBe("PROOF_INVALID");
+    expect((await hello()).said?.reason).toBe("PROOF_INVALID");
+    await expect(hello()).rejects.toMatchObject({ message: expect.stringContaining("too many attempts") });
+  });
+
+  it("should welcome the newest of two hellos of one node that come together, and tell the older one", async () => {
+    const { desk, replica } = setUp();
+    const streams = [new Greeted(), new Greeted(), new Greeted()];
+    for (const stream of streams) desk.submit(stream, create(HelloSchema, { nodeId: "n1" }), new Uint8Array(32));
+    for (let turn = 0; turn < 4; turn += 1) await settle();
+    const [first, second, third] = streams;
+    expect([first?.farewell, second?.farewell]).toEqual(["SESSION_SUPERSEDED", "SESSION_SUPERSEDED"]);
+    expect(third?.facts).not.toBeNull();
+    expect(replica.nodes.sessions).toBe(1);
+  });
+
+  it("should welcome no agent once the end has begun, and leave its session to the next replica", async () => {
+    const { desk, replica } = setUp();
+    const stream = new Greeted();
+    desk.submit(stream, create(HelloSchema, { nodeId: "n1" }), new Uint8Array(32));
+    replica.drain();
+    await settle();
+    expect(stream.said).toMatchObject({ reason: "SERVER_SHUTTING_DOWN", action: "RECONNECT" });
+    expect(replica.nodes.size).toBe(0);
+  });
+});

@@ -1,0 +1,106 @@
+import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
+import type { OwnedSession as RecordedNode } from "@rollcall/store";
+import { ManualClock } from "@rollcall/testkit/time";
+import type { HealthMetrics } from "../metrics.ts";
+import type { Farewell } from "../replica/farewell.ts";
+import type { NodeStream } from "../replica/held-node.ts";
+import { type OpenedSession, Replica } from "../replica/replica.ts";
+
+const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
+
+/** What `Replica.take()` gets of a Hello. */
+export const HELLO = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
+
+/** Metrics that count nothing. */
+export const NO_METRICS: HealthMetrics = {
+  hello: () => {},
+  movesAsked: () => {},
+  transition: () => {},
+  detectionDelay: () => {},
+  loopLag: () => {},
+  observationLost: () => {},
+  deadlineExtended: () => {},
+  returnedAtOnce: () => {},
+};
+
+/** A stream that keeps what it is told. */
+export class BareStream implements NodeStream {
+  readonly peer = "127.0.0.1:1";
+  readonly memberships: Membership[] = [];
+  farewell: string | undefined;
+
+  sendMembership(membership: Membership): void {
+    this.memberships.push(membership);
+  }
+
+  sendSettings(): void {}
+  sendPace(): void {}
+  askMove(): boolean {
+    return false;
+  }
+
+  leave({ reason }: Farewell): void {
+    this.farewell ??= reason;
+  }
+}
+
+/** A replica without a record and without a network, whose time the test passes. */
+export function bareReplica() {
+  const clock = new ManualClock();
+  /** What it handed to its hooks, by node id. */
+  const changed: string[] = [];
+  const inTrouble: string[] = [];
+  const replica = new Replica({
+    instance: "me",
+    clock,
+    policy: DEFAULT_HEALTH_POLICY,
+    heartbeatsPerSecond: 1_000,
+    tickMs: 100,
+    random: () => 0,
+    metrics: NO_METRICS,
+    onChanged: ({ id }) => changed.push(id),
+    onLabelsChanged: () => {},
+    onConditionsChanged: ({ id }) => inTrouble.push(id),
+  });
+  replica.leaseHeld();
+  const pass = (ms: number) => {
+    for (let passedMs = 0; passedMs < ms; passedMs += 100) {
+      clock.advance(100);
+      replica.judge();
+    }
+  };
+  return { clock, replica, changed, inTrouble, pass };
+}
+
+/** A state of health as the record has it. */
+export function recordedHealth(state: Health["state"]): Health {
+  return { state, sinceMs: 0, reason: "RECORDED", message: "", actor: "replica:other" };
+}
+
+/** A session of node n1 that the record has opened. */
+export function opening(epoch: number, changes: Partial<OpenedSession> = {}): OpenedSession {
+  return {
+    outcome: "OPENED",
+    nodeId: "n1",
+    epoch,
+    membership: MEMBERSHIP,
+    marked: false,
+    previous: { replicaId: "me", bootId: null, machineFingerprint: null },
+    detectedHealth: recordedHealth("HEALTHY"),
+    infoDigest: null,
+    revision: 10n,
+    ...changes,
+  };
+}
+
+/** Node n1 as it is taken over. */
+export function adopted(epoch: number): RecordedNode {
+  return {
+    nodeId: "n1",
+    epoch,
+    connection: { ...recordedHealth("UNKNOWN"), state: "DISCONNECTED" },
+    detectedHealth: recordedHealth("HEALTHY"),
+    marked: false,
+    membership: MEMBERSHIP,
+  };
+}
