@@ -102,7 +102,7 @@ describe("liftHold()", () => {
 describe("effectiveHealth()", () => {
   const mark = { sinceMs: 5, message: "burning", actor: "token:ops" };
 
-  it("should be what was detected without a mark", () => {
+  it("should be the detected health without a mark", () => {
     const detected: Health = stated("HEALTHY");
 
     expect(effectiveHealth(detected, null)).toBe(detected);

@@ -49,7 +49,7 @@ describe("createApp()", () => {
     expect(await store.db.selectFrom("health_replicas").selectAll().execute()).toEqual([]);
   });
 
-  it("should tell whether agents can be taken in", async () => {
+  it("should report whether agents can be admitted", async () => {
     const replica = await replicas.start({ store });
     expect(replica.app.ready()).toEqual({ agents: { ok: true, message: "0 agents connected" } });
     replica.app.onLeaseDoubt({ sinceMs: 0 });

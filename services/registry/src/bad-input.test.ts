@@ -55,7 +55,7 @@ describe.each(METHODS)("$name", (method) => {
     expect([code, text]).toEqual(["invalid_argument", expect.stringContaining("MALFORMED_MESSAGE")]);
   });
 
-  it("should refuse what is no JSON", async () => {
+  it("should refuse text that is not JSON", async () => {
     const { code, text } = await post(method, "{]", "json");
     expect([code, text]).toEqual(["invalid_argument", expect.stringContaining("MALFORMED_MESSAGE")]);
   });

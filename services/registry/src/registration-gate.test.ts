@@ -25,7 +25,7 @@ const succeed = async () => ({ ok: true });
 const fail = async () => ({ ok: false });
 
 describe("createRegistrationGate()", () => {
-  it("should let so many succeed, by token and all together, and tell the others when to come", async () => {
+  it("should let so many succeed, by token and in total, and tell the others when to retry", async () => {
     const clock = new ManualClock();
     const gate = createRegistrationGate(CONFIG, clock);
     await gate.pass("a", succeed);

@@ -29,7 +29,7 @@ describe("strangersTokenRefusal()", () => {
 describe("endAccessToken()", () => {
   const by = { tokenId: "a", role: "admin", actor: "token:a", message: "lost" };
 
-  it("should refuse what is revoked, and nothing else", () => {
+  it("should refuse revoked tokens only", () => {
     expect(endAccessToken(TOKEN, by).ok).toBe(true);
     expect(endAccessToken({ ...TOKEN, isExpired: true }, by).ok).toBe(true);
     expect(endAccessToken({ ...TOKEN, revocation: {} }, by)).toMatchObject({
@@ -37,7 +37,7 @@ describe("endAccessToken()", () => {
     });
   });
 
-  it("should tell who ended a token and why", () => {
+  it("should record who ended a token and why", () => {
     expect(endAccessToken(TOKEN, by)).toEqual({
       ok: true,
       effects: [{ actor: "token:a", reason: "lost" }],
@@ -58,7 +58,7 @@ describe("endAccessToken()", () => {
 });
 
 describe("events of access tokens", () => {
-  it("should tell what was made, and never more", () => {
+  it("should carry what was created, and nothing else", () => {
     expect(accessTokenCreated({ ...TOKEN }, 60_000, "token:a")).toEqual({
       type: "access.token.created",
       subject: "t1",

@@ -151,7 +151,7 @@ describe("BrakePlanner", () => {
     expect(fleet.run(60).length).toBeLessThanOrEqual(10);
   });
 
-  it("should see a storm whose replica has not said anything of it, since only losses tell", () => {
+  it("should notice a storm without reports of its replica, by losses alone", () => {
     fleet.lose(fleet.of("zone=a"));
     fleet.restart();
     fleet.look();

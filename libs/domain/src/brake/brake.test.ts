@@ -57,7 +57,7 @@ describe("decideBrake()", () => {
     expect(decideBrake(before, { size, silent, lost, unsettled })).toBe(after);
   });
 
-  it("should call a group calm only when nothing that is uncertain could make it a storm", () => {
+  it("should call a group calm only when no uncertain node could make it a storm", () => {
     expect(isCalm({ size: 100, silent: 30, lost: 25, unsettled: 25 })).toBe(true);
     expect(isCalm({ size: 100, silent: 30, lost: 26, unsettled: 26 })).toBe(false);
     expect(isCalm({ size: 2, silent: 2, lost: 2, unsettled: 0 })).toBe(true);

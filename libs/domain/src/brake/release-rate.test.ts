@@ -5,7 +5,7 @@ import { releaseRate } from "./release-rate.ts";
 const brake = (state: BrakeState, size = 0) => ({ state, size });
 
 describe("releaseRate()", () => {
-  it("should tell a group of five half a reaction a minute, and not a whole one", () => {
+  it("should allow a group of five half a reaction a minute, not a whole one", () => {
     expect(releaseRate(brake("PARTIAL", 5), brake("NORMAL"))).toEqual({
       perMinute: 1,
       intervalMs: 120_000,

@@ -74,7 +74,7 @@ describe("SteadyAmounts", () => {
     );
   });
 
-  it("should hold on to what was told, not to what was read last: a slow drift is told at last", () => {
+  it("should compare with the value last reported, not the one last read: a slow drift is reported eventually", () => {
     const steady = new SteadyAmounts();
     steady.take(of(100), 0);
     const told = Array.from({ length: 10 }, (_, at) => steady.take(of(100 - at * 0.5), at * 60_000).get("memory"));
@@ -82,7 +82,7 @@ describe("SteadyAmounts", () => {
     expect(told[5]).toBe(97.5 * GIB);
   });
 
-  it("should tell at once what came and went", () => {
+  it("should report at once what came and went", () => {
     const steady = new SteadyAmounts();
     steady.take(
       new Map([

@@ -15,7 +15,7 @@ const before = {
 } as const;
 
 describe("nodeInfoEvents()", () => {
-  it("should tell of the information alone while the labels in effect stay", () => {
+  it("should append only the information's event while the effective labels stay", () => {
     // The operator's value wins whatever the node says.
     const agentLabels = { zone: "a", rack: "7", team: "mine" };
     expect(nodeInfoEvents(before, { digest: "new", info: {}, agentLabels })).toEqual([
@@ -31,7 +31,7 @@ describe("nodeInfoEvents()", () => {
     ]);
   });
 
-  it("should tell which labels changed, came and went", () => {
+  it("should report which labels changed, came and went", () => {
     const agentLabels = { zone: "b", disk: "ssd" };
     const [, labels] = nodeInfoEvents(before, { digest: "new", info: {}, agentLabels });
     expect(labels).toMatchObject({
@@ -41,7 +41,7 @@ describe("nodeInfoEvents()", () => {
     });
   });
 
-  it("should tell of hardware that is missing, and not again while the same is", () => {
+  it("should report missing hardware once while it stays the same", () => {
     const report = { digest: "new", info: { cpu: { threads: 4 } }, agentLabels: {} };
     const unlabelled = { ...before, labels: [] };
     const [, degraded] = nodeInfoEvents(unlabelled, report);

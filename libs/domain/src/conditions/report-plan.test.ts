@@ -16,7 +16,7 @@ describe("weighReport()", () => {
     expect(weighReport(BEFORE, info).verdict).toBe(verdict);
   });
 
-  it("should keep what is approved where none was kept: the last report of an approved node, or this one", () => {
+  it("should record approved hardware where none was: the last report of an approved node, or this one", () => {
     expect(weighReport({ ...BEFORE, approved: null }, { ...INFO, cpu: { cores: 3 } })).toMatchObject({
       approved: { cpu: { cores: 4 }, memoryBytes: "100000" },
       missing: [{ part: "cores" }],

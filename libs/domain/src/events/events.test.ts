@@ -7,7 +7,7 @@ function stated<State extends string>(state: State) {
 }
 
 describe("membershipEvent()", () => {
-  it("should tell of a new node", () => {
+  it("should send a new node", () => {
     const event = membershipEvent({
       type: "node.registered",
       subject: "n1",

@@ -60,7 +60,7 @@ describe("explainEvent()", () => {
     }
   });
 
-  it("should show what a newer release tells", () => {
+  it("should show an event of a newer release", () => {
     expect(describeChange(told("node.approved", null, { somethingNew: "x" }))).toBe("somethingNew x");
   });
 });

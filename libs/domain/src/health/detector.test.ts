@@ -91,7 +91,7 @@ describe("Detector.advance()", () => {
     expect(detector.advance(1e12)).toEqual([]);
   });
 
-  it("should look at a node whose deadline falls between two ticks at the later one", () => {
+  it("should check a node whose deadline falls between two ticks at the later one", () => {
     const { detector } = watched(50);
 
     expect(detector.advance(1000)).toEqual([]);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { ObservedTime } from "./observed-time.ts";
 
 describe("ObservedTime.standStill()", () => {
-  it("should stand still for as long as it was told, grant that, and then go on", () => {
+  it("should stand still for the given time, grant that, and then continue", () => {
     const time = new ObservedTime({ startMs: 0, maxGapMs: 200 });
     for (let nowMs = 100; nowMs <= 1_000; nowMs += 100) time.advance(nowMs);
     time.standStill(1_000, 500);

@@ -56,7 +56,7 @@ describe("ObservedTime.suspend()", () => {
     expect(time.lostTotalMs).toBe(598_000);
   });
 
-  it("should take back what was observed since, standing still until that is paid", () => {
+  it("should take back the time observed since, standing still until it is paid", () => {
     const time = started();
     follow(time, 0, 10_000);
     time.suspend(4000);

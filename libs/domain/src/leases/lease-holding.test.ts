@@ -45,13 +45,13 @@ describe("LeaseHolding.proved()", () => {
     expect(holding.isHeld).toBe(begun !== null);
   });
 
-  it("should not count an answer that came too late for what was proved before it", () => {
+  it("should not count an answer that came too late for the last proof", () => {
     const holding = held();
     expect(holding.proved(2_000, 12_000)).toBeNull();
     expect(holding.doubtAtMs).toBe(11_000);
   });
 
-  it("should extend what is held, which is nothing new", () => {
+  it("should extend a held lease without reporting it held again", () => {
     const holding = held();
     expect(holding.proved(3_000, 3_001)).toBeNull();
     expect([holding.isHeld, holding.doubtAtMs]).toEqual([true, 13_000]);
@@ -78,7 +78,7 @@ describe("LeaseHolding.check()", () => {
     expect(holding.isHeld).toBe(doubt === null);
   });
 
-  it("should tell of doubt once", () => {
+  it("should report doubt once", () => {
     const holding = held();
     holding.check(11_000);
     expect([holding.check(11_001), holding.lost(), holding.doubtAtMs]).toEqual([null, null, null]);

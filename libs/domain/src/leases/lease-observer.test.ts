@@ -112,7 +112,7 @@ function isExpired(history: readonly Read[], id: string): boolean {
 }
 
 describe("LeaseObserver beside its definition", () => {
-  it("should report exactly who stood still over gapless reads while it held its own lease", () => {
+  it("should report exactly the leases that stood still over gapless reads while it held its own", () => {
     const anyRead = fc.record({
       afterMs: fc.oneof(
         { weight: 12, arbitrary: fc.integer({ min: 0, max: 3000 }) },

@@ -31,7 +31,7 @@ describe("OtherLeases.expiredAmong()", () => {
     expect(expired.at(-1)).toEqual([lease("h2", 1)]);
   });
 
-  it("should tell the leases of one process apart, and the holders of one name", () => {
+  it("should distinguish the leases of one process, and the holders of one name", () => {
     const others = new OtherLeases("h1", "keeper", TIMING);
     readAt(others, [0, 2_000, 4_000, 6_000], [lease("h2", 7, "brake")]);
     expect(readAt(others, [8_000, 10_000], [lease("h3", 7, "brake")])).toEqual([]);
@@ -58,7 +58,7 @@ describe("OtherLeases.expiredAmong()", () => {
     expect(read(10_000)).toEqual([OTHER]);
   });
 
-  it("should tell nothing while the reader may be cut off itself", () => {
+  it("should report nothing while the reader itself may be cut off", () => {
     const others = new OtherLeases("h1", "keeper", TIMING);
     readAt(others, [0, 2_000, 4_000, 6_000, 8_000]);
     expect(others.expiredAmong([OTHER], { askedAtMs: 10_000, answeredAtMs: 10_000 }, false)).toEqual([]);

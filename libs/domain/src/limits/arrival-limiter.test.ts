@@ -16,20 +16,20 @@ function outcomes(limiter: ArrivalLimiter, key: string | null, count: number, no
 }
 
 describe("ArrivalLimiter", () => {
-  it("should give those whom it turns away different times to come again", () => {
+  it("should give agents that it turns away different times to return", () => {
     const limiter = new ArrivalLimiter(LIMITS, 0);
     expect(outcomes(limiter, null, 7)).toEqual(["in", "in", "in", "in", "total 100", "total 200", "total 300"]);
     expect(outcomes(limiter, null, 2, 100)).toEqual(["in", "total 300"]);
   });
 
-  it("should limit each key by itself, and take nothing of the total from whom it turns away", () => {
+  it("should limit each key separately, and not charge the total for refused calls", () => {
     const limiter = new ArrivalLimiter(LIMITS, 0);
     expect(outcomes(limiter, "a", 4)).toEqual(["in", "in", "key 200", "key 400"]);
     expect(outcomes(limiter, "b", 2)).toEqual(["in", "in"]);
     expect(outcomes(limiter, "c", 1)[0]).toMatch(/^total /);
   });
 
-  it("should count those who came to nothing as if they had never come", () => {
+  it("should return the permits of failed requests", () => {
     const limiter = new ArrivalLimiter(LIMITS, 0);
     for (let call = 0; call < 50; call += 1) {
       expect(limiter.ask("a", 0).ok).toBe(true);

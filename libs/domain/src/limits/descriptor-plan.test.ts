@@ -20,7 +20,7 @@ describe("planDescriptors()", () => {
     });
   });
 
-  it("should give agents what is left, and say when that is less than a replica is made for", () => {
+  it("should give agents what is left, and report when that is less than a replica needs", () => {
     expect(planDescriptors({ ...HEALTH, limit: 20_000 })).toMatchObject({
       api: 8_192,
       agents: 10_512,

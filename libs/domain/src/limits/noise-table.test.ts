@@ -23,7 +23,7 @@ describe("NoiseTable", () => {
     expect(table.summarise(60_000)).toEqual([{ key: { source: "a", what: "x" }, leftOut: 8 }]);
   });
 
-  it("should tell of what goes on by counts alone, and write lines again after a silent interval", () => {
+  it("should count what continues, and write lines again after a silent interval", () => {
     const table = new NoiseTable(LIMITS);
     written(table, "a", "x", 10);
     table.summarise(60_000);

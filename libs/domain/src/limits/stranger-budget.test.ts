@@ -6,7 +6,7 @@ const LIMITS = { burst: 100, perSecond: 10, mostOwed: 50, maxAddresses: 3 };
 const HERE = "10.0.0.1:1";
 
 describe("StrangerBudget", () => {
-  it("should let an address spend its burst, whatever the port, and have it wait for what it owes", () => {
+  it("should let an address spend its burst, on any port, and have it wait for its debt", () => {
     const budget = new StrangerBudget(LIMITS);
     budget.spend(HERE, 100, 0);
     expect(budget.msUntilPaid("10.0.0.1:2", 0)).toBe(0);
@@ -24,7 +24,7 @@ describe("StrangerBudget", () => {
     expect(budget.msUntilPaid("2001:db8:0:1::1", 0)).toBe(0);
   });
 
-  it("should count nothing for those who are spared", () => {
+  it("should count nothing for spared addresses", () => {
     const budget = new StrangerBudget(LIMITS, (host) => host === "10.0.0.1");
     budget.spend(HERE, 1_000, 0);
     expect([budget.msUntilPaid(HERE, 0), budget.size]).toEqual([0, 0]);

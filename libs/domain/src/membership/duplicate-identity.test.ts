@@ -92,7 +92,7 @@ describe("isSamePair()", () => {
     expect(isSamePair([first, second], [first, { ...second, address: "beta:2" }])).toBe(true);
   });
 
-  it("should tell another machine, or the same one at another address", () => {
+  it("should distinguish another machine from the same one at another address", () => {
     expect(isSamePair([first, second], [first, third])).toBe(false);
     expect(isSamePair([first, second], [first, { ...second, address: "delta:1" }])).toBe(false);
     expect(isSamePair([first, second], null)).toBe(false);

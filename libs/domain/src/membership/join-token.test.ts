@@ -12,7 +12,7 @@ describe("parseJoinToken()", () => {
     expect(parseJoinToken(TEXT, CLUSTER)).toEqual({ kind: "own", id: ID });
   });
 
-  it("should tell the token of another cluster", () => {
+  it("should recognize the token of another cluster", () => {
     const own = "ffffffff-1111-2222-3333-444455556666";
     expect(parseJoinToken(TEXT, own)).toEqual({ kind: "foreign", cluster: "0a1b2c3d" });
   });

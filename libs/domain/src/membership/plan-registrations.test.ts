@@ -68,7 +68,7 @@ function words(planned: ReturnType<typeof plan>): readonly string[] {
 }
 
 describe("planRegistrations()", () => {
-  it("should create what is new, in the order of the batch", () => {
+  it("should create new nodes, in the order of the batch", () => {
     const planned = plan([registration("b"), registration("a")]);
     expect(words(planned)).toEqual(["created", "created"]);
     expect(planned.creations.map((it) => it.applicant.nodeId)).toEqual(["b", "a"]);
@@ -82,7 +82,7 @@ describe("planRegistrations()", () => {
     });
   });
 
-  it("should change nothing for a known node that says what it said before", () => {
+  it("should change nothing for a known node with the same information", () => {
     const planned = plan([registration("a")], { nodes: [known("a")] });
     expect(words(planned)).toEqual(["returned"]);
     expect(planned).toMatchObject({ creations: [], events: [] });

@@ -42,7 +42,7 @@ describe("planConditions()", () => {
     });
   });
 
-  it("should tell no GPU as gone that the node does not list", () => {
+  it("should not report a GPU as missing that the node does not list", () => {
     expect(kinds({ info: { gpus: [{ index: 0 }] } }, { gpuTroubles: [GONE] })).toBeNull();
     expect(kinds({ info: { gpus: [{ index: 1 }] } }, { gpuTroubles: [GONE] })).toEqual(["holds", "gpu-troubles"]);
   });

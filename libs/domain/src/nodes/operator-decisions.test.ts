@@ -88,7 +88,7 @@ describe("markUnhealthy() and clearMark()", () => {
     expect(markUnhealthy(pending, BY)).toMatchObject({ effects: [{ kind: "mark" }], events: [{}] });
   });
 
-  it("should show what was detected again, as the operator's doing", () => {
+  it("should show the detected health again, with the operator as actor", () => {
     const loss = { reaction: "ALLOWED", number: null, group: null, sinceMs: 3 } as const;
     expect(clearMark(nodeRecord({ mark: MARK, loss }), BY)).toMatchObject({
       effects: [

@@ -73,7 +73,7 @@ describe("planOpening()", () => {
     expect(planOpening(session).events.map((event) => event.displaces)).toEqual([displaces]);
   });
 
-  it("should tell several things of one session in one order", () => {
+  it("should order several events of one session", () => {
     const session = opened({
       ...{ retiredKey: "old", bootId: "b", machines: ALTERNATING },
       before: { connection: BROKEN },

@@ -32,7 +32,7 @@ function health(state: HealthState, reason = "FOUND"): Pick<Transition, "health"
 const item = (changes: Partial<Transition>): Transition => ({ nodeId: "n", epoch: 1, ...changes });
 
 describe("planTransition()", () => {
-  it("should change nothing for what is so already", () => {
+  it("should change nothing that is already set", () => {
     const same = { state: "HEALTHY", reason: "BEFORE", message: "", actor: "another" } as const;
     expect(planTransition(session(), item({ health: same }), NOW)).toEqual({ after: null, events: [] });
     expect(planTransition(session(), item({}), NOW)).toEqual({ after: null, events: [] });
@@ -58,7 +58,7 @@ describe("planTransition()", () => {
     expect(planned.after?.loss).toMatchObject({ group: "zone=a" });
   });
 
-  it("should keep what is shown where only a reason is new, and take it with another event", () => {
+  it("should keep the shown health where only a reason is new, and update it with the next event", () => {
     const unwell = session({
       recordedHealth: stated<HealthState>("UNHEALTHY"),
       detectedHealth: stated<HealthState>("UNHEALTHY"),
@@ -70,7 +70,7 @@ describe("planTransition()", () => {
     expect(loud).toMatchObject({ after: { health: { reason: "OTHER", sinceMs: 1 } }, events: [{}] });
   });
 
-  it("should keep what is detected under a mark to itself", () => {
+  it("should not show the health detected under a mark", () => {
     const planned = planTransition(session({ marked: true }), item(health("UNKNOWN", "OTHER")), NOW);
     expect(planned).toMatchObject({ after: { health: { state: "UNKNOWN", reason: "OTHER" } }, events: [] });
   });

@@ -43,7 +43,7 @@ describe("changedPolicies()", () => {
   });
 
   // Written out a second time, without the resolver: what applies to a node is the last word on each field.
-  it("should tell of a set or a deletion exactly what then applies", () => {
+  it("should preview exactly what applies after a set or a deletion", () => {
     const override = fc.record(
       {
         unhealthyAfterMs: fc.integer({ min: 1, max: 3 }),

@@ -26,7 +26,7 @@ const gpus: PolicyEntry = {
 };
 
 describe("policySetEvent()", () => {
-  it("should say whole what the policy is, and what it was", () => {
+  it("should carry the whole policy, before and after", () => {
     const before: PolicyEntry = { kind: "default", override: { infoIntervalMs: 1_000 } };
     const after: PolicyEntry = { kind: "default", override: { unhealthyAfterMs: 30_000 } };
     expect(policySetEvent(before, after, BY)).toEqual({
@@ -74,7 +74,7 @@ describe("policyFromFacts()", () => {
 });
 
 describe("isSamePolicyEntry()", () => {
-  it("should compare what is set, whatever the order in which it was", () => {
+  it("should compare the fields that are set, in any order", () => {
     const left: PolicyEntry = {
       kind: "default",
       override: { infoIntervalMs: 1, usageIntervalMs: 2 },

@@ -38,7 +38,7 @@ describe("resolvePolicy()", () => {
     expect(resolved.layers).toEqual([]);
   });
 
-  it("should tell for each field where it comes from", () => {
+  it("should report the origin of each field", () => {
     const policies = policiesOf({
       default: { infoIntervalMs: 5_000, unhealthyAfterMs: 45_000 },
       groups: [group("gpus", 1, { unhealthyAfterMs: 30_000, unknownAfterMs: 90_000 })],

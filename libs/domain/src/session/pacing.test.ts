@@ -84,7 +84,7 @@ describe("mayAdmit()", () => {
     expect(mayAdmit(agents(2_000), newcomer, 100)).toBe(false);
   });
 
-  it("should never admit what no stretching brings within the budget", () => {
+  it("should never admit a session that no stretching fits into the budget", () => {
     fc.assert(
       fc.property(groups, group, budget, (some, newcomer, perSecond) => {
         fc.pre(mayAdmit(some, newcomer, perSecond));

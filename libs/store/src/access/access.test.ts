@@ -70,7 +70,7 @@ describe("useChallenge()", () => {
     expect(await store.transaction((tx) => useChallenge(tx, nonce))).toBe(true);
   });
 
-  it("should forget what is older than it is told", async () => {
+  it("should forget rows older than a given age", async () => {
     expect(await pruneChallenges(store.db, 60_000)).toBe(0);
     expect(await pruneChallenges(store.db, -60_000)).toBe(2);
   });
@@ -89,7 +89,7 @@ describe("firstAnswer()", () => {
     expect(new Uint8Array(again ?? [])).toEqual(answer);
   });
 
-  it("should tell apart callers and methods", async () => {
+  it("should distinguish callers and methods", async () => {
     for (const other of [
       { ...key, caller: "token:u" },
       { ...key, method: "/a/C" },
@@ -126,7 +126,7 @@ describe("firstAnswer()", () => {
     expect(await store.transaction((tx) => firstAnswer(tx, refused))).toBeNull();
   });
 
-  it("should forget what is older than it is told", async () => {
+  it("should forget rows older than a given age", async () => {
     expect(await pruneRequestIds(store.db, 60_000)).toBe(0);
     expect(await pruneRequestIds(store.db, -60_000)).toBeGreaterThan(0);
     expect(await store.transaction((tx) => firstAnswer(tx, key))).toBeNull();

@@ -112,7 +112,7 @@ describe("createAuthenticator()", () => {
     expect(await authenticate("brief ")).toBeNull();
   });
 
-  it("should tell of each use of a token that is good", async () => {
+  it("should report each use of a valid token", async () => {
     const used: string[] = [];
     const clock = { nowMs: () => 0 };
     const onUse = (id: string) => used.push(id);

@@ -29,7 +29,7 @@ async function recordedOf(actor: string): Promise<readonly string[]> {
 }
 
 describe("createRefusalRecorder()", () => {
-  it("should write what it was told, in order, before it is closed", async () => {
+  it("should write what it got, in order, before it is closed", async () => {
     const { recorder } = createRecorder();
     for (const target of ["a", "b", "c"]) recorder.record(refusal("token:1", target));
     await recorder.close();

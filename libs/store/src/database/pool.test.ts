@@ -91,7 +91,7 @@ describe("createPool()", () => {
     await store.close();
   });
 
-  it("should tell the process's own work that waits too long that the record is away", async () => {
+  it("should fail the process's own work that waits too long as if the record were away", async () => {
     const { store, hold, release } = await open(500);
     await hold(store.reserved, 1);
     expect(isStoreUnavailable(await failureOf(one(store.reserved)))).toBe(true);

@@ -101,7 +101,7 @@ describe("openStore()", () => {
 });
 
 describe("transaction()", () => {
-  it("should throw what its function threw, and leave nothing", async () => {
+  it("should rethrow its function's error, and leave nothing behind", async () => {
     const failed = store.transaction(async (tx) => {
       await sql`update cluster set log_origin = 'x'`.execute(tx);
       throw new TypeError("mine");

@@ -136,7 +136,7 @@ describe("leasedTask()", () => {
     await task.stop();
   });
 
-  it("should give the lease back when its work fails, and tell the failure", async () => {
+  it("should release the lease when its work fails, and report the failure", async () => {
     const task = start("i1", {
       work: () => Promise.reject(new Error("no luck here")),
     });

@@ -70,7 +70,7 @@ describe("compactEvents()", () => {
     expect(await revisions()).toEqual([first + 1n, first + 2n, first + 3n]);
   });
 
-  it("should keep the newest, which tells where the log is", async () => {
+  it("should keep the newest event, which marks the head of the log", async () => {
     const { store } = database;
     const first = await append(9, 9, 9);
     await compactEvents(store, HOUR_MS / 60);

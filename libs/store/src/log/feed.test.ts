@@ -237,7 +237,7 @@ describe("EventFeed", () => {
     }
   });
 
-  it("should find by polling what no notification told", async () => {
+  it("should find by polling what no notification announced", async () => {
     const store = await database.openStore("polled");
     const feed = createFeed({ store: store.reserved, pollMs: 1 });
     const seen: string[] = [];
@@ -293,7 +293,7 @@ describe("EventFeed", () => {
     await feed.close();
   });
 
-  it("should give each follower what it wants, once and in order, wherever it begins and whenever it joins", async () => {
+  it("should give each follower its events, once and in order, wherever it begins and whenever it joins", async () => {
     const { store } = database;
     const types = ["node.registered", "node.approved", "node.session.moved", "node.labels.changed"] as const;
     const from = await currentRevision(store.db);
@@ -344,7 +344,7 @@ describe("EventFeed", () => {
     }
   });
 
-  it("should tell those who want nothing that the log has grown", async () => {
+  it("should tell followers without interest that the log has grown", async () => {
     const { store } = database;
     const feed = createFeed({ store: store.reserved });
     const told: [number, bigint][] = [];
@@ -355,7 +355,7 @@ describe("EventFeed", () => {
     expect(told.at(-1)).toEqual([0, revision]);
   });
 
-  it("should reject those who wait when it is closed or they give up", async () => {
+  it("should reject waiting callers when it is closed or they give up", async () => {
     const { store } = database;
     const { feed } = await follow(store);
     const giveUp = new AbortController();

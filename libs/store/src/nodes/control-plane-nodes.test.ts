@@ -70,7 +70,7 @@ describe("joinAsOrchestrator()", () => {
     ]);
   });
 
-  it("should tell nothing when it joins again, and show a new start", async () => {
+  it("should append no event when it joins again, and show the new start", async () => {
     const before = await currentRevision(store.db);
     expect(await joinAsOrchestrator(store, nodeOf("cp", "i2"))).toBe(true);
     expect((await getNode(store.db, "cp"))?.session.replicaId).toBe("i2");

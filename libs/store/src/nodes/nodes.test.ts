@@ -98,7 +98,7 @@ describe("lockNode()", () => {
     expect(await store.transaction((tx) => lockNode(tx, "nobody"))).toBeNull();
   });
 
-  it("should make others wait and then show them what was written", async () => {
+  it("should make others wait, then show them the new state", async () => {
     await addNode(store, "locked", { membership: "PENDING" });
     const outcomes = await Promise.all(
       Array.from({ length: 10 }, (_, turn) =>
@@ -159,7 +159,7 @@ describe("saveMembership(), saveHolds() and saveMark()", () => {
 });
 
 describe("saveInfo()", () => {
-  it("should write what is new and nothing when the digest is the same", async () => {
+  it("should write a new report, and nothing when the digest is the same", async () => {
     await addNode(store, "reporting");
     expect(await store.transaction((tx) => saveInfo(tx, "reporting", REPORT))).toBe("saved");
     const first = await getNode(store.db, "reporting");

@@ -58,7 +58,7 @@ describe("removeNode()", () => {
     expect(await pruneTombstones(store.db, -60_000)).toBe(1);
   });
 
-  it("should let the next node of the same id go on with its epochs, and never repeat an etag", async () => {
+  it("should continue the epochs for the next node of the same id, and never repeat an etag", async () => {
     const first = await addNode(store, "again");
     expect(await hello("again")).toBe(1);
     expect(await hello("again")).toBe(2);

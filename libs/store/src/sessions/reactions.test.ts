@@ -99,7 +99,7 @@ describe("reactions", () => {
     expect(await release()).toEqual([]);
   });
 
-  it("should be let go once, the oldest first, as many as may", async () => {
+  it("should be released once, the oldest first, up to the limit", async () => {
     await healthy("one", "two", "three");
     for (const id of ["two", "one", "three"]) await turn(id, SILENT);
     const [first] = await release(1);
@@ -161,7 +161,7 @@ describe("reactions", () => {
     expect(await reactionOf("rejected")).toEqual(NONE);
   });
 
-  it("should never be let go for a node that was rejected meanwhile", async () => {
+  it("should never be released for a node that was rejected meanwhile", async () => {
     const membership = {
       state: "REJECTED",
       sinceMs: 0,

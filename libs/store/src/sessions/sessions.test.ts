@@ -102,7 +102,7 @@ describe("openSessions()", () => {
     expect(after?.connection).toEqual(connected?.connection);
   });
 
-  it("should tell nothing when the replica that has the node opens its next session", async () => {
+  it("should append no event when the node's owner opens its next session", async () => {
     await addNode(store, "again");
     await open(helloOf("again"));
     const connected = await getNode(store.db, "again");
@@ -143,7 +143,7 @@ describe("openSessions()", () => {
     expect(await open()).toEqual([]);
   });
 
-  it("should tell of a mark and of the health that was detected", async () => {
+  it("should show a mark and the detected health", async () => {
     await addNode(store, "marked");
     const mark = { sinceMs: 0, message: "bad disk", actor: "token:t" };
     await store.transaction((tx) => saveMark(tx, "marked", mark));

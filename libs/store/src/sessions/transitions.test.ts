@@ -85,7 +85,7 @@ describe("writeTransitions()", () => {
     expect(await currentRevision(store.db)).toBe(before);
   });
 
-  it("should change nothing that is shown, and tell nothing, when only the reason is new", async () => {
+  it("should change nothing shown, and append no event, when only the reason is new", async () => {
     await connect("again");
     await writeTransitions(store, REPLICA, [{ nodeId: "again", epoch: 1, health: SILENT }]);
     const silent = await getNode(store.db, "again");
@@ -106,7 +106,7 @@ describe("writeTransitions()", () => {
     expect(gone?.health).toMatchObject({ state: "UNHEALTHY", reason: "AGENT_SHUTDOWN" });
   });
 
-  it("should keep what is detected under a mark to itself until the mark is cleared", async () => {
+  it("should not show the health detected under a mark until the mark is cleared", async () => {
     await connect("marked");
     const mark = { sinceMs: 0, message: "", actor: "token:t" };
     await store.transaction((tx) => saveMark(tx, "marked", mark));
@@ -152,7 +152,7 @@ describe("writeTransitions()", () => {
     }
   });
 
-  it("should never tell of a health twice when a mark races a transition", async () => {
+  it("should never append a health event twice when a mark races a transition", async () => {
     for (let round = 0; round < 50; round += 1) {
       const id = `mark-race-${round}`;
       await connect(id);

@@ -49,7 +49,7 @@ describe("setHealthPolicy()", () => {
     });
   });
 
-  it("should append no event for what is so already", async () => {
+  it("should append no event when nothing changes", async () => {
     const request = { scope: byDefault, values: { infoInterval: seconds(7) } };
     const first = await policies.setHealthPolicy(request);
     const events = await eventsOf(rig.store, "health-policy/default");

@@ -39,7 +39,7 @@ function setUp(recorded: readonly string[]) {
 }
 
 describe("OrphanAdopter", () => {
-  it("should look up what the record says that it holds only when that is in doubt", async () => {
+  it("should read its nodes from the record only when in doubt", async () => {
     const { adopter, held } = setUp(["a"]);
     await adopter.turn();
     expect(held).toEqual([]);
@@ -49,7 +49,7 @@ describe("OrphanAdopter", () => {
     expect(adopter.isUncertain).toBe(false);
   });
 
-  it("should leave a node alone whose session is being opened, and look it up again", async () => {
+  it("should not release a node whose session is opening, and look it up again", async () => {
     const { adopter, opening, held } = setUp(["a", "b"]);
     opening.add("b");
     adopter.doubt();

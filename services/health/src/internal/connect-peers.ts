@@ -13,7 +13,7 @@ export interface ConnectPeersOptions {
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;
-  /** See HealthDeps. */
+  /** See HealthProcess. */
   readonly peerTls?: PeerTls | null;
 }
 
@@ -35,9 +35,7 @@ export function connectPeers(options: ConnectPeersOptions): Peers {
   });
 }
 
-/**
- * Signs each call, by the other side's clock once that turned out to differ: nothing here may depend on one that jumped.
- */
+/** Signs each call, by the peer's clock once it turned out to differ: a clock that jumped must not matter. */
 function signedCalls({ instance: to, onDoubt }: PeerPlace, options: ConnectPeersOptions): Interceptor {
   const { store, instance: from, clock, log } = options;
   let aheadMs = 0;
@@ -57,7 +55,7 @@ function signedCalls({ instance: to, onDoubt }: PeerPlace, options: ConnectPeers
       if (reason !== "REPLICA_CREDENTIALS_INVALID" || !Number.isFinite(theirsMs)) throw error;
       const differenceMs = theirsMs - clock.wallMs();
       if (Math.abs(differenceMs - aheadMs) < REPLICA_CREDENTIALS_TTL_MS) {
-        // It is no question of time: another replica is there by now.
+        // Not a matter of time: another replica has this address now.
         onDoubt();
         throw error;
       }

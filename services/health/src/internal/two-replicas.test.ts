@@ -102,7 +102,7 @@ describe("HealthQueryService of one of two replicas", () => {
 });
 
 describe("a replica whose wall clock differs", () => {
-  it("should be believed, and believe, all the same", async () => {
+  it("should still sign calls that others accept, and accept theirs", async () => {
     const { clock } = right;
     if (!(clock instanceof ManualClock)) throw new Error("the test's clock is a manual one");
     clock.jumpWall(86_400_000);

@@ -47,7 +47,7 @@ function setUp(sessions: number) {
 }
 
 describe("Rebalancer.turn()", () => {
-  it("should count its own sessions as they are, and those of others as they were told", async () => {
+  it("should count its own sessions as they are, and those of others as last reported", async () => {
     const { rebalancer, clock, asked } = setUp(100);
     await rebalancer.turn();
     clock.advance(1_000);

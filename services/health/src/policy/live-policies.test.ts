@@ -231,7 +231,7 @@ describe("a threshold", () => {
     expect(thresholdsOf(replica, "old")).toEqual([1_500, 9_000]);
   });
 
-  it("should not become shorter for a node that is not connected before it is told", async () => {
+  it("should not become shorter for a disconnected node before it is told", async () => {
     const replica = await startReplica();
     const stream = await joined(replica, "away");
     stream.breakConnection();

@@ -82,7 +82,7 @@ describe("a replica with a budget of heartbeats", () => {
     expect(await nextInterval(stays)).toBe(500);
   });
 
-  it("should tell a newcomer the interval of the moment", async () => {
+  it("should tell a new agent the current interval", async () => {
     const replica = await startReplica();
     for (const id of ["r1", "r2", "r3"]) await joined(replica, id);
     await replica.pass(100);

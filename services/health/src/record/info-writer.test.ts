@@ -67,7 +67,7 @@ describe("NodeInfo", () => {
     expect(await eventsOf(database.store, "facts", ["node.info.changed"])).toHaveLength(2);
   });
 
-  it("should bring the agent what operators label it, which its own word does not undo", async () => {
+  it("should send operators' labels to the agent, which its own labels do not override", async () => {
     const stream = await joined("overridden");
     say(stream, { labels: { zone: "a" } });
     await stream.nextOf("settings");

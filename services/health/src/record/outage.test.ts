@@ -77,7 +77,7 @@ describe("the record away", () => {
     await silent.stream.end();
   });
 
-  it("should never write what was over before the record came back", async () => {
+  it("should never write a state that was over before the record came back", async () => {
     const { agent, stream } = await beating("passing");
     await postgres.stop();
     stream.breakConnection();

@@ -40,7 +40,7 @@ function setUp() {
   return { ...bare, node, writer, written, followed, openingNow, answers, lose, states };
 }
 
-const nobody = () => new Set<string>();
+const noNodes = () => new Set<string>();
 
 describe("TransitionWriter.flush()", () => {
   it("should write what differs, with the epoch and the group, and nothing the second time", async () => {
@@ -93,18 +93,18 @@ describe("TransitionWriter.flush()", () => {
     expect(node.writtenConnection.state).toBe("CONNECTED");
   });
 
-  it("should let go of a node that is another's, once the log was followed that may say why", async () => {
+  it("should release a node of another owner, once the log was read that may say why", async () => {
     const { writer, answers, lose, replica, followed } = setUp();
-    answers.push(nobody);
+    answers.push(noNodes);
     lose();
     await writer.flush();
     expect(followed).toEqual([42n]);
     expect(replica.nodes.size).toBe(0);
   });
 
-  it("should not let go of a node of which a newer session is open, or is being opened", async () => {
+  it("should not release a node with a newer session that is open or opening", async () => {
     const being = setUp();
-    being.answers.push(nobody);
+    being.answers.push(noNodes);
     being.openingNow.add("n1");
     being.lose();
     await being.writer.flush();
@@ -112,7 +112,7 @@ describe("TransitionWriter.flush()", () => {
     const opened = setUp();
     opened.answers.push(() => {
       opened.replica.take(new BareStream(), opening(2), HELLO);
-      return nobody();
+      return noNodes();
     });
     opened.lose();
     await opened.writer.flush();

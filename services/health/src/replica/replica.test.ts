@@ -15,7 +15,7 @@ function usageOf(...celsius: readonly number[]): ResourceUsage {
 }
 
 describe("Replica.take()", () => {
-  it("should keep what it knows of a node that it held all along", () => {
+  it("should keep the state of a node that it has held throughout", () => {
     const { replica, pass } = bareReplica();
     replica.take(new BareStream(), opening(1), HELLO);
     pass(60_000);
@@ -54,7 +54,7 @@ describe("Replica.take(), late", () => {
 });
 
 describe("Replica.apply()", () => {
-  it("should pass over what its record said already, and follow what came after", () => {
+  it("should skip events that its record already had, and apply later ones", () => {
     const { replica } = bareReplica();
     const stream = new BareStream();
     replica.take(stream, opening(1, { revision: 10n }), HELLO);
@@ -84,7 +84,7 @@ describe("Replica.apply()", () => {
     expect(node.connection).toMatchObject({ state: "DISCONNECTED", reason: "KEY_RETIRED" });
   });
 
-  it("should tell watchers of a node that another replica has taken, and forget its samples", () => {
+  it("should tell watchers that another replica took a node, and forget its samples", () => {
     const { replica } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     replica.beat(node, usageOf(), true);
@@ -98,7 +98,7 @@ describe("Replica.apply()", () => {
 });
 
 describe("Replica.beat()", () => {
-  it("should tell when what samples say of a GPU has changed for certain, and only then", () => {
+  it("should report when a GPU's state has certainly changed, and only then", () => {
     const { replica, inTrouble } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     replica.beat(node, usageOf(60, 60), true);
@@ -121,7 +121,7 @@ describe("Replica.beat()", () => {
     expect(node).toMatchObject({ health: { state: "HEALTHY" }, evidence: null });
   });
 
-  it("should tell those who watch the node", () => {
+  it("should notify the node's watchers", () => {
     const { replica } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     let touched = 0;
@@ -149,7 +149,7 @@ describe("the end of a stream that a newer one has replaced", () => {
 });
 
 describe("Replica.drain()", () => {
-  it("should take no more hellos, whatever becomes of the lease, and judge as before", () => {
+  it("should admit no further hello, with or without the lease, and judge as before", () => {
     const { replica, pass } = bareReplica();
     const node = replica.take(new BareStream(), opening(1), HELLO);
     expect(replica.mayOpen).toBe(true);
@@ -162,7 +162,7 @@ describe("Replica.drain()", () => {
 });
 
 describe("Replica.adopt()", () => {
-  it("should leave alone what it holds under this epoch or a later one", () => {
+  it("should not change nodes held under this epoch or a later one", () => {
     const { replica } = bareReplica();
     const stream = new BareStream();
     replica.take(stream, opening(5), HELLO);
@@ -180,7 +180,7 @@ describe("Replica.adopt()", () => {
     replica.silence.turnedAway(undefined, 5_000);
     pass(2_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
-    // Its grace began anew.
+    // Its grace restarted.
     pass(58_000);
     expect(replica.nodes.find("n1")?.health.state).toBe("HEALTHY");
     pass(2_000);
@@ -189,7 +189,7 @@ describe("Replica.adopt()", () => {
 });
 
 describe("Replica.close()", () => {
-  it("should judge nobody from then on, lease or not", () => {
+  it("should judge no node from then on, lease or not", () => {
     const { replica, pass, changed } = bareReplica();
     const stream = new BareStream();
     replica.take(stream, opening(1), HELLO);

@@ -210,7 +210,7 @@ describe("silence that is not the nodes'", () => {
     expect(detected(nodeId)).toBe("UNHEALTHY");
   });
 
-  it("should tell how late it was", async () => {
+  it("should report how late it was", async () => {
     await beating();
     await replica.pass(UNHEALTHY_AFTER_MS);
     const count = 'rollcall_health_detection_delay_seconds_bucket{le="0.2"}';

@@ -92,7 +92,7 @@ describe("two replicas", () => {
     expect(await statesOf(database.store, "stealthy")).toEqual(HEALTHY);
   });
 
-  it("should not write what came over a fenced stream", async () => {
+  it("should not write a report of a fenced stream", async () => {
     const replica = await startReplica();
     const agent = await registered("late");
     const stream = await agent.join(replica.address);
@@ -170,7 +170,7 @@ describe("a replica that is lost", () => {
     await expectRecorded("restarted", HEALTHY);
   });
 
-  it("should let go of its streams when it comes back and its nodes are another's", async () => {
+  it("should end its streams when it returns and another replica owns its nodes", async () => {
     const [doubtful, heir] = [await startReplica(), await startReplica()];
     const agent = await registered("doubted");
     const stream = await agent.join(doubtful.address);

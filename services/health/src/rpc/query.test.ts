@@ -78,7 +78,7 @@ describe("policies", () => {
 });
 
 describe("getNodeHealth()", () => {
-  it("should tell all that the replica knows", async () => {
+  it("should return all that the replica knows", async () => {
     await replica.pass(1_000);
     const { nodeHealth } = await client.getNodeHealth({ node: "web-1" });
     expect(nodeHealth).toMatchObject({

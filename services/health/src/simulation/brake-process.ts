@@ -49,7 +49,7 @@ export class BrakeLease {
   }
 }
 
-/** What processes that decide about the brake live in. */
+/** The surroundings of processes that decide about the brake. */
 export interface BrakeWorld {
   readonly schedule: Schedule;
   readonly lease: BrakeLease;
@@ -63,7 +63,7 @@ export interface BrakeWorld {
 /** A process of health that decides about the brake while it holds the lease: the decider and the leased task as they ship. */
 export class BrakeProcess {
   readonly instance: string;
-  /** How many writes there had been when it last began to decide. */
+  /** How many writes there were when it last began to decide. */
   begunAtWrite = 0;
   /** Whether nothing of it reaches the record. */
   isCutOff = false;
@@ -119,7 +119,7 @@ export class BrakeProcess {
     this.#waiting = null;
   }
 
-  /** End in order, as SIGTERM does. */
+  /** End gracefully, as SIGTERM does. */
   async close(): Promise<void> {
     this.#ending.abort();
     await this.#done;

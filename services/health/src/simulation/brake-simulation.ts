@@ -64,9 +64,9 @@ const CALM_SHARE = 0.3;
 const RELEASED_WITHIN_MS = 60_000;
 
 /**
- * Run processes that decide about the brake, as they ship, over a fleet whose nodes die alone and together, and come back.
- * The processes are stopped, killed, restarted and cut off from the record. Returns what happened that must never happen;
- * null when nothing did.
+ * Run the shipped processes that decide about the brake over a fleet whose nodes die alone and together, and return.
+ * The processes are stopped, killed, restarted and cut off from the record. Returns the broken invariant; null for
+ * none.
  */
 export async function simulateBrake(options: { readonly seed: number; readonly durationMs: number }) {
   const simulation = new BrakeSimulation(options.seed);

@@ -64,7 +64,7 @@ describe("AgentStream, as time passes", () => {
     });
   });
 
-  it("should let go of a peer that does not read", async () => {
+  it("should drop a peer that does not read", async () => {
     const config = {
       "Orchestrator.NodeManager.DisconnectTimeout": 60_000,
       "Orchestrator.NodeManager.UnknownTimeout": 300_000,

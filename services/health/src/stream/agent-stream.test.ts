@@ -182,7 +182,7 @@ describe("AgentStream", () => {
     });
   });
 
-  it("should cut a banned node within a second, tell it why, and tell it again when it comes back", async () => {
+  it("should cut a banned node within a second with the reason, and again when it returns", async () => {
     const agent = agents.create("banned");
     await register(database.store, [agent]);
     const stream = await agent.join(replica.address);

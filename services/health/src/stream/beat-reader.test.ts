@@ -66,7 +66,7 @@ describe("readBeatFrame()", () => {
     expect(Object.keys(fields)).toEqual(schema.fields.map(({ localName }) => localName));
   });
 
-  it("should leave to the generated code what it would read otherwise, or not at all", () => {
+  it("should leave to the generated code what it would read differently, or not at all", () => {
     const flaws = fc.record({
       cut: fc.nat(),
       at: fc.nat(),

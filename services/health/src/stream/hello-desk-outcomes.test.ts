@@ -124,7 +124,7 @@ describe("HelloDesk", () => {
     expect(gone.said).toMatchObject({ reason: "NODE_DELETED" });
   });
 
-  it("should look up what it has opened for a key that counts no more", async () => {
+  it("should look up a session that it opened for a retired key", async () => {
     const { hello, uncertain } = setUp({ keysAfter: { ...KEYS, fingerprint: "f2" } });
     expect((await hello()).said?.reason).toBe("PROOF_INVALID");
     expect(uncertain()).toBe(1);

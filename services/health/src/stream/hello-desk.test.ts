@@ -128,7 +128,7 @@ describe("Hello", () => {
     expect(error).toMatchObject({ reason: "NODE_NOT_REGISTERED", metadata: { node: "nobody" } });
   });
 
-  it("should tell a rejected node why, and to come back soon", async () => {
+  it("should tell a rejected node why, and to retry soon", async () => {
     const agent = agents.create("rejected");
     await register(database.store, [agent], "PENDING");
     await command(database.store, "rejected", "reject", "wrong rack");
@@ -146,7 +146,7 @@ describe("Hello", () => {
     expect((await recordOf(database.store, "rejected")).session.epoch).toBe(0);
   });
 
-  it("should tell a node that was rejected long ago to come back within two minutes", async () => {
+  it("should tell a node that was rejected long ago to retry within two minutes", async () => {
     const agent = agents.create("outcast");
     await register(database.store, [agent], "PENDING");
     await command(database.store, "outcast", "reject");
@@ -269,7 +269,7 @@ describe("Hello", () => {
     });
   });
 
-  it("should count what became of them", async () => {
+  it("should count their outcomes", async () => {
     expect(await replica.metric('rollcall_health_hellos_total{outcome="welcomed"}')).toBeGreaterThan(300);
     expect(await replica.metric('rollcall_health_hellos_total{outcome="refused"}')).toBeGreaterThan(4);
     expect(await replica.metric("rollcall_health_hello_queue")).toBe(0);

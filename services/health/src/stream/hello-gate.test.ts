@@ -34,7 +34,7 @@ describe("HelloGate", () => {
     expect(entering(gate, "known", 4)).toBe("in");
   });
 
-  it("should not count what is no failure of a proof", () => {
+  it("should count only failures of a proof", () => {
     const gate = createGate();
     for (let call = 0; call < 20; call += 1) {
       gate.refused(from("a"), refuse("SESSION_SUPERSEDED", "a newer stream took over"));

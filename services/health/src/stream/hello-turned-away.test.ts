@@ -21,7 +21,7 @@ afterEach(async () => {
 afterAll(() => database.drop());
 
 describe("Hello, turned away", () => {
-  it("should tell agents when to come back while the lease is not held", async () => {
+  it("should tell agents when to retry while the lease is not held", async () => {
     const store = await database.openStore();
     const doubtful = await replicas.start({ store });
     doubtful.app.onLeaseDoubt({ sinceMs: doubtful.clock.nowMs() });

@@ -39,7 +39,7 @@ const asked = (nodeId: string, by = keys) => nodes.refusalOf(helloOf(nodeId, by)
 const eventOf = (subject: string) => [{ subject }] as unknown as StoredEvent[];
 
 describe("RejectedNodes", () => {
-  it("should tell a node that asks again what it was told before", () => {
+  it("should repeat the refusal to a node that retries", () => {
     expect(asked("n1")).toBeNull();
     const first = nodes.refuse(helloOf("n1"), MEMBERSHIP);
     const again = asked("n1");
@@ -52,7 +52,7 @@ describe("RejectedNodes", () => {
     expect(asked("n1", generateKeyPair())).toBeNull();
   });
 
-  it("should look at no signature where too many have failed", () => {
+  it("should verify no signature where too many have failed", () => {
     nodes.refuse(helloOf("n1"), MEMBERSHIP);
     const check = () => {
       throw new Error("too many");

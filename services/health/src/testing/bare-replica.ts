@@ -1,5 +1,5 @@
 import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "@rollcall/domain";
-import type { OwnedSession as RecordedNode } from "@rollcall/store";
+import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HealthMetrics } from "../metrics.ts";
 import type { Farewell } from "../replica/farewell.ts";
@@ -23,7 +23,7 @@ export const NO_METRICS: HealthMetrics = {
   returnedAtOnce: () => {},
 };
 
-/** A stream that keeps what it is told. */
+/** A stream that records what is sent. */
 export class BareStream implements NodeStream {
   readonly peer = "127.0.0.1:1";
   readonly memberships: Membership[] = [];
@@ -72,7 +72,7 @@ export function bareReplica() {
   return { clock, replica, changed, inTrouble, pass };
 }
 
-/** A state of health as the record has it. */
+/** A recorded state of health. */
 export function recordedHealth(state: Health["state"]): Health {
   return { state, sinceMs: 0, reason: "RECORDED", message: "", actor: "replica:other" };
 }
@@ -93,8 +93,8 @@ export function opening(epoch: number, changes: Partial<OpenedSession> = {}): Op
   };
 }
 
-/** Node n1 as it is taken over. */
-export function adopted(epoch: number): RecordedNode {
+/** Node n1 as it is adopted. */
+export function adopted(epoch: number): OwnedSession {
   return {
     nodeId: "n1",
     epoch,

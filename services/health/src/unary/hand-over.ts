@@ -10,7 +10,7 @@ import type { Peer, PeerClient } from "../internal/peers.ts";
 import type { Replica } from "../replica/replica.ts";
 import { sessionMoved, type UnaryDesk } from "./unary-desk.ts";
 
-/** What it takes to find the replica that holds a session. */
+/** What is needed to find the replica that holds a session. */
 export interface HandOverDeps {
   readonly replica: Pick<Replica, "instance">;
   readonly unary: UnaryDesk;
@@ -20,7 +20,7 @@ export interface HandOverDeps {
 
 const OWNER_RETRY_AFTER_MS = 1_000;
 
-/** Let the replica that holds the session take a heartbeat or a goodbye. */
+/** Forward a heartbeat or a goodbye to the replica that holds the session. */
 export async function handOver(
   { replica, unary, peers, log }: HandOverDeps,
   heartbeat: ReportHeartbeatRequest,
@@ -28,7 +28,7 @@ export async function handOver(
   const { nodeId, replicaId } = unary.claimsOf(heartbeat);
   if (replicaId === replica.instance) return unary.take(heartbeat);
   const peer = await peers.find(replicaId);
-  // Its lease is gone: any replica may open the next session.
+  // Its lease has run out: any replica may open the next session.
   if (peer === null) throw sessionMoved(nodeId);
   try {
     const { answer } = await peer.client.forwardHeartbeat({ heartbeat });
@@ -46,7 +46,7 @@ export async function handOver(
   }
 }
 
-/** The owner's refusal, made again so that it can be read in every protocol; null for an error of the way to it. */
+/** The owner's refusal, as an error that every protocol can carry; null for an error of the transport. */
 function refusalOf(error: unknown): Error | null {
   const { reason = "", message, metadata, retryAfterMs } = describeError(error);
   if (!isErrorReasonName(reason) || !AGENTS_OWN.has(reason)) return null;
@@ -56,7 +56,7 @@ function refusalOf(error: unknown): Error | null {
   });
 }
 
-/** Reasons that say something about the heartbeat. */
+/** Reasons that are about the heartbeat itself. */
 const AGENTS_OWN: ReadonlySet<string> = new Set<ErrorReasonName>([
   "SESSION_TOKEN_INVALID",
   "SESSION_SUPERSEDED",

@@ -169,7 +169,7 @@ describe("reportHeartbeat()", () => {
     });
   });
 
-  it("should tell the sessions of one node at one replica apart", async () => {
+  it("should distinguish the sessions of one node at one replica", async () => {
     const agent = await registered("u-same");
     const first = await open(agent, atLeft);
     const second = await open(agent, atLeft);
@@ -181,7 +181,7 @@ describe("reportHeartbeat()", () => {
     expect(await post(atLeft, beat("u-same", first, 2))).toMatchObject({ refused: "SESSION_SUPERSEDED" });
   });
 
-  it("should tell an operator's decision with the next call", async () => {
+  it("should return an operator's decision with the next call", async () => {
     const agent = await registered("u-rejected");
     const token = await open(agent, atLeft);
     await post(atLeft, beat("u-rejected", token, 1));

@@ -27,7 +27,7 @@ describe("Mailbox", () => {
     expect(box.take(10)).toEqual({ items: [], dropped: [] });
   });
 
-  it("should say of an id what was said last: that it is gone, or that it is back", () => {
+  it("should report the last state of an id: gone, or back", () => {
     const box = new Mailbox<number>();
     box.put("a", 1);
     box.drop("a");
@@ -37,7 +37,7 @@ describe("Mailbox", () => {
     expect(box.take(10)).toEqual({ items: [], dropped: [] });
   });
 
-  it("should end a rest for anything new, and the next one for what was left", async () => {
+  it("should end a rest for any news, and the next one for what was left", async () => {
     const box = new Mailbox<number>();
     expect(await isDue(box)).toBe(false);
     for (const id of ["a", "b", "c"]) box.put(id, 1);

@@ -54,7 +54,7 @@ describe("WatchedNodes", () => {
     expect([paces.get("n7"), paces.get(last)]).toEqual([15_000, 2_000]);
   });
 
-  it("should tell the watchers of a node alone", () => {
+  it("should notify the watchers of that node only", () => {
     const { watched, node } = fleet(["a", "b"]);
     const seen: string[] = [];
     const watcher = {

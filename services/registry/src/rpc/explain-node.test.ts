@@ -57,7 +57,7 @@ async function live(id: string): Promise<void> {
 }
 
 describe("explainNode()", () => {
-  it("should tell each transition with its evidence, the newest last, and what follows", async () => {
+  it("should return each transition with its evidence, the newest last, and what follows", async () => {
     await live("lost");
     const answer = await rig.registry.explainNode({ node: "los" });
     expect(answer.entries.map(({ event, text }) => `${event?.type} | ${text}`)).toEqual([

@@ -19,7 +19,7 @@ describe("GetControlPlaneStatus", () => {
     });
   });
 
-  it("should tell of the log, the relay and upkeep", async () => {
+  it("should report the log, the relay and upkeep", async () => {
     const { db } = rig.store;
     await makeHistory(rig.store, 20);
     await compactEvents(rig.store, -60_000);

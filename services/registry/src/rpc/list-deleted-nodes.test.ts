@@ -20,7 +20,7 @@ async function addAndDelete(id: string, reason: string): Promise<TestNode> {
 }
 
 describe("listDeletedNodes()", () => {
-  it("should tell when, by whom and why, and the last state; each removal of an id by itself", async () => {
+  it("should return when, by whom, why and the last state of each removal", async () => {
     const node = await addAndDelete("came-twice", "sold");
     // A deleted node that registers again is a new node.
     expect(await node.register(rig.registry)).toMatchObject({ created: true });

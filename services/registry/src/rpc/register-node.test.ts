@@ -76,7 +76,7 @@ describe("registerNode(), a node that is not known", () => {
     });
   });
 
-  it("should tell where the health replicas are that live", async () => {
+  it("should return the addresses of live health replicas", async () => {
     const before = await new TestNode("early").register(rig.registry);
     expect(before.healthEndpoints).toEqual([]);
     await addHealthReplica(rig.store, ":7701");
@@ -129,7 +129,7 @@ describe("registerNode(), a node that is known", () => {
     expect(again.node?.membership?.state).toBe(MembershipState.PENDING);
   });
 
-  it("should write nothing when it says what it said before", async () => {
+  it("should write nothing when the report is unchanged", async () => {
     const node = new TestNode("quiet");
     const first = await node.register(rig.registry);
     const again = await node.register(rig.registry);

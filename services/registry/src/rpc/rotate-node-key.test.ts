@@ -155,7 +155,7 @@ describe("rotateNodeKey()", () => {
     expect(await refusalOf(rotate(node))).toMatchObject({ reason: "NODE_REJECTED" });
   });
 
-  it("should refuse what is no key, and a next key that did not sign", async () => {
+  it("should refuse an invalid key, and a next key that did not sign", async () => {
     const node = await newNode("careless");
     const request = await offer(node);
     const short = rig.registry.rotateNodeKey({ ...request, nextPublicKey: new Uint8Array(31) });

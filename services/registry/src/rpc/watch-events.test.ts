@@ -77,7 +77,7 @@ describe("watchEvents(), where it begins", () => {
     expect(subjectsOf(watched.messages)).toEqual(["new"]);
   });
 
-  it("should begin with the beginning, or after a revision, over what memory holds and what it does not", async () => {
+  it("should start at the beginning, or after a revision, from memory or from the record", async () => {
     await start({ windowEvents: 4, batchEvents: 3 });
     const subjects = Array.from({ length: 20 }, (_, index) => `n${index}`);
     for (const subject of subjects) await append(subject);
@@ -154,7 +154,7 @@ describe("watchEvents(), what it sends", () => {
 });
 
 describe("watchEvents(), how it ends", () => {
-  it("should cut a watcher that does not read, and say where to go on", async () => {
+  it("should cut a watcher that does not read, with a token to resume from", async () => {
     await start({ windowEvents: 5, batchEvents: 5 });
     const watched = watch({});
     await watched.until(({ length }) => length === 1);
@@ -180,7 +180,7 @@ describe("watchEvents(), how it ends", () => {
     expect(both()).toEqual(sent);
   });
 
-  it("should tell of what was compacted, and go on from what is kept", async () => {
+  it("should report compacted events, and continue with those that are kept", async () => {
     await start({ windowEvents: 2 });
     const old = watch(BEGINNING);
     await append("a", "b", "c");
@@ -249,7 +249,7 @@ describe("watchEvents(), how it ends", () => {
     });
   });
 
-  it("should let go of a watcher that leaves", async () => {
+  it("should drop a watcher that leaves", async () => {
     await start();
     const watched = watch({});
     await watched.until(({ length }) => length === 1);

@@ -113,7 +113,7 @@ describe("watchNodes()", () => {
     expect(told).toEqual(["upserted", "upserted", "removedId"]);
   });
 
-  it("should tell every node that one commit of thousands of events changed", async () => {
+  it("should send every node that one commit of thousands of events changed", async () => {
     await start();
     await seed(rig.store, nodes(2));
     const watched = watch();
@@ -133,7 +133,7 @@ describe("watchNodes()", () => {
     );
   });
 
-  it("should tell the rest of a change again to a client that goes on after its first part", async () => {
+  it("should send the rest of a change again to a client that resumes after its first part", async () => {
     await start({ batchNodes: 2 });
     await seed(rig.store, nodes(5));
     const before = watch();
@@ -230,7 +230,7 @@ describe("watchNodes()", () => {
     await again.until((messages) => stateOf(viewOf(messages), "m7") === MembershipState.REJECTED);
   });
 
-  it("should refuse what was compacted, a token that is none, and a selector that cannot be read", async () => {
+  it("should refuse a compacted revision, an invalid token, and an invalid selector", async () => {
     await start();
     await seed(rig.store, nodes(5));
     await compactEvents(rig.store, -60_000);

@@ -103,7 +103,7 @@ async function left(): Promise<readonly string[]> {
 }
 
 describe("collectNodes()", () => {
-  it("should keep every lasting node unless it is told for how long", async () => {
+  it("should keep every lasting node without a configured time", async () => {
     await addGone("old", 400 * DAY_MS);
     expect(await collector().lookFor(20 * MINUTE_MS)).toBe(0);
     expect(await left()).toEqual(["old"]);

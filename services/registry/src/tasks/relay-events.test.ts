@@ -201,7 +201,7 @@ describeWithNats("relayEvents()", () => {
     expect(await relay.metric("rollcall_events_relay_lost_total")).toBe(0);
   });
 
-  it("should tell what was compacted before it was relayed, and go on with what is left", async () => {
+  it("should report what was compacted before it was relayed, and continue with the rest", async () => {
     const lines: string[] = [];
     const log = createLogger({
       level: "error",

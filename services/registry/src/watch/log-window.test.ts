@@ -25,7 +25,7 @@ describe("LogWindow", () => {
     expect(window.readAfter(9n, 10)).toEqual({ items: [], through: 9n });
   });
 
-  it("should not answer a reader from whom something has left", () => {
+  it("should not serve a reader from before the window", () => {
     const window = windowOf(2, 0n);
     window.push(items(1, 2), 2n);
     window.push(items(3), 3n);
@@ -42,7 +42,7 @@ describe("LogWindow", () => {
     expect(window.readAfter(0n, 10)).toBeNull();
   });
 
-  it("should stay within its bytes, but for the newest push", () => {
+  it("should stay within its bytes, except for the newest push", () => {
     const window = windowOf(10, 0n, 20);
     for (const revision of [5, 6, 7]) window.push(items(revision), BigInt(revision));
     expect(revisionsOf(window.readAfter(0n, 10))).toEqual([5, 6, 7]);

@@ -77,7 +77,7 @@ describe("mayHaveEnded()", () => {
     expect(mayHaveEnded([eventOf("node.info.changed"), event])).toBe(expected);
   });
 
-  it("should tell nothing of nothing", () => {
+  it("should not expect an end without a change", () => {
     expect(compileNodeFilter({ memberships: ["APPROVED"] }).mayHaveEnded([])).toBe(false);
   });
 });

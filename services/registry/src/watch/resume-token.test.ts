@@ -12,7 +12,7 @@ describe("parseResumeToken()", () => {
     expect(parseResumeToken(token)).toEqual(point);
   });
 
-  it("should tell a token from within a snapshot", () => {
+  it("should recognize a token from within a snapshot", () => {
     const point = { kind: "snapshot", logId: LOG_ID, revision: 0n } as const;
     expect(parseResumeToken(formatResumeToken(point))).toEqual(point);
   });
