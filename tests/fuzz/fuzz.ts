@@ -39,7 +39,7 @@ const AT_A_TIME = 12;
 /** Findings after which a run has told enough. */
 const ENOUGH = 12;
 
-/** Run cases until there are no more, time is up, or enough was found. */
+/** Run cases until all have run, time is up, or enough was found. */
 export async function fuzz(target: FuzzTarget, plan: FuzzPlan): Promise<FuzzOutcome> {
   const findings: Finding[] = [];
   const codes = new Map<string, number>();
@@ -104,7 +104,7 @@ function makeCase(fuzzed: FuzzTarget, seed: number, caseNumber: number, live: Li
 
 function heartbeatCase(fuzzed: FuzzTarget, taste: Taste): Case {
   const target = fuzzed.targets.find(({ method }) => method.name === "Heartbeat");
-  if (target === undefined) throw new Error("nobody serves Heartbeat");
+  if (target === undefined) throw new Error("no service serves Heartbeat");
   const plan: HeartbeatPlan = planHeartbeats(target.method, taste, fuzzed.fleet);
   return {
     target,

@@ -57,7 +57,7 @@ function codeOf({ protocol, isStream }: WireRequest, { status, headers, body }: 
   return /"code":"(\w+)"/.exec(text)?.[1] ?? null;
 }
 
-/** Everything that somebody could read in an answer, decoded. */
+/** All readable text in an answer, decoded. */
 function textOf({ headers, body }: Answer): string {
   const said = body.subarray(0, 200_000).toString();
   const inBase64 = [...said.matchAll(/"value": ?"([\w+/-]+=*)"|details-bin: ?([\w+/-]+=*)/gi)];

@@ -1,6 +1,6 @@
 import type { FuzzOutcome, FuzzPlan } from "./fuzz.ts";
 
-/** Longer than anybody fuzzes. */
+/** Longer than any run. */
 export const LONGEST_MS = 24 * 3_600_000;
 
 /** A seed of `make test`: the same cases each time, so that a change that breaks them is the one that is tested. */

@@ -36,7 +36,7 @@ function frame(dice: Dice): Buffer {
   return Buffer.concat([head, payload]);
 }
 
-/** Open a connection, send bytes, and leave. What matters is what becomes of everybody else. */
+/** Open a connection, send bytes, and leave. What matters is the effect on others. */
 export function sendRaw(origin: string, bytes: Uint8Array): Promise<Answer> {
   const { hostname, port } = new URL(origin);
   return new Promise((resolve) => {

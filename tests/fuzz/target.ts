@@ -104,7 +104,7 @@ export class FuzzTarget {
     return gather(answers);
   }
 
-  /** What the process has said since the last time that nobody wants to hear; null when there is nothing. */
+  /** What the process has logged since the last call that is a finding; null for nothing. */
   complaint(): string | null {
     if (!isAlive(this.#process)) return `the process ended: ${this.#process.err}`;
     const said = this.#process.out.slice(this.#readOut);

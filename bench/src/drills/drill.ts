@@ -31,7 +31,7 @@ export interface FleetSize {
   readonly unhealthyAfterMs: number;
 }
 
-/** A drill of a fleet: something is broken on purpose, and nobody may be judged for it. */
+/** A drill of a fleet: something is broken on purpose, and no node may be judged for it. */
 export interface FleetDrill {
   readonly name: string;
   readonly title: string;

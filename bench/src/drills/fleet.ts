@@ -85,7 +85,7 @@ export class Fleet {
     for (const load of this.#loads) context.atEnd(() => load.stop());
   }
 
-  /** Start everything, and wait until everybody is well. */
+  /** Start everything, and wait until every node is HEALTHY. */
   static async start(context: BenchContext, size: FleetSize, options: FleetOptions = {}): Promise<Fleet> {
     const database = await startDatabase(context);
     await seedNodes({ url: database.url, count: size.agents, identities: true });
@@ -154,7 +154,7 @@ export class Fleet {
     const startMs = performance.now();
     for (;;) {
       const { held } = await this.report();
-      // To count is work for everybody who is measured. The record comes back later than the replicas in some drills.
+      // Counting costs every process that is measured. The record comes back later than the replicas in some drills.
       const healthy = held === agents ? await this.#healthy().catch(() => 0) : 0;
       const tookMs = performance.now() - startMs;
       if (held === agents && healthy === held) return tookMs;

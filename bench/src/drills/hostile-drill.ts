@@ -25,7 +25,7 @@ interface HostileSize {
 }
 
 const AGENTS = 50;
-/** Of everybody's first calls, before anything is compared with what it was at the start. */
+/** The first calls of all clients, before anything is compared with the start. */
 const WARM_UP_MS = 2_000;
 /** Nothing is measured while the last attack is still felt; what is felt for longer counts against the next. */
 const SETTLED_WITHIN_MS = 5_000;
@@ -146,7 +146,7 @@ async function startTarget(context: BenchContext, agents: number, flags: readonl
   };
 }
 
-/** Wait until no more descriptors are open than at the start, for as long as that may take. */
+/** Wait until as few descriptors are open as at the start, for as long as that may take. */
 async function calm(target: Target, descriptors: number, withinMs: number): Promise<void> {
   const limitAtMs = performance.now() + withinMs;
   while (target.descriptors() > descriptors && performance.now() < limitAtMs) await delay(500);

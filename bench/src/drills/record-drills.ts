@@ -2,7 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { FleetDrill } from "./drill.ts";
 import { Fleet, FULL_SIZE, SHORT_SIZE } from "./fleet.ts";
 
-/** The record is away for everybody. */
+/** The record is away for all processes. */
 export const postgres: FleetDrill = {
   name: "postgres",
   title: "Postgres is stopped, and started again",

@@ -46,7 +46,7 @@ const listener = {
     else settleOne();
   },
   onEnd(agent: HeldAgent, refusal: string): void {
-    // One that was never held is tried again by whoever connects it.
+    // A stream that was never open is retried by its caller.
     if (!agents.delete(agent.identity.index)) return;
     lost += 1;
     lastRefusal = refusal;

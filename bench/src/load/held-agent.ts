@@ -88,10 +88,10 @@ export class HeldAgent {
       this.#welcomed = resolve;
       this.#turnedAway = reject;
     });
-    this.welcome.catch(() => {}); // Whoever waits for it is told all the same.
+    this.welcome.catch(() => {}); // Surfaced by the code that waits for it.
   }
 
-  /** Opens the stream. Rejects when there is nobody to connect to. */
+  /** Open the stream. Rejects when nothing listens. */
   async open(): Promise<void> {
     await this.#connection.ready;
     this.#connection.openStream(HEARTBEAT_PATH);

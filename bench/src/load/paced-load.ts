@@ -24,7 +24,7 @@ export interface PacedOutcome {
   readonly held: number;
   /** Attempts that failed and streams that ended, since the process began. */
   readonly reconnects: number;
-  /** Nodes whose own log shows a gap as long as was asked: whoever judged them judged rightly. */
+  /** Nodes whose own log shows a gap of at least the given length: judging them was right. */
   readonly gaps: readonly string[];
   /** Those that an order has killed, and the wall time of their last send. */
   readonly killed: readonly { readonly nodeId: string; readonly lastSentAtMs: number }[];

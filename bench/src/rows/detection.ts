@@ -14,7 +14,7 @@ const MOST_VICTIMS = 300;
 const AIM_MS = 1_000;
 const ARRIVE_WITHIN_MS = 60_000;
 
-/** How long a node is dead beyond its threshold before everybody knows. */
+/** How long after its threshold the death of a node is known everywhere. */
 export const detection: Bench = {
   name: "detection",
   title: "agents killed at random moments, until their nodes are UNHEALTHY: time beyond the deadline",
@@ -77,7 +77,7 @@ export async function detectionDelays(
   ];
 }
 
-/** Takes the time of each node that is declared, as whoever follows the log would. */
+/** Notes the time of each declared node, as a follower of the log does. */
 async function watch(context: BenchContext, url: string): Promise<ReadonlyMap<string, Arrival>> {
   const log = silentLogger;
   const store = await openStore({ url, applicationName: "bench watcher", poolSize: 2, log });

@@ -112,7 +112,7 @@ async function measureMany(context: BenchContext, { url, token, service, load }:
   ];
 }
 
-/** Numbered subjects, so that whoever reads can tell what is missing. */
+/** Numbered subjects, so that a reader can tell what is missing. */
 async function seedEvents(url: string, count: number): Promise<void> {
   await withClient(url, async (client) => {
     for (let from = 0; from < count; from += SEED_BATCH) {

@@ -6,7 +6,7 @@ const FIRST_PORT = 20_000;
 const LAST_PORT = 31_999;
 const TRIES = 50;
 
-/** A port of the loopback interface that nobody listens on right now. */
+/** A free port of the loopback interface. */
 export async function freePort(): Promise<number> {
   for (let tries = 0; tries < TRIES; tries++) {
     const port = FIRST_PORT + Math.floor(Math.random() * (LAST_PORT - FIRST_PORT + 1));

@@ -22,7 +22,7 @@ export interface ServerCommand {
   readonly env?: Readonly<Record<string, string>>;
   /** Serves when this port takes connections. */
   readonly port: number;
-  /** Takes what it prints: a log is part of what a service does, but nobody should have to read along. */
+  /** Receives its output: a log is part of a service, but need not be shown. */
   readonly logFile: string;
 }
 

@@ -125,9 +125,9 @@ export class PublishSession {
 
   /**
    * The stream takes an event only right behind the one that comes before it in the log, so that events are in order
-   * whatever was refused and whoever publishes at the same time: the former holder of the lease may. Foretold sequences
-   * would not do: one of the events behind a refused one may meet the sequence that another publisher has brought
-   * about.
+   * whatever was refused, and with another publisher at the same time, which the former holder of the lease may be.
+   * Foretold sequences would not do: one of the events behind a refused one may meet the sequence that another
+   * publisher has brought about.
    */
   #expectation(predecessor: OutwardEvent | null): Expectation {
     const { stream, streamName } = this.#options;

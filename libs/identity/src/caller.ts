@@ -33,7 +33,7 @@ export type KnownCaller = Exclude<Caller, { readonly kind: "anonymous" }>;
 
 /**
  * Find whose token this is; null when it is unknown. It throws TOKEN_EXPIRED, TOKEN_REVOKED or ROLE_TOO_LOW when it is
- * somebody's who may not call with it, and another error when it cannot know (the store is away), never answers null
+ * a caller's that may not call with it, and another error when it cannot know (the store is away), never returns null
  * then.
  */
 export type Authenticator = (bearer: string) => Promise<Caller | null>;

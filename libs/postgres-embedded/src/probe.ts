@@ -15,9 +15,9 @@ export type Answer =
   | "ours"
   /** Something that is not. */
   | "foreign"
-  /** A server that takes no connections yet, or no more. */
+  /** A server that does not accept connections yet, or any longer. */
   | "not-ready"
-  | "nobody";
+  | "nothing";
 
 const PROBE_TIMEOUT_MS = 5_000;
 
@@ -62,7 +62,7 @@ export function createClient(address: ServerAddress, applicationName: string): p
 function answerOf(error: unknown): Answer {
   const code = errorCode(error);
   // A socket is removed in an orderly end, and left behind in any other.
-  if (code === "ECONNREFUSED" || code === "ENOENT") return "nobody";
+  if (code === "ECONNREFUSED" || code === "ENOENT") return "nothing";
   // Starting up, shutting down, recovering; or all its connections are taken; or those that wait for it at its socket
   // are too many.
   if (code === "57P03" || code === "57P01" || code === "53300" || code === "EAGAIN") {

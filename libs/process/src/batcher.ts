@@ -68,7 +68,7 @@ export class Batcher<I, O> {
     });
   }
 
-  /** Take no more items, run those that wait, and resolve when all have their answers. */
+  /** Refuse further items, run those that wait, and resolve when all have their results. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#openWindow();

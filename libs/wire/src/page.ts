@@ -88,7 +88,7 @@ export async function readPage<Row, Item extends DescMessage>(
 /**
  * Read rows in order, some at a time, one more than `limit` at most: that one tells whether there is another page.
  *
- * @param read the next rows after a cursor, at most `count`; fewer mean that there are no more.
+ * @param read the next rows after a cursor, at most `count`; fewer mean that the end is reached.
  */
 export async function* readRows<Row, Cursor>(options: {
   readonly limit: number;

@@ -222,7 +222,7 @@ function readiness(replica: Replica): ReadyReport[string] {
   return { ok: false, message: "the lease is not held for certain" };
 }
 
-/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. / */
+/** Do the last work as far as the record allows. The replica that adopts the nodes decides about the rest. */
 async function within({ clock, log }: HealthProcess, ms: number, work: () => Promise<void>): Promise<void> {
   const done = new AbortController();
   const late = clock.sleep(ms, done.signal).then(

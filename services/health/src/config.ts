@@ -122,7 +122,7 @@ export function policyOf(config: HealthConfig): HealthPolicy {
   };
 }
 
-/** The default time to UNKNOWN. Programs without that state may have timeouts longer than our default. / */
+/** The default time to UNKNOWN. Programs without that state may have timeouts longer than our default. */
 function unknownAfterMs(unhealthyAfterMs: number): number {
   const { unknownAfterMs: usualMs } = DEFAULT_HEALTH_POLICY;
   return unhealthyAfterMs < usualMs ? usualMs : 2 * unhealthyAfterMs;

@@ -36,7 +36,7 @@ export interface HealthProcess {
   readonly strangers?: StrangerLog;
   /** Finds the client behind a proxy; the peer counts when absent. */
   readonly clientAddress?: ClientAddress;
-  /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. / */
+  /** For how long hellos and changed nodes are gathered into one batch; 0 for tests whose clock stands still. */
   readonly gatherMs: number;
   /** How often the brake is decided, and how soon another process takes over, for tests. */
   readonly brakeTimes?: BrakeTimes;

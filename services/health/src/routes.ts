@@ -2,11 +2,8 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { HealthServices } from "./health-services.ts";
-import { getClusterHealth } from "./rpc/get-cluster-health.ts";
-import { getNodeHealth } from "./rpc/get-node-health.ts";
-import { listNodeHealth } from "./rpc/list-node-health.ts";
+import { getClusterHealth, getNodeHealth, listNodeHealth, watchNodeHealth } from "./rpc/query-methods.ts";
 import { reportHeartbeat } from "./rpc/report-heartbeat.ts";
-import { watchNodeHealth } from "./rpc/watch-node-health.ts";
 
 /** What health serves to readers. */
 export const SERVICES = [HealthQueryService];

@@ -19,12 +19,12 @@ export const REGISTRY_KEYS = defineKeys({
   "Orchestrator.NodeManager.CollectAfter": {
     schema: optional(duration({ minMs: 60_000 })),
     default: undefined,
-    doc: "How long a compute node that is DISCONNECTED and UNKNOWN is kept; then it is removed, and a tombstone stays. Rejected, banned and marked nodes are kept. Without it, nodes are kept until somebody deletes them.",
+    doc: "How long a compute node that is DISCONNECTED and UNKNOWN is kept; then it is removed, and a tombstone stays. Rejected, banned and marked nodes are kept. Without it, nodes are kept until an operator deletes them.",
   },
   "Orchestrator.NodeManager.EphemeralAfter": {
     schema: duration({ minMs: 10_000 }),
     default: 300_000,
-    doc: "How long an ephemeral node, which is one whose join token says so, is kept after it was disconnected; after a goodbye it is kept a minute at most. It is counted from when the control plane could be reached again, so that no restart of it removes anybody.",
+    doc: "How long an ephemeral node, which is one whose join token says so, is kept after it was disconnected; after a goodbye it is kept a minute at most. It is counted from when the control plane could be reached again, so that a restart of it removes no node.",
   },
   "Registry.RegistrationQueue": {
     schema: int({ min: 1, max: 100_000 }),
@@ -44,7 +44,7 @@ export const REGISTRY_KEYS = defineKeys({
   "Events.Retention": {
     schema: duration({ minMs: 60_000 }),
     default: 72 * 3_600_000,
-    doc: "How long events are kept. Whoever asks for older ones is told from where the log goes on; NATS keeps what it was sent for Events.Nats.MaxAge, and loses what it could not be sent in this time.",
+    doc: "How long events are kept. A reader that asks for older ones learns where the log now begins; NATS keeps what it was sent for Events.Nats.MaxAge, and loses what it could not be sent in this time.",
   },
 });
 

@@ -96,7 +96,7 @@ export function checkPublicKey(node: string, publicKey: Uint8Array, field: strin
 const FLAWS: Readonly<Record<PublicKeyFlaw, (bytes: number) => string>> = {
   WRONG_LENGTH: (bytes) => `not ${bytes}`,
   NOT_CANONICAL: () => "in its canonical encoding; generate another key",
-  SMALL_ORDER: () => "not a point of small order, for which anybody can sign; generate another key",
+  SMALL_ORDER: () => "not a point of small order, for which anyone can sign; generate another key",
 };
 
 /** A node that makes a call, locked and proven. */

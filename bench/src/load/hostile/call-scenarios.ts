@@ -106,7 +106,7 @@ export function strangersStreams(): readonly Scenario[] {
   ];
 }
 
-/** Somebody with a good token who takes more than a share. */
+/** A caller with a valid token that takes more than its share. */
 export function knownCallers(viewer: Readonly<Record<string, string>>): readonly Scenario[] {
   const page = toBinary(ListNodesRequestSchema, create(ListNodesRequestSchema, { pageSize: 1_000 }));
   return [

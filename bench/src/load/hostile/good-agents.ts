@@ -71,7 +71,7 @@ export class GoodAgents {
     return fared;
   }
 
-  /** Wait until nothing is owed to anybody: what comes next is measured for itself. */
+  /** Wait until every agent has its Acks, so that what follows is measured alone. */
   async settled(limitMs: number): Promise<void> {
     const limitAtMs = performance.now() + limitMs;
     while (this.#sentAtMs.size > this.#agents.length / 2 && performance.now() < limitAtMs) {

@@ -10,7 +10,7 @@ export interface HostileTarget {
 
 /** What an attacker may know. */
 export interface HostileKnowledge {
-  /** Of a viewer, for scenarios in which somebody known misbehaves. */
+  /** Of a viewer, for scenarios in which a known caller misbehaves. */
   readonly viewerToken: string;
 }
 

@@ -85,7 +85,7 @@ export class BrakeHistory {
         // One that came later has reported later.
         return then === undefined || sequence >= then + REPORTS_TO_SETTLE;
       });
-    // Without anybody who reports nothing is known.
+    // Without a report nothing is known.
     const settled = sequences.size === 0 ? -1 : this.#looks.findLastIndex(isSettled);
     const look = this.#looks[settled];
     if (look !== undefined) this.#settled = Math.max(this.#settled, look.lastLoss);

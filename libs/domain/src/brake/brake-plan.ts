@@ -9,7 +9,7 @@ export interface BrakeRow {
   readonly sinceMs: number;
   /** Of the window in which the storm began, while the mode is not NORMAL. */
   readonly size: number;
-  /** Losses up to it count no more. */
+  /** Losses up to it no longer count. */
   readonly windowLoss: number;
   /** An operator's word that nothing be released. */
   readonly frozen: BrakeFreeze | null;
@@ -71,7 +71,7 @@ export interface BrakeChange {
   readonly group: string;
   readonly before: BrakeMode;
   readonly after: BrakeMode;
-  /** Whether anybody notices: not under an operator's freeze. */
+  /** Whether it has an effect: not under an operator's freeze. */
   readonly isShown: boolean;
   readonly size: number;
   readonly windowLoss: number;

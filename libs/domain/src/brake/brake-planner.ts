@@ -20,7 +20,7 @@ interface Group {
   mode: BrakeMode;
   /** While the mode is not NORMAL: the size and the losses of the window in which the storm began. */
   size: number;
-  /** Losses up to it count no more. */
+  /** Losses up to it no longer count. */
   windowLoss: number;
   pace: ReleasePace | null;
   counts: BrakeCounts;

@@ -57,7 +57,7 @@ export function countedSize(
 }
 
 /**
- * The counts as people are told them: no node is both silent and lost, and all of them together are no more than there
+ * The counts as people see them: no node is both silent and lost, and their sum is at most the number of nodes there
  * are.
  */
 export function toldCounts({ size, silent, lost }: BrakeCounts): Omit<BrakeCounts, "unsettled"> {

@@ -13,7 +13,7 @@ export interface ReleaseRate {
   readonly perMinute: number;
   /** From one to the next on the average; infinity for none. */
   readonly intervalMs: number;
-  /** Whether it is the cluster's brake that allows no more, because it is stricter than the group's own. */
+  /** Whether the cluster's brake is the limit, because it is stricter than the group's own. */
   readonly isByCluster: boolean;
 }
 

@@ -73,7 +73,7 @@ function isOfSameNames(left: Amounts, right: Amounts): boolean {
 
 type JsonObject = { readonly [key: string]: Json };
 
-/** What is 0 is left out in protobuf JSON, and so here: a size that is told at last, or no more, is a change. */
+/** 0 is left out in protobuf JSON, and so here: a size that appears or disappears is a change. */
 function amountsIn(info: Json): Amounts {
   if (!isObject(info)) return new Map();
   const numa = numaNodesIn(info).map(({ id, memoryBytes }) => [`numa ${String(id ?? 0)}`, memoryBytes] as const);

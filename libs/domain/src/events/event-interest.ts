@@ -2,7 +2,7 @@ import type { EventType, NewEvent } from "./events.ts";
 
 /** Which events of the log a follower wants. */
 export interface EventInterest {
-  /** Events of these types, whoever they are about; null for all types. */
+  /** Events of these types, about any subject; null for all types. */
   readonly types: ReadonlySet<EventType> | null;
   /** Beside them, events of sessions by which one of these replicas loses a session, or may lose one. */
   readonly displaced: ReadonlySet<string>;

@@ -1,8 +1,8 @@
 import { addressGroup } from "./client-address.ts";
 
 /**
- * For whom a call is counted: a known caller by name, and anybody else by address. `arriving` has sent a token that is
- * not known yet, `stranger` uses what is open to anyone, `node` proves itself in its message, and `replica` says to be
+ * For whom a call is counted: a known caller by name, a stranger by address. `arriving` has sent a token that is not
+ * known yet, `stranger` uses what is open to anyone, `node` proves itself in its message, and `replica` says to be
  * another process of the cluster.
  */
 export type CallParty =

@@ -1,6 +1,6 @@
 import { addressGroup } from "./client-address.ts";
 
-/** How much of what anybody can cause is written down. */
+/** How much of what strangers can cause is logged. */
 export interface NoiseLimits {
   /** Lines of one source about one thing before the rest of it is counted. */
   readonly firstLines: number;

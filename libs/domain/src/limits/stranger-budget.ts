@@ -39,7 +39,9 @@ export class StrangerBudget {
   readonly #isSpared: (host: string) => boolean;
   readonly #accounts = new Map<string, Account>();
 
-  /** @param isSpared tells addresses that are never counted: of trusted proxies, behind which is everybody. */
+  /**
+   * @param isSpared reports addresses that are never counted: those of trusted proxies, behind which all clients are.
+   */
   constructor(
     limits: StrangerBudgetLimits = DEFAULT_STRANGER_BUDGET,
     isSpared: (host: string) => boolean = () => false,

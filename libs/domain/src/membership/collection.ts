@@ -26,7 +26,7 @@ export interface CollectionReason {
   readonly message: string;
 }
 
-/** For how long the control plane must have been there for everybody before it takes silence for absence, at most. */
+/** The longest time for which the control plane must have been reachable before it takes silence for absence. */
 const LONGEST_PROOF_MS = 15 * 60_000;
 
 /**
@@ -34,8 +34,7 @@ const LONGEST_PROOF_MS = 15 * 60_000;
  * its row is what keeps it out.
  *
  * @param time `nowMs` of the clock that dated the states; `servedForMs` says how long nodes could have come back
- * without a
- *   pause, so that no trouble of the control plane's own removes anybody.
+ *   without a pause, so that trouble of the control plane removes no node.
  */
 export function decideCollection(
   node: CollectableNode,

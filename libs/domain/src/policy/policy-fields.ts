@@ -77,7 +77,7 @@ export const POLICY_FIELDS = {
   usageIntervalMs: {
     name: "usageInterval",
     kind: "duration",
-    doc: "time between reports of usage while somebody watches",
+    doc: "time between reports of usage while the node is watched",
   },
   flappingHoldMs: {
     name: "flappingHold",

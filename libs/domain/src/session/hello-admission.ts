@@ -4,7 +4,7 @@ import { reconnectWindow } from "./pacing.ts";
 /** Whether a Hello is taken now, or after which time it is its agent's turn. */
 export type HelloVerdict = { readonly ok: true } | { readonly ok: false; readonly retryAfterMs: number };
 
-/** Nobody is sent away for longer. */
+/** The longest time for which an agent is sent away. */
 const LONGEST_RETRY_MS = 60_000;
 
 /**

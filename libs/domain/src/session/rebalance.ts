@@ -33,7 +33,7 @@ export const DEFAULT_REBALANCE_LIMITS: RebalanceLimits = {
 export type RebalanceReason =
   /** There is no other replica. */
   | "ALONE"
-  /** Nobody deviates so much that it would be worth a move. */
+  /** No replica deviates so much that a move would be worth it. */
   | "WITHIN_TOLERANCE"
   /** The replica has its fair share or less: others have to give. */
   | "NO_SURPLUS"

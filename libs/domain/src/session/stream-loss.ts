@@ -20,7 +20,7 @@ export const DEFAULT_STREAM_LOSS_LIMITS: StreamLossLimits = {
 /**
  * Tell when an observer that runs well has lost so many of its streams at once that its own network is the likelier
  * cause than theirs. It then doubts itself once, and not again for a while: a zone that is really lost is declared late
- * by one extension and no more.
+ * by one extension only.
  */
 export class StreamLoss {
   readonly #limits: StreamLossLimits;
@@ -34,7 +34,7 @@ export class StreamLoss {
     this.#limits = limits;
   }
 
-  /** Whether a doubt could begin now: if not, nobody needs to count. */
+  /** Whether a doubt could begin now: if not, no count is needed. */
   mayDoubt(nowMs: number): boolean {
     return nowMs - this.#doubtedAtMs >= this.#limits.restMs;
   }

@@ -95,7 +95,7 @@ export class Fleet {
     return { plan, went: this.#release(plan) };
   }
 
-  /** Looks and reports for so many seconds; everybody who was let go. */
+  /** Look and report for so many seconds. Returns the released nodes. */
   run(seconds: number): readonly FleetNode[] {
     const went: FleetNode[] = [];
     for (let second = 0; second < seconds; second++) {

@@ -29,7 +29,7 @@ export interface TestNats {
   close(): Promise<void>;
 }
 
-/** How the server differs from one with JetStream, without TLS and open to everybody. */
+/** How the server differs from one with JetStream, without TLS and without authentication. */
 export interface TestNatsOptions {
   /** Further lines of its configuration. */
   readonly config?: string;

@@ -73,7 +73,7 @@ export class TlsSource {
     return this.#material.notAfterMs;
   }
 
-  /** Be told of each new certificate. Answers how to be told no more. */
+  /** Subscribe to new certificates. Returns an unsubscribe function. */
   onChange(listener: (context: SecureContextOptions) => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

@@ -10,7 +10,7 @@ import {
 } from "@bufbuild/protobuf/wkt";
 import type { FieldViolation } from "@rollcall/errors";
 
-/** Where a found violation is kept. False when no more are wanted. */
+/** Takes a violation. Returns false when it wants no further one. */
 type Report = (field: string, description: string) => boolean;
 type Check = (value: unknown, path: string, report: Report) => boolean;
 /** What is read of any message or map: generated types have no index signature. */

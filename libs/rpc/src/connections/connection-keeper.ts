@@ -124,7 +124,7 @@ export class ConnectionKeeper {
     else this.#addresses.enter(connection, begin);
   }
 
-  /** Cut the connections that still wait to be served. To be called once the port accepts no more. */
+  /** Cut the connections that still wait to be served. Call it once the port has stopped accepting. */
   refuseNewcomers(): void {
     this.#isRefusing = true;
     for (const { socket } of this.#addresses.refuseNewcomers()) socket.destroy();
@@ -228,7 +228,7 @@ export class ConnectionKeeper {
     // What ends takes its calls along.
     if (connection.socket.destroyed || connection.session?.destroyed === true) return;
     connection.budget ??= new FloodBudget();
-    // What an address owes already makes it owe no more.
+    // A debt itself costs nothing further.
     if (nuisance !== "owing") this.#addresses.spend(connection, NUISANCE_COSTS[nuisance]);
     if (connection.budget.spend(nuisance, this.#nowMs())) this.#cut(connection, "flood");
   }

@@ -72,7 +72,7 @@ class Strangers<E extends TableEntry> {
 /**
  * The connections of one port: who is let in, who has to go for it, and whose time is over. A newcomer is let in at a
  * limit as long as there is one to shed for it, so that connections that do nothing lock no one out. Known connections
- * cost no more than their entry.
+ * cost only their entry.
  */
 export class ConnectionTable<E extends TableEntry> {
   readonly #limits: ConnectionLimits;

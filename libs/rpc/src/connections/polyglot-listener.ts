@@ -161,8 +161,8 @@ export class PolyglotListener {
   }
 
   /**
-   * Accept no more connections, send GOAWAY, and let each connection end with its last call.
-   * Resolves when the last one has ended.
+   * Stop accepting connections, send GOAWAY, and let each connection end with its last call. Resolves when the last one
+   * has ended.
    */
   async drain(): Promise<void> {
     this.#draining = true;

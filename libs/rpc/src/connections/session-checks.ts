@@ -152,7 +152,7 @@ export class SessionChecks {
       connection.askedAtMs = 0;
       connection.provedAtMs = this.#options.nowMs();
     };
-    // Node.js sends no ping on a session that takes no more calls. Settings are acknowledged just as well.
+    // Node.js sends no ping on a session that is draining. Settings are acknowledged just as well.
     if (session.closed) session.settings({}, onAnswer);
     else if (!session.ping(onAnswer)) this.#options.cut(connection, "unresponsive");
   }

@@ -71,7 +71,7 @@ export class TlsAcceptor {
     });
   }
 
-  /** Cut the connections that were not taken over yet, and take no more certificates. */
+  /** Cut the connections that were not handed on yet, and stop following certificates. */
   close(): void {
     this.#stopListening();
     for (const socket of this.#pending.values()) socket.destroy();

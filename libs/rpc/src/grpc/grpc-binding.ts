@@ -31,7 +31,7 @@ export interface BindingOptions {
 export interface GrpcBinding {
   readonly port: number;
   readonly keeper: ConnectionKeeper;
-  /** GOAWAY, no more connections, and after `graceMs` the cut. */
+  /** Send GOAWAY, refuse connections, and cut what is left after `graceMs`. */
   drain(graceMs: number): void;
 }
 

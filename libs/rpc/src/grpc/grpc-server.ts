@@ -63,7 +63,7 @@ export interface GrpcServerOptions {
 export interface GrpcServer extends GuardedServer {
   /**
    * Tell that the caller at an address, as getPeer() of its call names it, has shown who it is: its connection counts
-   * as a stranger's no more, and is not ended to make room, as long as it has a call.
+   * no longer as a stranger's, and is not ended to make room, while it has a call.
    */
   known(peer: string): void;
 }
@@ -131,9 +131,9 @@ const CHANNEL_OPTIONS: ServerOptions = {
 };
 
 /**
- * GOAWAY, no more connections, and after the grace period the cut. drain() does the cutting and must come first: it
- * takes a session that is closing already for one that has ended, and forceShutdown() forgets the sessions of a server
- * without channelz.
+ * Send GOAWAY, refuse connections, and cut what is left after the grace period. drain() does the cutting and must come
+ * first: it takes a session that is closing already for one that has ended, and forceShutdown() forgets the sessions of
+ * a server without channelz.
  */
 async function shutDown(server: Server, binding: GrpcBinding, graceMs: number): Promise<void> {
   binding.drain(graceMs);

@@ -18,7 +18,7 @@ export class CallGroup {
     else call.abort(this.#end.reason);
   }
 
-  /** Be aborted with them no more. */
+  /** Leave the group: no longer be aborted with it. */
   leave(call: AbortController): void {
     this.#calls.delete(call);
   }

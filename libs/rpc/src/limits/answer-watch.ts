@@ -71,7 +71,7 @@ export class AnswerWatch {
     this.#requestMs = options.requestMs ?? DEFAULT_REQUEST_MS;
     const total = counter(options.metrics, {
       name: "rollcall_calls_given_up_total",
-      help: "Answers that nobody read, requests that did not come whole, and connections that answered no ping.",
+      help: "Unread answers, requests that did not come whole, and connections that answered no ping.",
       labelNames: ["what"],
     });
     this.#givenUp = (what) => total.inc({ what });

@@ -24,7 +24,7 @@ const REQUEST_MS = 250;
  */
 const REQUEST_HTTP1_MS = 2_000;
 
-/** A client that was told has no more to say here. */
+/** A refused client has nothing further to send. */
 const LAST_WORDS_MS = 5_000;
 
 /**

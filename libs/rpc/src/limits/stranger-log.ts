@@ -90,7 +90,7 @@ export class StrangerLog {
     if (counts !== null && !this.#isWaiting) void this.#summariseInTime(counts);
   }
 
-  /** Tell what was left out so far, and take no more time. */
+  /** Log what was left out so far, without waiting. */
   close(): void {
     this.#ending.abort(new Error("the log is closed"));
     if (this.#counts !== null) this.#summarise(this.#counts);

@@ -94,7 +94,7 @@ function judgeEntry(entry: AuditEntry, before: AuditHead): AuditProblem | null {
     const message =
       before.sequence === 0n
         ? `entry ${sequence} does not begin the chain: it, or what was before it, was put there by another hand`
-        : `entry ${sequence} does not follow entry ${before.sequence}: one of them was changed and sealed anew, swapped, or put in`;
+        : `entry ${sequence} does not follow entry ${before.sequence}: one of them was changed and sealed again, swapped, or inserted`;
     return { sequence, kind: "LINK_BROKEN", message };
   }
   return null;
@@ -116,7 +116,7 @@ function judgeHead(through: AuditHead, head: AuditHead | null): AuditProblem | n
     return { sequence: first, kind, message };
   }
   if (head.hash === hash) return null;
-  const message = `the head of the log has another hash than entry ${sequence}: the last entry was changed and sealed anew, or the head was`;
+  const message = `the head of the log has another hash than entry ${sequence}: the last entry was changed and sealed again, or the head was`;
   return { sequence, kind, message };
 }
 
@@ -127,6 +127,6 @@ async function compareWithExpected(db: Db, expected: AuditHead): Promise<AuditPr
   const message =
     hash === null
       ? `entry ${sequence}, which was noted down, is not in the log: it was cut, or this is another log`
-      : `entry ${sequence} has another hash than was noted down: the log was written anew, or this is another log`;
+      : `entry ${sequence} has another hash than was noted down: the log was rewritten, or this is another log`;
   return { sequence, kind: "EXPECTED_HEAD_DIFFERS", message };
 }

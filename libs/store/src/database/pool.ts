@@ -49,7 +49,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** As many are served well within the wait by queries of a few milliseconds; more would mostly wait in vain. */
 const MOST_WAITING_PER_CONNECTION = 32;
 const RETRY_AFTER_MS = 1_000;
-/** A transaction that says nothing for so long is cut, or a process that was stopped in one would hold up everybody. */
+/** An idle transaction is cut after this, or a process that was stopped in one would block all others. */
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 10_000;
 /** Beyond the server's own limit, so that only a server that does not answer at all is given up here. */
 const ANSWER_MARGIN_MS = 5_000;
@@ -109,7 +109,7 @@ export function createPool(options: PoolOptions): BoundedPool {
     try {
       return await pool.connect();
     } catch (error) {
-      // With connections to spare it is the server that does not let anybody in.
+      // With connections to spare, it is the server that refuses them.
       if (!isLate(error) || inUse < size) throw toStoreError(error);
       turnedAway.late += 1;
       throw noConnection(lane, size, error);

@@ -75,7 +75,7 @@ export async function listLeases(db: Db): Promise<readonly Lease[]> {
     .execute();
 }
 
-/** The lease of a name, or null when nobody holds it. */
+/** The lease of a name; null when no process holds it. */
 export async function readLease(db: Db, name: string): Promise<Lease | null> {
   const row = await db
     .selectFrom("leases")

@@ -31,7 +31,7 @@ export interface OrchestratorNode {
   readonly address: string;
 }
 
-/** What a process that is no more left behind. */
+/** What a process that has ended left behind. */
 export interface LostOrchestrator {
   readonly instance: string;
   /** Whether it gave its lease back or the lease ran out. */

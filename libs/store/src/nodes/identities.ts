@@ -44,7 +44,7 @@ export async function keyOf(db: Db, ids: readonly string[]): Promise<ReadonlyMap
 
 /**
  * The keys that count, the node's own first: a proof is good when it was made with any of them. A recorded key that
- * could not register today does not count: anybody can sign for a key of small order, so its node has to be deleted and
+ * could not register today does not count: anyone can sign for a key of small order, so its node has to be deleted and
  * join again with another one.
  */
 export function keysInForce(keys: NodeKeys): readonly PublicKey[] {

@@ -27,9 +27,7 @@ export async function* readNodes(db: Db, ids: readonly string[]): AsyncGenerator
   }
 }
 
-/**
- * How many of these nodes, from the first on, have no more than so many bytes together: one at least, if there are any.
- */
+/** How many of these nodes, from the first on, fit into so many bytes: at least one, if there are any. */
 export async function countThatFit(db: Db, ids: readonly string[], bytes: number): Promise<number> {
   const fitting = await sql<{ place: bigint }>`${idsThatFit(ids, bytes)}`.execute(db);
   return Math.max(0, ...fitting.rows.map(({ place }) => Number(place)));

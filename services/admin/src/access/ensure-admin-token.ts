@@ -47,7 +47,7 @@ export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminT
     return kept.kind === "ended" ? kept : { kind: "file", id: kept.id, file, created: known === null };
   }
   if (await hasAccessToken(store.db, ROLE)) return { kind: "kept" };
-  throw new Error("nobody may call admin yet: set Admin.TokenFile, or ROLLCALL_ADMIN_TOKEN");
+  throw new Error("no caller can use admin yet: set Admin.TokenFile, or ROLLCALL_ADMIN_TOKEN");
 }
 
 type Kept = { readonly kind: "good"; readonly id: string } | (AdminTokenPlace & { kind: "ended" });

@@ -189,7 +189,7 @@ function openPageToken(selector: NodeSelector, token: string): string {
   });
 }
 
-/** No secret: a token that a caller makes up says no more than after which node to go on. */
+/** No secret: a token only names the node after which to continue. */
 function digestOf(selector: NodeSelector): string {
   const bytes = toBinary(NodeSelectorSchema, selector, { writeUnknownFields: false });
   return createHash("sha256").update(bytes).digest("hex").slice(0, 16);

@@ -77,7 +77,7 @@ const NODES_A_TRANSACTION = 100;
 /** Nodes of one call: as many as can be done well within its deadline. */
 const NODES_A_CALL = 500;
 /**
- * A call runs no further transaction once its outcomes have so many bytes, and a transaction takes nodes of no more:
+ * A call runs no further transaction once its outcomes have so many bytes, and a transaction takes at most as much:
  * labels that it adds to a hundred nodes still fit into the message with the outcomes of all.
  */
 const OUTCOME_BYTES = 524_288;

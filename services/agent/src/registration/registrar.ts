@@ -74,8 +74,8 @@ export function createRegistrar(server: Address, tls: AgentTls | null = null): R
 
 /**
  * A session that breaks fails its calls first and raises its own error some ticks later, when the manager that was
- * aborted in between listens no more: whatever answers at the registry's address without speaking HTTP/2 would end the
- * process.
+ * aborted in between no longer listens: whatever answers at the registry's address without speaking HTTP/2 would end
+ * the process.
  */
 class QuietSessionManager extends Http2SessionManager {
   override async request(...args: Parameters<Http2SessionManager["request"]>) {

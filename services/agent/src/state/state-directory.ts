@@ -32,8 +32,8 @@ const NEXT_KEY_FILE = "node-key.next.pem";
 const SENTINEL_FILE = "sentinel.json";
 
 /**
- * Open the state directory, making it when it is missing. Directory and key are closed to everybody but
- * their owner; permissions that are wider are narrowed. Rejects when the directory cannot be used.
+ * Open the state directory, creating it when it is missing. Directory and key are closed to all users but their owner;
+ * permissions that are wider are narrowed. Rejects when the directory cannot be used.
  */
 export async function openStateDirectory(path: string): Promise<StateDirectory> {
   await makeDirectory(path, DIRECTORY_MODE);

@@ -20,7 +20,7 @@ export class BrakeCounter {
   readonly #groups = new Map<string, Count>();
   #sequence = 0;
 
-  /** @param options `label` names the groups; only values of operators and join tokens count. / */
+  /** @param options `label` names the groups; only values of operators and join tokens count. */
   constructor(options: {
     readonly replica: Pick<Replica, "nodes" | "silence">;
     readonly label: string;

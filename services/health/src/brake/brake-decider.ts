@@ -111,7 +111,7 @@ export class BrakeDecider {
     }
   }
 
-  /** Release everything that an operator's order covers. If this process ends meanwhile, the next one repeats it. / */
+  /** Release everything that an operator's order covers. If this process ends meanwhile, the next one repeats it. */
   async #follow(order: BrakeRow, reading: BrakeReading, signal: AbortSignal): Promise<void> {
     const isFrozen = (group: string) => reading.rows.some((row) => row.group === group && row.frozen !== null);
     const groups = reading.losses

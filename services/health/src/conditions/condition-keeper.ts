@@ -32,7 +32,7 @@ export class ConditionKeeper {
     this.#called.add(node);
   }
 
-  /** Settle the added nodes, then all nodes in trouble. Loses nothing after an error. / */
+  /** Settle the added nodes, then all nodes in trouble. Loses nothing after an error. */
   async turn(): Promise<void> {
     const { store, replica } = this.#options;
     while (this.#called.size > 0) {

@@ -2,12 +2,14 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { HealthInternalService } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { HealthServices } from "../health-services.ts";
-import { forwardHeartbeat } from "./rpc/forward-heartbeat.ts";
-import { getHeldNodes } from "./rpc/get-held-nodes.ts";
-import { getHeldTotals } from "./rpc/get-held-totals.ts";
-import { getReplicaState } from "./rpc/get-replica-state.ts";
-import { probeNodes } from "./rpc/probe-nodes.ts";
-import { watchHeldNodes } from "./rpc/watch-held-nodes.ts";
+import {
+  forwardHeartbeat,
+  getHeldNodes,
+  getHeldTotals,
+  getReplicaState,
+  probeNodes,
+  watchHeldNodes,
+} from "./internal-methods.ts";
 
 /** The services for other replicas, on a port of their own. */
 export const INTERNAL_SERVICES = [HealthInternalService];

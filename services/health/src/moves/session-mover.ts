@@ -37,7 +37,7 @@ export class SessionMover {
     return this.#asked.size;
   }
 
-  /** Ask up to `count` sessions to move. Returns how many were asked; sessions by calls cannot be. / */
+  /** Ask up to `count` sessions to move. Returns how many were asked; sessions by calls cannot be. */
   ask(count: number, farewell: () => Farewell): number {
     const { nodes, clock } = this.#options;
     const untilMs = clock.nowMs() + LEAVES_WITHIN_MS;

@@ -225,7 +225,7 @@ function isSame(left: Thresholds, right: Thresholds): boolean {
   return left.unhealthyAfterMs === right.unhealthyAfterMs && left.unknownAfterMs === right.unknownAfterMs;
 }
 
-/** The time over which so many agents spread their rotations: each costs the record some milliseconds. / */
+/** The time over which so many agents spread their rotations: each costs the record some milliseconds. */
 export function rotationSpreadMs(agents: number): number {
   return Math.max(0, agents - 1) * ROTATION_GAP_MS;
 }

@@ -5,7 +5,7 @@ import { healthToProto } from "@rollcall/wire";
 import { heldToProto, recordToProto } from "../convert.ts";
 import type { HealthServices } from "../health-services.ts";
 import { heldAfter, heldOf } from "./held-page.ts";
-import { type HealthRecord, readRecords } from "./read-records.ts";
+import { type RecordedHealth, readRecords } from "./read-records.ts";
 
 /** What one replica answers about its nodes. */
 interface Answer {
@@ -56,7 +56,7 @@ export interface HealthPage {
   readonly includeSamples: boolean;
 }
 
-/** Ask every known replica, this one included: used while the record, which knows the owners, is away. / */
+/** Ask every known replica, this one included: used while the record, which knows the owners, is away. */
 export async function askAllReplicas(services: HealthServices, page: HealthPage): Promise<readonly NodeHealth[]> {
   const own = ownHeld(services, page);
   const peers = await services.peers.all();
@@ -123,7 +123,7 @@ async function askReplica(
 async function recordsOf(
   { store, log }: HealthServices,
   owners: readonly SessionOwner[],
-): Promise<ReadonlyMap<string, HealthRecord>> {
+): Promise<ReadonlyMap<string, RecordedHealth>> {
   if (owners.length === 0) return new Map();
   try {
     const ids = owners.map(({ nodeId }) => nodeId);

@@ -1,13 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { type HealthTotals, HealthTotalsSchema } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
-import { NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { type NodeTemperature, NodeTemperatureSchema } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { type CallStore, coresOfHeld } from "@rollcall/store";
 import type { Peers } from "../internal/peers.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
-import { addTotals } from "./add-totals.ts";
 
 export interface ClusterTotalsOptions {
   readonly store: Pick<CallStore, "lane" | "db">;
@@ -29,7 +28,7 @@ const FRESH_MS = 1_000;
 /** Core counts change only with the machine. */
 const CORES_FRESH_MS = 30_000;
 
-/** Sums over all held nodes, computed on demand, at most once a second, in one pass. / */
+/** Sums over all held nodes, computed on demand, at most once a second, in one pass. */
 export class ClusterTotals {
   readonly #options: ClusterTotalsOptions;
   #cores: ReadonlyMap<string, number> = new Map();
@@ -132,4 +131,31 @@ function addNode(totals: HealthTotals, node: HeldNode, reportedCores: number): v
 
 function temperature(nodeId: string, celsius: number) {
   return create(NodeTemperatureSchema, { nodeId, celsius });
+}
+
+/** The sums over two disjoint sets of nodes. */
+function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals {
+  const hottestAverage = hotter(left.hottestAverage, right.hottestAverage);
+  const hottestSensor = hotter(left.hottestSensor, right.hottestSensor);
+  return create(HealthTotalsSchema, {
+    healthy: left.healthy + right.healthy,
+    unhealthy: left.unhealthy + right.unhealthy,
+    unknown: left.unknown + right.unknown,
+    reporting: left.reporting + right.reporting,
+    cpuPercentCores: left.cpuPercentCores + right.cpuPercentCores,
+    cores: left.cores + right.cores,
+    memoryUsedMib: left.memoryUsedMib + right.memoryUsedMib,
+    memoryTotalMib: left.memoryTotalMib + right.memoryTotalMib,
+    gpus: left.gpus + right.gpus,
+    gpusBusy: left.gpusBusy + right.gpusBusy,
+    ...(hottestAverage === undefined ? {} : { hottestAverage }),
+    ...(hottestSensor === undefined ? {} : { hottestSensor }),
+  });
+}
+
+/** Of two equally hot nodes the first by id, so that the result does not depend on which replica was asked. */
+function hotter(left: NodeTemperature | undefined, right: NodeTemperature | undefined): NodeTemperature | undefined {
+  if (left === undefined || right === undefined) return left ?? right;
+  if (left.celsius !== right.celsius) return left.celsius > right.celsius ? left : right;
+  return left.nodeId < right.nodeId ? left : right;
 }

@@ -4,7 +4,7 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import { ownersAfter, ownersOf, type SessionOwner } from "@rollcall/store";
 import type { HealthServices } from "../health-services.ts";
 import { askAllReplicas, askOwners, type HealthPage } from "./ask-owners.ts";
-import { nodesOfOneQuestion } from "./most-nodes.ts";
+import { nodesOfOneQuestion } from "./held-page.ts";
 
 /**
  * Read the health of nodes that have an owner, by id, in pieces, `limit` at most in all. While the record is away, ask

@@ -73,7 +73,7 @@ export class InfoWriter {
     if (this.#queue.get(node) === report) this.#queue.delete(node);
   }
 
-  /** Whether the record has the report now. A report on a fenced stream, or of a rejected node, has no effect. / */
+  /** Whether the record has the report now. A report on a fenced stream, or of a rejected node, has no effect. */
   async #save(tx: Tx, node: HeldNode, report: NodeInfoRecord): Promise<Change<boolean>> {
     const record = await lockNode(tx, node.id);
     if (record === null || record.membership.state === "REJECTED") return IGNORED;

@@ -10,7 +10,7 @@ export interface TransitionWriterOptions {
   readonly record: Pick<HealthRecord, "writeTransitions" | "currentRevision" | "caughtUpTo">;
   readonly replica: Replica;
   readonly metrics: HealthMetrics;
-  /** Whether a session of this node may be opening, so that its epoch in memory is behind the record's. / */
+  /** Whether a session of this node may be opening, so that its epoch in memory is behind the record's. */
   readonly isOpening: (nodeId: string) => boolean;
   /** The node's group of the brake; "" for none. */
   readonly groupOf: (node: HeldNode) => string;

@@ -63,7 +63,7 @@ export function applyEffect(node: HeldNode, effect: EventEffect, hooks: EffectHo
   }
 }
 
-/** End a stream that was opened with the previous key: from its first use on, only the new key counts. / */
+/** End a stream that was opened with the previous key: from its first use on, only the new key counts. */
 function dropRetiredKey(node: HeldNode, fingerprint: string | null, hooks: EffectHooks): void {
   if (node.publicKey === null || keyFingerprint(node.publicKey) === fingerprint) return;
   node.publicKey = NO_KEY;

@@ -67,7 +67,7 @@ export interface HeldNode {
   intervals: Intervals | null;
   /** When this replica received the last frame, by the real monotonic clock; null for none. */
   lastFrameAtMs: number | null;
-  /** How far the agent's clock is ahead of this process's, in milliseconds; null when unknown. For display. / */
+  /** How far the agent's clock is ahead of this process's, in milliseconds; null when unknown. For display. */
   clockSkewMs: number | null;
   samples: SampleRing | null;
   /** The state of its GPUs by its samples; empty without GPUs. */

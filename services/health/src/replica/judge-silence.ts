@@ -12,7 +12,7 @@ export interface JudgeSilenceOptions {
 
 /** A tick that is later than this many ticks means that the process stood still. */
 const STALL_TICKS = 3;
-/** How often the sockets are read before a judgement after a stall: one turn reads each socket once. / */
+/** How often the sockets are read before a judgement after a stall: one turn reads each socket once. */
 const TURNS_AFTER_STALL = 10;
 
 /**

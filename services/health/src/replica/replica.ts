@@ -1,22 +1,38 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
-import type { OwnedSession, StoredEvent } from "@rollcall/store";
+import type { OwnedSession, SessionOpening, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
-import { NodePolicies } from "../policy/node-policies.ts";
+import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { effectOf } from "./event-effect.ts";
-import { type Farewell, movedOn, shuttingDown, stale, superseded } from "./farewell.ts";
+import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { HeldNodes } from "./held-nodes.ts";
-import type { OpenedSession, ReplicaOptions } from "./replica-options.ts";
 import { SamplePages } from "./sample-pages.ts";
 import { SampleRing } from "./sample-ring.ts";
-import { Silence } from "./silence.ts";
+import { Silence, type SilenceOptions } from "./silence.ts";
 
-export type { OpenedSession, ReplicaOptions };
+/** A session that the record opened for a Hello. */
+export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }>;
+
+export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
+  /** The timing of the nodes; created from these options when absent. */
+  readonly silence?: Silence;
+  /** The instance of this process's lease, which owns its sessions in the record. */
+  readonly instance: string;
+  readonly random: Random;
+  /** Called when a node's state may differ from the record's. */
+  readonly onChanged: (node: HeldNode) => void;
+  /** Called when the log says that another replica took a node from here. */
+  readonly onMovedAway?: (node: HeldNode) => void;
+  /** Called when the labels of a node that has a stream have changed in the record. */
+  readonly onLabelsChanged: (node: HeldNode) => void;
+  /** Called when a node flaps, rebooted or is in hardware trouble, and when that is over. */
+  readonly onConditionsChanged?: (node: HeldNode) => void;
+}
 
 const NO_LABELS: TrustedLabels = new Map();
 
@@ -93,7 +109,7 @@ export class Replica {
     this.silence.suspend(sinceMs);
   }
 
-  /** Make a recorded session the node's current one, unless a later one is held here. Health does not change. / */
+  /** Make a recorded session the node's current one, unless a later one is held here. Health does not change. */
   take(
     stream: NodeStream,
     opening: OpenedSession,
@@ -219,7 +235,7 @@ export class Replica {
     }
   }
 
-  /** Declare silent nodes. Call it each tick, after the sockets were read: what waited there counts as heard. / */
+  /** Declare silent nodes. Call it each tick, after the sockets were read: what waited there counts as heard. */
   judge(): void {
     this.policies.pacer.adjust();
     for (const due of this.silence.judge(this.nodes)) this.#declare(due);
@@ -240,7 +256,7 @@ export class Replica {
     }
   }
 
-  /** The state of a node, unless another replica has held it since: then only the record has it. / */
+  /** The state of a node, unless another replica has held it since: then only the record has it. */
   #current({ nodeId, epoch, previous }: OpenedSession): HeldNode | undefined {
     const node = this.nodes.find(nodeId);
     if (node === undefined) return undefined;

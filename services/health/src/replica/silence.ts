@@ -155,7 +155,7 @@ export class Silence {
     });
   }
 
-  /** Whether so many streams are silent that a doubt begins now. Counted only when a declaration is due. / */
+  /** Whether so many streams are silent that a doubt begins now. Counted only when a declaration is due. */
   #isOwnTrouble(dues: readonly Due<HeldNode>[], nodes: HeldNodes, observedMs: number): boolean {
     const nowMs = this.#options.clock.nowMs();
     const isAboutStreams = dues.some(({ watch }) => watch.subject.stream !== null);

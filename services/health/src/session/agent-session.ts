@@ -221,7 +221,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (effect.action === "refuse") this.fail(refused(effect.refusal));
   }
 
-  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. / */
+  /** An agent that does not read its Acks gets one later: an Ack covers every sequence before it. */
   #acknowledge(node: HeldNode): void {
     if (!this.link.isBehind) {
       const { watched, policies } = this.#host.replica;

@@ -66,7 +66,7 @@ export interface SessionHost {
   readonly log: Logger;
   /** See HealthProcess. */
   readonly onBeat: ((nodeId: string, sequence: number) => void) | null;
-  /** Submit a Hello: the session is later welcomed, or told to leave. Throws when it breaks the contract's rules. / */
+  /** Submit a Hello: the session is later welcomed, or told to leave. Throws when it breaks the contract's rules. */
   onHello(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void;
   /** Save a node's information. Throws when it breaks the contract's rules. */
   onNodeInfo(node: HeldNode, info: NodeInfo): void;

@@ -41,7 +41,7 @@ export class FaultPlan {
     });
   }
 
-  /** Cause no more faults, and bring back what is down. */
+  /** Stop causing faults, and bring back what is down. */
   end(): void {
     this.#isOver = true;
   }

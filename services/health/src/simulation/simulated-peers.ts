@@ -5,8 +5,8 @@ import {
   ProbeNodesResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
 import type { LiveReplica } from "@rollcall/store";
+import { contactsOf } from "../internal/internal-methods.ts";
 import type { AskedPeer, PeerList } from "../internal/peers.ts";
-import { contactsOf } from "../internal/rpc/probe-nodes.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 

@@ -12,8 +12,8 @@ import {
   type StoredEvent,
 } from "@rollcall/store";
 import type { GreetedStream } from "../session/session-host.ts";
-import type { Greeting } from "./hello-admission.ts";
 import { toText } from "./hello-fields.ts";
+import type { Greeting } from "./hello-gate.ts";
 
 /** A Hello on its way to the record. */
 export interface Arrival {

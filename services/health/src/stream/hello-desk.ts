@@ -1,25 +1,28 @@
 import { setImmediate as nextTurnOfNode } from "node:timers/promises";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { isNodeId } from "@rollcall/domain";
+import { type HelloAdmission, isNodeId } from "@rollcall/domain";
 import { isStoreUnavailable } from "@rollcall/errors";
-import { Batcher } from "@rollcall/process";
+import { Batcher, type Clock, type Logger } from "@rollcall/process";
+import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
 import { NO_LABELS, type NodeKeys, type SessionOpening, type StoredEvent } from "@rollcall/store";
-import type { HelloOutcome } from "../metrics.ts";
+import type { HealthMetrics, HelloOutcome } from "../metrics.ts";
+import type { Reconnects } from "../moves/reconnects.ts";
 import { rotationSpreadMs } from "../policy/node-policies.ts";
+import type { HealthRecord } from "../record/health-record.ts";
 import {
   deleted,
   type Farewell,
   notRegistered,
   overloaded,
   proofInvalid,
+  type Random,
   shuttingDown,
   storeAway,
   superseded,
 } from "../replica/farewell.ts";
-import type { OpenedSession } from "../replica/replica.ts";
+import type { OpenedSession, Replica } from "../replica/replica.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { GreetedStream } from "../session/session-host.ts";
-import { HelloAdmission } from "./hello-admission.ts";
 import {
   type Arrival,
   type Candidate,
@@ -29,13 +32,43 @@ import {
   isInForce,
   isSignedBy,
   type Known,
+  type ProofCheck,
   signerOf,
   toSessionHello,
   unknownIn,
 } from "./hello-arrival.ts";
-import type { HelloDeskOptions } from "./hello-desk-options.ts";
 import { clockSkewMs, wishesIn } from "./hello-fields.ts";
+import { HelloGate } from "./hello-gate.ts";
 import { RejectedNodes } from "./rejected-nodes.ts";
+
+/** What a HelloDesk works with. */
+export interface HelloDeskOptions {
+  readonly record: HealthRecord;
+  readonly replica: Replica;
+  readonly validator: Pick<RequestValidator, "check">;
+  readonly metrics: HealthMetrics;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly random: Random;
+  /** Most hellos that wait; more are told to come back. Default 2,000. */
+  readonly maxQueued?: number;
+  /** The shortest time between batches that are not full. The first hello after a pause does not wait. */
+  readonly gatherMs: number;
+  /** Limits failed proofs of identity; no limit when absent. */
+  readonly failures?: FailedAttempts | undefined;
+  /** Limits how many hellos are admitted in a second. */
+  readonly admission: HelloAdmission;
+  /** Where agents go when they are sent away. */
+  readonly reconnects: Reconnects;
+  /** Called when the record may have opened sessions that this process does not know. */
+  readonly onUncertain: () => void;
+  /** Resolves once the policy of each node is known. */
+  readonly policiesKnown: () => Promise<void>;
+  /** Verifies the proof of a Hello; by its signature when absent. */
+  readonly isSigned?: ProofCheck;
+  /** Resolves after all other work had a turn; by Node's event loop when absent. */
+  readonly nextTurn?: () => Promise<void>;
+}
 
 const MOST_HELLOS_A_BATCH = 200;
 const DEFAULT_MAX_QUEUED = 2_000;
@@ -49,14 +82,14 @@ const PROOFS_A_TURN = 8;
 export class HelloDesk {
   readonly #options: HelloDeskOptions;
   readonly #batcher: Batcher<Arrival, null>;
-  readonly #admission: HelloAdmission;
+  readonly #gate: HelloGate;
   readonly #rejected: RejectedNodes;
   /** The candidates of the batch in progress, by node id. */
   #candidates: ReadonlyMap<string, Candidate> = new Map();
 
   constructor(options: HelloDeskOptions) {
     this.#options = options;
-    this.#admission = new HelloAdmission(options.failures ?? null);
+    this.#gate = new HelloGate(options.failures ?? null);
     this.#rejected = new RejectedNodes(options);
     this.#batcher = new Batcher({
       run: (arrivals) => this.#takeIn(arrivals),
@@ -93,7 +126,7 @@ export class HelloDesk {
       this.#turnAway(arrival, storeAway(random), "store_unavailable");
       return;
     }
-    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#admission.check(greetingOf(it)));
+    const refusal = this.#rejected.refusalOf(arrival, (it) => this.#gate.check(greetingOf(it)));
     if (refusal !== null) {
       this.#refuse(arrival, refusal);
       return;
@@ -108,14 +141,14 @@ export class HelloDesk {
       return;
     }
     const greeting = greetingOf(arrival);
-    this.#admission.enter(greeting);
+    this.#gate.enter(greeting);
     this.#batcher
       .submit(arrival)
       .catch(() => {
         // The queue is full, the only error that a batch leaves to its caller.
         this.#turnAwayUnheard(arrival);
       })
-      .finally(() => this.#admission.leave(greeting));
+      .finally(() => this.#gate.leave(greeting));
   }
 
   /** Keep events of nodes that are being admitted; the record may have been read before them. */
@@ -164,7 +197,7 @@ export class HelloDesk {
       } else {
         const earlier = candidates.get(nodeId);
         if (earlier !== undefined) this.#refuse(earlier, superseded(nodeId, random), "superseded");
-        this.#admission.proven(greetingOf(arrival));
+        this.#gate.proven(greetingOf(arrival));
         candidates.set(nodeId, { ...arrival, key, events: [] });
       }
     }
@@ -260,7 +293,7 @@ export class HelloDesk {
 
   #refuse(arrival: Arrival, farewell: Farewell, outcome: HelloOutcome = "refused"): void {
     this.#options.metrics.hello(outcome);
-    this.#admission.refused(greetingOf(arrival), errorOf(farewell));
+    this.#gate.refused(greetingOf(arrival), errorOf(farewell));
     arrival.stream.leave(farewell);
   }
 
@@ -271,7 +304,7 @@ export class HelloDesk {
     this.#turnAway(arrival, overloaded(retryAfterMs, random), "overloaded");
   }
 
-  /** Turn away an agent through no fault of its own. With a valid proof its node gets the time to return. / */
+  /** Turn away an agent through no fault of its own. With a valid proof its node gets the time to return. */
   #turnAway(arrival: Arrival, because: Farewell, outcome: "overloaded" | "store_unavailable"): void {
     const { replica, metrics, random, record, reconnects, isSigned = isSignedBy } = this.#options;
     const farewell = replica.isClosing ? shuttingDown(reconnects.windowMs(this.queued), random) : because;

@@ -28,7 +28,7 @@ export function clockSkewMs({ agentTimeMs }: { readonly agentTimeMs: bigint }, w
   return Math.max(-MOST_SKEW_MS, Math.min(MOST_SKEW_MS, skewMs));
 }
 
-/** Remove U+0000 from an agent's text: Postgres refuses it, and one refused row fails a whole batch. / */
+/** Remove U+0000 from an agent's text: Postgres refuses it, and one refused row fails a whole batch. */
 export function toText(text: string): string {
   return text.replaceAll("\0", "\uFFFD");
 }

@@ -5,7 +5,7 @@ import { refuse } from "@rollcall/errors";
 /** The largest frame: a NodeInfo, and a few bytes around it. */
 export const MOST_BYTES = 65_536 + 16;
 
-/** Stands for a larger frame, which is not decoded: that would cost more than sending it. / */
+/** Stands for a larger frame, which is not decoded: that would cost more than sending it. */
 export const OVERSIZED: HeartbeatRequest = create(HeartbeatRequestSchema);
 
 /** The limit of the contract, whose rules are checked by hand for the most frequent frame. */

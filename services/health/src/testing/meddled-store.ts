@@ -7,7 +7,7 @@ export type MeddledChange = "opening" | "transition";
 /** A store that interferes with changes between their commit and their answer. */
 export interface MeddledStore {
   readonly store: Store;
-  /** Call `meddle` once, after the next commit of an opening or of transitions. Its error replaces the answer. / */
+  /** Call `meddle` once, after the next commit of an opening or of transitions. Its error replaces the answer. */
   afterCommit(meddle: () => Promise<void>, of?: MeddledChange): void;
   /** Whether transitions fail, and are rolled back. */
   refuseTransitions(isRefusing: boolean): void;

@@ -6,7 +6,7 @@ import { type CallStore, ownersAfter, ownersOf, type SessionOwner } from "@rollc
 import { healthToProto } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
 import type { Peers } from "../internal/peers.ts";
-import { type HealthRecord, readRecords } from "../query/read-records.ts";
+import { type RecordedHealth, readRecords } from "../query/read-records.ts";
 import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
 import { type HeldNews, watchHeld } from "./watch-held.ts";
@@ -224,7 +224,7 @@ export class HealthWatch {
     }
   }
 
-  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly HealthRecord[]> {
+  async #records(nodes: readonly { readonly nodeId: string }[]): Promise<readonly RecordedHealth[]> {
     const ids = nodes.map(({ nodeId }) => nodeId);
     return readRecords(this.#options.store.db, ids);
   }

@@ -2,7 +2,7 @@ import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_p
 import { EVENT_TYPES, type EventInterest } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import type { EventFeed, Following, StoredEvent } from "@rollcall/store";
-import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
+import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
 import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 

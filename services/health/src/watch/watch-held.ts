@@ -1,7 +1,7 @@
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Clock } from "@rollcall/process";
 import { heldToProto } from "../convert.ts";
-import { MOST_WITH_SAMPLES } from "../query/most-nodes.ts";
+import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 import { Mailbox } from "./mailbox.ts";
@@ -28,7 +28,6 @@ const BOOKMARK_MS = 5_000;
 
 /**
  * Yield the changes of nodes that this replica holds. Ends by throwing the signal's reason, or when its reader returns.
- * /
  */
 export async function* watchHeld(options: WatchHeldOptions): AsyncGenerator<HeldNews, never> {
   const { replica, clock, nodeIds, includeSamples, signal } = options;

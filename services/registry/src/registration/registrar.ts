@@ -8,7 +8,7 @@ import type { Registration } from "./registration.ts";
 export interface Registrar {
   /** Decide one registration. Rejects with OVERLOADED when too many wait, STORE_UNAVAILABLE when the record is away. */
   register(registration: Registration): Promise<RegistrationAnswer>;
-  /** Take no more, and resolve when those that wait are done. */
+  /** Stop accepting, and resolve when those that wait are done. */
   close(): Promise<void>;
 }
 

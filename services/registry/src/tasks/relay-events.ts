@@ -63,7 +63,7 @@ function describe(isActive: boolean, seen: RelayState | null): string {
   if (seen === null) return "not known yet";
   const behind = `${lagOf(seen)} revisions behind`;
   if (isActive) return `active, ${behind}`;
-  return seen.holder === null ? `nobody relays, ${behind}` : `active elsewhere, ${behind}`;
+  return seen.holder === null ? `no process relays, ${behind}` : `active elsewhere, ${behind}`;
 }
 
 function exposeActive(metrics: MetricsRegistry, isActive: () => boolean): void {

@@ -54,7 +54,7 @@ export class ResumingStream<M extends { readonly resumeToken: string }> {
     this.#leaving.abort();
   }
 
-  /** Watch no more, whatever has not come yet. */
+  /** Stop watching, whatever has not come yet. */
   close(): void {
     this.#isClosed = true;
     this.leave();

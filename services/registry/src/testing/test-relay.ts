@@ -30,8 +30,8 @@ const TIMING = {
   observeEveryMs: 25,
   pauseMs: 5,
   checkEveryMs: 50,
-  // Long enough for a machine with much else to do: whoever observes a lease begins to count anew when its own reads
-  // are three renewals apart, and whoever holds one is in doubt when a renewal takes as long as the expiry.
+  // Long enough for a machine with much else to do: an observer of a lease starts counting again when its own reads are
+  // three renewals apart, and a holder is in doubt when a renewal takes as long as the expiry.
   renewEveryMs: 200,
   expiryMs: 2_500,
 } as const;

@@ -12,7 +12,7 @@ export interface LogWakeOptions {
   readonly limits: Pick<WatchLimits, "bookmarkMs">;
 }
 
-/** From so many watchers on, they are woken no more often than every so many milliseconds. */
+/** From so many watchers on, they are woken at most once in so many milliseconds. */
 const CROWD = 100;
 const CROWD_PAUSE_MS = 40;
 

@@ -15,9 +15,7 @@ export interface WatchLimits {
   readonly batchEvents: number;
   /** Nodes of one message. */
   readonly batchNodes: number;
-  /**
-   * Reads of the log by watchers that are behind, at a time: the other connections of the pool are for everybody else.
-   */
+  /** Reads of the log by watchers that are behind, at a time: the other connections of the pool are for other calls. */
   readonly catchUpReads: number;
   /** Snapshots that are read at a time; each holds a connection. */
   readonly snapshots: number;

@@ -45,8 +45,8 @@ export const log: Migration = {
 };
 
 /**
- * Allocating under a lock that only ends with the transaction makes revisions appear in commit order: whoever gets a
- * higher one got it after all lower ones had become visible, or had been rolled back.
+ * Allocating under a lock that only ends with the transaction makes revisions appear in commit order: a transaction
+ * that gets a higher one got it after all lower ones had become visible, or had been rolled back.
  */
 function appendEventsFunction() {
   return sql`

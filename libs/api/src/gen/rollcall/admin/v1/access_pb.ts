@@ -31,7 +31,7 @@ export type AccessToken = Message<"rollcall.admin.v1.AccessToken"> & {
   id: string;
 
   /**
-   * What it is for, as whoever created it has said.
+   * What it is for, in the words of its creator.
    *
    * @generated from field: string name = 2;
    */
@@ -380,7 +380,7 @@ export const WhoAmIResponseSchema: GenMessage<WhoAmIResponse> = /*@__PURE__*/
   messageDesc(file_rollcall_admin_v1_access, 8);
 
 /**
- * Person is somebody, or a program, whom an OpenID Connect issuer vouches for.
+ * Person is a person or program that an OpenID Connect issuer vouches for.
  *
  * @generated from message rollcall.admin.v1.Person
  */
@@ -561,7 +561,7 @@ export const AccessTokenState = {
   EXPIRED: 2,
 
   /**
-   * Somebody revoked it.
+   * It was revoked.
    *
    * @generated from enum value: ACCESS_TOKEN_STATE_REVOKED = 3;
    */
@@ -588,7 +588,7 @@ export const AccessTokenStateSchema: GenEnum<AccessTokenState> = /*@__PURE__*/
  */
 export const AccessService: GenService<{
   /**
-   * CreateAccessToken makes a token of a role. Its text is in the answer, and nowhere else: nobody can read it later.
+   * CreateAccessToken makes a token of a role. Its text is in the response only: it cannot be read later.
    *
    * @generated from rpc rollcall.admin.v1.AccessService.CreateAccessToken
    */

@@ -23,7 +23,7 @@ export const file_rollcall_admin_v1_admin: GenFile = /*@__PURE__*/
 
 /**
  * NodeSelector chooses nodes: those that meet every given condition; values of one condition are alternatives. One without any condition is
- * refused with INVALID_REQUEST, so that nobody means every node by accident.
+ * refused with INVALID_REQUEST, so that no call means every node by accident.
  *
  * @generated from message rollcall.admin.v1.NodeSelector
  */
@@ -1068,7 +1068,7 @@ export type BanNodeRequest = Message<"rollcall.admin.v1.BanNodeRequest"> & {
   node: string;
 
   /**
-   * Why; stored, and told to whoever tries to join.
+   * Why; stored, and told to machines that try to join.
    *
    * @generated from field: string reason = 2;
    */

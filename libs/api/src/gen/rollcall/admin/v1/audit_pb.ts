@@ -18,7 +18,7 @@ export const file_rollcall_admin_v1_audit: GenFile = /*@__PURE__*/
   fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hdWRpdC5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEi4gEKCkF1ZGl0RW50cnkSEAoIc2VxdWVuY2UYASABKAQSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDQoFYWN0b3IYAyABKAkSDgoGbWV0aG9kGAQgASgJEg4KBnRhcmdldBgFIAEoCRIOCgZyZWFzb24YBiABKAkSDwoHb3V0Y29tZRgHIAEoCRIPCgdhZGRyZXNzGAggASgJEhIKCnJlcXVlc3RfaWQYCSABKAkSDAoEaGFzaBgKIAEoCRIVCg1wcmV2aW91c19oYXNoGAsgASgJIkIKCUF1ZGl0SGVhZBIQCghzZXF1ZW5jZRgBIAEoBBIjCgRoYXNoGAIgASgJQhW6SBJyEDIOXlswLTlhLWZdezY0fSQizwIKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Eh0KCXBhZ2Vfc2l6ZRgBIAEoBUIKukgHGgUY6AcoABIcCgpwYWdlX3Rva2VuGAIgASgJQgi6SAVyAxiACBIXCgVhY3RvchgDIAEoCUIIukgFcgMYrAISGAoGbWV0aG9kGAQgASgJQgi6SAVyAxjIARIYCgZ0YXJnZXQYBSABKAlCCLpIBXIDGKwCEhgKB291dGNvbWUYBiABKAlCB7pIBHICGGQSLQoJZnJvbV90aW1lGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1bnRpbF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIWCg5hZnRlcl9zZXF1ZW5jZRgJIAEoBBIZCghvcmRlcl9ieRgKIAEoCUIHukgEcgIYQCJjChhMaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2USLgoHZW50cmllcxgBIAMoCzIdLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0RW50cnkSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIpoBChVWZXJpZnlBdWRpdExvZ1JlcXVlc3QSKwoFYWZ0ZXIYASABKAsyHC5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdEhlYWQSHwoLbWF4X2VudHJpZXMYAiABKAVCCrpIBxoFGJBOKAASMwoNZXhwZWN0ZWRfaGVhZBgDIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZCLIAQoWVmVyaWZ5QXVkaXRMb2dSZXNwb25zZRIPCgdjaGVja2VkGAEgASgEEi0KB3Rocm91Z2gYAiABKAsyHC5yb2xsY2FsbC5hZG1pbi52MS5BdWRpdEhlYWQSEAoIY29tcGxldGUYAyABKAgSKgoEaGVhZBgEIAEoCzIcLnJvbGxjYWxsLmFkbWluLnYxLkF1ZGl0SGVhZBIwCgdwcm9ibGVtGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRQcm9ibGVtImQKDEF1ZGl0UHJvYmxlbRIQCghzZXF1ZW5jZRgBIAEoBBIxCgRraW5kGAIgASgOMiMucm9sbGNhbGwuYWRtaW4udjEuQXVkaXRQcm9ibGVtS2luZBIPCgdtZXNzYWdlGAMgASgJKvsBChBBdWRpdFByb2JsZW1LaW5kEiIKHkFVRElUX1BST0JMRU1fS0lORF9VTlNQRUNJRklFRBAAEiQKIEFVRElUX1BST0JMRU1fS0lORF9FTlRSWV9DSEFOR0VEEAESIgoeQVVESVRfUFJPQkxFTV9LSU5EX0xJTktfQlJPS0VOEAISJgoiQVVESVRfUFJPQkxFTV9LSU5EX0VOVFJJRVNfTUlTU0lORxADEiMKH0FVRElUX1BST0JMRU1fS0lORF9IRUFEX0RJRkZFUlMQBBIsCihBVURJVF9QUk9CTEVNX0tJTkRfRVhQRUNURURfSEVBRF9ESUZGRVJTEAUy7AEKDEF1ZGl0U2VydmljZRJwChBMaXN0QXVkaXRFbnRyaWVzEioucm9sbGNhbGwuYWRtaW4udjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaKy5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiA5ACARJqCg5WZXJpZnlBdWRpdExvZxIoLnJvbGxjYWxsLmFkbWluLnYxLlZlcmlmeUF1ZGl0TG9nUmVxdWVzdBopLnJvbGxjYWxsLmFkbWluLnYxLlZlcmlmeUF1ZGl0TG9nUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
- * AuditEntry is one thing that somebody did, or was refused.
+ * AuditEntry is one thing that a caller did, or was refused.
  *
  * @generated from message rollcall.admin.v1.AuditEntry
  */
@@ -270,7 +270,7 @@ export type VerifyAuditLogRequest = Message<"rollcall.admin.v1.VerifyAuditLogReq
 
   /**
    * A head that was noted down before: the entry of its sequence must be there and have this hash. It finds what the chain alone cannot: that
-   * all of it was written anew.
+   * all of it was rewritten.
    *
    * @generated from field: rollcall.admin.v1.AuditHead expected_head = 3;
    */
@@ -389,7 +389,7 @@ export const AuditProblemKind = {
   ENTRY_CHANGED: 1,
 
   /**
-   * An entry does not follow the hash of the one before: either of them was changed and sealed anew, swapped or put in.
+   * An entry does not follow the hash of the one before: either of them was changed and sealed again, swapped or inserted.
    *
    * @generated from enum value: AUDIT_PROBLEM_KIND_LINK_BROKEN = 2;
    */
@@ -410,7 +410,7 @@ export const AuditProblemKind = {
   HEAD_DIFFERS: 4,
 
   /**
-   * The entry that was noted down is missing, or has another hash: the log was written anew, or cut.
+   * The entry that was noted down is missing, or has another hash: the log was rewritten, or cut.
    *
    * @generated from enum value: AUDIT_PROBLEM_KIND_EXPECTED_HEAD_DIFFERS = 5;
    */
@@ -431,7 +431,7 @@ export const AuditProblemKindSchema: GenEnum<AuditProblemKind> = /*@__PURE__*/
   enumDesc(file_rollcall_admin_v1_audit, 0);
 
 /**
- * AuditService reads the audit log: one entry for each mutation by somebody authenticated, refusals too. An entry of something that was done is written in
+ * AuditService reads the audit log: one entry for each mutation by an authenticated caller, refusals too. An entry of something that was done is written in
  * the transaction that did it, and each is sealed with a hash over itself and the entry before, so that a change or a removal is noticed.
  *
  * @generated from service rollcall.admin.v1.AuditService

@@ -371,7 +371,7 @@ export const BrakeService: GenService<{
   },
   /**
    * ReleaseReactions lifts a freeze, so that the brake decides by itself again; or lets everything go that is pending now, whatever the
-   * automatic brakes say. What is lost later is judged anew.
+   * automatic brakes say. Later losses are judged again.
    * Refused with BRAKE_GROUP_NOT_FOUND; with BRAKE_NOT_FROZEN when there is no freeze to lift and now is not set; with BRAKE_CLUSTER_FROZEN
    * when a group is to be released now while the cluster is frozen.
    *

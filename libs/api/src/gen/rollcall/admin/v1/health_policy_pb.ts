@@ -112,7 +112,7 @@ export type HealthPolicyValues = Message<"rollcall.admin.v1.HealthPolicyValues">
   infoInterval?: Duration | undefined;
 
   /**
-   * Time between reports of usage while somebody watches: 100 ms to 1 day.
+   * Time between reports of usage while the node is watched: 100 ms to 1 day.
    *
    * @generated from field: google.protobuf.Duration usage_interval = 7;
    */
@@ -199,7 +199,7 @@ export type HealthPolicy = Message<"rollcall.admin.v1.HealthPolicy"> & {
   values?: HealthPolicyValues | undefined;
 
   /**
-   * Why it was set, in the words of whoever did.
+   * Why it was set, in the words of its author.
    *
    * @generated from field: string reason = 5;
    */

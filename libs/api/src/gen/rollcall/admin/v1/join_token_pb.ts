@@ -31,7 +31,7 @@ export type JoinToken = Message<"rollcall.admin.v1.JoinToken"> & {
   id: string;
 
   /**
-   * What it is for, in the words of whoever made it.
+   * What it is for, in the words of its creator.
    *
    * @generated from field: string description = 2;
    */
@@ -87,7 +87,7 @@ export type JoinToken = Message<"rollcall.admin.v1.JoinToken"> & {
   labels: { [key: string]: string };
 
   /**
-   * Whether whoever joins with it is approved at once, under manual approval too.
+   * Whether machines that join with it are approved at once, under manual approval too.
    *
    * @generated from field: bool preauthorized = 10;
    */
@@ -115,7 +115,7 @@ export type JoinToken = Message<"rollcall.admin.v1.JoinToken"> & {
   creator: string;
 
   /**
-   * Who revoked it, and why. Absent when nobody did.
+   * Who revoked it, and why. Absent when it is not revoked.
    *
    * @generated from field: rollcall.admin.v1.JoinTokenRevocation revocation = 14;
    */
@@ -280,7 +280,7 @@ export type CreateJoinTokenRequest = Message<"rollcall.admin.v1.CreateJoinTokenR
   group: string;
 
   /**
-   * Whether whoever joins with it is approved at once, under manual approval too.
+   * Whether machines that join with it are approved at once, under manual approval too.
    *
    * @generated from field: bool preauthorized = 9;
    */
@@ -592,7 +592,7 @@ export const JoinTokenService: GenService<{
     output: typeof ListJoinTokensResponseSchema;
   },
   /**
-   * RevokeJoinToken ends a token: from the moment it answers nobody joins with it, on any replica. Nodes that joined with it stay.
+   * RevokeJoinToken ends a token: once it returns, no machine joins with it, on any replica. Nodes that joined with it stay.
    * Refused with JOIN_TOKEN_NOT_FOUND or JOIN_TOKEN_ALREADY_REVOKED.
    *
    * @generated from rpc rollcall.admin.v1.JoinTokenService.RevokeJoinToken

@@ -202,7 +202,7 @@ export type Hello = Message<"rollcall.health.v1.Hello"> & {
   agentVersion: string;
 
   /**
-   * Id of this boot of the machine: another one means that it was started anew.
+   * Id of this boot of the machine: another one means that it was restarted.
    *
    * @generated from field: string boot_id = 4;
    */
@@ -549,7 +549,7 @@ export const GoAwayAction = {
   MOVE: 3,
 
   /**
-   * Remove the sentinel and stay idle until somebody starts the agent again.
+   * Remove the sentinel and stay idle until the agent is started again.
    *
    * @generated from enum value: GO_AWAY_ACTION_STOP = 4;
    */

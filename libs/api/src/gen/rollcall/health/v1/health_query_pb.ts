@@ -332,7 +332,7 @@ export type WatchNodeHealthResponse = Message<"rollcall.health.v1.WatchNodeHealt
   nodes: NodeHealth[];
 
   /**
-   * Nodes that are watched no more: they were removed, or nobody holds them.
+   * Nodes that are no longer watched: they were removed, or no replica holds them.
    *
    * @generated from field: repeated string gone_ids = 2;
    */
@@ -382,7 +382,7 @@ export type GetClusterHealthResponse = Message<"rollcall.health.v1.GetClusterHea
   unhealthy: number;
 
   /**
-   * Nodes that are held and UNKNOWN, as detected. Nodes that never connected are held by nobody.
+   * Nodes that are held and UNKNOWN, as detected. Nodes that never connected are held by no replica.
    *
    * @generated from field: uint32 unknown = 3;
    */
@@ -438,14 +438,14 @@ export type GetClusterHealthResponse = Message<"rollcall.health.v1.GetClusterHea
   gpusBusy: number;
 
   /**
-   * The node whose average temperature is the highest. Absent where nobody tells one.
+   * The node whose average temperature is the highest. Absent where none is reported.
    *
    * @generated from field: rollcall.health.v1.NodeTemperature hottest_average = 11;
    */
   hottestAverage?: NodeTemperature | undefined;
 
   /**
-   * The node with the hottest sensor. Absent where nobody tells one.
+   * The node with the hottest sensor. Absent where none is reported.
    *
    * @generated from field: rollcall.health.v1.NodeTemperature hottest_sensor = 12;
    */
@@ -766,7 +766,7 @@ export const HealthQueryService: GenService<{
   },
   /**
    * WatchNodeHealth sends nodes as they are, then each time something is received of one or its health changes. It has no revision: one that
-   * breaks is opened anew, and begins with the present. While a node is watched it reports its usage every 2 s (at most 200 nodes of one
+   * breaks is opened again, and begins with the present. While a node is watched it reports its usage every 2 s (at most 200 nodes of one
    * replica at a time, others at their own pace). A watcher that reads slowly misses samples, never the latest of each node.
    * OVERLOADED: too many watches at one replica.
    *

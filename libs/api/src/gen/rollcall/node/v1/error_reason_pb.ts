@@ -72,7 +72,7 @@ export const ErrorReason = {
 
   /**
    * [INVALID_ARGUMENT] A public key is not a raw Ed25519 key of 32 bytes, not in its canonical encoding, or a point of small order, for which
-   * anybody can sign.
+   * anyone can sign.
    *
    * @generated from enum value: ERROR_REASON_INVALID_PUBLIC_KEY = 7;
    */
@@ -346,7 +346,7 @@ export const ErrorReason = {
 
   /**
    * [OUT_OF_RANGE] Events after the revision asked for have been forgotten, or the log is another than that of the token; metadata has
-   * compactedRevision, and listAfterRevision: list or watch anew from there.
+   * compactedRevision, and listAfterRevision: list or watch again from there.
    *
    * @generated from enum value: ERROR_REASON_REVISION_COMPACTED = 55;
    */

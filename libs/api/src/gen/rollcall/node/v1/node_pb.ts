@@ -139,7 +139,7 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
   nextKeyFingerprint: string;
 
   /**
-   * Since when an operator has wanted the node to rotate its key. Absent when nobody does, or when it has done so since.
+   * Since when an operator has wanted the node to rotate its key. Absent when none does, or when it has done so since.
    *
    * @generated from field: google.protobuf.Timestamp key_rotation_required_since = 22;
    */

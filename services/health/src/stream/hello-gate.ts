@@ -12,7 +12,7 @@ export interface Greeting {
 const MOST_WAITING_HELLOS = 32;
 
 /** Admits hellos to the desk: none from where too many failed, and only so many of one node at a time. */
-export class HelloAdmission {
+export class HelloGate {
   readonly #failures: FailedAttempts | null;
   /** Hellos under way, by node. */
   readonly #waiting = new Map<string, number>();

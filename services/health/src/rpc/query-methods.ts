@@ -1,0 +1,114 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  GetClusterHealthResponseSchema,
+  GetNodeHealthResponseSchema,
+  type HealthQueryService,
+  ListNodeHealthResponseSchema,
+  type NodeHealth,
+  NodeHealthSchema,
+  WatchNodeHealthResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { isNodeId } from "@rollcall/domain";
+import { isStoreUnavailable, refuse } from "@rollcall/errors";
+import { findNode } from "@rollcall/store";
+import { readPage } from "@rollcall/wire";
+import { recordToProto } from "../convert.ts";
+import type { HealthServices } from "../health-services.ts";
+import { askAllReplicas, askOwners } from "../query/ask-owners.ts";
+import { readHealth } from "../query/read-health.ts";
+
+/**
+ * Return one node with its last samples, whichever replica holds it. While the record is away, only an exact id is
+ * found.
+ */
+export function getNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.getNodeHealth> {
+  return async ({ node: ref }) => {
+    const nodeHealth = await answer(services, ref);
+    return create(GetNodeHealthResponseSchema, { nodeHealth });
+  };
+}
+
+async function answer(services: HealthServices, ref: string): Promise<NodeHealth> {
+  const { store } = services;
+  try {
+    const record = await findNode(store.db, ref);
+    const { replicaId } = record.session;
+    if (replicaId === null || record.type !== "COMPUTE") return recordToProto(record);
+    const owner = { nodeId: record.id, replicaId, marked: record.mark !== null };
+    const [node] = await askOwners(services, [owner], true);
+    return node ?? recordToProto(record);
+  } catch (error) {
+    if (!isStoreUnavailable(error)) throw error;
+    const page = { nodeIds: [ref], afterId: "", limit: 1, includeSamples: true };
+    const [node] = await askAllReplicas(services, page);
+    if (node === undefined) throw error;
+    return node;
+  }
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+
+/** Return a page of the nodes that have an owner, by id, each with its latest sample. */
+export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
+  return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const afterId = openToken(pageToken);
+    const page = await readPage(context, {
+      // One more than wanted, to know whether there is another page.
+      rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
+      limit,
+      item: NodeHealthSchema,
+      toMessage: (node) => node,
+    });
+    return page.answer(ListNodeHealthResponseSchema, "nodes", {
+      nextPageToken: page.next === null ? "" : sealToken(page.next.nodeId),
+    });
+  };
+}
+
+// A token only carries the last id, and all pages are in the order of ids, so it needs no seal.
+const TOKEN_PREFIX = "h1:";
+
+function sealToken(id: string): string {
+  return Buffer.from(`${TOKEN_PREFIX}${id}`).toString("base64url");
+}
+
+function openToken(token: string): string {
+  if (token === "") return "";
+  const text = Buffer.from(token, "base64url").toString();
+  const id = text.slice(TOKEN_PREFIX.length);
+  if (text.startsWith(TOKEN_PREFIX) && isNodeId(id)) return id;
+  const message = "the page token was not made by this method; begin again without one";
+  const violations = [{ field: "page_token", description: message }];
+  throw refuse("INVALID_PAGE_TOKEN", message, { violations });
+}
+
+/** Stream nodes as they are, then their changes, whichever replica holds them. */
+export function watchNodeHealth({
+  watches,
+}: HealthServices): MethodImpl<typeof HealthQueryService.method.watchNodeHealth> {
+  return async function* ({ nodeIds, includeSamples }, { signal }) {
+    for await (const { items, dropped } of watches.watch({ nodeIds, includeSamples, signal })) {
+      yield create(WatchNodeHealthResponseSchema, {
+        nodes: [...items],
+        goneIds: [...dropped],
+      });
+    }
+  };
+}
+
+/** Return sums over the fleet. */
+export function getClusterHealth({
+  totals,
+}: HealthServices): MethodImpl<typeof HealthQueryService.method.getClusterHealth> {
+  return async () => {
+    const { totals: sums, missingReplicaIds } = await totals.cluster();
+    const { $typeName, cpuPercentCores, ...same } = sums;
+    return create(GetClusterHealthResponseSchema, {
+      ...same,
+      cpuPercent: sums.cores === 0n ? 0 : cpuPercentCores / Number(sums.cores),
+      missingReplicaIds: [...missingReplicaIds],
+    });
+  };
+}
