@@ -110,6 +110,7 @@ describe("ClusterTotals", () => {
     const first = rig.totals.cluster();
     rig.clock.advance(999);
     expect(rig.totals.cluster()).toBe(first);
+    expect((await first).totals.healthy).toBe(2);
     rig.replica.take(new BareStream(), opening(1, { nodeId: "c" }), HELLO);
     rig.clock.advance(1);
     expect((await rig.totals.cluster()).totals.healthy).toBe(3);
