@@ -1,45 +1,18 @@
 import { type KeyObject, randomUUID } from "node:crypto";
-import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
-import {
-  Client,
-  type ClientDuplexStream,
-  type ClientOptions,
-  credentials,
-  Metadata,
-  type StatusObject,
-} from "@grpc/grpc-js";
+import { setTimeout as pause } from "node:timers/promises";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ClientOptions } from "@grpc/grpc-js";
 import {
   type Challenge,
   type GoAway,
-  HealthService,
-  HeartbeatRequestSchema,
-  type HeartbeatResponse,
-  HeartbeatResponseSchema,
-  HelloSchema,
+  GoAwayAction,
+  type HelloSchema,
   type Welcome,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { proofText } from "@rollcall/domain";
-import { describeError, type ErrorDescription } from "@rollcall/errors";
 import { generateKeyPair, signProof } from "@rollcall/identity";
-import { errorFromGrpc } from "@rollcall/rpc";
-
-/** The full method that a Hello's proof names. */
-export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.method.heartbeat.name}`;
-
-/** What a frame of an agent may say; the case as the first key, for example `{ beat: { sequence: 1 } }`. */
-export type AgentFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestSchema>["frame"]>;
-
-/** One kind of frame that a server sends. */
-export type ServerFrameCase = NonNullable<HeartbeatResponse["frame"]["case"]>;
-
-/** How a stream ended. */
-export interface StreamEnd {
-  /** The gRPC status code; 0 for an orderly end. */
-  readonly code: number;
-  /** What the status says beyond its code; undefined for an orderly end. */
-  readonly error: ErrorDescription | undefined;
-}
+import { FakeStream, HEARTBEAT_METHOD, type StreamAgent } from "./fake-stream.ts";
 
 export interface FakeAgentOptions {
   readonly nodeId: string;
@@ -47,20 +20,40 @@ export interface FakeAgentOptions {
   readonly keyPair?: { readonly publicKey: Uint8Array; readonly privateKey: KeyObject };
 }
 
-/** How long anything awaited from a server may take. */
-const PATIENCE_MS = 60_000;
+/** How an agent lives by itself. */
+export interface FakeLife {
+  /** Where it may connect, each as HOST:PORT; asked each time. */
+  readonly endpoints: () => readonly string[];
+  readonly beatEveryMs: number;
+  /** Longest wait between two attempts where the server gives no time. Default 500. */
+  readonly backoffMs?: number;
+}
+
+const DEFAULT_BACKOFF_MS = 500;
+const LOOK_EVERY_MS = 20;
 
 /**
- * An agent that does exactly what a test tells it, frame by frame, with a real key and over a real connection. Each
- * of its streams has a connection of its own.
+ * An agent with a real key and real connections, one for each of its streams. It does exactly what a test tells it,
+ * frame by frame; or it lives by itself and behaves: it beats, comes back when its stream ends, and moves when it is
+ * asked to, leaving the old stream after the new one's Welcome.
  */
-export class FakeAgent {
+export class FakeAgent implements StreamAgent {
   readonly nodeId: string;
   readonly publicKey: Uint8Array;
   readonly privateKey: KeyObject;
   /** Of the machine that it plays; a Hello may say another. */
   readonly bootId = randomUUID();
   readonly #streams = new Set<FakeStream>();
+  /** Ends its life, while it has one. */
+  #ending = new AbortController();
+  #endpoint = "";
+  /** What the last stream ended with. */
+  #farewell: GoAway | undefined;
+  #welcomes = 0;
+  #moves = 0;
+  #turn = 0;
+  #acknowledgedAtMs: number | null = null;
+  #longestGapMs = 0;
 
   constructor(options: FakeAgentOptions) {
     const keyPair = options.keyPair ?? generateKeyPair();
@@ -92,184 +85,151 @@ export class FakeAgent {
     return signProof(this.privateKey, proofText({ method: HEARTBEAT_METHOD, clusterId, nodeId, nonce }));
   }
 
-  /** Break all of its connections, without a word to the server. */
+  /** Live by itself until it is closed. */
+  live(life: FakeLife): void {
+    this.#ending = new AbortController();
+    void this.#live(life, this.#ending.signal);
+  }
+
+  /** Where its stream is while it lives by itself; empty while it has none. */
+  get endpoint(): string {
+    return this.#endpoint;
+  }
+
+  /** How often it was taken in since it lives by itself. */
+  get welcomes(): number {
+    return this.#welcomes;
+  }
+
+  /** How often it was asked to move, and did. */
+  get moves(): number {
+    return this.#moves;
+  }
+
+  /** Longest time between two Acks, by its own monotonic clock: one without a gap must never have been judged. */
+  get longestGapMs(): number {
+    return this.#longestGapMs;
+  }
+
+  /** End its life, and break all of its connections, without a word to the server. */
   close(): void {
+    this.#ending.abort();
     for (const stream of this.#streams) stream.breakConnection();
     this.#streams.clear();
   }
-}
 
-/** One heartbeat stream, driven frame by frame. */
-export class FakeStream {
-  readonly #agent: FakeAgent;
-  readonly #client: Client;
-  readonly #call: ClientDuplexStream<Uint8Array, HeartbeatResponse>;
-  readonly #received: HeartbeatResponse[] = [];
-  readonly #waiting = new Set<() => void>();
-  #ended: StreamEnd | undefined;
-  #sequence = 0;
-
-  constructor(agent: FakeAgent, address: string, options: ClientOptions) {
-    this.#agent = agent;
-    // Streams of one test must not share a connection: breaking one would break the others.
-    const local = { "grpc.use_local_subchannel_pool": 1, ...options };
-    this.#client = new Client(address, credentials.createInsecure(), local);
-    this.#call = this.#client.makeBidiStreamRequest(
-      HEARTBEAT_METHOD,
-      (bytes: Uint8Array) => Buffer.from(bytes),
-      (bytes) => fromBinary(HeartbeatResponseSchema, bytes),
-      new Metadata(),
-    );
-    this.#call.on("data", (frame: HeartbeatResponse) => {
-      this.#received.push(frame);
-      this.#wake();
-    });
-    // The status carries the same; unheard, the error would end the process.
-    this.#call.on("error", () => {});
-    this.#call.on("status", (status: StatusObject) => {
-      this.#ended = toStreamEnd(status);
-      this.#wake();
-    });
-  }
-
-  /** The sequence of the last Beat sent by beat(). */
-  get sequence(): number {
-    return this.#sequence;
-  }
-
-  /** How the stream ended, if it has. */
-  get ended(): StreamEnd | undefined {
-    return this.#ended;
-  }
-
-  /** Frames that were received and not taken yet. */
-  get pending(): readonly HeartbeatResponse[] {
-    return this.#received;
-  }
-
-  /** Take all of them. */
-  take(): readonly HeartbeatResponse[] {
-    return this.#received.splice(0);
-  }
-
-  send(frame: AgentFrame): void {
-    this.sendBytes(toBinary(HeartbeatRequestSchema, create(HeartbeatRequestSchema, { frame })));
-  }
-
-  /** Send anything as one message. */
-  sendBytes(bytes: Uint8Array): void {
-    this.#call.write(bytes);
-  }
-
-  /** Wait for the Challenge and answer it; `overrides` replaces fields of an honest Hello. */
-  async hello(overrides: MessageInitShape<typeof HelloSchema> = {}): Promise<Challenge> {
-    const challenge = await this.nextOf("challenge");
-    const value = create(HelloSchema, {
-      nodeId: this.#agent.nodeId,
-      signature: this.#agent.sign(challenge),
-      agentVersion: "0.1.0",
-      bootId: this.#agent.bootId,
-      machineFingerprint: "fake",
-      ...overrides,
-    });
-    this.send({ case: "hello", value });
-    return challenge;
-  }
-
-  /** Send the next Beat, saying which settings are kept to unless it is 0. Answers its sequence. */
-  beat(usage?: MessageInitShape<typeof ResourceUsageSchema>, settingsGeneration = 0): number {
-    this.#sequence += 1;
-    const sequence = this.#sequence;
-    const value = { sequence, settingsGeneration };
-    this.send({ case: "beat", value: usage === undefined ? value : { ...value, usage } });
-    return sequence;
-  }
-
-  /** Send the next Beat and wait until it is acknowledged. */
-  async beatAcknowledged(usage?: MessageInitShape<typeof ResourceUsageSchema>, settingsGeneration = 0): Promise<void> {
-    const sequence = this.beat(usage, settingsGeneration);
-    let acknowledged = 0;
-    while (acknowledged < sequence) acknowledged = (await this.nextOf("ack")).sequence;
-  }
-
-  /** Take the next frame. Rejects when the stream ends first, or after 15 s. */
-  async next(): Promise<HeartbeatResponse> {
-    await this.#until("a frame", () => this.#received.length > 0 || this.#ended !== undefined);
-    const frame = this.#received.shift();
-    if (frame === undefined) throw new Error(`the stream ended: ${JSON.stringify(this.#ended)}`);
-    return frame;
-  }
-
-  /** Take frames up to the next one of this kind, leaving those before it unread. */
-  async nextOf<C extends ServerFrameCase>(
-    wanted: C,
-  ): Promise<Extract<HeartbeatResponse["frame"], { case: C }>["value"]> {
-    for (;;) {
-      const { frame } = await this.next();
-      if (frame.case === wanted) return frame.value as never;
+  async #live(life: FakeLife, ended: AbortSignal): Promise<void> {
+    while (!ended.aborted) {
+      const waitMs = await this.#hold(life, ended).catch(() => backoffMs(life));
+      this.#endpoint = "";
+      // It rejects only at the end.
+      await pause(waitMs, undefined, { signal: ended }).catch(() => {});
     }
   }
 
-  /** Wait for the end of the stream. Answers the GoAway before it, if there was one, and the status. */
-  async end(): Promise<StreamEnd & { readonly goAway: GoAway | undefined }> {
-    await this.#until("the end of the stream", () => this.#ended !== undefined);
-    const goAway = this.#received.find(({ frame }) => frame.case === "goAway")?.frame.value;
-    return { ...(this.#ended as StreamEnd), goAway: goAway as GoAway | undefined };
+  /** Hold a session, and those that it moves to, until one ends. Answers how long to wait. */
+  async #hold(life: FakeLife, ended: AbortSignal): Promise<number> {
+    let stream = await this.#enter(this.#next(life, ""));
+    while (!ended.aborted) {
+      const asked = await this.#beatUntilAsked(stream, life, ended);
+      if (asked === null) {
+        this.#read(stream);
+        stream.breakConnection();
+        return waitOf(this.#farewell) ?? backoffMs(life);
+      }
+      stream = await this.#move(stream, asked, life, ended);
+    }
+    stream.breakConnection();
+    return 0;
   }
 
-  /** Half-close: nothing more will be sent. */
-  halfClose(): void {
-    this.#call.end();
+  /** Beat until it is asked to move; null when the stream has ended. */
+  async #beatUntilAsked(stream: FakeStream, { beatEveryMs }: FakeLife, ended: AbortSignal): Promise<GoAway | null> {
+    let dueMs = performance.now();
+    while (stream.ended === undefined && !ended.aborted) {
+      if (performance.now() >= dueMs) {
+        stream.beat();
+        dueMs = performance.now() + beatEveryMs;
+      }
+      await pause(LOOK_EVERY_MS);
+      const asked = this.#read(stream);
+      if (asked !== null) return asked;
+    }
+    return null;
   }
 
-  /** Abort the call; the connection stays. */
-  cancel(): void {
-    this.#call.cancel();
+  /** Go on beating on the old stream while the new one is opened. */
+  async #move(old: FakeStream, goAway: GoAway, life: FakeLife, ended: AbortSignal): Promise<FakeStream> {
+    const atMs = performance.now() + (waitOf(goAway) ?? 0);
+    const from = this.#endpoint;
+    const opened = (async () => {
+      while (performance.now() < atMs && old.ended === undefined) await pause(LOOK_EVERY_MS);
+      ended.throwIfAborted();
+      return this.#enter(goAway.endpoints[0] ?? this.#next(life, from));
+    })();
+    let isSettled = false;
+    const settled = () => {
+      isSettled = true;
+    };
+    opened.then(settled, settled);
+    while (!isSettled && !ended.aborted) {
+      if (old.ended === undefined) old.beat();
+      await pause(life.beatEveryMs / 2);
+      this.#read(old);
+    }
+    try {
+      const stream = await opened;
+      this.#moves += 1;
+      old.breakConnection();
+      return stream;
+    } catch {
+      // No server took it: it stays where it is.
+      return old;
+    }
   }
 
-  /** Stop reading what the server sends. */
-  pause(): void {
-    this.#call.pause();
+  /** Take what has come; the last of it that asks to move. */
+  #read(stream: FakeStream): GoAway | null {
+    let asked: GoAway | null = null;
+    for (const { frame } of stream.take()) {
+      if (frame.case === "ack") this.#noteAck();
+      if (frame.case !== "goAway") continue;
+      if (frame.value.action === GoAwayAction.MOVE) asked = frame.value;
+      else this.#farewell = frame.value;
+    }
+    return asked;
   }
 
-  resume(): void {
-    this.#call.resume();
+  #noteAck(): void {
+    const nowMs = performance.now();
+    const before = this.#acknowledgedAtMs ?? nowMs;
+    this.#longestGapMs = Math.max(this.#longestGapMs, nowMs - before);
+    this.#acknowledgedAtMs = nowMs;
   }
 
-  /** End the connection under the stream. */
-  breakConnection(): void {
-    this.#call.cancel();
-    this.#client.close();
+  async #enter(endpoint: string): Promise<FakeStream> {
+    const stream = await this.join(endpoint, { bootId: "steady", machineFingerprint: this.nodeId });
+    this.#farewell = undefined;
+    this.#endpoint = endpoint;
+    this.#welcomes += 1;
+    return stream;
   }
 
-  #wake(): void {
-    for (const check of [...this.#waiting]) check();
-  }
-
-  #until(what: string, isDone: () => boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const finish = (settle: () => void) => {
-        clearTimeout(timer);
-        this.#waiting.delete(check);
-        settle();
-      };
-      const timer = setTimeout(
-        () => finish(() => reject(new Error(`waited ${PATIENCE_MS} ms for ${what}`))),
-        PATIENCE_MS,
-      );
-      const check = () => {
-        if (isDone()) finish(resolve);
-      };
-      this.#waiting.add(check);
-      check();
-    });
+  #next({ endpoints }: FakeLife, except: string): string {
+    const all = endpoints();
+    const others = all.filter((it) => it !== except);
+    const choice = others.length > 0 ? others : all;
+    this.#turn += 1;
+    return choice[this.#turn % choice.length] ?? "";
   }
 }
 
-function toStreamEnd(status: StatusObject): StreamEnd {
-  if (status.code === 0) return { code: 0, error: undefined };
-  const error = Object.assign(new Error(status.details), status);
-  return { code: status.code, error: describeError(errorFromGrpc(error)) };
+function backoffMs({ backoffMs: mostMs = DEFAULT_BACKOFF_MS }: FakeLife): number {
+  return Math.random() * mostMs;
+}
+
+function waitOf(goAway: GoAway | undefined): number | undefined {
+  return goAway?.retryAfter && durationMs(goAway.retryAfter);
 }
 
 /** The fake agents of a test, closed together. */

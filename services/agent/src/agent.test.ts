@@ -272,6 +272,7 @@ describe("createAgent(): ending", () => {
     await agent.close("stop");
     await harness.ended();
     expect(agent.status().phase).toBe("closed");
+    expect(plane.streams.filter(({ isOpen }) => isOpen)).toEqual([]);
   });
 
   it("should leave without a word when its task is aborted", async () => {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import { listLeases, type Store, saveKey } from "@rollcall/store";
-import { addNode, createTestDatabase, eventually, FakeAgent, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
+import { addNode, createTestDatabase, eventually, FakeAgent, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
 import { haveEnded } from "./testing/processes.ts";
 import type { RollcallProcess } from "./testing/rollcall-process.ts";
@@ -18,7 +18,7 @@ describe("rollcall serve health --workers 2", () => {
   let store: Store;
   let fixture: ServeFixture;
   let health: RollcallProcess;
-  let agents: readonly SteadyAgent[] = [];
+  let agents: readonly FakeAgent[] = [];
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -41,17 +41,15 @@ describe("rollcall serve health --workers 2", () => {
             fingerprint: keyFingerprint(keyPair.publicKey),
           }),
         );
-        return new SteadyAgent({
-          agent: new FakeAgent({ nodeId, keyPair }),
-          endpoints: () => [fixture.agentsAddress],
-          beatEveryMs: 300,
-        });
+        const agent = new FakeAgent({ nodeId, keyPair });
+        agent.live({ endpoints: () => [fixture.agentsAddress], beatEveryMs: 300 });
+        return agent;
       }),
     );
   });
 
   afterAll(async () => {
-    await Promise.all(agents.map((agent) => agent.close()));
+    for (const agent of agents) agent.close();
     await fixture.dispose();
     await store.close();
     await database.drop();

@@ -62,6 +62,20 @@ describe("AccessTokenUses", () => {
     expect(await secondsSinceUse("a")).toBeLessThan(3_600);
   });
 
+  it("should keep a use that it was told of while it wrote an older one", async () => {
+    const clock = new ManualClock();
+    const uses = usesOf(clock);
+    await sql`update access_tokens set last_used_at = null`.execute(database.store.db);
+    uses.note("a");
+    clock.advance(3_600_000);
+    const writing = uses.write();
+    uses.note("a");
+    await writing;
+    expect(await secondsSinceUse("a")).toBeGreaterThanOrEqual(3_600);
+    await uses.write();
+    expect(await secondsSinceUse("a")).toBeLessThan(3_600);
+  });
+
   it("should keep what it could not write", async () => {
     const clock = new ManualClock();
     const state = { away: true };

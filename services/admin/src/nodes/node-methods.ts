@@ -1,15 +1,13 @@
 import { createHash } from "node:crypto";
-import {
-  create,
-  type DescMessage,
-  type DescMethod,
-  type DescMethodUnary,
-  type MessageInitShape,
-  type MessageShape,
-  toBinary,
-} from "@bufbuild/protobuf";
+import { create, type DescMethod, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
+import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 import type { HandlerContext } from "@connectrpc/connect";
-import { AdminService, type NodeSelector, NodeSelectorSchema } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import {
+  AdminService,
+  type ApproveNodeResponse,
+  type NodeSelector,
+  NodeSelectorSchema,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   acceptHardware,
   changeLabels,
@@ -76,6 +74,9 @@ export interface NodeRequest {
   readonly pageToken: string;
 }
 
+/** What every answer of a verb has. */
+type NodeAnswer = Pick<ApproveNodeResponse, "node" | "outcomes" | "nextPageToken">;
+
 /** A verb of a request, before what the request means is known. */
 export interface NodeVerb {
   readonly method: DescMethod;
@@ -103,22 +104,20 @@ export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: 
 
 /** Create the method of a verb from what its request decides. The responses of all verbs have the same fields. */
 function verbsOf(services: AdminServices) {
-  return <I extends DescMessage, O extends DescMessage>(
-    method: DescMethodUnary<I, O> & (MessageShape<I> extends NodeRequest ? unknown : never),
-    decideBy: (request: MessageShape<I>) => DecideNode,
+  return <R extends Message & NodeRequest, A extends Message & NodeAnswer>(
+    method: DescMethodUnary<GenMessage<R>, GenMessage<A>>,
+    decideBy: (request: R) => DecideNode,
     needs: DecisionNeeds = {},
   ) =>
-    async (message: MessageShape<I>, context: Pick<HandlerContext, "values">): Promise<MessageShape<O>> => {
-      const decide = decideBy(message);
-      // The type of `method` says so.
-      const request = message as unknown as NodeRequest;
+    async (request: R, context: Pick<HandlerContext, "values">): Promise<A> => {
+      const decide = decideBy(request);
       const operation = readNodeOperation(services, { method, request, context, decide, needs });
       const { outcomes, next } = await operate(services, operation, parseSelection(request));
       if (request.selector !== undefined) {
         const nextPageToken = sealPageToken(request.selector, next);
-        return create(method.output, { outcomes, nextPageToken } as unknown as MessageInitShape<O>);
+        return Object.assign(create(method.output), { outcomes: [...outcomes], nextPageToken });
       }
-      return create(method.output, nodeOf(outcomes) as MessageInitShape<O>);
+      return Object.assign(create(method.output), nodeOf(outcomes));
     };
 }
 

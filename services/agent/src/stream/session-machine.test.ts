@@ -214,6 +214,8 @@ describe("stepSession()", () => {
     const goodbye: SessionEvent = { kind: "goodbye", reason: "x".repeat(2_000), limitMs: 5_000 };
     const run = Run.open();
     expect(run.effect(goodbye, "send-goodbye")).toEqual({ kind: "send-goodbye", reason: "x".repeat(1_024) });
+    // It was the last frame.
+    expect(run.step(infoRead(DIGEST, true))).toEqual([]);
     expect(run.pass(4_999)).toEqual([]);
     expect(run.pass(1)).toEqual(["cancel", "tell:ended"]);
     const early = new Run();

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@rollcall/process";
-import { createTestDatabase, eventually, FakeAgents, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { eventsOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
@@ -9,7 +9,7 @@ const AGENTS = 30;
 const fakes = new FakeAgents();
 const replicas = new TestReplicas();
 let database: TestDatabase;
-let agents: readonly SteadyAgent[] = [];
+let agents: readonly FakeAgent[] = [];
 let live: TestReplica[] = [];
 
 beforeEach(async () => {
@@ -17,7 +17,6 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await Promise.all(agents.map((agent) => agent.close()));
   fakes.close();
   await replicas.close();
   await database.drop();
@@ -35,10 +34,10 @@ async function startReplica(): Promise<TestReplica> {
 const held = (replica: TestReplica) => replica.app.replica.nodes.sessions;
 
 async function joinAll(): Promise<void> {
-  const crowd = Array.from({ length: AGENTS }, (_, index) => fakes.create(`share${index}`));
-  await register(database.store, crowd);
+  agents = Array.from({ length: AGENTS }, (_, index) => fakes.create(`share${index}`));
+  await register(database.store, agents);
   const endpoints = () => live.map(({ address }) => address);
-  agents = crowd.map((agent) => new SteadyAgent({ agent, endpoints, beatEveryMs: 500 }));
+  for (const agent of agents) agent.live({ endpoints, beatEveryMs: 500 });
   await eventually(() => expect(live.reduce((sum, it) => sum + held(it), 0)).toBe(AGENTS));
   await eventually(async () => {
     for (const { nodeId } of agents) expect(await historyOf(nodeId)).toEqual(["CONNECTED", "HEALTHY"]);

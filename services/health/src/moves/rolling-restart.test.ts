@@ -1,6 +1,6 @@
 import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
 import { systemClock } from "@rollcall/process";
-import { createTestDatabase, eventually, FakeAgents, SteadyAgent, type TestDatabase } from "@rollcall/testkit";
+import { createTestDatabase, eventually, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
 import { eventsOf, register } from "../testing/record.ts";
 import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
 
@@ -12,7 +12,7 @@ const HARMLESS_GAP_MS = 2_000;
 const fakes = new FakeAgents();
 const replicas = new TestReplicas();
 let database: TestDatabase;
-let agents: readonly SteadyAgent[] = [];
+let agents: readonly FakeAgent[] = [];
 let live: TestReplica[] = [];
 
 beforeAll(async () => {
@@ -20,7 +20,6 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  await Promise.all(agents.map((agent) => agent.close()));
   fakes.close();
   await replicas.close();
   await database.drop();
@@ -36,16 +35,10 @@ const held = (replica: TestReplica) => replica.app.replica.nodes.sessions;
 describe("a rolling restart of all replicas", () => {
   it("should turn no node UNHEALTHY, nor show one as disconnected", async () => {
     live = [await startReplica(), await startReplica()];
-    const crowd = Array.from({ length: AGENTS }, (_, index) => fakes.create(`roll${index}`));
-    await register(database.store, crowd);
-    agents = crowd.map(
-      (agent) =>
-        new SteadyAgent({
-          agent,
-          endpoints: () => live.map(({ address }) => address),
-          beatEveryMs: 300,
-        }),
-    );
+    agents = Array.from({ length: AGENTS }, (_, index) => fakes.create(`roll${index}`));
+    await register(database.store, agents);
+    const endpoints = () => live.map(({ address }) => address);
+    for (const agent of agents) agent.live({ endpoints, beatEveryMs: 300 });
     const all = () => live.reduce((sum, replica) => sum + held(replica), 0);
     await eventually(() => expect(all()).toBe(AGENTS));
     for (let turn = 0; turn < 2; turn++) {

@@ -83,7 +83,7 @@ describe("TransitionWriter.flush()", () => {
   });
 
   it("should leave to a newer session what the record says of it", async () => {
-    const { writer, answers, lose, replica, node } = setUp();
+    const { writer, answers, lose, replica, node, written } = setUp();
     answers.push(() => {
       replica.take(new BareStream(), opening(2), HELLO);
       return new Set(["n1"]);
@@ -91,6 +91,7 @@ describe("TransitionWriter.flush()", () => {
     lose();
     await writer.flush();
     expect(node.writtenConnection.state).toBe("CONNECTED");
+    expect(written).toHaveLength(1);
   });
 
   it("should release a node of another owner, once the log was read that may say why", async () => {

@@ -10,7 +10,10 @@ const LONGEST_ACK_PATIENCE_MS = 20_000;
 const RETRY_MS = 2_000;
 const MOST_DOUBLINGS = 3;
 
-/** An agent: it says hello, beats, and leaves a path on which nothing is acknowledged. */
+/**
+ * An agent of the virtual network, which knows neither sockets nor gRPC: it says hello, beats, and leaves a path on which
+ * nothing is acknowledged. Tests over real connections have the testkit's FakeAgent.
+ */
 export class SimulatedAgent {
   readonly index: number;
   readonly #world: World;

@@ -202,6 +202,7 @@ describe("AgentStream", () => {
     await again.hello();
     expect((await again.end()).goAway?.reason).toBe(ErrorReason.NODE_BANNED);
     await command(database.store, "banned", "unban");
+    await replica.caughtUp();
     const lifted = agent.open(replica.address);
     await lifted.hello();
     expect((await lifted.end()).goAway?.reason).toBe(ErrorReason.NODE_REJECTED);

@@ -45,7 +45,7 @@ export class BareStream implements NodeStream {
 }
 
 /** A replica without a record and without a network, whose time the test passes. */
-export function bareReplica() {
+export function bareReplica({ heartbeatsPerSecond = 1_000 } = {}) {
   const clock = new ManualClock();
   /** What it handed to its hooks, by node id. */
   const changed: string[] = [];
@@ -54,7 +54,7 @@ export function bareReplica() {
     instance: "me",
     clock,
     policy: DEFAULT_HEALTH_POLICY,
-    heartbeatsPerSecond: 1_000,
+    heartbeatsPerSecond,
     tickMs: 100,
     random: () => 0,
     metrics: NO_METRICS,
