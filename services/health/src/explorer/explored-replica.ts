@@ -9,6 +9,8 @@ import type { SimulatedRecord } from "../simulation/simulated-record.ts";
 
 /** A call of the record on its way there or back. */
 export interface RecordCall {
+  /** The instance of the replica that calls. */
+  readonly caller: string;
   readonly name: string;
   /** Whether it gives an epoch. */
   readonly isGiving: boolean;
@@ -156,7 +158,8 @@ export class ExploredReplica {
     return new Promise((resolve, reject) => {
       let result: { readonly value: T } | null = null;
       this.#hooks.call({
-        name: `${this.instance}'s call "${name}"`,
+        caller: this.instance,
+        name,
         isGiving,
         get isDone() {
           return result !== null;
