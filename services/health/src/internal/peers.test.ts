@@ -4,7 +4,8 @@ import { silentLogger } from "@rollcall/process";
 import { advertise, listHealthReplicas, type ReservedStore, releaseLease, takeLease } from "@rollcall/store";
 import { createTestDatabase, ManualClock, type TestDatabase } from "@rollcall/testkit";
 import { Advertiser } from "./advertise.ts";
-import { Peers } from "./peers.ts";
+import { connectPeers } from "./connect-peers.ts";
+import type { Peers } from "./peers.ts";
 
 const MINUTE_MS = 60_000;
 let database: TestDatabase;
@@ -22,7 +23,7 @@ beforeEach(async () => {
   await db.deleteFrom("health_replicas").execute();
   isAway = false;
   clock = new ManualClock();
-  peers = new Peers({ store: failing(), instance: "own", clock, log: silentLogger });
+  peers = connectPeers({ store: failing(), instance: "own", clock, log: silentLogger });
 });
 
 afterEach(() => peers.close());

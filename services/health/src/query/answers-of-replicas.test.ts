@@ -5,11 +5,10 @@ import { NodeHealthSchema } from "@rollcall/api/rollcall/health/v1/health_query_
 import { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { silentLogger } from "@rollcall/process";
-import type { Deps } from "../deps.ts";
+import type { HealthServices } from "../health-services.ts";
 import { BareStream, bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
-import { addTotals } from "./add-totals.ts";
-import { askEverybody } from "./ask-owners.ts";
-import { ClusterTotals, type ClusterTotalsOptions } from "./cluster-totals.ts";
+import { askAllReplicas } from "./ask-owners.ts";
+import { addTotals, ClusterTotals, type ClusterTotalsOptions } from "./cluster-totals.ts";
 
 const hottest = (nodeId: string, celsius: number) =>
   create(HealthTotalsSchema, { hottestAverage: { nodeId, celsius }, hottestSensor: { nodeId, celsius } });
@@ -60,12 +59,12 @@ function peersOf(...answers: readonly (Readonly<Record<string, bigint>> | null)[
   };
 }
 
-describe("askEverybody()", () => {
+describe("askAllReplicas()", () => {
   const ask = async (afterId: string, limit: number) => {
     const { replica, clock } = holding({ a: 5, b: 1 });
     const peers = peersOf({ a: 4n, b: 2n, c: 1n }, null);
-    const deps = { replica, clock, peers } as unknown as Deps;
-    const nodes = await askEverybody(deps, { nodeIds: [], afterId, limit, includeSamples: false });
+    const deps = { replica, clock, peers } as unknown as HealthServices;
+    const nodes = await askAllReplicas(deps, { nodeIds: [], afterId, limit, includeSamples: false });
     return nodes.map(({ nodeId, replicaId }) => `${nodeId} ${replicaId}`);
   };
 

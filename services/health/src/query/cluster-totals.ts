@@ -134,7 +134,7 @@ function temperature(nodeId: string, celsius: number) {
 }
 
 /** The sums over two disjoint sets of nodes. */
-function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals {
+export function addTotals(left: HealthTotals, right: HealthTotals): HealthTotals {
   const hottestAverage = hotter(left.hottestAverage, right.hottestAverage);
   const hottestSensor = hotter(left.hottestSensor, right.hottestSensor);
   return create(HealthTotalsSchema, {
