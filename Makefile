@@ -57,7 +57,7 @@ fuzz: $(INSTALLED) ## Send every method what no client sends, and mutate Beats b
 	FUZZ="$(or $(ARGS),600)" $(JEST) tests/fuzz
 	@FUZZ="$(or $(ARGS),600)" node --conditions=source --import ./libs/testkit/src/source/source-loader.js tests/fuzz/beat-reader-main.ts
 
-mutants: $(INSTALLED) ## Break the shipped code of health on purpose, by the patches in mutants/, and see that explorer or simulation notices (NAME: some of them)
+mutants: $(INSTALLED) ## Break code on purpose and see what notices: the patches in mutants/ (NAME: some of them), or all of libs/domain with Stryker (NAME=domain, NAME="domain session")
 	@node scripts/mutants.mjs $(NAME)
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay

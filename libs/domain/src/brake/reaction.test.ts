@@ -198,3 +198,42 @@ describe("lossAfterRelease()", () => {
     expect(lossAfterRelease(LOSS, false)).toEqual(NO_LOSS);
   });
 });
+
+describe("each part of a loss by itself", () => {
+  const PARTS: readonly Loss[] = [
+    { ...NO_LOSS, reaction: "ALLOWED" },
+    { ...NO_LOSS, number: 7 },
+    { ...NO_LOSS, group: "zone=a" },
+    { ...NO_LOSS, sinceMs: 5 },
+  ];
+
+  it.each(PARTS)("should be forgotten once the node is shown as HEALTHY: %j", (loss) => {
+    expect(observe({ before: { detected: "UNHEALTHY", loss }, isShownHealthy: true }).loss).toBe(NO_LOSS);
+  });
+
+  it("should be the same object where there is none", () => {
+    const none = { ...NO_LOSS };
+    expect(observe({ before: { detected: "UNHEALTHY", loss: none }, isShownHealthy: true }).loss).toBe(none);
+  });
+
+  it("should keep a number without a reaction for a node that is back unseen no longer than that", () => {
+    const back = { state: "HEALTHY", reason: BEAT, message: "", actor: "a" } as const;
+    const hidden = (loss: Loss) => observe({ before: { detected: "UNHEALTHY", loss }, detected: back }).loss;
+    expect(hidden({ ...NO_LOSS, number: 7, group: "g" })).toEqual({ ...NO_LOSS, sinceMs: 9 });
+    expect(hidden({ ...NO_LOSS, reaction: "ALLOWED" })).toEqual({ ...NO_LOSS, reaction: "ALLOWED", sinceMs: 9 });
+  });
+
+  it("should end with a cleared mark", () => {
+    expect(lossAfterClearedMark({ ...NO_LOSS, sinceMs: 5 }, "HEALTHY")).toEqual(NO_LOSS);
+    const untimed: Loss = { ...NO_LOSS, reaction: "ALLOWED" };
+    expect(lossAfterClearedMark(untimed, "HEALTHY")).toEqual(NO_LOSS);
+    const numbered: Loss = { ...NO_LOSS, number: 7, group: "g" };
+    expect(lossAfterClearedMark(numbered, "HEALTHY")).toBe(numbered);
+  });
+
+  it("should be allowed by a mark without a group where there is none", () => {
+    expect(lossAfterMark({ ...NODE, loss: NO_LOSS }, { actor: "a", message: "", atMs: 1 }).event).toMatchObject({
+      after: { brake: "NORMAL", lostSinceMs: 1 },
+    });
+  });
+});

@@ -3,7 +3,9 @@ import fc from "fast-check";
 import {
   afterHealthChange,
   FLAPPING_WINDOW_MS,
+  flappingEndedEvent,
   flappingHealth,
+  flappingStartedEvent,
   type HealthHistory,
   isSteady,
   MOST_CHANGES,
@@ -84,5 +86,35 @@ describe("flappingHealth()", () => {
       reason: "FLAPPING",
     });
     expect(flappingHealth(HEALTHY, NEW, 600_000)).toBe(HEALTHY);
+  });
+});
+
+describe("the events of flapping", () => {
+  it("should tell how often a node changed, and within what time", () => {
+    const history = { changes: [10_000, 11_000, 12_500], flappingSinceMs: 12_500 };
+    const started = {
+      ...{ type: "node.flapping.started", subject: "n1", actor: "replica:h1", reason: "FLAPPING" },
+      ...{ message: "3 changes of health in 3 s", before: null, after: { changes: 3, withinMs: 2_500 } },
+    };
+    expect(flappingStartedEvent("n1", history, "replica:h1")).toEqual(started);
+    expect(flappingStartedEvent("n1", { ...history, flappingSinceMs: null }, "replica:h1")).toMatchObject({
+      after: { withinMs: 0 },
+    });
+  });
+
+  it("should tell for how long it has been steady, and how long it flapped", () => {
+    const end = { actor: "replica:h1", steadyMs: 600_900, flappingMs: 700_000 };
+    expect(flappingEndedEvent("n1", end)).toEqual({
+      ...{ type: "node.flapping.ended", subject: "n1", actor: "replica:h1", reason: "STEADY_AGAIN" },
+      ...{ message: "no change of health for 600 s", before: { flappingMs: 700_000 }, after: { steadyMs: 600_900 } },
+    });
+  });
+
+  it("should have a node without a change count as steady", () => {
+    expect(isSteady({ changes: [], flappingSinceMs: 0 }, 1, 600_000)).toBe(true);
+  });
+
+  it("should set back only what lies ahead", () => {
+    expect(withinPast({ changes: [1, 2_000], flappingSinceMs: null }, 1_000).changes).toEqual([1, 1_000]);
   });
 });

@@ -4,8 +4,11 @@ import {
   DUPLICATE_QUIET_MS,
   duplicatedHealth,
   findDuplicate,
+  identityClearedEvent,
+  identityDuplicatedEvent,
   isDuplicateOver,
   isSamePair,
+  latestPair,
   type MachineSighting,
 } from "./duplicate-identity.ts";
 
@@ -96,5 +99,49 @@ describe("isSamePair()", () => {
     expect(isSamePair([first, second], [first, third])).toBe(false);
     expect(isSamePair([first, second], [first, { ...second, address: "delta:1" }])).toBe(false);
     expect(isSamePair([first, second], null)).toBe(false);
+  });
+});
+
+describe("the events of an identity", () => {
+  const one = { bootId: "b".repeat(20), fingerprint: "", address: "10.0.0.1:45123", atMs: 0 };
+  const other = { bootId: "c", fingerprint: "f".repeat(20), address: "[::1]:45", atMs: 1 };
+
+  it("should tell of two machines, with all that tells them apart", () => {
+    expect(identityDuplicatedEvent("n1", [other, one], "replica:h1")).toEqual({
+      ...{ type: "node.identity.duplicated", subject: "n1", actor: "replica:h1", reason: "DUPLICATE_IDENTITY" },
+      message: "machine ffffffffffff boot c at [::1] and machine unknown boot bbbbbbbbbbbb at 10.0.0.1 alternate",
+      before: null,
+      after: {
+        machines: [
+          { fingerprint: "f".repeat(20), bootId: "c", address: "[::1]:45" },
+          { fingerprint: "", bootId: "b".repeat(20), address: "10.0.0.1:45123" },
+        ],
+      },
+    });
+  });
+
+  it("should tell when one is left", () => {
+    expect(identityClearedEvent("n1", "replica:h1")).toEqual({
+      ...{ type: "node.identity.cleared", subject: "n1", actor: "replica:h1", reason: "ONE_MACHINE_LEFT" },
+      ...{ message: "one machine alone for 10 minutes", before: null, after: null },
+    });
+  });
+
+  it("should know the last two machines, and none of one alone", () => {
+    expect(latestPair([])).toBeNull();
+    expect(latestPair([one])).toBeNull();
+    expect(latestPair([other, one, other])).toEqual([one, other]);
+  });
+
+  it("should tell machines of one boot id apart", () => {
+    const cloned = { ...other, fingerprint: "g" };
+    const sightings = [other, cloned, other, cloned].map((it, index) => ({ ...it, atMs: index }));
+    expect(findDuplicate(sightings, 4)).toEqual(sightings.slice(2));
+    const three = [other, cloned, { ...other, fingerprint: "h" }, { ...other, fingerprint: "i" }];
+    expect(findDuplicate(three, 4)).toBeNull();
+  });
+
+  it("should be over with nothing seen", () => {
+    expect(isDuplicateOver([], 0)).toBe(true);
   });
 });

@@ -1,5 +1,16 @@
 import { describe, expect, it } from "@jest/globals";
-import { type AdmittingToken, joinTokenRefusal, joinTokenState, joinTokenText, parseJoinToken } from "./join-token.ts";
+import {
+  type AdmittingToken,
+  endJoinToken,
+  joinTokenEvent,
+  joinTokenInvalid,
+  joinTokenOfOtherCluster,
+  joinTokenRefusal,
+  joinTokenRequired,
+  joinTokenState,
+  joinTokenText,
+  parseJoinToken,
+} from "./join-token.ts";
 
 const CLUSTER = "0a1b2c3d-1111-2222-3333-444455556666";
 const ID = "00ff00ff00ff";
@@ -49,5 +60,87 @@ describe("joinTokenState() and joinTokenRefusal()", () => {
     const token = { ...GOOD, ...changes };
     expect(joinTokenState(token)).toBe(state);
     expect(joinTokenRefusal(token, "web-1")?.reason ?? null).toBe(reason);
+  });
+});
+
+describe("the refusals of tokens", () => {
+  it.each([
+    [joinTokenRequired("n1"), "JOIN_TOKEN_REQUIRED", { node: "n1" }, /node n1 needs a join token/],
+    [joinTokenInvalid("n1"), "JOIN_TOKEN_INVALID", { node: "n1" }, /copied whole, or ask an operator/],
+    [
+      joinTokenOfOtherCluster("n1", { token: "aaaaaaaa", own: "bbbbbbbb" }),
+      "JOIN_TOKEN_WRONG_CLUSTER",
+      { node: "n1", tokenCluster: "aaaaaaaa", cluster: "bbbbbbbb" },
+      /made by the cluster aaaaaaaa\.\.\., and this is bbbbbbbb\.\.\./,
+    ],
+    [
+      joinTokenRefusal({ ...GOOD, revocation: {} }, "n1"),
+      "JOIN_TOKEN_REVOKED",
+      { node: "n1", joinToken: ID },
+      /was revoked; ask an operator/,
+    ],
+    [
+      joinTokenRefusal({ ...GOOD, isExpired: true }, "n1"),
+      "JOIN_TOKEN_EXPIRED",
+      { node: "n1", joinToken: ID },
+      /has expired; ask an operator/,
+    ],
+    [
+      joinTokenRefusal({ ...GOOD, uses: 2 }, "n1"),
+      "JOIN_TOKEN_USED_UP",
+      { node: "n1", joinToken: ID },
+      /as many machines as it may; ask an operator/,
+    ],
+    [
+      joinTokenRefusal({ ...GOOD, nodeNamePattern: "gpu-*" }, "n1"),
+      "JOIN_TOKEN_NAME_MISMATCH",
+      { node: "n1", joinToken: ID, pattern: "gpu-*" },
+      /named n1, but such as match gpu-\*/,
+    ],
+  ] as const)("should say what to do: %j", (refusal, reason, metadata, message) => {
+    expect(refusal).toEqual({ reason, metadata, message: expect.stringMatching(message) });
+  });
+});
+
+describe("endJoinToken()", () => {
+  const by = { actor: "token:t", message: "leaked" };
+
+  it("should revoke a token, with what it was", () => {
+    expect(endJoinToken({ ...GOOD, uses: 2, revocation: null }, by)).toEqual({
+      ok: true,
+      effects: [{ actor: "token:t", reason: "leaked" }],
+      events: [
+        {
+          ...{
+            type: "join.token.revoked",
+            subject: ID,
+            actor: "token:t",
+            reason: "OPERATOR_REVOKED",
+            message: "leaked",
+          },
+          ...{ before: { state: "USED_UP" }, after: { state: "REVOKED" } },
+        },
+      ],
+    });
+  });
+
+  it("should refuse to revoke it again, and name who did", () => {
+    expect(endJoinToken({ ...GOOD, revocation: { actor: "token:x" } }, by)).toMatchObject({
+      ok: false,
+      refusal: { reason: "JOIN_TOKEN_ALREADY_REVOKED", metadata: { joinToken: ID, actor: "token:x" } },
+    });
+    expect(endJoinToken({ ...GOOD, revocation: { actor: "token:x" } }, by)).toMatchObject({
+      refusal: { message: `join token ${ID} was revoked already, by token:x` },
+    });
+  });
+});
+
+describe("joinTokenEvent()", () => {
+  it("should tell that one was made", () => {
+    const made = { tokenId: ID, actor: "token:t", message: "", before: null, after: { maxUses: 1 } };
+    expect(joinTokenEvent({ type: "join.token.created", ...made })).toEqual({
+      ...{ type: "join.token.created", subject: ID, actor: "token:t", reason: "OPERATOR_CREATED", message: "" },
+      ...{ before: null, after: { maxUses: 1 } },
+    });
   });
 });

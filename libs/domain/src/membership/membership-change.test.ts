@@ -1,6 +1,14 @@
 import { describe, expect, it } from "@jest/globals";
 import { nodeRecord } from "../testing/node-record.ts";
-import { type Ban, MEMBERSHIP_BANNED, missingBans } from "./ban.ts";
+import {
+  type Ban,
+  bannedNamesOf,
+  bannedRefusal,
+  isBanned,
+  isKeyFingerprint,
+  MEMBERSHIP_BANNED,
+  missingBans,
+} from "./ban.ts";
 import { banInAdvance, changeMembership, isBareBan, liftBareBans } from "./membership-change.ts";
 
 const BY = { actor: "token:t", message: "why", atMs: 9 };
@@ -110,5 +118,63 @@ describe("banInAdvance() and liftBareBans()", () => {
     ["no ban at all", nodeRecord(), [], false],
   ])("should tell a ban on %s as bare or not", (_, node, bans, expected) => {
     expect(isBareBan(node, bans)).toBe(expected);
+  });
+});
+
+describe("what a change depends on", () => {
+  it("should remove a process of the control plane only once it is gone", () => {
+    const orchestrator = nodeRecord({ type: "ORCHESTRATOR", connection: { ...STATED, state: "CONNECTED" } });
+    expect(changeMembership(orchestrator, { kind: "delete" }, BY)).toMatchObject({ ok: false });
+    const gone = nodeRecord({ type: "ORCHESTRATOR", connection: { ...STATED, state: "DISCONNECTED" } });
+    expect(changeMembership(gone, { kind: "delete" }, BY)).toMatchObject({
+      ok: true,
+      effects: [{ kind: "removal" }],
+    });
+  });
+
+  it("should say what is refused of a name that no node has", () => {
+    const name = { nodeId: null, fingerprint: "SHA256:x" };
+    expect(banInAdvance(name, [], BY)).toMatchObject({
+      effects: [{ fingerprint: "SHA256:x", reason: "why", actor: "token:t" }],
+      events: [{ type: "node.banned", subject: "SHA256:x" }],
+    });
+    expect(banInAdvance(name, [ban(1n, null, "SHA256:x")], BY)).toMatchObject({
+      ok: false,
+      refusal: { message: expect.stringContaining("already banned") },
+    });
+    expect(liftBareBans("x", [], BY)).toMatchObject({
+      ok: false,
+      refusal: { message: expect.stringContaining("is not banned") },
+    });
+  });
+});
+
+describe("isKeyFingerprint() and bannedRefusal()", () => {
+  const KEY = `SHA256:${"a".repeat(43)}`;
+
+  it.each([
+    [KEY, true],
+    [`x${KEY}`, false],
+    [`${KEY}x`, false],
+    ["SHA256:a", false],
+    [`SHA256:${"?".repeat(43)}`, false],
+  ])("should tell of %s: %s", (text, expected) => {
+    expect(isKeyFingerprint(text)).toBe(expected);
+  });
+
+  it.each([
+    ["", "no reason given"],
+    ["stolen", "stolen"],
+  ])("should say why a node is banned: %j", (reason, said) => {
+    expect(bannedRefusal("n1", reason)).toEqual({
+      ...{ reason: "NODE_BANNED", message: `node n1 has been banned: ${said}` },
+      metadata: { node: "n1", banReason: said },
+    });
+  });
+
+  it("should ban no key that is not there", () => {
+    const node = { id: "n1", keyFingerprint: null, nextKeyFingerprint: "k2" };
+    expect(bannedNamesOf(node)).toEqual({ nodeIds: ["n1"], fingerprints: ["k2"] });
+    expect(isBanned({ state: "APPROVED", reason: MEMBERSHIP_BANNED })).toBe(false);
   });
 });

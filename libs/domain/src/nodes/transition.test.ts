@@ -146,3 +146,46 @@ describe("planTransition()", () => {
     );
   });
 });
+
+describe("planTransition(), what counts as a change", () => {
+  const steady = stated<HealthState>("UNHEALTHY");
+  const before = session({ recordedHealth: steady, detectedHealth: steady });
+
+  it.each<[string, Partial<{ reason: string; message: string }>]>([
+    ["another reason", { reason: "OTHER" }],
+    ["another message", { message: "other" }],
+  ])("should save %s, and show it with the next event", (_, changes) => {
+    const found = { state: "UNHEALTHY", reason: "BEFORE", message: "", actor: ACTOR, ...changes } as const;
+    const planned = planTransition(before, item({ health: found }), NOW);
+    expect(planned.events).toEqual([]);
+    expect(planned.after).toMatchObject({ health: { reason: "BEFORE", message: "", sinceMs: 1 } });
+  });
+
+  it.each<[string, Partial<{ reason: string; message: string }>]>([
+    ["reason", { reason: "OTHER" }],
+    ["message", { message: "other" }],
+  ])("should save another %s of the connection", (_, changes) => {
+    const found = { state: "CONNECTED", reason: "BEFORE", message: "", actor: ACTOR, ...changes } as const;
+    expect(planTransition(session(), item({ connection: found }), NOW).after).not.toBeNull();
+  });
+
+  it("should note no change of health where the state stays", () => {
+    const planned = planTransition(session(), item(health("HEALTHY", "OTHER")), NOW);
+    expect(planned.after).toMatchObject({ changes: [] });
+  });
+
+  it("should save a loss that is over although all else stays", () => {
+    const lost = { ...NO_LOSS, reaction: "ALLOWED", sinceMs: 5 } as const;
+    expect(planTransition(session({ loss: lost }), item({}), NOW)).toMatchObject({
+      after: { loss: NO_LOSS },
+      events: [],
+    });
+  });
+
+  it("should tell of no evidence where there is none, and of an allowed reaction after what allowed it", () => {
+    const left = { state: "UNHEALTHY", reason: "AGENT_SHUTDOWN", message: "bye", actor: "node:n" } as const;
+    const { events } = planTransition(session(), item({ health: left, group: "zone=a" }), NOW);
+    expect(events.map(({ type }) => type)).toEqual(["node.health.changed", "node.reactions.allowed"]);
+    expect(events[0]?.after).not.toHaveProperty("evidence");
+  });
+});

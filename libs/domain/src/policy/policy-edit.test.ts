@@ -13,7 +13,9 @@ import {
   editPolicy,
   type PolicyPart,
   type PolicyWish,
+  policiesAfter,
   policyEtagRefusal,
+  scopeOfEdit,
   tooManyPolicies,
 } from "./policy-edit.ts";
 
@@ -128,5 +130,29 @@ describe("contradictionRefusal() and policyEtagRefusal()", () => {
     expect(policyEtagRefusal(BY_DEFAULT, "e1", "e1")).toBeNull();
     expect(policyEtagRefusal(BY_DEFAULT, "e1", "e0")).toMatchObject({ metadata: { etag: "e1" } });
     expect(policyEtagRefusal(BY_DEFAULT, null, "e0")).toMatchObject({ metadata: { etag: "" } });
+  });
+});
+
+describe("policiesAfter() and scopeOfEdit()", () => {
+  const entry: PolicyEntry = { kind: "node", nodeId: "n1", override: { unknownAfterMs: 9 } };
+  const scope = { kind: "node", nodeId: "n1" } as const;
+
+  it("should set a policy, and delete it", () => {
+    const set = policiesAfter(NO_HEALTH_POLICIES, { kind: "set", entry });
+    expect([...set.nodes]).toEqual([["n1", { unknownAfterMs: 9 }]]);
+    expect(policiesAfter(set, { kind: "delete", scope }).nodes.size).toBe(0);
+    expect(scopeOfEdit({ kind: "set", entry })).toEqual(scope);
+    expect(scopeOfEdit({ kind: "delete", scope })).toEqual(scope);
+  });
+
+  it("should name all contradictions where they are few, of a policy that is set", () => {
+    const found = ["a", "b", "c"].map((combination) => ({ combination, problems: ["x"] }));
+    expect(contradictionRefusal({ kind: "set", entry }, found)).toMatchObject({
+      refusal: {
+        reason: "HEALTH_POLICY_CONTRADICTION",
+        message: "the health policy of node n1 cannot be set: a: x; b: x; c: x",
+        metadata: { scope: "health-policy/node/n1" },
+      },
+    });
   });
 });

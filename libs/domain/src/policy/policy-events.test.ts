@@ -1,5 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import {
+  collectPolicies,
   describePolicyScope,
   formatPolicyScope,
   type PolicyEntry,
@@ -7,6 +8,8 @@ import {
   parsePolicyScope,
 } from "./health-policies.ts";
 import {
+  changePolicy,
+  isSamePolicies,
   isSamePolicyEntry,
   policyDeletedEvent,
   policyFromFacts,
@@ -101,5 +104,55 @@ describe("formatPolicyScope()", () => {
 
   it.each(["n1", "health-policy/", "health-policy/group/", "health-policy/other/x"])("should not read %j", (text) => {
     expect(parsePolicyScope(text)).toBeNull();
+  });
+});
+
+describe("changePolicy()", () => {
+  const wanted: PolicyEntry = { kind: "default", override: { infoIntervalMs: 1_000 } };
+
+  it("should leave alone what is as wanted", () => {
+    expect(changePolicy({ ...wanted, override: { infoIntervalMs: 1_000 } }, wanted, BY)).toEqual({
+      effects: [],
+      events: [],
+    });
+  });
+
+  it.each([[null], [{ kind: "default", override: { infoIntervalMs: 2_000 } } as const]])(
+    "should save what is not: %j",
+    (before) => {
+      expect(changePolicy(before, wanted, BY)).toEqual({
+        effects: [wanted],
+        events: [policySetEvent(before, wanted, BY)],
+      });
+    },
+  );
+});
+
+describe("isSamePolicies()", () => {
+  const node = (nodeId: string, infoIntervalMs: number) =>
+    ({ kind: "node", nodeId, override: { infoIntervalMs } }) as const;
+  const all = [{ kind: "default", override: { infoIntervalMs: 1 } } as const, gpus, node("a", 1), node("b", 2)];
+
+  it("should not depend on the order", () => {
+    expect(isSamePolicies(collectPolicies(all), collectPolicies(all.toReversed()))).toBe(true);
+  });
+
+  it.each([
+    ["without the default", all.slice(1)],
+    ["without the group", all.filter(({ kind }) => kind !== "group")],
+    ["without a node", all.slice(0, 3)],
+    ["with another value", [...all.slice(0, 3), node("b", 3)]],
+    ["with another default", [{ kind: "default", override: { infoIntervalMs: 2 } } as const, ...all.slice(1)]],
+  ])("should tell policies %s apart", (_, others) => {
+    expect(isSamePolicies(collectPolicies(all), collectPolicies(others))).toBe(false);
+  });
+});
+
+describe("policyDeletedEvent()", () => {
+  it("should say whole what the policy was", () => {
+    expect(policyDeletedEvent(gpus, BY)).toMatchObject({
+      ...{ type: "policy.health.deleted", subject: "health-policy/group/gpus", reason: "OPERATOR_DELETED" },
+      ...{ before: { priority: 3, selector: "gpu in (a100,h100)" }, after: null },
+    });
   });
 });

@@ -42,3 +42,11 @@ describe("HelloAdmission", () => {
     expect(turns(asks(admission, 1_000, 0)).at(-1)).toBe(60_000);
   });
 });
+
+describe("HelloAdmission.turnAway()", () => {
+  it("should count turns from when it began, and none twice when the clock was read late", () => {
+    const admission = new HelloAdmission(1, 50_000);
+    expect([51_000, 50_500, 51_000].map((nowMs) => admission.turnAway(nowMs, 1))).toEqual([1_000, 2_000, 3_000]);
+    expect(admission.turnAway(53_000, 1)).toBe(2_000);
+  });
+});

@@ -189,3 +189,29 @@ describe("replicas that rebalance", () => {
     );
   });
 });
+
+describe("planMoves(), what counts", () => {
+  const FIVE = [960, 960, 960, 960, 960] as const;
+
+  it("should take off what leaves from the own sessions, and from no others", () => {
+    const loads = loadsOf(1_200, ...FIVE);
+    expect(planMoves(viewOf(loads, { leaving: 150 }), limits)).toEqual({
+      ...{ reason: "WITHIN_TOLERANCE", moves: 0, fairShare: 1_000, targets: [] },
+    });
+    expect(planMoves(viewOf(loads, { leaving: 99 }), limits)).toMatchObject({ reason: "SURPLUS" });
+  });
+
+  it.each<[readonly number[], string]>([
+    [[130, 70], "WITHIN_TOLERANCE"],
+    [[131, 69], "SURPLUS"],
+    [[1_000, 1_500, 500], "NO_SURPLUS"],
+  ])("should tell chance from surplus: %j is %s", (sessions, reason) => {
+    expect(planMoves(viewOf(loadsOf(...sessions)), limits).reason).toBe(reason);
+  });
+
+  it("should name only where there is room", () => {
+    expect(planMoves(viewOf(loadsOf(1_300, 1_000, 700)), limits).targets).toEqual([
+      { endpoint: "host2:7701", room: 300 },
+    ]);
+  });
+});

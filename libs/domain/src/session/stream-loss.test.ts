@@ -40,3 +40,14 @@ describe("StreamLoss", () => {
     expect(loss.onSilent(600_000, 100, 100)).toBe(true);
   });
 });
+
+describe("StreamLoss.onBroken()", () => {
+  it("should count from the beginning once the time is over", () => {
+    const loss = new StreamLoss(limits);
+    expect(breakStreams(loss, 20, 10, 0)).toBeNull();
+    expect(loss.onBroken(1_000, 9)).toBe(false);
+    const other = new StreamLoss(limits);
+    expect(breakStreams(other, 20, 10, 0)).toBeNull();
+    expect(other.onBroken(999, 9)).toBe(true);
+  });
+});

@@ -3,6 +3,7 @@ import { silentLogger } from "@rollcall/process";
 import { ManualClock } from "@rollcall/testkit/time";
 import { createLeaseKeeperOf, type LeaseRecord } from "./lease-keeper.ts";
 import type { Lease } from "./leases.ts";
+import { leasedTaskOf, type TaskLeaseRecord } from "./task-leases.ts";
 
 const OTHER: Lease = { name: "other", instance: "other", service: "health", address: "", counter: 7 };
 
@@ -65,6 +66,97 @@ describe("a lease keeper whose record answers late", () => {
     const { clock, told, end } = keep({ renewMs: () => 0, listMs: 1_001 });
     await clock.pass(30_000);
     expect(told).toEqual([]);
+    await end();
+  });
+});
+
+/** A task of which another process may hold the lease, on a record whose answers take their time. */
+function contend(times: {
+  readonly renewMs?: (turn: number) => number | null;
+  readonly takeMs?: number;
+  readonly readMs?: number;
+  readonly holder?: Lease;
+}) {
+  const clock = new ManualClock();
+  const ending = new AbortController();
+  const told: string[] = [];
+  let holder = times.holder ?? null;
+  let turns = 0;
+  const record: TaskLeaseRecord = {
+    take: async () => {
+      await clock.sleep(times.takeMs ?? 0, ending.signal);
+      return holder === null ? 1 : null;
+    },
+    read: async () => {
+      await clock.sleep(times.readMs ?? 0, ending.signal);
+      return holder;
+    },
+    renew: async () => {
+      turns += 1;
+      const ms = times.renewMs?.(turns) ?? null;
+      if (ms === null) throw new Error("the record is away");
+      await clock.sleep(ms, ending.signal);
+      return turns;
+    },
+    expire: async ({ name }) => {
+      holder = null;
+      return told.push(`ended ${name} at ${clock.nowMs()}`) > 0;
+    },
+    release: async () => void told.push(`released at ${clock.nowMs()}`),
+  };
+  const task = leasedTaskOf(record, {
+    clock,
+    log: silentLogger,
+    claim: { name: "chore", instance: "own", service: "health", address: "" },
+    work: async (signal) => {
+      told.push(`begins at ${clock.nowMs()}`);
+      await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+      told.push(`ends at ${clock.nowMs()}`);
+    },
+  });
+  const done = task.run(ending.signal, () => {});
+  const end = async () => {
+    ending.abort();
+    await done;
+  };
+  return { clock, told, task, end };
+}
+
+describe("a leased task whose record answers late", () => {
+  it("should trust its lease since it asked to take it, not since it was answered", async () => {
+    const { clock, told, end } = contend({ takeMs: 3_000 });
+    await clock.pass(9_999);
+    expect(told).toEqual(["begins at 3000"]);
+    await clock.pass(1);
+    expect(told).toEqual(["begins at 3000", "ends at 10000", "released at 10000"]);
+    await end();
+  });
+
+  it("should trust it since it asked to renew it", async () => {
+    // The only renewal that succeeds is begun at 2 s and answered at 6 s.
+    const { clock, told, end } = contend({ renewMs: (turn) => (turn === 1 ? 4_000 : null) });
+    await clock.pass(11_999);
+    expect(told).toEqual(["begins at 0"]);
+    await clock.pass(1);
+    expect(told.slice(0, 3)).toEqual(["begins at 0", "ends at 12000", "released at 12000"]);
+    await end();
+  });
+
+  it("should not begin with a lease that was taken so late that it may have run out", async () => {
+    const { clock, told, end } = contend({ takeMs: 10_000 });
+    await clock.pass(60_000);
+    expect(told).toEqual([]);
+    await end();
+  });
+
+  it.each([
+    [0, ["ended chore at 10000", "begins at 10000"]],
+    [1_001, []],
+  ])("should take over a lease that stands still, from reads that took %d ms: %j", async (readMs, expected) => {
+    const holder = { ...OTHER, name: "chore" };
+    const { clock, told, end } = contend({ holder, readMs, renewMs: () => 0 });
+    await clock.pass(readMs === 0 ? 10_000 : 60_000);
+    expect(told).toEqual(expected);
     await end();
   });
 });

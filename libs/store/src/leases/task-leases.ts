@@ -198,7 +198,7 @@ class Leased implements LeasedTask {
       if (holding.check(clock.nowMs()) !== null) return onDoubt();
       const { doubtAtMs } = holding;
       if (doubtAtMs === null) return;
-      await clock.sleep(doubtAtMs - clock.nowMs(), over).catch(() => {});
+      await clock.sleep(Math.max(1, doubtAtMs - clock.nowMs()), over).catch(() => {});
     }
   }
 

@@ -4,7 +4,7 @@ import { explore, wander } from "./explore.ts";
 const SEED = Math.floor(Math.random() * 2 ** 31);
 const SMALL = { streams: 2, beats: 1, epochs: 3 };
 const LARGE = { streams: 4, beats: 3, epochs: 8 };
-const STATES = 1_000;
+const STATES = 2_000;
 const WALKS = 400;
 const STEPS = 80;
 

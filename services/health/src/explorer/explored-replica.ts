@@ -11,6 +11,8 @@ import type { SimulatedRecord } from "../simulation/simulated-record.ts";
 
 /** A call to the record, on its way there or back. */
 export interface RecordCall {
+  /** The instance of the replica that calls. */
+  readonly caller: string;
   readonly name: string;
   /** Whether it takes an epoch. */
   readonly isGiving: boolean;
@@ -160,7 +162,8 @@ export class ExploredReplica {
     return new Promise((resolve, reject) => {
       let result: { readonly value: T } | null = null;
       this.#hooks.call({
-        name: `${this.instance}'s call "${name}"`,
+        caller: this.instance,
+        name,
         isGiving,
         get isDone() {
           return result !== null;

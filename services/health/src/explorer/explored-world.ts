@@ -120,17 +120,23 @@ export class ExploredWorld {
     return this.violation() ?? this.#disagreement();
   }
 
-  /** Everything that determines what can happen next, as text. */
+  /** All that makes a difference to what can happen, as a text. Two states that differ in which replica is which are one. */
   fingerprint(): string {
+    const texts = [this.#fingerprintOf(this.#replicas), this.#fingerprintOf(this.#replicas.toReversed())];
+    return texts.sort().join();
+  }
+
+  #fingerprintOf(replicas: readonly ExploredReplica[]): string {
     const [session] = this.#record.sessions;
+    const place = (name: string | null | undefined) => replicas.findIndex(({ instance }) => instance === name);
     return JSON.stringify([
-      [session?.epoch, session?.replica, session?.connection.state, session?.health.state],
-      [...this.#record.leases.keys()],
+      [session?.epoch, place(session?.replica), session?.connection.state, session?.health.state],
+      replicas.map(({ instance }) => this.#record.leases.has(instance)),
       this.#streams.map(({ replica, session: it, frames, effects, hasEnded }) => {
-        return [replica.instance, it.openEpoch, it.isOpening, frames, effects, hasEnded];
+        return [place(replica.instance), it.openEpoch, it.isOpening, frames.toSorted(), effects, hasEnded];
       }),
-      this.#replicas.map((replica) => replica.fingerprint(NODE, this.#streams)),
-      this.#calls.map(({ name, isDone }) => [name, isDone]),
+      replicas.map((replica) => replica.fingerprint(NODE, this.#streams)),
+      this.#calls.map(({ caller, name, isDone }) => `${place(caller)} ${name} ${isDone}`).sort(),
     ]);
   }
 
@@ -183,6 +189,7 @@ export class ExploredWorld {
 
   /** A call reaches the record and its answer its caller; either can be lost. */
   #callActions(call: RecordCall, index: number, actions: Action[]): void {
+    const told = `${call.caller}'s call "${call.name}"`;
     const remove = () => this.#calls.splice(index, 1);
     const lose = () => {
       remove();
@@ -193,13 +200,13 @@ export class ExploredWorld {
         remove();
         call.answer();
       };
-      actions.push({ name: `the answer to ${call.name} arrives`, take: answer });
-      actions.push({ name: `the answer to ${call.name} is lost`, isFault: true, take: lose });
+      actions.push({ name: `the answer to ${told} arrives`, take: answer });
+      actions.push({ name: `the answer to ${told} is lost`, isFault: true, take: lose });
       return;
     }
-    actions.push({ name: `${call.name} is lost`, isFault: true, take: lose });
+    actions.push({ name: `${told} is lost`, isFault: true, take: lose });
     const isFull = call.isGiving && (this.#record.sessions[0]?.epoch ?? 0) >= this.#bounds.epochs;
-    if (!isFull) actions.push({ name: `${call.name} is carried out`, take: () => call.carryOut() });
+    if (!isFull) actions.push({ name: `${told} is carried out`, take: () => call.carryOut() });
   }
 
   /** It judges, writes, adopts, follows the log, and doubts or loses its lease at any time. */

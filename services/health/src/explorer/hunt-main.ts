@@ -50,8 +50,8 @@ const stalls = { faults: ["replica-stop"], faultEveryMs: 4_000, agents: 20 } as 
 const stops = { faults: ["replica-cut-from-record", "agent-stop"], faultEveryMs: 15_000 } as const;
 const cuts = { faults: ["replica-cut-from-record"], faultEveryMs: 2 * MINUTE_MS } as const;
 const found =
-  (await walk()) ??
   (await brake()) ??
+  (await walk()) ??
   (await simulateSeeds("stalls", { ...WORLD, ...stalls })) ??
   (await simulateSeeds("stops beside cuts", { ...WORLD, ...stops })) ??
   (await simulateSeeds("every fault", { ...WORLD, faults: ALL_FAULTS })) ??

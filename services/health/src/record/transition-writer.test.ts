@@ -40,7 +40,7 @@ function setUp() {
   return { ...bare, node, writer, written, followed, openingNow, answers, lose, states };
 }
 
-const noNodes = () => new Set<string>();
+const noneHeld = () => new Set<string>();
 
 describe("TransitionWriter.flush()", () => {
   it("should write what differs, with the epoch and the group, and nothing the second time", async () => {
@@ -96,7 +96,7 @@ describe("TransitionWriter.flush()", () => {
 
   it("should release a node of another owner, once the log was read that may say why", async () => {
     const { writer, answers, lose, replica, followed } = setUp();
-    answers.push(noNodes);
+    answers.push(noneHeld);
     lose();
     await writer.flush();
     expect(followed).toEqual([42n]);
@@ -105,7 +105,7 @@ describe("TransitionWriter.flush()", () => {
 
   it("should not release a node with a newer session that is open or opening", async () => {
     const being = setUp();
-    being.answers.push(noNodes);
+    being.answers.push(noneHeld);
     being.openingNow.add("n1");
     being.lose();
     await being.writer.flush();
@@ -113,7 +113,7 @@ describe("TransitionWriter.flush()", () => {
     const opened = setUp();
     opened.answers.push(() => {
       opened.replica.take(new BareStream(), opening(2), HELLO);
-      return noNodes();
+      return noneHeld();
     });
     opened.lose();
     await opened.writer.flush();

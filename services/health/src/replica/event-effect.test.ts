@@ -21,6 +21,9 @@ describe("effectOf()", () => {
   it.each([
     ["node.approved", "APPROVED"],
     ["node.rejected", "REJECTED"],
+    ["node.banned", "REJECTED"],
+    // Until it is approved again.
+    ["node.unbanned", "REJECTED"],
   ] as const)("should read the membership out of %s", (type, state) => {
     expect(effectOf(event(type, "token:t"), SELF)).toEqual({
       kind: "membership",
@@ -41,6 +44,15 @@ describe("effectOf()", () => {
     ["node.info.changed", "node:n1", { kind: "info", digest: null }],
     ["node.registered", "node:n1", { kind: "none" }],
     ["node.scheduling.changed", "token:t", { kind: "none" }],
+    ["node.key.rotation.required", "token:t", { kind: "labels" }],
+    ["node.key.rotated", "node:n1", { kind: "key", fingerprint: null }],
+    ["node.flapping.started", SELF, { kind: "hardware" }],
+    ["node.rebooted", SELF, { kind: "hardware" }],
+    ["node.hardware.degraded", SELF, { kind: "hardware" }],
+    ["node.hardware.restored", SELF, { kind: "hardware" }],
+    ["node.hardware.accepted", "token:t", { kind: "hardware" }],
+    ["node.key.offered", "node:n1", { kind: "none" }],
+    ["node.reactions.allowed", "replica:other", { kind: "none" }],
   ] as const)("should take %s by %s for what it is", (type, actor, expected) => {
     expect(effectOf(event(type, actor), SELF)).toEqual(expected);
   });

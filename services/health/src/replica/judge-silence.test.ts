@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { createConnection, createServer } from "node:net";
 import { describe, expect, it } from "@jest/globals";
 import { type Clock, systemClock } from "@rollcall/process";
+import { ManualClock } from "@rollcall/testkit/time";
 import { judgeSilenceTask } from "./judge-silence.ts";
 import type { Replica } from "./replica.ts";
 
@@ -42,5 +43,27 @@ describe("judgeSilenceTask()", () => {
     expect(heard.slice(0, 2)).toEqual(["heartbeat", "judgement"]);
     client.destroy();
     server.close();
+  });
+
+  it("should read the sockets once before a judgement in time, and often after it stood still", async () => {
+    const clock = new ManualClock();
+    const turns: number[] = [];
+    let turn = 0;
+    const judge = () => {
+      turns.push(turn);
+      turn = 0;
+    };
+    const nextTurn = async () => {
+      turn += 1;
+    };
+    const ending = new AbortController();
+    const task = judgeSilenceTask({ replica: { judge } as unknown as Replica, clock, tickMs: 100, nextTurn });
+    const running = task.run(ending.signal, () => {});
+    await clock.pass(200);
+    clock.advance(301);
+    await clock.pass(200);
+    ending.abort(new Error("the end"));
+    await running.catch(() => {});
+    expect(turns).toEqual([1, 1, 10, 1, 1]);
   });
 });

@@ -1,73 +1,17 @@
 import { describe, expect, it } from "@jest/globals";
-import { DEFAULT_HEALTH_POLICY, type Health, NO_WISHES } from "@rollcall/domain";
-import { ManualClock } from "@rollcall/testkit/time";
-import type { HeldNode, NodeStream } from "./held-node.ts";
-import { Replica } from "./replica.ts";
+import { DEFAULT_HEALTH_POLICY } from "@rollcall/domain";
+import { BareStream, bareReplica, HELLO, opening } from "../testing/bare-replica.ts";
+import type { HeldNode } from "./held-node.ts";
 
 const DOUBT_MS = 30_000;
 const { unhealthyAfterMs } = DEFAULT_HEALTH_POLICY;
 
-const state = <S extends string>(it: S) => ({
-  state: it,
-  sinceMs: 0,
-  reason: "RECORDED",
-  message: "",
-  actor: "system",
-});
-const HEALTHY: Health = state("HEALTHY");
-
-function createStream(): NodeStream {
-  return {
-    peer: "127.0.0.1:1",
-    sendMembership: () => {},
-    sendSettings: () => {},
-    sendPace: () => {},
-    askMove: () => false,
-    leave: () => {},
-  };
-}
-
 /** A replica with so many nodes, all of which beat at time 0. */
 function setUp(count: number) {
-  const clock = new ManualClock();
-  const nothing = () => {};
-  const replica = new Replica({
-    instance: "me",
-    clock,
-    policy: DEFAULT_HEALTH_POLICY,
-    heartbeatsPerSecond: 1_000,
-    tickMs: 100,
-    doubtMs: DOUBT_MS,
-    random: () => 0,
-    metrics: {
-      hello: nothing,
-      movesAsked: nothing,
-      transition: nothing,
-      detectionDelay: nothing,
-      loopLag: nothing,
-      observationLost: nothing,
-      deadlineExtended: nothing,
-      returnedAtOnce: nothing,
-    },
-    onChanged: nothing,
-    onLabelsChanged: nothing,
-  });
-  replica.leaseHeld();
+  const { replica, clock } = bareReplica();
   const nodes = Array.from({ length: count }, (_, index) => {
-    const stream = createStream();
-    const opened = {
-      outcome: "OPENED" as const,
-      nodeId: `n${index}`,
-      epoch: 1,
-      membership: state("APPROVED" as const),
-      marked: false,
-      previous: { replicaId: "me", bootId: null, machineFingerprint: null },
-      detectedHealth: HEALTHY,
-      infoDigest: null,
-      revision: 1n,
-    };
-    const hello = { wishes: NO_WISHES, publicKey: new Uint8Array(32) };
-    return { node: replica.take(stream, opened, hello), stream };
+    const stream = new BareStream();
+    return { node: replica.take(stream, opening(1, { nodeId: `n${index}` }), HELLO), stream };
   });
   const pass = (ms: number, beating: readonly { readonly node: HeldNode }[] = []) => {
     for (let passedMs = 0; passedMs < ms; passedMs += 100) {

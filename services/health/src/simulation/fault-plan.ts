@@ -1,4 +1,3 @@
-import type { SimulatedAgent } from "./simulated-agent.ts";
 import type { FaultKind, SimulationOptions } from "./simulation-options.ts";
 import type { World } from "./world.ts";
 
@@ -7,7 +6,6 @@ const MINUTE_MS = 60 * SECOND_MS;
 
 /** What can be disturbed. */
 export interface Disturbed extends World {
-  readonly agents: readonly SimulatedAgent[];
   startReplica(slot: number): void;
   crashReplica(slot: number): void;
   stopReplica(slot: number, ms: number): void;

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { SimulatedStream } from "./simulated-stream.ts";
 import { nodeIdOf, policyOf } from "./simulation-options.ts";
-import type { World } from "./world.ts";
+import type { StreamAgent, World, WorldAgent } from "./world.ts";
 
 const CONNECT_PATIENCE_MS = 5_000;
 const WELCOME_PATIENCE_MS = 20_000;
@@ -14,7 +14,7 @@ const MOST_DOUBLINGS = 3;
  * An agent of the virtual network, which knows neither sockets nor gRPC: it says hello, beats, and leaves a path on which
  * nothing is acknowledged. Tests over real connections have the testkit's FakeAgent.
  */
-export class SimulatedAgent {
+export class SimulatedAgent implements WorldAgent, StreamAgent {
   readonly index: number;
   readonly #world: World;
   readonly #hello: Hello;
@@ -51,8 +51,9 @@ export class SimulatedAgent {
     this.#isRunning = true;
     this.#life += 1;
     const life = this.#life;
-    this.#retryAtMs = this.#world.schedule.nowMs + this.#world.random() * withinMs;
-    this.#world.schedule.after(withinMs, () => this.#beatInTurn(life));
+    const inMs = this.#world.random() * withinMs;
+    this.#retryAtMs = this.#world.schedule.nowMs + inMs;
+    this.#world.schedule.after(inMs, () => this.#beatInTurn(life));
   }
 
   /** Crash: the kernel ends its connections. */

@@ -1,85 +1,82 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import {
+  ForwardHeartbeatRequestSchema,
+  ForwardHeartbeatResponseSchema,
   GetReplicaStateResponseSchema,
   ProbeNodesResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_internal_pb";
+import type { Clock } from "@rollcall/process";
 import type { LiveReplica } from "@rollcall/store";
 import { contactsOf } from "../internal/internal-methods.ts";
-import type { AskedPeer, PeerList } from "../internal/peers.ts";
+import { type PeerClient, Peers } from "../internal/peers.ts";
 import { indexOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
-const LIST_AGE_MS = 2_000;
+/** What replicas ask each other in the simulation. */
+export type SimulatedClient = Pick<PeerClient, "probeNodes" | "getReplicaState" | "forwardHeartbeat">;
+
+const PEER_TIMEOUT_MS = 1_500;
 
 /** The other replicas, as one of them has listed them in the record, over the simulated network. */
-export class SimulatedPeers implements PeerList {
-  replicas: readonly LiveReplica[] = [];
+export function createSimulatedPeers(world: World, self: WorldProcess, clock: Clock): Peers<SimulatedClient> {
+  return new Peers({
+    ...{ instance: self.instance, clock },
+    list: () => world.callRecord(self, () => listReplicas(world)),
+    connect: ({ instance }) => ({ client: new PeerCalls(world, self, instance), close: () => {} }),
+  });
+}
+
+/** Those with a lease. Of two in one place the later one has the address. */
+function listReplicas(world: World): readonly LiveReplica[] {
+  const { record } = world;
+  const latest = new Map<string, string>();
+  for (const instance of record.leases.keys()) latest.set(placeOf(instance), instance);
+  return [...record.leases].flatMap(([instance, { sessions }]) => {
+    if (world.processNamed(instance)?.isHidden === true) return [];
+    const place = placeOf(instance);
+    const internalAddress = latest.get(place) === instance ? place : "";
+    return [{ instance, agentEndpoint: place, internalAddress, queryEndpoint: "", sessions }];
+  });
+}
+
+/** The place of a process; its instance is that and a number. */
+function placeOf(instance: string): string {
+  return instance.slice(0, instance.indexOf("-"));
+}
+
+/** The calls from one replica to another. */
+class PeerCalls implements SimulatedClient {
   readonly #world: World;
   readonly #self: WorldProcess;
-  readonly #remembered = new Map<string, AskedPeer>();
-  #listedAtMs = Number.NEGATIVE_INFINITY;
+  readonly #instance: string;
 
-  constructor(world: World, self: WorldProcess) {
+  constructor(world: World, self: WorldProcess, instance: string) {
     this.#world = world;
     this.#self = self;
+    this.#instance = instance;
   }
 
-  get otherEndpoints(): readonly string[] {
-    return this.#others().map(({ agentEndpoint }) => agentEndpoint);
-  }
+  probeNodes: SimulatedClient["probeNodes"] = async ({ nodeIds = [] }) => {
+    const { schedule } = this.#world;
+    const contacts = await this.#call(({ core }) => contactsOf(core.replica, nodeIds, schedule.nowMs));
+    for (const { nodeId, silentMs } of contacts) this.#heard(nodeId, silentMs);
+    return create(ProbeNodesResponseSchema, {
+      contacts: contacts.map(({ nodeId, silentMs }) => ({ nodeId, silentFor: durationFromMs(silentMs) })),
+    });
+  };
 
-  known(): readonly AskedPeer[] {
-    return this.#others().flatMap(({ instance }) => this.remembered(instance) ?? []);
-  }
+  getReplicaState: SimulatedClient["getReplicaState"] = async () => {
+    const { mayOpen: holdsLease, nodes } = await this.#call(({ core }) => core.replica);
+    return create(GetReplicaStateResponseSchema, { holdsLease, sessions: nodes.sessions });
+  };
 
-  remembered(instance: string): AskedPeer | null {
-    return this.#remembered.get(instance) ?? null;
-  }
-
-  async refresh(olderThanMs = LIST_AGE_MS): Promise<void> {
-    const { schedule, record } = this.#world;
-    if (schedule.nowMs - this.#listedAtMs < olderThanMs) return;
-    try {
-      this.replicas = await this.#world.callRecord(this.#self, () =>
-        [...record.leases].flatMap(([instance, { sessions }]) => {
-          const process = this.#world.processNamed(instance);
-          if (process === null || process.isHidden) return [];
-          const internalAddress = `${process.slot}`;
-          return [{ instance, agentEndpoint: `slot-${process.slot}`, internalAddress, queryEndpoint: "", sessions }];
-        }),
-      );
-      this.#listedAtMs = schedule.nowMs;
-      for (const { instance } of this.#others()) this.#remembered.set(instance, this.#peer(instance));
-    } catch {
-      // The last list counts.
-    }
-  }
-
-  #others(): readonly LiveReplica[] {
-    return this.replicas.filter(({ instance }) => instance !== this.#self.instance);
-  }
-
-  #peer(instance: string): AskedPeer {
-    return {
-      instance,
-      client: {
-        probeNodes: async ({ nodeIds = [] }) => {
-          const contacts = await this.#call(instance, ({ core }) =>
-            contactsOf(core.replica, nodeIds, this.#world.schedule.nowMs),
-          );
-          for (const { nodeId, silentMs } of contacts) this.#heard(nodeId, silentMs);
-          return create(ProbeNodesResponseSchema, {
-            contacts: contacts.map(({ nodeId, silentMs }) => ({ nodeId, silentFor: durationFromMs(silentMs) })),
-          });
-        },
-        getReplicaState: async () => {
-          const { mayOpen: holdsLease, nodes } = await this.#call(instance, ({ core }) => core.replica);
-          return create(GetReplicaStateResponseSchema, { holdsLease, sessions: nodes.sessions });
-        },
-      },
-    };
-  }
+  forwardHeartbeat: SimulatedClient["forwardHeartbeat"] = async (request) => {
+    const { heartbeat } = create(ForwardHeartbeatRequestSchema, request);
+    if (heartbeat === undefined) throw new Error("the contract requires a heartbeat");
+    const answer = await this.#call(({ unary }) => unary.take(heartbeat));
+    return create(ForwardHeartbeatResponseSchema, { answer });
+  };
 
   /** An adopted node still beats at its previous owner: the contact is as old as that says. */
   #heard(nodeId: string, silentMs: number): void {
@@ -89,29 +86,31 @@ export class SimulatedPeers implements PeerList {
     observer.heard(indexOf(nodeId), this.#world.schedule.nowMs, silentMs);
   }
 
-  #call<T>(instance: string, ask: (peer: WorldProcess) => T): Promise<T> {
+  #call<T>(ask: (peer: WorldProcess) => T): Promise<T> {
     const { network, schedule } = this.#world;
     return new Promise((resolve, reject) => {
       const answer = (settle: () => void) => {
         schedule.after(network.callDelayMs(), () => this.#world.deliver(this.#self, settle));
       };
-      const peer = this.#world.processNamed(instance);
+      const peer = this.#world.processNamed(this.#instance);
       if (peer === null || !network.reachesReplica(this.#self.slot, peer.slot)) {
-        answer(() => reject(new Error(`${instance} does not answer`)));
+        answer(() => reject(new Error(`${this.#instance} does not answer`)));
         return;
       }
       schedule.after(network.callDelayMs(), () => {
         this.#world.deliver(peer, () => {
-          const asked = ask(peer);
-          answer(() => resolve(asked));
+          try {
+            const asked = ask(peer);
+            answer(() => resolve(asked));
+          } catch (error) {
+            answer(() => reject(error));
+          }
         });
       });
       // A peer that is stopped or dies answers too late.
       schedule.after(PEER_TIMEOUT_MS, () => {
-        this.#world.deliver(this.#self, () => reject(new Error(`${instance} did not answer in time`)));
+        this.#world.deliver(this.#self, () => reject(new Error(`${this.#instance} did not answer in time`)));
       });
     });
   }
 }
-
-const PEER_TIMEOUT_MS = 1_500;

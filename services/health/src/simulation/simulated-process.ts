@@ -1,16 +1,20 @@
+import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { collectPolicies, type EventInterest, type HealthPolicies } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
+import type { Peers } from "../internal/peers.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
 import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
+import type { UnaryDesk } from "../unary/unary-desk.ts";
 import { Observer } from "./invariants.ts";
 import { ObservedSilence } from "./observed-silence.ts";
 import { createVirtualClock } from "./schedule.ts";
-import { SimulatedPeers } from "./simulated-peers.ts";
+import { ObservedUnaryDesk, takeCall } from "./simulated-calls.ts";
+import { createSimulatedPeers, type SimulatedClient } from "./simulated-peers.ts";
 import {
   indexOf,
   LEASE_EXPIRY_MS,
@@ -29,6 +33,9 @@ export class SimulatedProcess {
   readonly slot: number;
   readonly core: Core;
   readonly host: SessionHost;
+  readonly unary: UnaryDesk;
+  readonly peers: Peers<SimulatedClient>;
+  readonly log: Logger;
   /** What really happened to it. */
   readonly observer: Observer;
   /** When false, nothing reaches it. */
@@ -52,11 +59,13 @@ export class SimulatedProcess {
     const clock = createVirtualClock(world.schedule, (run) => world.deliver(this, run));
     this.#clock = clock;
     const log = createLog(world, instance);
+    this.log = log;
+    this.peers = createSimulatedPeers(world, this, clock);
     const random = () => world.random();
     const core = createCore({
       ...{ instance, clock, log, random, config: CONFIG },
       record: this.#record(),
-      peers: new SimulatedPeers(world, this),
+      peers: this.peers,
       metrics: this.#metrics(),
       gatherMs: 0,
       validator: { check: () => {} },
@@ -74,6 +83,7 @@ export class SimulatedProcess {
       ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {} },
       onHello: core.desk.submit.bind(core.desk),
     };
+    this.unary = new ObservedUnaryDesk(this.host, world.schedule, this.observer);
     const keeper = createLeaseKeeperOf(() => this.#leases(), {
       ...{ clock, log, renewEveryMs: RENEW_EVERY_MS, expiryMs: LEASE_EXPIRY_MS },
       claim: { instance, service: "health", address: "" },
@@ -96,6 +106,10 @@ export class SimulatedProcess {
     if (record.revision === this.#readRevision || !network.reachesRecord(this.slot)) return;
     if (this.#world.random() < 0.5) return;
     this.#catchUp();
+  }
+
+  report(request: ReportHeartbeatRequest): Promise<ReportHeartbeatResponse> {
+    return takeCall(this, request);
   }
 
   /** End gracefully, as SIGTERM does: move the agents, end the streams, write what is left, release the lease. */

@@ -5,14 +5,14 @@ import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import { farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd } from "../session/session-host.ts";
 import { nodeIdOf } from "./simulation-options.ts";
-import type { World, WorldAgent, WorldProcess, WorldStream } from "./world.ts";
+import type { StreamAgent, World, WorldProcess, WorldStream } from "./world.ts";
 
 const NONCE = new Uint8Array(32);
 const HELLO_WITHIN_MS = 10_000;
 
 /** One heartbeat stream: the session at its server's end, and a network in place of gRPC. */
 export class SimulatedStream implements AgentLink, WorldStream {
-  readonly agent: WorldAgent;
+  readonly agent: StreamAgent;
   readonly process: WorldProcess;
   readonly peer: string;
   readonly proofMethod = "";
@@ -22,7 +22,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
   readonly #world: World;
   #session: AgentSession | null = null;
 
-  constructor(world: World, agent: WorldAgent, process: WorldProcess) {
+  constructor(world: World, agent: StreamAgent, process: WorldProcess) {
     this.#world = world;
     this.agent = agent;
     this.process = process;

@@ -5,13 +5,14 @@ import { FaultPlan } from "./fault-plan.ts";
 import { InvariantBroken, Invariants } from "./invariants.ts";
 import { Schedule } from "./schedule.ts";
 import { SimulatedAgent } from "./simulated-agent.ts";
+import { SimulatedCaller } from "./simulated-caller.ts";
 import { SimulatedNetwork } from "./simulated-network.ts";
 import { SimulatedProcess } from "./simulated-process.ts";
 import { SimulatedRecord } from "./simulated-record.ts";
 import { SimulatedStream } from "./simulated-stream.ts";
-import { indexOf, type SimulationOptions, STEP_MS } from "./simulation-options.ts";
+import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import { StateCheck } from "./state-check.ts";
-import type { World } from "./world.ts";
+import type { World, WorldAgent } from "./world.ts";
 
 /** What a simulation came to. */
 export interface SimulationVerdict {
@@ -29,6 +30,8 @@ export interface SimulationVerdict {
   readonly violation: string | null;
 }
 
+/** One agent in so many calls instead of holding a stream. */
+const CALLER_EVERY = 5;
 const LOOK_EVERY_STEPS = 1_000 / STEP_MS;
 const START_WITHIN_MS = 60_000;
 const ANSWER_LOST_AFTER_MS = 4_000;
@@ -55,7 +58,7 @@ class Simulation implements World {
   readonly invariants: Invariants;
   readonly network: SimulatedNetwork;
   readonly record: SimulatedRecord;
-  readonly agents: readonly SimulatedAgent[];
+  readonly agents: readonly WorldAgent[];
   readonly random: () => number;
   readonly #options: SimulationOptions;
   readonly #faults: FaultPlan;
@@ -70,10 +73,12 @@ class Simulation implements World {
     this.invariants = new Invariants(options.agents);
     this.network = new SimulatedNetwork(this.schedule, this.random);
     this.record = new SimulatedRecord(options.agents, this.invariants, options.broken);
-    this.agents = Array.from({ length: options.agents }, (_, index) => {
-      return new SimulatedAgent(index, this);
-    });
     this.#processes = new Array<SimulatedProcess | null>(options.replicas).fill(null);
+    this.agents = Array.from({ length: options.agents }, (_, index) => {
+      return index % CALLER_EVERY === CALLER_EVERY - 1
+        ? new SimulatedCaller(index, this)
+        : new SimulatedAgent(index, this);
+    });
     this.#faults = new FaultPlan(this, options);
     this.#check = new StateCheck(this);
   }
@@ -155,12 +160,10 @@ class Simulation implements World {
     if (process === null || process === undefined) return;
     this.#stopped.delete(process);
     process.isAlive = false;
-    for (const { id, stream } of process.core.replica.nodes.all()) {
-      if (!(stream instanceof AgentSession)) continue;
-      const agent = this.agents[indexOf(id)];
-      const { link } = stream;
-      if (agent === undefined || !(link instanceof SimulatedStream)) continue;
-      this.network.sendFrame(agent.index, slot, () => agent.onEnd(link, 0));
+    for (const { stream } of process.core.replica.nodes.all()) {
+      const link = stream instanceof AgentSession ? stream.link : null;
+      if (!(link instanceof SimulatedStream)) continue;
+      this.network.sendFrame(link.agent.index, slot, () => link.agent.onEnd(link, 0));
     }
     this.#processes[slot] = null;
   }

@@ -1,5 +1,7 @@
+import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import type { Core } from "../core.ts";
 import type { SessionHost } from "../session/session-host.ts";
+import type { UnaryDesk } from "../unary/unary-desk.ts";
 import type { Invariants, Observer } from "./invariants.ts";
 import type { Schedule } from "./schedule.ts";
 import type { SimulatedNetwork } from "./simulated-network.ts";
@@ -11,11 +13,14 @@ export interface WorldProcess {
   readonly slot: number;
   readonly core: Core;
   readonly host: SessionHost;
+  readonly unary: UnaryDesk;
   /** What really happened to it. */
   readonly observer: Observer;
   readonly isAlive: boolean;
   /** Whether new agents are kept away. */
   readonly isHidden: boolean;
+  /** Take the call of an agent. It rejects with the error that the agent gets. */
+  report(request: ReportHeartbeatRequest): Promise<ReportHeartbeatResponse>;
 }
 
 /** A stream between an agent and a process. */
@@ -23,11 +28,28 @@ export interface WorldStream {
   readonly process: WorldProcess;
 }
 
-/** An agent, as what reaches it sees it. */
+/** An agent, as what disturbs it sees it. */
 export interface WorldAgent {
   readonly index: number;
   /** Whether it runs and is not stopped. */
   readonly isUp: boolean;
+  /** Begin, some time within `withinMs`. */
+  start(withinMs: number): void;
+  /** Die without a word. */
+  crash(): void;
+  goodbye(): void;
+  /** Be stopped: nothing is sent or read. */
+  stop(): void;
+  resume(): void;
+  /** Move to another replica. */
+  move(): void;
+  /** What its timers would do; to be called every second. */
+  look(): void;
+}
+
+/** An agent that holds a stream, as what reaches it sees it. */
+export interface StreamAgent {
+  readonly index: number;
   onWelcome(stream: WorldStream): void;
   onAck(stream: WorldStream): void;
   onMove(stream: WorldStream): void;

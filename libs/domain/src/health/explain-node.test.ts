@@ -1,0 +1,140 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Health, Hold, HoldKind, Membership } from "../states.ts";
+import { deriveScheduling } from "../states.ts";
+import { type ExplainedNode, obstaclesOf, summarizeNode } from "./explain-node.ts";
+
+const STATED = { sinceMs: 0, reason: "R", message: "", actor: "system" };
+const WELL: ExplainedNode = {
+  id: "n1",
+  type: "COMPUTE",
+  membership: { ...STATED, state: "APPROVED" },
+  connection: { ...STATED, state: "CONNECTED" },
+  health: { ...STATED, state: "HEALTHY" },
+  scheduling: deriveScheduling([], 0),
+};
+
+function membership(changes: Partial<Membership>): ExplainedNode {
+  return { ...WELL, membership: { ...WELL.membership, ...changes } };
+}
+
+function health(changes: Partial<Health>): ExplainedNode {
+  return { ...WELL, health: { ...WELL.health, ...changes } };
+}
+
+function held(...holds: readonly Pick<Hold, "kind" | "message">[]): ExplainedNode {
+  const all = holds.map((hold, sinceMs) => ({ ...hold, sinceMs, actor: "token:t" }));
+  return { ...WELL, scheduling: deriveScheduling(all, 0) };
+}
+
+describe("obstaclesOf()", () => {
+  it("should find none of a node that may take work", () => {
+    expect(obstaclesOf(WELL)).toEqual([]);
+  });
+
+  it("should find one of a process of the control plane, whatever else it is", () => {
+    expect(obstaclesOf({ ...health({ state: "UNKNOWN" }), type: "ORCHESTRATOR" })).toEqual([
+      {
+        state: "type",
+        reason: "NODE_IS_ORCHESTRATOR",
+        text: "it is a process of the control plane, to which no work ever comes",
+        remedy: "",
+      },
+    ]);
+  });
+
+  it.each<[string, Partial<Membership>, string, string]>([
+    ["PENDING", { state: "PENDING" }, "it waits for an operator's approval", "rollcall node approve n1"],
+    ["REJECTED", { state: "REJECTED" }, "it was rejected", "rollcall node approve n1"],
+    [
+      "REJECTED with a reason",
+      { state: "REJECTED", message: "wrong rack" },
+      "it was rejected (wrong rack)",
+      "rollcall node approve n1",
+    ],
+    [
+      "banned",
+      { state: "REJECTED", reason: "OPERATOR_BANNED", message: "stolen" },
+      "it was banned (stolen)",
+      "rollcall node unban n1, then rollcall node approve n1",
+    ],
+  ])("should explain a membership that is %s", (_, changes, text, remedy) => {
+    const node = membership(changes);
+    expect(obstaclesOf(node)).toEqual([{ state: "membership", reason: node.membership.reason, text, remedy }]);
+  });
+
+  it.each<[string, string]>([
+    ["OPERATOR_MARKED", "rollcall node clear-mark n1"],
+    [
+      "FLAPPING",
+      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping-hold",
+    ],
+    ["AGENT_SHUTDOWN", "start its agent again"],
+    ["NEVER_CONNECTED", "see that its agent runs and reaches the health endpoints"],
+    ["DUPLICATE_IDENTITY", "give each of the two machines a state directory of its own"],
+    [
+      "HEARTBEATS_MISSED",
+      "see that its agent runs and reaches the health endpoints: one heartbeat on a new stream makes it HEALTHY",
+    ],
+  ])("should know what to do about health for the reason %s", (reason, remedy) => {
+    expect(obstaclesOf(health({ state: "UNHEALTHY", reason }))).toEqual([
+      { state: "health", reason, text: `it is UNHEALTHY (${reason})`, remedy },
+    ]);
+  });
+
+  it("should tell why it is unhealthy in the words that came with it", () => {
+    expect(obstaclesOf(health({ state: "UNKNOWN", message: "silent for 9 min" }))).toMatchObject([
+      { text: "it is UNKNOWN (silent for 9 min)" },
+    ]);
+  });
+
+  it.each<[HoldKind, string, string, string]>([
+    ["OPERATOR", "OPERATOR_CORDONED", "an operator cordoned it", "rollcall node uncordon n1"],
+    [
+      "FLAPPING",
+      "NODE_FLAPPING",
+      "it is held for flapping",
+      "it ends by itself once the node has been steady for its policy's flapping-hold",
+    ],
+    [
+      "HARDWARE",
+      "HARDWARE_IN_DOUBT",
+      "it is held for its hardware",
+      "mend what is wrong, or take it as it is with rollcall node accept-hardware n1",
+    ],
+  ])("should explain a hold: %s", (kind, reason, text, remedy) => {
+    expect(obstaclesOf(held({ kind, message: "" }))).toEqual([{ state: "scheduling", reason, text, remedy }]);
+    expect(obstaclesOf(held({ kind, message: "why" }))).toEqual([
+      { state: "scheduling", reason, text: `${text} (why)`, remedy },
+    ]);
+  });
+
+  it("should list all of them, membership first", () => {
+    const node = {
+      ...held({ kind: "FLAPPING", message: "" }, { kind: "OPERATOR", message: "" }),
+      membership: membership({ state: "PENDING" }).membership,
+      health: health({ state: "UNKNOWN" }).health,
+    };
+    expect(obstaclesOf(node).map(({ state, reason }) => [state, reason])).toEqual([
+      ["membership", "R"],
+      ["health", "R"],
+      ["scheduling", "NODE_FLAPPING"],
+      ["scheduling", "OPERATOR_CORDONED"],
+    ]);
+  });
+});
+
+describe("summarizeNode()", () => {
+  it.each<[ExplainedNode, string]>([
+    [WELL, "node n1 is APPROVED, CONNECTED, HEALTHY, ELIGIBLE, so it may take work."],
+    [
+      health({ message: "steady again" }),
+      "node n1 is APPROVED, CONNECTED, HEALTHY, ELIGIBLE, so it may take work (steady again).",
+    ],
+    [
+      { ...held({ kind: "OPERATOR", message: "disk" }), health: health({ state: "UNKNOWN" }).health },
+      "node n1 is APPROVED, CONNECTED, UNKNOWN, INELIGIBLE; it may take no work because it is UNKNOWN (R), and an operator cordoned it (disk).",
+    ],
+  ])("should say in one sentence: %j", (node, sentence) => {
+    expect(summarizeNode(node)).toBe(sentence);
+  });
+});

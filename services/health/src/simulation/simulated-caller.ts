@@ -1,0 +1,190 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  ReportHeartbeatRequestSchema,
+  type ReportHeartbeatResponse,
+} from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { describeError } from "@rollcall/errors";
+import { nodeIdOf, policyOf } from "./simulation-options.ts";
+import type { World, WorldAgent } from "./world.ts";
+
+const PATIENCE_MS = 8_000;
+const RETRY_MS = 2_000;
+const MOST_DOUBLINGS = 3;
+/** Calls in a row that may fail before another session is opened. */
+const MOST_FAILURES = 3;
+
+/** What a call does. */
+type Step = NonNullable<MessageInitShape<typeof ReportHeartbeatRequestSchema>["step"]>;
+
+/** A call that waits for its answer. */
+interface Pending {
+  readonly isOpening: boolean;
+  readonly askedAtMs: number;
+}
+
+/** An agent that calls instead of holding a stream: at each replica in turn, whichever holds its session. */
+export class SimulatedCaller implements WorldAgent {
+  readonly index: number;
+  readonly #world: World;
+  readonly #nodeId: string;
+  #isRunning = false;
+  #isStopped = false;
+  #life = 0;
+  /** Of its session; null while it has none. */
+  #token: string | null = null;
+  #sequence = 0;
+  #pending: Pending | null = null;
+  #failures = 0;
+  /** When to call again after one that failed; null while all is well. */
+  #retryAtMs: number | null = null;
+  #slot: number;
+
+  constructor(index: number, world: World) {
+    this.index = index;
+    this.#world = world;
+    this.#nodeId = nodeIdOf(index);
+    this.#slot = index % world.slots;
+  }
+
+  get isUp(): boolean {
+    return this.#isRunning && !this.#isStopped;
+  }
+
+  /** Begin, some time within `withinMs`. */
+  start(withinMs: number): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#life += 1;
+    const life = this.#life;
+    const inMs = this.#world.random() * withinMs;
+    this.#retryAtMs = this.#world.schedule.nowMs + inMs;
+    this.#world.schedule.after(inMs, () => this.#beatInTurn(life));
+  }
+
+  /** Die without a word. */
+  crash(): void {
+    this.#isRunning = false;
+    this.#life += 1;
+    this.#token = null;
+    this.#pending = null;
+    this.#failures = 0;
+  }
+
+  goodbye(): void {
+    if (this.isUp && this.#token !== null) {
+      this.#call({ case: "goodbye", value: { sessionToken: this.#token } });
+    }
+    this.crash();
+  }
+
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  resume(): void {
+    this.#isStopped = false;
+    if (this.#isRunning) this.#beat();
+  }
+
+  /** An agent that calls is asked nothing. */
+  move(): void {}
+
+  /** What its timers would do; to be called every second. */
+  look(): void {
+    if (!this.isUp) return;
+    const { nowMs } = this.#world.schedule;
+    if (this.#pending !== null && nowMs - this.#pending.askedAtMs >= PATIENCE_MS) this.#failed(0);
+    if (this.#pending !== null || this.#retryAtMs === null || nowMs < this.#retryAtMs) return;
+    this.#retryAtMs = null;
+    if (this.#token === null) this.#open();
+    else this.#beat();
+  }
+
+  #beatInTurn(life: number): void {
+    if (life !== this.#life) return;
+    this.#world.schedule.after(policyOf(this.index).heartbeatMs, () => this.#beatInTurn(life));
+    if (!this.#isStopped) this.#beat();
+  }
+
+  #open(): void {
+    this.#call({ case: "open", value: { hello: { nodeId: this.#nodeId } } });
+  }
+
+  #beat(): void {
+    if (this.#token === null || this.#pending !== null) return;
+    this.#sequence += 1;
+    this.#call({ case: "beat", value: { sessionToken: this.#token, sequence: this.#sequence } });
+  }
+
+  #call(step: Step): void {
+    const { slots, schedule, network } = this.#world;
+    const pending = { isOpening: step.case === "open", askedAtMs: schedule.nowMs };
+    this.#pending = pending;
+    this.#slot = (this.#slot + 1) % slots;
+    const slot = this.#slot;
+    const process = this.#world.processAt(slot);
+    if (process === null) {
+      // Refused at once.
+      this.#failed(0);
+      return;
+    }
+    const request = create(ReportHeartbeatRequestSchema, { nodeId: this.#nodeId, step });
+    const reply = (settle: () => void) => {
+      network.sendFrame(this.index, slot, () => {
+        if (this.isUp && this.#pending === pending) settle();
+      });
+    };
+    let hasArrived = false;
+    const arrive = () => {
+      // A challenge is used up by the first call that carries its nonce.
+      if (pending.isOpening && hasArrived) return;
+      hasArrived = true;
+      process.report(request).then(
+        (answer) => reply(() => this.#answered(answer)),
+        (error: unknown) => reply(() => this.#refused(error)),
+      );
+    };
+    network.sendFrame(this.index, slot, () => this.#world.deliver(process, arrive));
+  }
+
+  #answered({ sessionToken }: ReportHeartbeatResponse): void {
+    const isOpened = this.#pending?.isOpening === true;
+    this.#pending = null;
+    this.#failures = 0;
+    if (!isOpened) return;
+    this.#token = sessionToken;
+    this.#sequence = 0;
+    this.#beat();
+  }
+
+  #refused(error: unknown): void {
+    const { reason = "", message, retryAfterMs = 0 } = describeError(error);
+    switch (reason) {
+      case "SEQUENCE_NOT_RISING":
+        // The network has doubled the call, and the answer to the first one was lost.
+        this.#pending = null;
+        return;
+      case "OWNER_UNAVAILABLE":
+        this.#failed(retryAfterMs);
+        return;
+      case "SESSION_SUPERSEDED":
+      case "STREAM_STALE":
+      case "SERVER_SHUTTING_DOWN":
+        this.#token = null;
+        this.#failed(retryAfterMs);
+        return;
+      default:
+        if (this.#pending?.isOpening !== true) this.#world.invariants.note(`a call was refused: ${reason} ${message}`);
+        this.#failed(retryAfterMs);
+    }
+  }
+
+  /** Try again, with another session after some tries. */
+  #failed(retryAfterMs: number): void {
+    this.#pending = null;
+    this.#failures += 1;
+    if (this.#failures >= MOST_FAILURES) this.#token = null;
+    const pauseMs = this.#world.random() * RETRY_MS * 2 ** Math.min(this.#failures - 1, MOST_DOUBLINGS);
+    this.#retryAtMs = this.#world.schedule.nowMs + retryAfterMs + pauseMs;
+  }
+}

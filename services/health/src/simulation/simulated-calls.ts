@@ -1,0 +1,48 @@
+import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import type { Logger } from "@rollcall/process";
+import type { Peers } from "../internal/peers.ts";
+import type { SessionHost } from "../session/session-host.ts";
+import { handOver } from "../unary/hand-over.ts";
+import { UnaryDesk } from "../unary/unary-desk.ts";
+import type { Observer } from "./invariants.ts";
+import type { Schedule } from "./schedule.ts";
+import type { SimulatedClient } from "./simulated-peers.ts";
+import { indexOf } from "./simulation-options.ts";
+
+const NONCE = new Uint8Array(32);
+const STORE = { clusterSecret: () => Buffer.alloc(32, 7) };
+
+/** The desk of unary calls, as it ships, which tells an observer of each Beat that is taken. */
+export class ObservedUnaryDesk extends UnaryDesk {
+  readonly #schedule: Schedule;
+  readonly #observer: Observer;
+
+  constructor(host: SessionHost, schedule: Schedule, observer: Observer) {
+    super({ store: STORE, host });
+    this.#schedule = schedule;
+    this.#observer = observer;
+  }
+
+  override take(request: ReportHeartbeatRequest): ReportHeartbeatResponse {
+    const answer = super.take(request);
+    if (request.step.case === "beat") this.#observer.heard(indexOf(request.nodeId), this.#schedule.nowMs);
+    return answer;
+  }
+}
+
+/** What ReportHeartbeat does once it has seen that the challenge is the cluster's, and the proof the node's. */
+export async function takeCall(
+  process: {
+    readonly host: SessionHost;
+    readonly unary: UnaryDesk;
+    readonly peers: Peers<SimulatedClient>;
+    readonly log: Logger;
+  },
+  request: ReportHeartbeatRequest,
+): Promise<ReportHeartbeatResponse> {
+  const { host, unary, peers, log } = process;
+  const { step, nodeId } = request;
+  if (step.case !== "open") return handOver({ replica: host.replica, unary, peers, log }, request);
+  if (step.value.hello === undefined) throw new Error("the contract requires a hello");
+  return unary.open(step.value.hello, NONCE, `caller-${nodeId}:1`);
+}
