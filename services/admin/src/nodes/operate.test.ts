@@ -122,6 +122,8 @@ describe("operate()", () => {
     expect(await refusalOf(rig.admin.deleteNode({ selector: { labelSelector: "a in" } }))).toMatchObject({
       reason: "INVALID_SELECTOR",
     });
+    const paged = await refusalOf(rig.admin.deleteNode({ node: "n-1", pageToken: "x" }));
+    expect(paged).toMatchObject({ reason: "INVALID_REQUEST", violations: [{ field: "page_token" }] });
     const etag = await refusalOf(rig.admin.deleteNode({ selector: { all: true }, etag: "x" }));
     expect(etag.violations).toMatchObject([{ field: "etag" }]);
     const { outcomes } = await rig.admin.deleteNode({ selector: { all: true } });
@@ -134,9 +136,12 @@ describe("operate()", () => {
     await addNode(rig.store, "n-2", "APPROVED");
     const selector = { nodes: ["n-1", "n-2"] };
     const request = { selector, requestId: "dry-1" };
+    const traces = async () => [await eventsOf(rig.store, "n-1"), await auditOf(rig.store, "n-1")];
+    const before = await traces();
     const { outcomes } = await rig.admin.approveNode({ ...request, validateOnly: true });
     expect(words(outcomes)).toEqual(["n-1 ok", "n-2 NODE_ALREADY_APPROVED"]);
     expect((await getNode(rig.store.db, "n-1"))?.membership.state).toBe("PENDING");
+    expect(await traces()).toEqual(before);
     expect(words((await rig.admin.approveNode(request)).outcomes)).toEqual(words(outcomes));
   });
 
