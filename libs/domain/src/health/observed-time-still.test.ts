@@ -26,4 +26,30 @@ describe("ObservedTime.standStill()", () => {
     expect(time.at(1_000)).toBe(200);
     expect(time.lostTotalMs).toBe(800);
   });
+
+  it("should be taken off from a suspension that reaches back into it", () => {
+    const time = new ObservedTime({ startMs: 0, maxGapMs: 200 });
+    time.standStill(0, 500);
+    for (let nowMs = 100; nowMs <= 600; nowMs += 100) time.advance(nowMs);
+    time.suspend(200);
+    // Of 1,800 ms the 300 in which it stood still were granted before.
+    expect(time.resume(2_000)).toBe(1_500);
+    expect(time.lostTotalMs).toBe(2_000);
+  });
+});
+
+describe("ObservedTime.advance(), beside standing still", () => {
+  it("should ignore a time that lies behind", () => {
+    const time = new ObservedTime({ startMs: 0, maxGapMs: 200 });
+    for (let nowMs = 100; nowMs <= 1_000; nowMs += 100) time.advance(nowMs);
+    expect([time.advance(500), time.advance(1_000), time.at(1_000), time.lostTotalMs]).toEqual([0, 0, 1_000, 0]);
+  });
+
+  it("should remember so many losses that more can be granted twice, which harms no node", () => {
+    const time = new ObservedTime({ startMs: 0, maxGapMs: 200 });
+    // 100 ms of each step are lost; the last 64 are remembered.
+    for (let nowMs = 300; nowMs <= 70 * 300; nowMs += 300) expect(time.advance(nowMs)).toBe(100);
+    time.suspend(0);
+    expect(time.resume(21_000)).toBe(21_000 - 64 * 100);
+  });
 });

@@ -8,6 +8,7 @@ import {
   keysOnDisk,
   keyToUse,
 } from "./agent-keys.ts";
+import { keyOfferedEvent, keyRotatedEvent } from "./key-events.ts";
 import { acceptKey, decideRotation, type NodeIdentity, type RotationRequest } from "./key-rotation.ts";
 
 const A: NodeIdentity = { current: "a", next: null };
@@ -100,5 +101,21 @@ describe("the keys of an agent", () => {
   it("should go on with the next key that there is", () => {
     expect(afterNewKey(prepared, "c")).toBe(prepared);
     expect(afterNewKey(settled, "c")).toEqual({ phase: "prepared", current: "b", next: "c" });
+  });
+});
+
+describe("the events of keys", () => {
+  it.each([
+    [null, null],
+    ["old", { nextKeyFingerprint: "old" }],
+  ])("should tell of a key that is offered in place of %j", (before, told) => {
+    const event = keyOfferedEvent({ subject: "n1", before, after: "next" });
+    expect(event).toMatchObject({ subject: "n1", before: told, after: { nextKeyFingerprint: "next" } });
+  });
+
+  it("should tell of a key that was used for the first time", () => {
+    expect(keyRotatedEvent({ subject: "n1", before: "old", after: "new" })).toMatchObject({
+      ...{ subject: "n1", before: { keyFingerprint: "old" }, after: { keyFingerprint: "new" } },
+    });
   });
 });

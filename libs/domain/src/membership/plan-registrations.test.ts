@@ -314,3 +314,78 @@ describe("planRegistrations() with join tokens", () => {
     expect(planned.promotions).toHaveLength(1);
   });
 });
+
+describe("planRegistrations(), all that follows", () => {
+  const rich = token("rich", { ephemeral: true, labels: { rack: "7" } });
+  const tokens = new Map([["rich", rich]]);
+  const machine = (changes: Partial<Applicant> = {}) =>
+    registration("a", { report: { ...report("d"), info: { cpuCores: 4, hostname: "h" } }, ...changes });
+
+  it("should create a node by a token, with its event", () => {
+    const applicant = machine({ joinToken: given("rich") });
+    const { creations, events } = plan([applicant], { tokens });
+    const approved = { state: "APPROVED", reason: "AUTO_APPROVED", actor: "system", message: "", sinceMs: 5 };
+    expect(creations).toMatchObject([
+      {
+        ...{ applicant, token: rich, membership: approved, tokenLabels: { rack: "7" } },
+        joining: { tokenId: "rich", ephemeral: true, withoutToken: false },
+      },
+    ]);
+    expect(events).toMatchObject([
+      {
+        ...{ type: "node.registered", subject: "a", actor: "node:a", message: "", before: null },
+        after: { membership: "APPROVED", joinToken: "rich" },
+      },
+    ]);
+  });
+
+  it("should create a node without a token, and without labels of one", () => {
+    const { creations, events } = plan([machine()]);
+    expect(creations).toMatchObject([
+      { token: null, tokenLabels: {}, joining: { tokenId: null, ephemeral: false, withoutToken: false } },
+    ]);
+    expect(events[0]?.after).not.toHaveProperty("joinToken");
+  });
+
+  it("should find in its batch a machine that it has just created, as one that is not connected", () => {
+    const other = machine({ fingerprint: "other" });
+    expect(words(plan([machine(), machine(), other]))).toEqual(["created", "returned", "NODE_KEY_MISMATCH"]);
+    const key = { fingerprint: "key of b" };
+    expect(words(plan([registration("b"), registration("c", key)]))).toEqual(["created", "NODE_KEY_IN_USE"]);
+  });
+
+  it("should tell with which key a node came, and which it had", () => {
+    const nodes = [known("a", { nextKeyFingerprint: "next" })];
+    expect(plan([registration("a", { fingerprint: "next" })], { nodes }).events).toMatchObject([
+      { subject: "a", before: { keyFingerprint: "key of a" }, after: { keyFingerprint: "next" } },
+    ]);
+  });
+
+  it.each([
+    [known("a"), { fingerprint: "x" }, { node: "a" }, /node a is registered with another key.*delete a/],
+    [known("b"), { fingerprint: "key of b" }, { node: "a", owner: "b" }, /key of node a is registered for node b/],
+  ] as const)("should say what to do about a key", (node, changes, metadata, message) => {
+    expect(plan([registration("a", changes)], { nodes: [node] }).results).toMatchObject([
+      { refusal: { metadata, message: expect.stringMatching(message) } },
+    ]);
+  });
+
+  it("should not approve again a node that a token could approve, nor for a node that waits without one", () => {
+    const strong = new Map([["strong", token("strong", { preauthorized: true })]]);
+    const ask = registration("a", { joinToken: given("strong") });
+    expect(plan([ask], { tokens: strong, nodes: [known("a")] })).toMatchObject({ approvals: [], uses: [], events: [] });
+    const waiting = { nodes: [known("a", { membership: membership("PENDING") })] };
+    expect(plan([registration("a")], waiting)).toMatchObject({ approvals: [], uses: [], events: [] });
+  });
+
+  it("should ask for a new challenge in words", () => {
+    const results = plan([registration("a")], { freshNonces: new Set() }).results;
+    expect(results).toMatchObject([{ refusal: { message: "the challenge was used before; ask for a new one" } }]);
+  });
+
+  it("should let an orchestrator's name be refused for what it is, although it is banned", () => {
+    const nodes = [known("a", { type: "ORCHESTRATOR", keyFingerprint: null })];
+    const bans = [{ id: 1n, nodeId: "a", fingerprint: null, reason: "", actor: "x", atMs: 1 }];
+    expect(words(plan([registration("a")], { nodes, bans }))).toEqual(["NODE_IS_ORCHESTRATOR"]);
+  });
+});

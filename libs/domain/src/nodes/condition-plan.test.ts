@@ -132,3 +132,54 @@ describe("planConditions()", () => {
     );
   });
 });
+
+describe("planConditions(), what is told", () => {
+  const flapping = { state: "UNHEALTHY", sinceMs: 5, reason: "FLAPPING", message: "m", actor: "replica:r" } as const;
+  const changedAtMs = NOW.nowMs - 400_000;
+
+  it("should tell for how long a node was steady, and how long it flapped", () => {
+    const node = nodeRecord({
+      recordedHealth: flapping,
+      detectedHealth: { ...flapping, reason: "HEARTBEATS_MISSED" },
+      history: { changes: [1, changedAtMs], flappingSinceMs: changedAtMs - 50_000 },
+    });
+    const planned = planConditions(node, view(), NOW);
+    expect(planned?.events[0]).toMatchObject({
+      ...{ type: "node.flapping.ended", subject: "n", actor: "replica:r" },
+      ...{ before: { flappingMs: 450_000 }, after: { steadyMs: 400_000 } },
+    });
+    expect(planned?.effects).toMatchObject([{ kind: "session", session: { changes: [], flappingSinceMs: null } }]);
+  });
+
+  it("should correct a history that lies ahead of the record's clock, and tell nothing", () => {
+    const shown = {
+      ...flapping,
+      message: "changed health more than 5 times in 10 minutes; until it has been steady for 5 min",
+    };
+    const node = nodeRecord({
+      ...{
+        recordedHealth: shown,
+        holds: [{ kind: "FLAPPING", sinceMs: 5, message: "its health changes too often", actor: "replica:r" }],
+      },
+      history: { changes: [NOW.nowMs + 5], flappingSinceMs: 5 },
+    });
+    const planned = planConditions(node, view(), NOW);
+    expect(planned?.effects.at(-1)).toMatchObject({
+      session: { changes: [NOW.nowMs], flappingSinceMs: 5, health: shown },
+    });
+    expect(planned?.events.filter(({ type }) => type === "node.health.changed")).toEqual([]);
+  });
+
+  it("should tell with an event that a reboot is over, and who found a trouble", () => {
+    const late = { replicaId: "r", nowMs: REBOOT_SHOWN_MS * 2 };
+    const over = planConditions(nodeRecord({ rebootedAtMs: 0 }), view(), late);
+    expect(over).toMatchObject({ effects: [{ kind: "reboot-over" }], events: [{ subject: "n", actor: "replica:r" }] });
+    const hot = planConditions(
+      nodeRecord(),
+      view({ gpuTroubles: [HOT], policy: { ...POLICY, hardwareHold: false } }),
+      NOW,
+    );
+    expect(hot).toMatchObject({ events: [{ type: "node.hardware.degraded", subject: "n", actor: "replica:r" }] });
+    expect(hot?.events).toHaveLength(1);
+  });
+});
