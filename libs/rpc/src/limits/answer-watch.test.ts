@@ -41,7 +41,7 @@ describe("unread answers", () => {
     await ended;
     expect(bytes).toBeGreaterThan(LARGE.length);
     expect(await renderMetrics(fixture.metrics)).toContain('rollcall_calls_given_up_total{what="answer"} 1');
-    expect(fixture.lines.filter(({ msg }) => msg === "answer given up, nobody reads it")).toEqual([
+    expect(fixture.lines.filter(({ msg }) => msg === "answer given up, its caller does not read it")).toEqual([
       expect.objectContaining({ caller: "token:v1", reason: "PEER_TOO_SLOW" }),
     ]);
   });

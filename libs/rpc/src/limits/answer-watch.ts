@@ -126,7 +126,7 @@ export class AnswerWatch {
     const { request, response } = call;
     this.#calls.delete(call);
     this.#givenUp("answer");
-    this.#write(call, "PEER_TOO_SLOW", "answer given up, nobody reads it");
+    this.#write(call, "PEER_TOO_SLOW", "answer given up, its caller does not read it");
     if (!("stream" in response)) {
       request.socket.destroy();
       return;
