@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
-import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
+import { keyFingerprint } from "@rollcall/identity";
 import { listLeases, type Store, saveKey } from "@rollcall/store";
 import { addNode, createTestDatabase, eventually, FakeAgent, type TestDatabase } from "@rollcall/testkit";
 import { until } from "@rollcall/testkit/time";
@@ -18,7 +18,7 @@ describe("rollcall serve health --workers 2", () => {
   let store: Store;
   let fixture: ServeFixture;
   let health: RollcallProcess;
-  let agents: readonly FakeAgent[] = [];
+  const agents: FakeAgent[] = [];
 
   beforeAll(async () => {
     database = await createTestDatabase();
@@ -29,23 +29,15 @@ describe("rollcall serve health --workers 2", () => {
       fixture.serve("registry"),
       fixture.serve("admin"),
     ]);
-    agents = await Promise.all(
-      Array.from({ length: AGENTS }, async (_, index) => {
-        const nodeId = `w${index}`;
-        const keyPair = generateKeyPair();
-        await addNode(store, nodeId, { hasKey: false });
-        await store.transaction((tx) =>
-          saveKey(tx, {
-            nodeId,
-            publicKey: keyPair.publicKey,
-            fingerprint: keyFingerprint(keyPair.publicKey),
-          }),
-        );
-        const agent = new FakeAgent({ nodeId, keyPair });
-        agent.live({ endpoints: () => [fixture.agentsAddress], beatEveryMs: 300 });
-        return agent;
-      }),
-    );
+    // One after the other: a busy machine has no connection for all of them at once.
+    for (let index = 0; index < AGENTS; index += 1) {
+      const agent = new FakeAgent({ nodeId: `w${index}` });
+      const { nodeId, publicKey } = agent;
+      await addNode(store, nodeId, { hasKey: false });
+      await store.transaction((tx) => saveKey(tx, { nodeId, publicKey, fingerprint: keyFingerprint(publicKey) }));
+      agent.live({ endpoints: () => [fixture.agentsAddress], beatEveryMs: 300 });
+      agents.push(agent);
+    }
   });
 
   afterAll(async () => {
