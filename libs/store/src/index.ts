@@ -78,6 +78,7 @@ export {
   type StoreOptions,
   type Tx,
 } from "./database/store.ts";
+export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
 export {
   createLeaseKeeper,
   createLeaseKeeperOf,
