@@ -176,6 +176,7 @@ export {
   type CollectableNode,
   type CollectionReason,
   type CollectionSettings,
+  collected,
   decideCollection,
 } from "./membership/collection.ts";
 export {
@@ -247,6 +248,13 @@ export {
   type RegistrationResult,
 } from "./membership/plan-registrations.ts";
 export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
+export {
+  admitControlPlane,
+  type ConnectionChange,
+  controlPlaneLost,
+  controlPlaneOpened,
+  expireControlPlane,
+} from "./nodes/control-plane-node.ts";
 export type {
   NodeEffect,
   NodeRefusalReason,
