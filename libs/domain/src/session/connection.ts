@@ -16,11 +16,7 @@ export type ConnectionSignal =
   | "lease-expired";
 
 const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>> = {
-  registered: {
-    state: "DISCONNECTED",
-    reason: "NEVER_CONNECTED",
-    message: "registered, not connected yet",
-  },
+  registered: { state: "DISCONNECTED", reason: "NEVER_CONNECTED", message: "" },
   opened: { state: "CONNECTED", reason: "STREAM_OPENED", message: "" },
   broken: { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "its stream broke" },
   goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "it said goodbye" },
