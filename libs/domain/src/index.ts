@@ -7,6 +7,16 @@ export {
   type Revoker,
   strangersTokenRefusal,
 } from "./access/access-token.ts";
+export {
+  type AuditHead,
+  type AuditLink,
+  type AuditPiece,
+  type AuditProblem,
+  type AuditProblemKind,
+  type AuditVerdict,
+  judgeAuditPiece,
+  judgeExpectedHead,
+} from "./access/audit-chain.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
 export type { Decided, Effects } from "./decided.ts";

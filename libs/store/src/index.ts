@@ -19,7 +19,6 @@ export {
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
 export {
   type AuditEntry,
-  type AuditHead,
   type ListAuditOptions,
   listAudit,
 } from "./access/audit-log.ts";
@@ -56,9 +55,6 @@ export {
 export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./access/request-ids.ts";
 export {
   AUDIT_START,
-  type AuditProblem,
-  type AuditProblemKind,
-  type AuditVerdict,
   type VerifyAuditOptions,
   verifyAudit,
 } from "./access/verify-audit.ts";
