@@ -35,6 +35,14 @@ export {
   unitedInterest,
 } from "./events/event-interest.ts";
 export {
+  type EventEffect,
+  effectOf,
+  isNodeChange,
+  mayEndWanted,
+  NODE_CHANGES,
+  replicaInterest,
+} from "./events/event-meaning.ts";
+export {
   banEvent,
   connectionEvent,
   type EventType,

@@ -1,5 +1,5 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
+import { connectionAfter, type Due, effectOf, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
 import type { OwnedSession, SessionOpening, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
@@ -7,7 +7,6 @@ import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.
 import type { TrustedLabels } from "../policy/node-terms.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
-import { effectOf } from "./event-effect.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { HeldNodes } from "./held-nodes.ts";
