@@ -249,9 +249,11 @@ export {
 export {
   caselessId,
   checkNewId,
+  checkNodeId,
   isIdBanned,
   isNodeId,
   NODE_ID_PATTERN,
+  NODE_ID_RULE,
   type NodeRefResolution,
   resolveNodeRef,
 } from "./membership/node-id.ts";
