@@ -384,7 +384,7 @@ export {
   spreadRetry,
 } from "./retry.ts";
 export { seededRandom } from "./seeded-random.ts";
-export { adoptSession } from "./session/adoption.ts";
+export { adoptSession, mayHaveEarlierContact } from "./session/adoption.ts";
 export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
 export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
 export {

@@ -31,6 +31,7 @@ export {
   type BrakeSums,
   brakeSumsFromJson,
   brakeSumsToJson,
+  countedAs,
   type GroupSum,
 } from "./brake-sums.ts";
 export {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { adoptSession } from "./adoption.ts";
+import { adoptSession, mayHaveEarlierContact } from "./adoption.ts";
 import { type ConnectionSignal, connectionAfter } from "./connection.ts";
 
 const BY = { replicaId: "new", atMs: 9 };
@@ -29,4 +29,16 @@ describe("adoptSession()", () => {
       expect(adoptSession(orphan(signal), BY)).toBeNull();
     },
   );
+});
+
+describe("mayHaveEarlierContact()", () => {
+  it.each([
+    ["a node that waits", null, null, "HEALTHY", true],
+    ["one that said hello here", new Uint8Array(32), null, "HEALTHY", false],
+    ["one that has a stream here", null, {}, "HEALTHY", false],
+    ["one that was judged", null, null, "UNHEALTHY", false],
+    ["one that is unknown", null, null, "UNKNOWN", false],
+  ] as const)("should judge %s", (_, publicKey, stream, health, expected) => {
+    expect(mayHaveEarlierContact({ publicKey, stream }, health)).toBe(expected);
+  });
 });

@@ -1,5 +1,5 @@
 import { connectionEvent, type NewEvent } from "../events/events.ts";
-import type { Connection } from "../states.ts";
+import type { Connection, HealthState } from "../states.ts";
 import { connectionAfter } from "./connection.ts";
 
 /** A session whose replica holds no lease any more. */
@@ -26,4 +26,16 @@ export function adoptSession(
   const connection = connectionAfter("replica-lost", { actor: `replica:${by.replicaId}`, atMs: by.atMs });
   if (connection.state === before.state) return null;
   return { connection, event: connectionEvent({ subject, before, after: connection, displaces }) };
+}
+
+/**
+ * Whether contact with an adopted node's earlier replica still counts: until the node connects here or is judged.
+ *
+ * @param node `publicKey` is that of its last Hello here.
+ */
+export function mayHaveEarlierContact(
+  node: { readonly publicKey: Uint8Array | null; readonly stream: object | null },
+  health: HealthState,
+): boolean {
+  return node.publicKey === null && node.stream === null && health === "HEALTHY";
 }
