@@ -144,7 +144,7 @@ export function findKey(
 ): PublicKey {
   const { nodeId } = call;
   if (keys === undefined) {
-    const message = `node ${nodeId} is an orchestrator; it does not speak for itself here`;
+    const message = `node ${nodeId} is a control-plane process; it does not speak for itself here`;
     throw refuse("NODE_IS_ORCHESTRATOR", message, { metadata: { node: nodeId }, subject: nodeId });
   }
   const text = textOf(store.clusterId(), call);

@@ -4,7 +4,7 @@ import type { Connection, ConnectionState } from "../states.ts";
 export type ConnectionSignal =
   /** It was registered and has no stream yet. */
   | "registered"
-  /** It was welcomed on a stream, or its lease was taken if it is an orchestrator. */
+  /** It was welcomed on a stream, or its lease was taken if it is a control-plane process. */
   | "opened"
   /** Its stream broke. */
   | "broken"
