@@ -51,6 +51,7 @@ export {
   type MembershipEventType,
   membershipEvent,
   type NewEvent,
+  replicaActor,
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";

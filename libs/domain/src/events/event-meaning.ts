@@ -2,7 +2,7 @@ import type { Selector } from "../labels/selectors.ts";
 import type { Membership } from "../states.ts";
 import { EVENT_TYPES } from "./event-catalogue.ts";
 import type { EventInterest } from "./event-interest.ts";
-import type { Json, NewEvent } from "./events.ts";
+import { isJsonObject, type Json, type NewEvent } from "./events.ts";
 
 /** An event of the log. StoredEvent of the store is one. */
 export interface LoggedEvent extends NewEvent {
@@ -186,12 +186,11 @@ function textOf(value: Json | null, field: string): string | null {
 function isAbout(selector: Selector, { before, after }: Pick<NewEvent, "before" | "after">): boolean {
   const keys = [before, after].flatMap((side) => {
     const labels = fieldOf(side, "labels");
-    return typeof labels === "object" && labels !== null ? Object.keys(labels) : [];
+    return isJsonObject(labels) ? Object.keys(labels) : [];
   });
   return selector.some(({ key }) => keys.includes(key));
 }
 
 function fieldOf(value: Json | null, field: string): Json | undefined {
-  if (value === null || typeof value !== "object" || Array.isArray(value)) return undefined;
-  return (value as { readonly [key: string]: Json })[field];
+  return isJsonObject(value) ? value[field] : undefined;
 }

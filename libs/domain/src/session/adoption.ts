@@ -1,4 +1,4 @@
-import { connectionEvent, type NewEvent } from "../events/events.ts";
+import { connectionEvent, type NewEvent, replicaActor } from "../events/events.ts";
 import type { Connection, HealthState } from "../states.ts";
 import { connectionAfter } from "./connection.ts";
 
@@ -23,7 +23,7 @@ export function adoptSession(
   { nodeId: subject, connection: before, previousReplicaId: displaces }: OrphanedSession,
   by: { readonly replicaId: string; readonly atMs: number },
 ): Adoption | null {
-  const connection = connectionAfter("replica-lost", { actor: `replica:${by.replicaId}`, atMs: by.atMs });
+  const connection = connectionAfter("replica-lost", { actor: replicaActor(by.replicaId), atMs: by.atMs });
   if (connection.state === before.state) return null;
   return { connection, event: connectionEvent({ subject, before, after: connection, displaces }) };
 }

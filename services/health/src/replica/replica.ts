@@ -1,5 +1,13 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { connectionAfter, type Due, effectOf, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
+import {
+  connectionAfter,
+  type Due,
+  effectOf,
+  healthAfter,
+  isEventType,
+  replicaActor,
+  type Wishes,
+} from "@rollcall/domain";
 import type { OwnedSession, SessionOpening, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
@@ -58,7 +66,7 @@ export class Replica {
   constructor(options: ReplicaOptions) {
     this.#options = options;
     this.instance = options.instance;
-    this.#actor = `replica:${options.instance}`;
+    this.#actor = replicaActor(options.instance);
     this.silence = options.silence ?? new Silence(options);
     this.#verdicts = new SilenceVerdicts(options);
     this.policies = new NodePolicies({ ...options, silence: this.silence });
