@@ -1,6 +1,4 @@
-import type { EventInterest } from "@rollcall/domain";
-import { EVERY_EVENT } from "@rollcall/domain";
-import { replicaInterest } from "@rollcall/health";
+import { EVERY_EVENT, type EventInterest, replicaInterest } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import { EventFeed, openStore } from "@rollcall/store";
 import type { Client } from "pg";

@@ -7,6 +7,16 @@ export {
   type Revoker,
   strangersTokenRefusal,
 } from "./access/access-token.ts";
+export {
+  type AuditHead,
+  type AuditLink,
+  type AuditPiece,
+  type AuditProblem,
+  type AuditProblemKind,
+  type AuditVerdict,
+  judgeAuditPiece,
+  judgeExpectedHead,
+} from "./access/audit-chain.ts";
 export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
 export type { Decided, Effects } from "./decided.ts";
@@ -25,6 +35,14 @@ export {
   unitedInterest,
 } from "./events/event-interest.ts";
 export {
+  type EventEffect,
+  effectOf,
+  isNodeChange,
+  mayEndWanted,
+  NODE_CHANGES,
+  replicaInterest,
+} from "./events/event-meaning.ts";
+export {
   banEvent,
   connectionEvent,
   type EventType,
@@ -33,6 +51,7 @@ export {
   type MembershipEventType,
   membershipEvent,
   type NewEvent,
+  replicaActor,
   schedulingEvent,
   sessionMovedEvent,
 } from "./events/events.ts";
@@ -176,6 +195,7 @@ export {
   type CollectableNode,
   type CollectionReason,
   type CollectionSettings,
+  collected,
   decideCollection,
 } from "./membership/collection.ts";
 export {
@@ -230,9 +250,11 @@ export {
 export {
   caselessId,
   checkNewId,
+  checkNodeId,
   isIdBanned,
   isNodeId,
   NODE_ID_PATTERN,
+  NODE_ID_RULE,
   type NodeRefResolution,
   resolveNodeRef,
 } from "./membership/node-id.ts";
@@ -247,6 +269,13 @@ export {
   type RegistrationResult,
 } from "./membership/plan-registrations.ts";
 export { type OwnersView, type PlanCircumstances, planConditions } from "./nodes/condition-plan.ts";
+export {
+  admitControlPlane,
+  type ConnectionChange,
+  controlPlaneLost,
+  controlPlaneOpened,
+  expireControlPlane,
+} from "./nodes/control-plane-node.ts";
 export type {
   NodeEffect,
   NodeRefusalReason,
@@ -356,6 +385,7 @@ export {
   spreadRetry,
 } from "./retry.ts";
 export { seededRandom } from "./seeded-random.ts";
+export { adoptSession, mayHaveEarlierContact } from "./session/adoption.ts";
 export { type ConnectionSignal, connectionAfter } from "./session/connection.ts";
 export { HelloAdmission, type HelloVerdict } from "./session/hello-admission.ts";
 export {

@@ -19,7 +19,6 @@ export {
 export { AUDIT_OK, type NewAuditEntry } from "./access/audit.ts";
 export {
   type AuditEntry,
-  type AuditHead,
   type ListAuditOptions,
   listAudit,
 } from "./access/audit-log.ts";
@@ -56,9 +55,6 @@ export {
 export { firstAnswer, pruneRequestIds, type RequestKey, saveAnswer } from "./access/request-ids.ts";
 export {
   AUDIT_START,
-  type AuditProblem,
-  type AuditProblemKind,
-  type AuditVerdict,
   type VerifyAuditOptions,
   verifyAudit,
 } from "./access/verify-audit.ts";
@@ -78,6 +74,7 @@ export {
   type StoreOptions,
   type Tx,
 } from "./database/store.ts";
+export { type DatabaseProblem, databaseProblem } from "./database/store-error.ts";
 export {
   createLeaseKeeper,
   createLeaseKeeperOf,
@@ -133,7 +130,7 @@ export {
   type StoredEvent,
 } from "./log/events.ts";
 export { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./log/feed.ts";
-export { changedNodeIds, isNodeChange, openSnapshot, type Snapshot } from "./log/snapshot.ts";
+export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export {
   clearDuplicates,

@@ -10,10 +10,8 @@ import {
   stringMap,
   text,
 } from "@rollcall/config";
-import { checkAgentLabels, isNodeId, NODE_ID_PATTERN } from "@rollcall/domain";
+import { checkAgentLabels, isNodeId, NODE_ID_PATTERN, NODE_ID_RULE } from "@rollcall/domain";
 import { checkAgentTls } from "./agent-tls.ts";
-
-const NODE_ID_RULE = "a node id: 1-63 characters of [A-Za-z0-9._-], starting with a letter or digit";
 
 /** The configuration of an agent. */
 export const agentKeys = defineKeys({
@@ -54,7 +52,7 @@ export const agentKeys = defineKeys({
     doc: "Directory of the agent's key and of its sentinel. Each agent on a machine needs its own. When not set: /var/lib/rollcall/agent for root, else .rollcall/agent in the user's home.",
   },
   "Compute.Name": {
-    schema: optional(text({ pattern: NODE_ID_PATTERN, expects: NODE_ID_RULE })),
+    schema: optional(text({ pattern: NODE_ID_PATTERN, expects: `a node id: ${NODE_ID_RULE}` })),
     default: undefined,
     flag: "name",
     aliases: ["Node.Name"],
@@ -136,5 +134,7 @@ export function checkAgentConfig(
 export function chooseNodeId(configured: string | undefined, registered: string | undefined, hostname: string): string {
   const chosen = configured ?? registered ?? hostname;
   if (isNodeId(chosen)) return chosen;
-  throw new Error(`the host name ${JSON.stringify(hostname)} is not ${NODE_ID_RULE}; set Compute.Name or pass --name`);
+  throw new Error(
+    `the host name ${JSON.stringify(hostname)} is not a node id: ${NODE_ID_RULE}; set Compute.Name or pass --name`,
+  );
 }

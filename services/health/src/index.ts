@@ -8,5 +8,4 @@ export {
 } from "./config.ts";
 export type { HealthProcess } from "./health-process.ts";
 export type { Endpoints } from "./internal/advertise.ts";
-export { replicaInterest } from "./replica/event-effect.ts";
 export { DEFAULT_STREAM_LIMITS, type StreamLimits } from "./stream/agent-stream.ts";

@@ -1,8 +1,8 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { NodeProof } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import {
+  checkNodeId,
   decideMembership,
-  isNodeId,
   keyRotatedEvent,
   type NewEvent,
   PUBLIC_KEY_BYTES,
@@ -34,13 +34,9 @@ export interface NodeCall {
 }
 
 /** Check that an id can be a node's. Throws INVALID_NODE_ID. */
-export function checkNodeId(nodeId: string): void {
-  if (isNodeId(nodeId)) return;
-  const description = "a node id is 1-63 characters of [A-Za-z0-9._-], the first a letter or digit";
-  throw refuse("INVALID_NODE_ID", `"${nodeId}" is no node id: ${description}`, {
-    metadata: { node: nodeId },
-    violations: [{ field: "node_id", description }],
-  });
+export function requireNodeId(nodeId: string): void {
+  const invalid = checkNodeId(nodeId, "node_id");
+  if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
 }
 
 /** A field that the contract requires, so that it is there. */
@@ -148,7 +144,7 @@ export function findKey(
 ): PublicKey {
   const { nodeId } = call;
   if (keys === undefined) {
-    const message = `node ${nodeId} is an orchestrator; it does not speak for itself here`;
+    const message = `node ${nodeId} is a control-plane process; it does not speak for itself here`;
     throw refuse("NODE_IS_ORCHESTRATOR", message, { metadata: { node: nodeId }, subject: nodeId });
   }
   const text = textOf(store.clusterId(), call);

@@ -3,11 +3,12 @@ import {
   type BrakeCounts,
   type BrakeMode,
   type BrakeState,
-  countedSize,
+  brakeCounts,
   decideBrake,
   isCalm,
 } from "./brake.ts";
 import { BrakeHistory } from "./brake-history.ts";
+import { brakeStateOf, lossesByGroup, ownWindows, windowLossOf } from "./brake-losses.ts";
 import { ReleasePace } from "./brake-pace.ts";
 import type { BrakeChange, BrakeMarks, BrakePlan, BrakeReading, BrakeRelease, BrakeRow } from "./brake-plan.ts";
 import { addBrakeSums, type GroupSum } from "./brake-sums.ts";
@@ -26,8 +27,6 @@ interface Group {
   counts: BrakeCounts;
   pending: number;
 }
-
-const NOTHING: GroupSum = { healthy: 0, silent: 0 };
 
 /**
  * Decides, from what all replicas count and what the record has of losses, which brake is set and how many reactions
@@ -60,12 +59,7 @@ export class BrakePlanner {
   /** Which losses to count at the next look. */
   marks(): BrakeMarks {
     const window = this.#history.windowLoss;
-    const own = [...this.#groups].map(([group, it]) => [group, this.#windowLoss(it)] as const);
-    return {
-      settled: this.#history.settledLoss,
-      window,
-      windows: new Map(own.filter(([, loss]) => loss !== window)),
-    };
+    return { settled: this.#history.settledLoss, window, windows: ownWindows(this.#groups, window) };
   }
 
   /** The brakes as they are, for people: the cluster's, and those of all groups that are known. */
@@ -111,21 +105,15 @@ export class BrakePlanner {
    * those are more: a minute ago this process may not have looked yet, or some nodes have been between two replicas.
    */
   #takeIn({ losses }: BrakeReading, totals: ReadonlyMap<string, GroupSum>): void {
-    const byGroup = new Map(losses.map((it) => [it.group, it]));
+    const byGroup = lossesByGroup(losses);
     const names = [BRAKE_CLUSTER, ...this.#groups.keys(), ...totals.keys(), ...byGroup.keys()];
     for (const name of names) {
       if (name === "" || (this.#groups.size > MOST_BRAKE_GROUPS && !this.#groups.has(name))) continue;
-      const of = name === BRAKE_CLUSTER ? sumOf(losses) : byGroup.get(name);
       const it = this.#groups.get(name) ?? newGroup();
-      const { healthy, silent } = totals.get(name) ?? NOTHING;
-      const { lost = 0, unsettled: all = 0, pending = 0 } = of ?? {};
-      const unsettled = Math.min(all, lost);
-      it.pending = pending;
-      const counted = countedSize({ healthy, silent }, { lost, unsettled });
+      it.pending = byGroup.get(name)?.pending ?? 0;
       // A group that has grown since a storm began in it is not all gone when as many are lost as it had then.
       const known = it.mode === "NORMAL" ? this.#history.healthyAtStart(name) : it.size;
-      const size = Math.max(known, counted);
-      it.counts = { size, silent: Math.min(silent, healthy), lost, unsettled };
+      it.counts = brakeCounts(known, totals.get(name), byGroup.get(name));
       this.#groups.set(name, it);
     }
   }
@@ -137,7 +125,7 @@ export class BrakePlanner {
     if (after === before && order === null) return [];
     if (before === "NORMAL" && after !== "NORMAL") {
       it.size = it.counts.size;
-      it.windowLoss = this.#windowLoss(it);
+      it.windowLoss = windowLossOf(it, this.#history.windowLoss);
     }
     if (before === "NORMAL" || after === "NORMAL") {
       it.pace = after === "NORMAL" ? null : new ReleasePace(it.size, nowMs);
@@ -202,34 +190,17 @@ export class BrakePlanner {
     return forgotten;
   }
 
-  #windowLoss({ mode, windowLoss }: Group): number {
-    return mode === "NORMAL" ? Math.max(windowLoss, this.#history.windowLoss) : windowLoss;
-  }
-
   #isFrozen(group: string): boolean {
     return (this.#rows.get(group)?.frozen ?? null) !== null;
   }
 
   #state(group: string): BrakeState {
-    return this.#isFrozen(group) ? "FROZEN" : (this.#groups.get(group)?.mode ?? "NORMAL");
+    const frozen = this.#rows.get(group)?.frozen ?? null;
+    return brakeStateOf({ mode: this.#groups.get(group)?.mode ?? "NORMAL", frozen });
   }
 }
 
 function newGroup(): Group {
   const counts: BrakeCounts = { size: 0, silent: 0, lost: 0, unsettled: 0 };
   return { mode: "NORMAL", size: 0, windowLoss: 0, pace: null, counts, pending: 0 };
-}
-
-function sumOf(losses: BrakeReading["losses"]): {
-  readonly lost: number;
-  readonly unsettled: number;
-  readonly pending: number;
-} {
-  const sum = { lost: 0, unsettled: 0, pending: 0 };
-  for (const { lostOfCluster, unsettled, pending } of losses) {
-    sum.lost += lostOfCluster;
-    sum.unsettled += unsettled;
-    sum.pending += pending;
-  }
-  return sum;
 }

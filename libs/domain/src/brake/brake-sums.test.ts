@@ -1,7 +1,7 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import type { Json } from "../events/events.ts";
-import { addBrakeSums, brakeSumsFromJson, brakeSumsToJson } from "./brake-sums.ts";
+import { addBrakeSums, brakeSumsFromJson, brakeSumsToJson, countedAs } from "./brake-sums.ts";
 
 const SUMS = {
   sequence: 7,
@@ -68,5 +68,31 @@ describe("addBrakeSums()", () => {
       ]),
     );
     expect(addBrakeSums([])).toEqual(new Map());
+  });
+});
+
+describe("countedAs()", () => {
+  const seen = { membership: "APPROVED", detected: "HEALTHY", written: "HEALTHY", reason: "", silentMs: 0 } as const;
+  const declared = { ...seen, detected: "UNHEALTHY", reason: "HEARTBEATS_MISSED" } as const;
+
+  it.each([
+    ["a node that was just heard", seen, "healthy"],
+    ["one that is silent for half of its threshold", { ...seen, silentMs: 5_000 }, "healthy"],
+    ["one that is silent for longer", { ...seen, silentMs: 5_001 }, "silent"],
+    ["one that is declared lost and not yet recorded", declared, "silent"],
+    ["one that is recorded as lost", { ...declared, written: "UNHEALTHY" }, null],
+    ["one that said goodbye", { ...declared, reason: "AGENT_SHUTDOWN" }, null],
+    ["one that waits for approval", { ...seen, membership: "PENDING" }, null],
+    ["one that is rejected", { ...declared, membership: "REJECTED" }, null],
+  ] as const)("should count %s", (_, { membership, detected, written, reason, silentMs }, expected) => {
+    const node = { membership: { state: membership }, health: { reason }, writtenHealth: { state: written } };
+    const silence = { health: detected, lastReceivedMs: 1_000, thresholds: { unhealthyAfterMs: 10_000 } };
+    expect(countedAs(node, silence, 1_000 + silentMs)).toBe(expected);
+  });
+
+  it("should not count a node whose membership is not known", () => {
+    const node = { membership: null, health: { reason: "" }, writtenHealth: { state: "HEALTHY" } } as const;
+    const silence = { health: "HEALTHY", lastReceivedMs: 0, thresholds: { unhealthyAfterMs: 1 } } as const;
+    expect(countedAs(node, silence, 0)).toBeNull();
   });
 });

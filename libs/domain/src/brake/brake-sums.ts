@@ -1,4 +1,6 @@
 import type { Json } from "../events/events.ts";
+import type { Thresholds } from "../policy/policy.ts";
+import type { Health, HealthState, Membership } from "../states.ts";
 
 /**
  * What one health replica counts of one group: approved compute nodes that it judges HEALTHY, and how many of those are
@@ -16,6 +18,37 @@ export interface BrakeSums {
   readonly sequence: number;
   /** By group, `BRAKE_CLUSTER` among them. */
   readonly groups: ReadonlyMap<string, GroupSum>;
+}
+
+/** A node as the replica that holds it counts it. */
+export interface CountedNode {
+  /** Null while it is not known. */
+  readonly membership: Pick<Membership, "state"> | null;
+  /** As judged by the replica. */
+  readonly health: Pick<Health, "reason">;
+  /** As last written. */
+  readonly writtenHealth: Pick<Health, "state">;
+}
+
+/** What the detector knows of a node. */
+export interface CountedSilence {
+  readonly health: HealthState;
+  readonly lastReceivedMs: number;
+  readonly thresholds: Pick<Thresholds, "unhealthyAfterMs">;
+}
+
+/**
+ * How a node counts for the brake: "silent" when it is HEALTHY and nearly lost, or declared lost and not yet recorded,
+ * since without it the node would be missing from both sums; null when it does not count.
+ */
+export function countedAs(node: CountedNode, silence: CountedSilence, nowMs: number): "healthy" | "silent" | null {
+  if (node.membership?.state !== "APPROVED") return null;
+  if (silence.health === "HEALTHY") {
+    const isNearlyLost = (nowMs - silence.lastReceivedMs) * 2 > silence.thresholds.unhealthyAfterMs;
+    return isNearlyLost ? "silent" : "healthy";
+  }
+  const isDeclaredOnly = node.writtenHealth.state === "HEALTHY" && node.health.reason === "HEARTBEATS_MISSED";
+  return isDeclaredOnly ? "silent" : null;
 }
 
 /** The sums as the record keeps them. */

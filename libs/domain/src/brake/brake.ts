@@ -57,6 +57,22 @@ export function countedSize(
 }
 
 /**
+ * The counts of a group.
+ *
+ * @param knownSize the size that it is known to have had, 0 for none; it has more when more are counted: not every node
+ *   was looked at then, and some have been between two replicas.
+ */
+export function brakeCounts(
+  knownSize: number,
+  { healthy, silent }: { readonly healthy: number; readonly silent: number } = { healthy: 0, silent: 0 },
+  { lost, unsettled: all }: { readonly lost: number; readonly unsettled: number } = { lost: 0, unsettled: 0 },
+): BrakeCounts {
+  const unsettled = Math.min(all, lost);
+  const size = Math.max(knownSize, countedSize({ healthy, silent }, { lost, unsettled }));
+  return { size, silent: Math.min(silent, healthy), lost, unsettled };
+}
+
+/**
  * The counts as people see them: no node is both silent and lost, and their sum is at most the number of nodes there
  * are.
  */

@@ -4,7 +4,6 @@ export {
   type BrakeMode,
   type BrakeState,
   brakeGroupName,
-  countedSize,
   toldCounts,
 } from "./brake.ts";
 export {
@@ -32,6 +31,7 @@ export {
   type BrakeSums,
   brakeSumsFromJson,
   brakeSumsToJson,
+  countedAs,
   type GroupSum,
 } from "./brake-sums.ts";
 export {
@@ -49,4 +49,4 @@ export {
   type ReactionStep,
   reactionStep,
 } from "./reaction.ts";
-export { type BrakeSetting, type ReleaseRate, releaseRate } from "./release-rate.ts";
+export { SHOWN_SETTLED_MS, type ShownBrake, showBrakes, shownMarks } from "./shown-brakes.ts";

@@ -1,6 +1,6 @@
 import type { Json, NewEvent } from "../events/events.ts";
 import type { Health } from "../states.ts";
-import type { Hardware, HardwareGpu } from "./hardware.ts";
+import { type Hardware, type HardwareGpu, toGib } from "./hardware.ts";
 import { AMOUNT_TOLERANCE } from "./info-amounts.ts";
 
 /** What can be wrong with a node's hardware, the gravest first. */
@@ -198,8 +198,4 @@ function gravestFirst(troubles: readonly Trouble[]): readonly Trouble[] {
 
 function troubleFact({ kind, part }: Trouble): string {
   return `${kind} ${part}`;
-}
-
-function toGib(bytes: number): string {
-  return (bytes / 2 ** 30).toFixed(1);
 }

@@ -1,4 +1,4 @@
-import type { Json } from "../events/events.ts";
+import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 import type { MembershipState } from "../states.ts";
 
 /** What a node's hardware is, as far as it is held against it. */
@@ -26,8 +26,8 @@ export interface HardwareGpu {
  * sense is left out.
  */
 export function hardwareOf(info: Json | undefined): Hardware | null {
-  if (!isObject(info)) return null;
-  const cpu = isObject(info.cpu) ? info.cpu : {};
+  if (!isJsonObject(info)) return null;
+  const cpu = isJsonObject(info.cpu) ? info.cpu : {};
   return {
     cores: toNumber(cpu.threads) || toNumber(cpu.cores),
     memoryBytes: toNumber(info.memoryBytes),
@@ -65,14 +65,13 @@ export function approvedHardwareIn(node: {
   return node.approved ?? (node.membership === "APPROVED" ? node.info : null);
 }
 
-type JsonObject = { readonly [key: string]: Json };
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+/** Bytes as GiB with one decimal, for people. */
+export function toGib(bytes: number): string {
+  return (bytes / 2 ** 30).toFixed(1);
 }
 
 function toList(value: Json | undefined): readonly JsonObject[] {
-  return Array.isArray(value) ? value.filter(isObject) : [];
+  return Array.isArray(value) ? value.filter(isJsonObject) : [];
 }
 
 /** 64-bit numbers are texts in protobuf JSON, and what is 0 is left out. */

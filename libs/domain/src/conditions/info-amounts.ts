@@ -1,4 +1,4 @@
-import type { Json } from "../events/events.ts";
+import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
 
 /**
  * Amounts of a machine that move by themselves, by name: "memory", "disk", and "numa 0" for the memory of a NUMA node.
@@ -71,18 +71,16 @@ function isOfSameNames(left: Amounts, right: Amounts): boolean {
   return left.size === right.size && [...left.keys()].every((name) => right.has(name));
 }
 
-type JsonObject = { readonly [key: string]: Json };
-
 /** 0 is left out in protobuf JSON, and so here: a size that appears or disappears is a change. */
 function amountsIn(info: Json): Amounts {
-  if (!isObject(info)) return new Map();
+  if (!isJsonObject(info)) return new Map();
   const numa = numaNodesIn(info).map(({ id, memoryBytes }) => [`numa ${String(id ?? 0)}`, memoryBytes] as const);
   const all = [["memory", info.memoryBytes], ["disk", info.diskBytes], ...numa] as const;
   return new Map(all.flatMap(([name, amount]) => (amount === undefined ? [] : [[name, Number(amount)]])));
 }
 
 function withoutAmounts(info: Json): Json {
-  if (!isObject(info)) return info;
+  if (!isJsonObject(info)) return info;
   const { memoryBytes: _, diskBytes: __, ...rest } = info;
   if (rest.numaNodes === undefined) return rest;
   const numaNodes = numaNodesIn(info).map(({ memoryBytes: ___, ...node }) => node);
@@ -90,7 +88,7 @@ function withoutAmounts(info: Json): Json {
 }
 
 function numaNodesIn({ numaNodes }: JsonObject): readonly JsonObject[] {
-  return Array.isArray(numaNodes) ? numaNodes.filter(isObject) : [];
+  return Array.isArray(numaNodes) ? numaNodes.filter(isJsonObject) : [];
 }
 
 /** Keys may come in any order: the record sorts them in its own way. */
@@ -98,14 +96,10 @@ function isSame(left: Json, right: Json): boolean {
   if (Array.isArray(left) && Array.isArray(right)) {
     return left.length === right.length && left.every((it, at) => isSame(it, right[at] ?? null));
   }
-  if (!isObject(left) || !isObject(right)) return left === right;
+  if (!isJsonObject(left) || !isJsonObject(right)) return left === right;
   const keys = Object.keys(left);
   return (
     keys.length === Object.keys(right).length &&
     keys.every((key) => Object.hasOwn(right, key) && isSame(left[key] ?? null, right[key] ?? null))
   );
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

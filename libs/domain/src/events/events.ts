@@ -2,7 +2,19 @@ import { BAN_LIFTED, isBanned, MEMBERSHIP_BANNED } from "../membership/ban.ts";
 import type { Connection, Health, Membership, Scheduling } from "../states.ts";
 
 /** Plain data as JSON has it. */
-export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
+export type Json = null | boolean | number | string | readonly Json[] | JsonObject;
+
+export type JsonObject = { readonly [key: string]: Json };
+
+/** Whether a value is an object of JSON: neither null nor a list. */
+export function isJsonObject(value: Json | undefined): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The actor as which a health replica writes. */
+export function replicaActor(replicaId: string): string {
+  return `replica:${replicaId}`;
+}
 
 /** Events of membership: who came, who may stay, who is gone. */
 export type MembershipEventType =
@@ -159,7 +171,7 @@ export function sessionMovedEvent(move: {
   return {
     type: "node.session.moved",
     subject,
-    actor: `replica:${after}`,
+    actor: replicaActor(after),
     reason: "STREAM_MOVED",
     message: "",
     before: { replica: before },

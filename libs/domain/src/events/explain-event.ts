@@ -1,5 +1,6 @@
+import { toGib } from "../conditions/hardware.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
-import type { EventType, Json } from "./events.ts";
+import { type EventType, isJsonObject, type Json, type JsonObject } from "./events.ts";
 
 /** An event as far as it is told. */
 export interface ToldEvent {
@@ -46,7 +47,7 @@ function movedTo({ type, before, after }: ChangeFacts): string | null {
 
 function causeOf({ reason, message, after }: ToldEvent): string {
   const evidence = field(after, "evidence");
-  const said = isObject(evidence) ? silenceWords(evidence) : message;
+  const said = isJsonObject(evidence) ? silenceWords(evidence) : message;
   return said === "" ? reason : `${reason}, ${said}`;
 }
 
@@ -72,7 +73,7 @@ function silenceWords(evidence: JsonObject): string {
 
 /** One side in words: its states first, since the record does not keep the order of the fields. */
 function wordsOf(side: Json | null, atMs: number): string {
-  if (!isObject(side)) return "";
+  if (!isJsonObject(side)) return "";
   const entries = Object.entries(side).filter(([, value]) => value !== null);
   const states = entries.filter(([key]) => STATES.has(key));
   const others = entries.filter(([key]) => !STATES.has(key));
@@ -140,21 +141,21 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
 
 function words(value: Json): string {
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.map(words).join(" + ");
-  if (!isObject(value)) return text(value);
+  if (!isJsonObject(value)) return text(value);
   const entries = Object.entries(value);
   return entries.length === 0 ? "none" : entries.map(([key, one]) => `${key}=${words(one)}`).join(" ");
 }
 
 function hardwareWords(value: Json): string {
-  if (!isObject(value)) return words(value);
+  if (!isJsonObject(value)) return words(value);
   const { cores, memoryBytes, diskBytes, gpus } = value;
-  const gib = (bytes: Json | undefined) => `${(Number(bytes) / 2 ** 30).toFixed(1)} GiB`;
+  const gib = (bytes: Json | undefined) => `${toGib(Number(bytes))} GiB`;
   const count = Array.isArray(gpus) ? gpus.length : 0;
   return `${text(cores)} cores, ${gib(memoryBytes)} of memory, ${gib(diskBytes)} of disk, ${count} GPUs`;
 }
 
 function policyWords(values: Json): string {
-  if (!isObject(values)) return words(values);
+  if (!isJsonObject(values)) return words(values);
   return Object.entries(values)
     .map(([key, value]) => {
       if (!isPolicyField(key)) return `${key} ${words(value)}`;
@@ -184,12 +185,6 @@ function text(value: Json | undefined): string {
   return value === undefined || value === null ? "-" : String(value);
 }
 
-type JsonObject = { readonly [key: string]: Json };
-
 function field(side: Json | null, key: string): Json | undefined {
-  return isObject(side) ? side[key] : undefined;
-}
-
-function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return isJsonObject(side) ? side[key] : undefined;
 }

@@ -3,7 +3,7 @@ import { type HealthSignal, healthAfter } from "./health.ts";
 
 describe("healthAfter()", () => {
   it.each<[HealthSignal, string, string, string]>([
-    [{ kind: "registered" }, "UNKNOWN", "NEVER_CONNECTED", "registered, not connected yet"],
+    [{ kind: "registered" }, "UNKNOWN", "NEVER_CONNECTED", ""],
     [{ kind: "beat" }, "HEALTHY", "HEARTBEAT_RECEIVED", ""],
     [
       { kind: "silence", to: "UNHEALTHY", silentMs: 60_250 },

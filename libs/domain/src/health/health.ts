@@ -19,10 +19,8 @@ export type HealthSignal =
 export function healthAfter(signal: HealthSignal, by: { readonly actor: string; readonly atMs: number }): Health {
   const { actor, atMs: sinceMs } = by;
   switch (signal.kind) {
-    case "registered": {
-      const message = "registered, not connected yet";
-      return { state: "UNKNOWN", reason: "NEVER_CONNECTED", message, sinceMs, actor };
-    }
+    case "registered":
+      return { state: "UNKNOWN", reason: "NEVER_CONNECTED", message: "", sinceMs, actor };
     case "beat":
       return { state: "HEALTHY", reason: "HEARTBEAT_RECEIVED", message: "", sinceMs, actor };
     case "silence": {

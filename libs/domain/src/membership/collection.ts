@@ -1,3 +1,5 @@
+import { membershipEvent, type NewEvent } from "../events/events.ts";
+import type { Removal } from "../nodes/node-effects.ts";
 import type { Connection, Health, Membership, NodeType } from "../states.ts";
 
 /** How long nodes that are gone are kept, in milliseconds. */
@@ -24,6 +26,12 @@ export interface CollectableNode {
 export interface CollectionReason {
   readonly reason: "COLLECTED" | "EPHEMERAL_LEFT";
   readonly message: string;
+}
+
+/** A node that is removed without a command. */
+export interface Collection {
+  readonly removal: Removal;
+  readonly event: NewEvent;
 }
 
 /** The longest time for which the control plane must have been reachable before it takes silence for absence. */
@@ -59,4 +67,13 @@ export function decideCollection(
   const goneSinceMs = Math.max(connection.sinceMs, health.sinceMs);
   if (!isOver(goneSinceMs, collectAfterMs)) return null;
   return { reason: "COLLECTED", message: "gone for longer than nodes are kept" };
+}
+
+/** What follows from the decision that a node is gone for good. */
+export function collected(
+  { id: subject, membership: before }: { readonly id: string; readonly membership: Membership },
+  why: { readonly reason: string; readonly message: string },
+): Collection {
+  const removal = { actor: "system", ...why };
+  return { removal, event: membershipEvent({ type: "node.deleted", subject, before, after: null, ...removal }) };
 }

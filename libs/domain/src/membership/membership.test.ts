@@ -201,7 +201,7 @@ describe("decideMembership() for an orchestrator", () => {
 
   it("should say what to do instead", () => {
     expect(decideMembership(orchestrator(true), "c1", reject, by)).toMatchObject({
-      refusal: { message: "node c1 is an orchestrator; stop that process instead of rejecting it" },
+      refusal: { message: "node c1 is a control-plane process; stop that process instead of rejecting it" },
     });
   });
 

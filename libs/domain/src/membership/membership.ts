@@ -14,7 +14,7 @@ export type MembershipCommand =
        * waits.
        */
       readonly preauthorizedBy?: string | null;
-      /** What registers, "COMPUTE" unless said. An orchestrator is approved at once, manual approval or not. */
+      /** What registers, "COMPUTE" unless said. A control-plane process is approved at once, manual approval or not. */
       readonly type?: NodeType;
     }
   | { readonly kind: "approve" }
@@ -39,7 +39,7 @@ export interface CommandSource {
 /** What is known of a node when a command on its membership is decided. */
 export interface MembershipSubject {
   readonly type: NodeType;
-  /** Whether it is connected; for an orchestrator, whether its lease is held. */
+  /** Whether it is connected; for a control-plane process, whether its lease is held. */
   readonly alive: boolean;
   readonly membership: Membership;
 }
@@ -268,7 +268,7 @@ function notFound(nodeId: string): MembershipDecision {
 }
 
 function isOrchestrator(nodeId: string, advice: string): MembershipDecision {
-  const text = `node ${nodeId} is an orchestrator; ${advice}`;
+  const text = `node ${nodeId} is a control-plane process; ${advice}`;
   return refuse("NODE_IS_ORCHESTRATOR", text, { node: nodeId });
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
-import { isNodeId, resolveNodeRef } from "./node-id.ts";
+import { checkNodeId, isNodeId, resolveNodeRef } from "./node-id.ts";
 
 describe("isNodeId()", () => {
   it.each(["a", "0", "node-1", "Node_1.example", `n${"x".repeat(62)}`])("should accept %s", (text) => {
@@ -9,6 +9,21 @@ describe("isNodeId()", () => {
 
   it.each(["", "-a", ".a", "_a", "a b", "a/b", "ä", "a\n", "\na", `n${"x".repeat(63)}`])("should refuse %j", (text) => {
     expect(isNodeId(text)).toBe(false);
+  });
+});
+
+describe("checkNodeId()", () => {
+  it("should take a node id", () => {
+    expect(checkNodeId("node-1", "node_id")).toBeNull();
+  });
+
+  it("should name the field, the text and the rule", () => {
+    expect(checkNodeId('a "b"', "hello.node_id")).toEqual({
+      reason: "INVALID_NODE_ID",
+      message: expect.stringMatching(/^"a \\"b\\"" is no node id: .*1-63 characters/),
+      metadata: { node: 'a "b"' },
+      violations: [{ field: "hello.node_id", description: expect.stringContaining("1-63 characters") }],
+    });
   });
 });
 

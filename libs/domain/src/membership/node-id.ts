@@ -1,11 +1,27 @@
 import type { Refusal } from "../refusal.ts";
 
-/** What a node id looks like: 1-63 characters, the first a letter or digit. */
+/** What a node id looks like. */
 export const NODE_ID_PATTERN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
+
+/** The same for people. */
+export const NODE_ID_RULE = "1-63 characters of [A-Za-z0-9._-], the first a letter or digit";
 
 /** Tell whether a text can be a node id; anything else is refused before it is looked for. */
 export function isNodeId(text: string): boolean {
   return NODE_ID_PATTERN.test(text);
+}
+
+/** The refusal of a field that is no node id. */
+export interface InvalidNodeId extends Refusal<"INVALID_NODE_ID"> {
+  readonly violations: readonly [{ readonly field: string; readonly description: string }];
+}
+
+/** Check that a field of a request can be a node id. */
+export function checkNodeId(nodeId: string, field: string): InvalidNodeId | null {
+  if (isNodeId(nodeId)) return null;
+  const description = `a node id is ${NODE_ID_RULE}`;
+  const message = `${JSON.stringify(nodeId)} is no node id: ${description}`;
+  return { reason: "INVALID_NODE_ID", message, metadata: { node: nodeId }, violations: [{ field, description }] };
 }
 
 /** The node that was meant, or why there is not exactly one; an ambiguous one is a refusal as it stands. */

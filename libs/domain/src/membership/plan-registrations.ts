@@ -204,7 +204,7 @@ class Planner<A extends Applicant> {
 
   #checkKey({ nodeId, fingerprint }: Applicant): RegistrationRefusal | null {
     const known = this.#nodes.get(nodeId);
-    // Whatever the key: that an orchestrator has the name is what its operator needs to hear.
+    // Whatever the key: that a control-plane process has the name is what its operator needs to hear.
     if (known?.type === "ORCHESTRATOR") return null;
     // Before the membership is looked at: why a node was rejected is told to that node alone.
     if (known !== undefined && !isKeyOf(known, fingerprint)) return keyMismatch(nodeId);

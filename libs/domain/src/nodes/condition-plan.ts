@@ -3,7 +3,7 @@ import { holdsFor, isRebootOver } from "../conditions/condition-holds.ts";
 import { hardwareOf } from "../conditions/hardware.ts";
 import { hardwareEvent, isSameTroubles, rebootClearedEvent, type Trouble } from "../conditions/hardware-conditions.ts";
 import type { Effects } from "../decided.ts";
-import { healthEvent, type NewEvent, schedulingEvent } from "../events/events.ts";
+import { healthEvent, type NewEvent, replicaActor, schedulingEvent } from "../events/events.ts";
 import { flappingEndedEvent, flappingHealth, isSteady, withinPast } from "../health/flapping.ts";
 import type { HealthPolicy } from "../policy/policy-fields.ts";
 import { deriveScheduling, type Health, type Hold } from "../states.ts";
@@ -39,7 +39,7 @@ export function planConditions(
 ): Effects<NodeEffect> | null {
   const { epoch, replicaId: owner } = node.session;
   if (view === undefined || owner !== replicaId || epoch !== view.epoch) return null;
-  const by = { actor: `replica:${replicaId}`, nowMs };
+  const by = { actor: replicaActor(replicaId), nowMs };
   const flapping = planFlapping(node, view, by);
   const gpuTroubles = planGpus(node, view);
   const rebootOver = node.rebootedAtMs !== null && isRebootOver(node.rebootedAtMs, nowMs, view.policy);

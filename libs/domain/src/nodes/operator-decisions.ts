@@ -22,7 +22,7 @@ import type { NodeRecord } from "./node-record.ts";
 /** Decide to keep new work away from a node. */
 export function cordon(node: NodeRecord, by: CommandSource): NodeVerdict {
   if (node.type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is an orchestrator; no work ever comes to it");
+    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
   }
   if (node.holds.some(({ kind }) => kind === "OPERATOR")) {
     return refuseNode("NODE_ALREADY_CORDONED", node.id, "already cordoned");
@@ -42,7 +42,7 @@ export function uncordon(node: NodeRecord, by: CommandSource): NodeVerdict {
 export function markUnhealthy(node: NodeRecord, by: CommandSource): NodeVerdict {
   const { id, type, recordedHealth, health: before } = node;
   if (type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its connection alone says how it fares");
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its connection alone says how it fares");
   }
   if (node.mark !== null) return refuseNode("NODE_ALREADY_MARKED", id, "already marked unhealthy");
   const mark: Mark = { sinceMs: by.atMs, message: by.message, actor: by.actor };
@@ -74,7 +74,7 @@ export function clearMark(node: NodeRecord, { actor, message }: CommandSource): 
 export function requireKeyRotation(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
   const { id, keyFingerprint, keyRotationRequiredSinceMs: sinceMs } = node;
   if (keyFingerprint === null) {
-    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; it has no key");
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; it has no key");
   }
   if (sinceMs !== null) {
     const since = isoTime(sinceMs);
@@ -88,7 +88,7 @@ export function requireKeyRotation(node: NodeRecord, { actor, message }: Command
 export function acceptHardware(node: NodeRecord, { actor, message }: CommandSource): NodeVerdict {
   const { id, type, approvedHardware, info } = node;
   if (type === "ORCHESTRATOR") {
-    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is an orchestrator; its hardware is not watched");
+    return refuseNode("NODE_IS_ORCHESTRATOR", id, "is a control-plane process; its hardware is not watched");
   }
   const present = hardwareOf(info ?? undefined);
   if (present === null) {

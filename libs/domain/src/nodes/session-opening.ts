@@ -1,5 +1,5 @@
 import { isUnexpectedReboot, rebootedEvent } from "../conditions/hardware-conditions.ts";
-import { connectionEvent, type NewEvent, sessionMovedEvent } from "../events/events.ts";
+import { connectionEvent, type NewEvent, replicaActor, sessionMovedEvent } from "../events/events.ts";
 import { keyRotatedEvent } from "../keys/key-events.ts";
 import {
   findDuplicate,
@@ -64,7 +64,7 @@ function keyEvents({ nodeId: subject, key: after, retiredKey: before }: OpenedSe
 function connectionEvents({ nodeId: subject, replicaId, before, nowMs }: OpenedSession): readonly NewEvent[] {
   const displaces = before.replicaId === null || before.replicaId === replicaId ? "" : before.replicaId;
   if (before.connection.state === "DISCONNECTED") {
-    const after = connectionAfter("opened", { actor: `replica:${replicaId}`, atMs: nowMs });
+    const after = connectionAfter("opened", { actor: replicaActor(replicaId), atMs: nowMs });
     return [connectionEvent({ subject, before: before.connection, after, displaces })];
   }
   return displaces === "" ? [] : [sessionMovedEvent({ subject, before: displaces, after: replicaId })];
@@ -74,7 +74,7 @@ function connectionEvents({ nodeId: subject, replicaId, before, nowMs }: OpenedS
 function duplicateEvents({ nodeId, replicaId, machines, before, nowMs }: OpenedSession): readonly NewEvent[] {
   const pair = before.isDuplicated ? latestPair(machines) : findDuplicate(machines, nowMs);
   const isKnown = before.isDuplicated && pair !== null && isSamePair(pair, latestPair(before.machines));
-  return pair === null || isKnown ? [] : [identityDuplicatedEvent(nodeId, pair, `replica:${replicaId}`)];
+  return pair === null || isKnown ? [] : [identityDuplicatedEvent(nodeId, pair, replicaActor(replicaId))];
 }
 
 function rebootEvents(opened: OpenedSession): readonly NewEvent[] {
@@ -85,6 +85,6 @@ function rebootEvents(opened: OpenedSession): readonly NewEvent[] {
     connectionReason: before.connection.reason,
   };
   if (!isUnexpectedReboot(was, { bootId, fingerprint: machineFingerprint })) return [];
-  const actor = `replica:${opened.replicaId}`;
+  const actor = replicaActor(opened.replicaId);
   return [rebootedEvent({ subject: opened.nodeId, actor, before: before.bootId ?? "", after: bootId })];
 }

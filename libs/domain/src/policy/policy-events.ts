@@ -1,5 +1,5 @@
 import type { Effects } from "../decided.ts";
-import type { Json, NewEvent } from "../events/events.ts";
+import { isJsonObject, type Json, type NewEvent } from "../events/events.ts";
 import { parseSelector } from "../labels/parse-selector.ts";
 import { formatSelector } from "../labels/selectors.ts";
 import {
@@ -67,7 +67,7 @@ export function policyFacts(entry: PolicyEntry): { readonly [key: string]: Json 
  * what is no policy, which the record never holds.
  */
 export function policyFromFacts(scope: PolicyScope, facts: Json): PolicyEntry | null {
-  if (!isObject(facts)) return null;
+  if (!isJsonObject(facts)) return null;
   const override = overrideFromJson(facts.values ?? null);
   if (scope.kind !== "group") return { ...scope, override };
   const { selector: text, priority } = facts;
@@ -120,12 +120,8 @@ function overrideToJson(override: PolicyOverride): Json {
 }
 
 function overrideFromJson(values: Json): PolicyOverride {
-  if (!isObject(values)) return {};
+  if (!isJsonObject(values)) return {};
   const known = Object.entries(values).filter(([field]) => isPolicyField(field));
   // Each value was written from the same field of a policy.
   return Object.fromEntries(known) as PolicyOverride;
-}
-
-function isObject(value: Json): value is { readonly [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

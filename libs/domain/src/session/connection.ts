@@ -4,7 +4,7 @@ import type { Connection, ConnectionState } from "../states.ts";
 export type ConnectionSignal =
   /** It was registered and has no stream yet. */
   | "registered"
-  /** It was welcomed on a stream, or its lease was taken if it is an orchestrator. */
+  /** It was welcomed on a stream, or its lease was taken if it is a control-plane process. */
   | "opened"
   /** Its stream broke. */
   | "broken"
@@ -16,11 +16,7 @@ export type ConnectionSignal =
   | "lease-expired";
 
 const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; reason: string; message: string }>> = {
-  registered: {
-    state: "DISCONNECTED",
-    reason: "NEVER_CONNECTED",
-    message: "registered, not connected yet",
-  },
+  registered: { state: "DISCONNECTED", reason: "NEVER_CONNECTED", message: "" },
   opened: { state: "CONNECTED", reason: "STREAM_OPENED", message: "" },
   broken: { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "its stream broke" },
   goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "it said goodbye" },

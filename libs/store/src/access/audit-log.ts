@@ -1,22 +1,12 @@
+import type { AuditLink, AuditPiece } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import type { NewAuditEntry } from "./audit.ts";
 
 /** A row of the audit log. */
-export interface AuditEntry extends NewAuditEntry {
-  /** 1 for the first, without gaps. */
-  readonly sequence: bigint;
+export interface AuditEntry extends NewAuditEntry, AuditLink {
   /** Wall time in milliseconds since 1970. */
   readonly atMs: number;
-  /** Lower-case hexadecimal, 64 digits. */
-  readonly previousHash: string;
-  readonly hash: string;
-}
-
-/** A point of the audit log: how many rows there are up to it, and the hash of the last. */
-export interface AuditHead {
-  readonly sequence: bigint;
-  readonly hash: string;
 }
 
 /** Which rows to list. Absent filters mean all. */
@@ -48,15 +38,8 @@ export async function listAudit(db: Db, options: ListAuditOptions): Promise<read
   return rows.map(toEntry);
 }
 
-/** A piece of the audit log and its head, seen at the same time. */
-export interface AuditPiece {
-  readonly entries: readonly AuditEntry[];
-  /** What the record keeps as the head; null when it was removed. */
-  readonly head: AuditHead | null;
-}
-
 /** Read rows after a sequence in order, together with the head: by one statement, hence from one snapshot. */
-export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece> {
+export async function readAuditPiece(db: Db, after: bigint, limit: number): Promise<AuditPiece<AuditEntry>> {
   const { rows } = await sql<AuditRow & HeadRow>`
     select entry.*, head.sequence as head_sequence, encode(head.hash, 'hex') as head_hash
     from (values (1)) as one

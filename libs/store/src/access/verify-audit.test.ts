@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import type { AuditHead, AuditVerdict } from "@rollcall/domain";
 import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
 import { type RawBuilder, sql } from "kysely";
 import type { Store } from "../database/store.ts";
 import type { NewAuditEntry } from "./audit.ts";
 import { auditHash, FIRST_AUDIT_HASH } from "./audit-hash.ts";
-import { type AuditHead, listAudit } from "./audit-log.ts";
-import { AUDIT_START, type AuditVerdict, verifyAudit } from "./verify-audit.ts";
+import { listAudit } from "./audit-log.ts";
+import { AUDIT_START, verifyAudit } from "./verify-audit.ts";
 
 let database: TestDatabase;
 let store: Store;

@@ -32,6 +32,22 @@ export function toStoreError(error: unknown): unknown {
   return new StoreUnavailableError(messageOf(error), { cause: error });
 }
 
+/** Why Postgres refuses a client for good. */
+export type DatabaseProblem = "password" | "user" | "no-database" | "privilege" | "disk-full";
+
+const PROBLEM_OF_SQLSTATE: ReadonlyMap<unknown, DatabaseProblem> = new Map([
+  ["28P01", "password"],
+  ["28000", "user"],
+  ["3D000", "no-database"],
+  ["42501", "privilege"],
+  ["53100", "disk-full"],
+]);
+
+/** Why Postgres refuses for good, by an error of its driver; null for any other error. */
+export function databaseProblem(error: unknown): DatabaseProblem | null {
+  return PROBLEM_OF_SQLSTATE.get(Object(error).code) ?? null;
+}
+
 /** A host with several addresses fails with a list of errors, and no message of its own. */
 function messageOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");

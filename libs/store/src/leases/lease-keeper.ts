@@ -1,4 +1,11 @@
-import { LEASE_TIMING, type LeaseDoubt, LeaseHolding, type LeaseTiming, OtherLeases } from "@rollcall/domain";
+import {
+  LEASE_TIMING,
+  type LeaseDoubt,
+  LeaseHolding,
+  type LeaseTiming,
+  OtherLeases,
+  replicaActor,
+} from "@rollcall/domain";
 import type { Clock, Logger, Task } from "@rollcall/process";
 import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
@@ -70,7 +77,7 @@ function openLeaseRecord(store: ReservedStore, { claim, log }: LeaseKeeping): Le
     renew: (report) => renewLease(own.db, instance, instance, report),
     take: () => takeLease(own.db, { ...claim, name: instance }),
     list: () => listLeases(own.db),
-    endLost: (lease) => endLostProcess(store, lease, `replica:${instance}`),
+    endLost: (lease) => endLostProcess(store, lease, replicaActor(instance)),
     endOwn: () => endOwnProcess(store, instance),
     close: () => own.close(),
   };

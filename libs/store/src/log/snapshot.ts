@@ -1,4 +1,4 @@
-import type { EventType } from "@rollcall/domain";
+import { NODE_CHANGES } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
 
@@ -12,8 +12,6 @@ export interface Snapshot {
   /** Let go of the connection. Closing it again does nothing. */
   close(): Promise<void>;
 }
-
-const SESSION_MOVED: EventType = "node.session.moved";
 
 /** Open a snapshot of the present moment, in one read-only REPEATABLE READ transaction. */
 export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
@@ -51,13 +49,6 @@ export async function openSnapshot(store: LaneStore): Promise<Snapshot> {
 }
 
 /**
- * Whether an event may have changed what is shown of a node. A move of its stream changes its session alone.
- */
-export function isNodeChange(type: string): boolean {
-  return type.startsWith("node.") && type !== SESSION_MOVED;
-}
-
-/**
  * The nodes that were changed by events above a revision, by id, each with the last revision of one; nodes that are
  * gone included.
  */
@@ -68,7 +59,7 @@ export async function changedNodeIds(
   const { rows } = await sql<{ id: string; revision: bigint }>`
     select subject as id, max(revision) as revision
     from events
-    where revision > ${after} and type like 'node.%' and type <> ${SESSION_MOVED}
+    where revision > ${after} and type like ${`${NODE_CHANGES.prefix}%`} and type <> ${NODE_CHANGES.except}
     group by subject
     order by subject`.execute(db);
   return rows;

@@ -1,4 +1,4 @@
-import { type CollectionReason, membershipEvent, type NewEvent, type NodeRecord } from "@rollcall/domain";
+import { type CollectionReason, collected, type NewEvent, type NodeRecord } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import { type Db, type LaneStore, recordTimeMs } from "../database/store.ts";
 import { lockWithSessions } from "./nodes.ts";
@@ -68,10 +68,9 @@ export async function removeGoneNodes(
     for (const node of nodes) {
       const why = decide(node, nowMs);
       if (why === null) continue;
-      const removal = { actor: "system", ...why };
+      const { removal, event } = collected(node, why);
       await removeNode(tx, node, removal);
-      const { membership: before, id: subject } = node;
-      events.push(membershipEvent({ type: "node.deleted", subject, before, after: null, ...removal }));
+      events.push(event);
     }
     return { result: events.map(({ subject }) => subject), events };
   });

@@ -5,6 +5,7 @@ import {
   type NodeRecord,
   type OwnersView,
   planConditions,
+  replicaActor,
   type Trouble,
 } from "@rollcall/domain";
 import { sql } from "kysely";
@@ -101,7 +102,7 @@ export async function clearDuplicates(store: LaneStore, replicaId: string): Prom
     const ids = over.map(({ node_id }) => node_id);
     if (ids.length === 0) return { result: ids, events: [] };
     await tx.updateTable("node_sessions").set({ duplicated_since: null }).where("node_id", "in", ids).execute();
-    const actor = `replica:${replicaId}`;
+    const actor = replicaActor(replicaId);
     return { result: ids, events: ids.map((id) => identityClearedEvent(id, actor)) };
   });
   return result;

@@ -1,12 +1,11 @@
 import {
-  type Connection,
-  checkNewId,
-  connectionAfter,
-  connectionEvent,
-  decideMembership,
+  admitControlPlane,
+  type ConnectionChange,
+  controlPlaneLost,
+  controlPlaneOpened,
+  expireControlPlane,
   type InfoSummary,
   type JsonInfo,
-  membershipEvent,
   type NewEvent,
   type NodeRecord,
   nodeInfoEvents,
@@ -46,13 +45,18 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
     const events: NewEvent[] = [];
     await beginAdmission(tx, [node.nodeId]);
     const alike = await lockAlikeNodes(tx, [node.nodeId]);
-    const ids = alike.map(({ id }) => id);
-    // Taken all the same, by an id that people would take for it.
-    if (checkNewId(node.nodeId, ids) !== null) return { result: false, events: [] };
+    const admission = admitControlPlane(node.nodeId, alike);
+    if (admission.kind === "taken") return { result: false, events: [] };
+    if (admission.kind === "new") {
+      const { membership, event } = admission;
+      if (await insertNode(tx, { id: node.nodeId, type: "ORCHESTRATOR", membership })) events.push(event);
+    }
     const known = alike.find(({ id }) => id === node.nodeId) ?? null;
-    if (known === null) events.push(...(await register(tx, node)));
     const current = known ?? (await lockNode(tx, node.nodeId));
-    if (current === null || current.type !== "ORCHESTRATOR") return { result: false, events: [] };
+    // The id may have been taken between the look and the insert.
+    if (current === null || admitControlPlane(node.nodeId, [current]).kind !== "known") {
+      return { result: false, events: [] };
+    }
     const report = {
       info: node.info,
       digest: node.infoDigest,
@@ -61,9 +65,7 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
     };
     const isNew = (await saveInfo(tx, node.nodeId, report)) === "saved";
     if (isNew && known !== null) events.push(...nodeInfoEvents(known, report));
-    const actor = `node:${node.nodeId}`;
-    const after = connectionAfter("opened", { actor, atMs: current.updatedAtMs });
-    const isBack = current.connection.state !== after.state;
+    const opened = controlPlaneOpened(current);
     await tx
       .updateTable("node_sessions")
       .set({
@@ -71,14 +73,11 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
         replica_id: node.instance,
         address: node.address,
         opened_at: sql<Date>`now()`,
-        // Of a process that is back before its lease had run out nothing shows that it was away.
-        ...(isBack ? connectionColumns(after) : {}),
+        ...(opened === null ? {} : connectionColumns(opened)),
       })
       .where("node_id", "=", node.nodeId)
       .execute();
-    if (isBack) {
-      events.push(connectionEvent({ subject: node.nodeId, before: current.connection, after }));
-    }
+    if (opened !== null) events.push(opened.event);
     return { result: true, events };
   });
   return result;
@@ -90,10 +89,10 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
 export async function orchestratorLost(tx: Tx, lost: LostOrchestrator): Promise<readonly NewEvent[]> {
   const events: NewEvent[] = [];
   for (const node of await lockOrchestrators(tx, lost.instance)) {
-    const after = connectionAfter(lost.signal, { actor: lost.actor, atMs: node.updatedAtMs });
-    if (node.connection.state === after.state) continue;
-    await tx.updateTable("node_sessions").set(connectionColumns(after)).where("node_id", "=", node.id).execute();
-    events.push(connectionEvent({ subject: node.id, before: node.connection, after }));
+    const change = controlPlaneLost(node, lost.signal, lost.actor);
+    if (change === null) continue;
+    await tx.updateTable("node_sessions").set(connectionColumns(change)).where("node_id", "=", node.id).execute();
+    events.push(change.event);
   }
   return events;
 }
@@ -116,25 +115,17 @@ export async function expireOrchestrators(store: LaneStore, olderThanMs: number)
     for (const { node_id: id } of rows) {
       const node = await lockNode(tx, id);
       // Back, or gone, while its lock was waited for.
-      if (node === null || node.connection.state === "CONNECTED") continue;
-      const removal = { actor: "system", reason: "LEASE_EXPIRED", message: "its process is gone" };
-      await removeNode(tx, node, removal);
-      const event = membershipEvent({
-        type: "node.deleted",
-        subject: id,
-        before: node.membership,
-        after: null,
-        actor: removal.actor,
-        message: removal.message,
-      });
-      events.push({ ...event, reason: removal.reason });
+      const collection = node === null ? null : expireControlPlane(node);
+      if (node === null || collection === null) continue;
+      await removeNode(tx, node, collection.removal);
+      events.push(collection.event);
     }
     return { result: events.map(({ subject }) => subject), events };
   });
   return result;
 }
 
-function connectionColumns({ state, reason, message, actor }: Connection) {
+function connectionColumns({ after: { state, reason, message, actor } }: ConnectionChange) {
   return {
     connection: state,
     connection_since: sql<Date>`now()`,
@@ -142,22 +133,6 @@ function connectionColumns({ state, reason, message, actor }: Connection) {
     connection_message: message,
     connection_actor: actor,
   };
-}
-
-/** No event when the id was taken meanwhile. */
-async function register(tx: Tx, node: OrchestratorNode): Promise<readonly NewEvent[]> {
-  const by = { actor: `node:${node.nodeId}`, message: "", atMs: 0 };
-  const decision = decideMembership(
-    null,
-    node.nodeId,
-    { kind: "register", manualApproval: false, type: "ORCHESTRATOR" },
-    by,
-  );
-  if (!decision.ok || decision.next === null) throw new Error("a new orchestrator was refused");
-  const membership = decision.next;
-  if (!(await insertNode(tx, { id: node.nodeId, type: "ORCHESTRATOR", membership }))) return [];
-  const subject = node.nodeId;
-  return [membershipEvent({ type: "node.registered", subject, before: null, after: membership, ...by })];
 }
 
 async function lockOrchestrators(tx: Tx, instance: string): Promise<readonly NodeRecord[]> {

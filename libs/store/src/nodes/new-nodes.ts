@@ -11,6 +11,7 @@ import { sql } from "kysely";
 import { BANS_LOCK } from "../access/bans.ts";
 import type { Tx } from "../database/store.ts";
 import type { NodeKey } from "./identities.ts";
+import { newSessionColumns } from "./node-rows.ts";
 
 /** A compute node that joins, with all that belongs to it. */
 export interface NewComputeNode {
@@ -116,14 +117,7 @@ function sessionRow({ key: { nodeId }, membership: { actor } }: NewComputeNode) 
     node_type: "COMPUTE" as const,
     // It goes on from that of a node that had the id before, so that nothing of its sessions can be mistaken.
     epoch: sql<number>`coalesce((select max(last_epoch) from node_tombstones where node_id = ${nodeId}), 0)`,
-    connection: "DISCONNECTED" as const,
-    connection_reason: "NEVER_CONNECTED",
-    connection_message: "",
-    connection_actor: actor,
-    health: "UNKNOWN" as const,
-    health_reason: "NEVER_CONNECTED",
-    health_message: "",
-    health_actor: actor,
+    ...newSessionColumns(actor),
   };
 }
 

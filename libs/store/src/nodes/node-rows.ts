@@ -1,11 +1,13 @@
 import {
   approvedHardwareIn,
   type Connection,
+  connectionAfter,
   deriveScheduling,
   type Health,
   type HealthHistory,
   type Hold,
   hardwareOf,
+  healthAfter,
   type JsonInfo,
   type Label,
   type Loss,
@@ -221,6 +223,23 @@ export function toMembership(
     reason: row.membership_reason,
     message: row.membership_message,
     actor: row.membership_actor,
+  };
+}
+
+/** What a session is before the node connects for the first time; since when is the record's clock. */
+export function newSessionColumns(actor: string) {
+  const by = { actor, atMs: 0 };
+  const connection = connectionAfter("registered", by);
+  const health = healthAfter({ kind: "registered" }, by);
+  return {
+    connection: connection.state,
+    connection_reason: connection.reason,
+    connection_message: connection.message,
+    connection_actor: connection.actor,
+    health: health.state,
+    health_reason: health.reason,
+    health_message: health.message,
+    health_actor: health.actor,
   };
 }
 

@@ -1,7 +1,7 @@
 import { caselessId, type Membership, type NodeRecord, type NodeType } from "@rollcall/domain";
 import { type RawBuilder, type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import { selectNodes, toNodeRecord } from "./node-rows.ts";
+import { newSessionColumns, selectNodes, toNodeRecord } from "./node-rows.ts";
 
 /** What a node is made of when it first registers. Its session row is created with it. */
 export interface NewNode {
@@ -113,18 +113,15 @@ export async function insertNode(tx: Tx, node: NewNode): Promise<boolean> {
     .returning("id")
     .executeTakeFirst();
   if (inserted === undefined) return false;
-  await sql`
-    insert into node_sessions (
-      node_id, node_type, epoch,
-      connection, connection_reason, connection_message, connection_actor,
-      health, health_reason, health_message, health_actor
-    )
-    values (
-      ${id}, ${type},
-      (select coalesce(max(last_epoch), 0) from node_tombstones where node_id = ${id}),
-      'DISCONNECTED', 'NEVER_CONNECTED', '', ${membership.actor},
-      'UNKNOWN', 'NEVER_CONNECTED', '', ${membership.actor}
-    )`.execute(tx);
+  await tx
+    .insertInto("node_sessions")
+    .values({
+      node_id: id,
+      node_type: type,
+      epoch: sql<number>`(select coalesce(max(last_epoch), 0) from node_tombstones where node_id = ${id})`,
+      ...newSessionColumns(membership.actor),
+    })
+    .execute();
   return true;
 }
 

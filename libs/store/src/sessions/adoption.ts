@@ -1,7 +1,8 @@
-import { type ConnectionState, connectionAfter, connectionEvent } from "@rollcall/domain";
+import { adoptSession, type Connection, type ConnectionState, type NewEvent } from "@rollcall/domain";
 import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
+import { PREPARED } from "../database/pool.ts";
 import type { LaneStore, Tx } from "../database/store.ts";
-import { toConnection } from "../nodes/node-rows.ts";
 import { type OwnedSession, toOwnedSession } from "./sessions.ts";
 
 /** A node taken over from a replica that is gone. */
@@ -11,9 +12,9 @@ export interface AdoptedNode extends OwnedSession {
 }
 
 /**
- * Take over nodes whose replica holds no lease any more: next epoch, DISCONNECTED for reason REPLICA_LOST, and an event
- * for each that was connected. Takes at most `limit`; none unless `replicaId` itself holds a lease. Concurrent adopters
- * share the nodes among them. Call it again while it answers as many as the limit.
+ * Take over nodes whose replica holds no lease any more: next epoch, and what adoptSession() decides. Takes at most
+ * `limit`; none unless `replicaId` itself holds a lease. Concurrent adopters share the nodes among them. Call it again
+ * while it returns as many as the limit.
  */
 export async function adoptOrphans(
   store: LaneStore,
@@ -21,26 +22,33 @@ export async function adoptOrphans(
   limit: number,
 ): Promise<readonly AdoptedNode[]> {
   const { result } = await store.change(async (tx) => {
-    const rows = await takeOrphans(tx, replicaId, limit);
-    const adopted = rows.map((row) => toAdopted(row, replicaId));
-    const events = adopted.flatMap(({ nodeId: subject, connection: after, connectionBefore, ...of }, index) => {
-      const row = rows[index];
-      if (row === undefined || connectionBefore === after.state) return [];
-      return [connectionEvent({ subject, before: toConnection(row), after, displaces: of.previousReplicaId })];
-    });
+    const rows = await lockOrphans(tx, replicaId, limit);
+    const adopted: AdoptedNode[] = [];
+    const events: NewEvent[] = [];
+    for (const row of rows) {
+      const orphan = { ...toOwnedSession(row), previousReplicaId: row.previous_replica_id };
+      const adoption = adoptSession(orphan, { replicaId, atMs: row.now.getTime() });
+      adopted.push({
+        ...orphan,
+        epoch: orphan.epoch + 1,
+        connection: adoption?.connection ?? orphan.connection,
+        connectionBefore: orphan.connection.state,
+      });
+      if (adoption !== null) events.push(adoption.event);
+    }
+    await take(tx, replicaId, adopted);
     return { result: adopted, events };
   });
   return result;
 }
 
-/** A session as it was before it was taken, but for its epoch, which is the new one. */
-type TakenRow = Parameters<typeof toOwnedSession>[0] & {
+type OrphanRow = Parameters<typeof toOwnedSession>[0] & {
   readonly previous_replica_id: string;
   readonly now: Date;
 };
 
-async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<readonly TakenRow[]> {
-  const { rows } = await sql<TakenRow>`
+async function lockOrphans(tx: Tx, replicaId: string, limit: number): Promise<readonly OrphanRow[]> {
+  const { rows } = await sql<OrphanRow>`
     with recursive holder as (
       -- The few distinct replicas of many sessions, each found by one step in the index.
       select min(replica_id) as replica_id from node_sessions where replica_id is not null
@@ -58,7 +66,7 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
         -- The process's own lease: one that says who leads says nothing about its holder.
         and not exists (select from leases where leases.name = holder.replica_id)
     ),
-    before as (
+    before as materialized (
       -- One replica after the other, so that the index is used; asked for all at once, Postgres reads every session of the fleet.
       select session.*
       from lost
@@ -72,23 +80,9 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       ) as session
       where exists (select from leases where name = ${replicaId})
       limit ${limit}
-    ),
-    taken as (
-      update node_sessions as s
-      set
-        replica_id = ${replicaId},
-        epoch = s.epoch + 1,
-        connection = ${LOST.state},
-        connection_since = case when s.connection = ${LOST.state} then s.connection_since else now() end,
-        connection_reason = case when s.connection = ${LOST.state} then s.connection_reason else ${LOST.reason} end,
-        connection_message = case when s.connection = ${LOST.state} then s.connection_message else ${LOST.message} end,
-        connection_actor = case when s.connection = ${LOST.state} then s.connection_actor else ${actorOf(replicaId)} end
-      from before
-      where s.node_id = before.node_id
-      returning s.node_id, s.epoch
     )
     select
-      taken.node_id, taken.epoch, before.replica_id as previous_replica_id, now()::timestamptz(3) as now,
+      before.node_id, before.epoch, before.replica_id as previous_replica_id, now()::timestamptz(3) as now,
       before.marked,
       before.connection, before.connection_since, before.connection_reason,
       before.connection_message, before.connection_actor,
@@ -96,29 +90,45 @@ async function takeOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
       before.health_message, before.health_actor, before.detected,
       nodes.membership, nodes.membership_since, nodes.membership_reason,
       nodes.membership_message, nodes.membership_actor
-    from taken
-    join before on before.node_id = taken.node_id
-    join nodes on nodes.id = taken.node_id
-    order by taken.node_id`.execute(tx);
+    from before
+    join nodes on nodes.id = before.node_id
+    order by before.node_id`.execute(tx);
   return rows;
 }
 
-const LOST = connectionAfter("replica-lost", { actor: "", atMs: 0 });
+const TAKEN_COLUMNS = sql`
+  "nodeId" text, epoch integer,
+  connection text, connection_since timestamptz, connection_reason text,
+  connection_message text, connection_actor text`;
 
-function actorOf(replicaId: string): string {
-  return `replica:${replicaId}`;
+/** Write to whom sessions belong from now on. Their rows are locked. */
+async function take(tx: Tx, replicaId: string, nodes: readonly AdoptedNode[]): Promise<void> {
+  if (nodes.length === 0) return;
+  const items = nodes.map(({ nodeId, epoch, connection, connectionBefore }) => ({
+    ...{ nodeId, epoch },
+    // A connection that stays is left out, and its columns are not written.
+    ...(connection.state === connectionBefore ? {} : toColumns(connection)),
+  }));
+  await sql`${PREPARED}
+    update node_sessions as s
+    set
+      replica_id = ${replicaId},
+      epoch = i.epoch,
+      connection = coalesce(i.connection, s.connection),
+      connection_since = coalesce(i.connection_since, s.connection_since),
+      connection_reason = coalesce(i.connection_reason, s.connection_reason),
+      connection_message = coalesce(i.connection_message, s.connection_message),
+      connection_actor = coalesce(i.connection_actor, s.connection_actor)
+    from ${rowsFrom(items, TAKEN_COLUMNS)} as i
+    where s.node_id = i."nodeId"`.execute(tx);
 }
 
-function toAdopted(row: TakenRow, replicaId: string): AdoptedNode {
-  const held = toOwnedSession(row);
-  const lost = connectionAfter("replica-lost", {
-    actor: actorOf(replicaId),
-    atMs: row.now.getTime(),
-  });
+function toColumns({ state, sinceMs, reason, message, actor }: Connection) {
   return {
-    ...held,
-    connection: held.connection.state === "CONNECTED" ? lost : held.connection,
-    connectionBefore: held.connection.state,
-    previousReplicaId: row.previous_replica_id,
+    connection: state,
+    connection_since: new Date(sinceMs),
+    connection_reason: reason,
+    connection_message: message,
+    connection_actor: actor,
   };
 }

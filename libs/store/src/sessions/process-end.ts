@@ -1,4 +1,4 @@
-import type { NewEvent } from "@rollcall/domain";
+import { type NewEvent, replicaActor } from "@rollcall/domain";
 import type { LaneStore, Tx } from "../database/store.ts";
 import { expireLease, type Lease } from "../leases/leases.ts";
 import { orchestratorLost } from "../nodes/control-plane-nodes.ts";
@@ -21,7 +21,7 @@ export async function endLostProcess(store: LaneStore, lease: Lease, actor: stri
 /** Give back everything that this process holds, at its own end. */
 export async function endOwnProcess(store: LaneStore, instance: string): Promise<void> {
   await store.change(async (tx) => {
-    const events = await clear(tx, instance, "goodbye", `replica:${instance}`);
+    const events = await clear(tx, instance, "goodbye", replicaActor(instance));
     return { result: null, events };
   });
 }

@@ -10,8 +10,9 @@ import {
   type AuditHead as ProtoHead,
   type AuditProblem as ProtoProblem,
 } from "@rollcall/api/rollcall/admin/v1/audit_pb";
+import type { AuditHead, AuditProblem } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
-import type { AuditEntry, AuditHead, AuditProblem, ListAuditOptions } from "@rollcall/store";
+import type { AuditEntry, ListAuditOptions } from "@rollcall/store";
 
 /** What a ListAuditEntries request asks for. */
 export interface AuditListing {

@@ -22,6 +22,7 @@ import {
   isKeyFingerprint,
   isNodeId,
   liftBareBans,
+  NODE_ID_RULE,
   type NodeRecord,
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
@@ -136,8 +137,7 @@ async function banBare(tx: Tx, operation: NodeOperation, request: BanNodeRequest
 /** Throws INVALID_NODE_ID, INVALID_REQUEST, or NODE_NOT_FOUND for an etag. */
 function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest): void {
   if (id !== null && !isNodeId(id)) {
-    const description =
-      "there is no such node, and a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
+    const description = `there is no such node, and a node id is ${NODE_ID_RULE}`;
     throw refuse("INVALID_NODE_ID", `${JSON.stringify(id)} cannot be banned: ${description}`, {
       metadata: { node: id },
       violations: [{ field: "node", description }],

@@ -29,7 +29,7 @@ export async function parseScope(message: HealthPolicyScope | undefined, find: F
     case "node": {
       const node = await find(scope.value);
       if (node.type === "COMPUTE") return { kind: "node", nodeId: node.id };
-      const text = `node ${node.id} is an orchestrator; its lease alone says how it fares`;
+      const text = `node ${node.id} is a control-plane process; its lease alone says how it fares`;
       throw refuse("NODE_IS_ORCHESTRATOR", text, { metadata: { node: node.id } });
     }
     default:

@@ -1,4 +1,5 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { mayHaveEarlierContact } from "@rollcall/domain";
 import { describeError } from "@rollcall/errors";
 import { type Logger, Loop } from "@rollcall/process";
 import type { PeerList } from "../internal/peers.ts";
@@ -80,9 +81,8 @@ export class AdoptedProber {
   }
 }
 
-/** Whether an adopted node has neither connected here nor been judged. */
 function isWaiting(node: HeldNode | undefined): boolean {
-  return node?.publicKey === null && node.stream === null && node.watch.health === "HEALTHY";
+  return node !== undefined && mayHaveEarlierContact(node, node.watch.health);
 }
 
 /** Ask every 2 s, and on call. */

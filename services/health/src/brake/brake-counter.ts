@@ -1,4 +1,11 @@
-import { BRAKE_CLUSTER, type BrakeSums, brakeGroupName, type GroupSum, MOST_BRAKE_GROUPS } from "@rollcall/domain";
+import {
+  BRAKE_CLUSTER,
+  type BrakeSums,
+  brakeGroupName,
+  countedAs,
+  type GroupSum,
+  MOST_BRAKE_GROUPS,
+} from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
 
@@ -9,8 +16,8 @@ interface Count {
 }
 
 /**
- * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, which are
- * silent beyond half of their threshold, or declared and not yet recorded. One pass over the held nodes at each renewal
+ * Counts for the brake: nodes that this replica judges HEALTHY, and those of them that are nearly lost, by countedAs().
+ * One pass over the held nodes at each renewal
  * of the lease.
  */
 export class BrakeCounter {
@@ -46,10 +53,9 @@ export class BrakeCounter {
       count.silent = 0;
     }
     for (const node of this.#replica.nodes.all()) {
-      if (node.membership?.state !== "APPROVED") continue;
-      const isDeclared = isDeclaredOnly(node);
-      if (node.watch.health !== "HEALTHY" && !isDeclared) continue;
-      const isSilent = isDeclared || isNearlyLost(node, nowMs);
+      const counted = countedAs(node, node.watch, nowMs);
+      if (counted === null) continue;
+      const isSilent = counted === "silent";
       add(cluster, isSilent);
       const value = node.terms.labels.get(this.#label);
       const group = value === undefined ? undefined : this.#countOf(value);
@@ -74,13 +80,4 @@ export class BrakeCounter {
 function add(count: Count, isSilent: boolean): void {
   count.healthy += 1;
   if (isSilent) count.silent += 1;
-}
-
-/** Declared lost and not yet recorded: without it the node would be missing from both sums. */
-function isDeclaredOnly({ watch, health, writtenHealth }: HeldNode): boolean {
-  return watch.health !== "HEALTHY" && writtenHealth.state === "HEALTHY" && health.reason === "HEARTBEATS_MISSED";
-}
-
-function isNearlyLost({ watch }: HeldNode, nowMs: number): boolean {
-  return (nowMs - watch.lastReceivedMs) * 2 > watch.thresholds.unhealthyAfterMs;
 }

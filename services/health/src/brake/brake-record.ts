@@ -10,6 +10,7 @@ import {
   brakeEvent,
   type NewEvent,
   reactionsAllowedEvent,
+  replicaActor,
   toldCounts,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
@@ -66,7 +67,7 @@ export function createBrakeRecord(options: {
   readonly log: Logger;
 }): BrakeRecord {
   const { store, instance, log } = options;
-  const actor = `replica:${instance}`;
+  const actor = replicaActor(instance);
   const change = async <T>(
     work: (tx: Tx) => Promise<{ readonly result: T; readonly events: readonly NewEvent[] }>,
   ): Promise<T> => {

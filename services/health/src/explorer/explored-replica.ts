@@ -1,11 +1,10 @@
-import type { EventInterest } from "@rollcall/domain";
+import { type EventInterest, replicaInterest } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { type Clock, type Logger, silentLogger } from "@rollcall/process";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
 import { type Core, createCore } from "../core.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
-import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { SimulatedRecord } from "../simulation/simulated-record.ts";
 

@@ -1,7 +1,6 @@
-import { isBanned, type Membership } from "@rollcall/domain";
+import { type EventEffect, isBanned, type Membership } from "@rollcall/domain";
 import { keyFingerprint } from "@rollcall/identity";
 import { isInTrouble } from "../conditions/gpu-watch.ts";
-import type { EventEffect } from "./event-effect.ts";
 import { deleted, type Farewell, keyRetired, movedOn, type Random, rejected } from "./farewell.ts";
 import type { HeldNode } from "./held-node.ts";
 

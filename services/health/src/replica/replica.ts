@@ -1,5 +1,13 @@
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { connectionAfter, type Due, healthAfter, isEventType, type Wishes } from "@rollcall/domain";
+import {
+  connectionAfter,
+  type Due,
+  effectOf,
+  healthAfter,
+  isEventType,
+  replicaActor,
+  type Wishes,
+} from "@rollcall/domain";
 import type { OwnedSession, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
@@ -8,7 +16,6 @@ import type { TrustedLabels } from "../policy/node-terms.ts";
 import type { OpenedSession } from "../record/health-record.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
-import { effectOf } from "./event-effect.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
 import { createHeldNode, type HeldNode, type NodeStream, statesAfterGoodbye } from "./held-node.ts";
 import { HeldNodes } from "./held-nodes.ts";
@@ -59,7 +66,7 @@ export class Replica {
   constructor(options: ReplicaOptions) {
     this.#options = options;
     this.instance = options.instance;
-    this.#actor = `replica:${options.instance}`;
+    this.#actor = replicaActor(options.instance);
     this.silence = options.silence ?? new Silence(options);
     this.#verdicts = new SilenceVerdicts(options);
     this.policies = new NodePolicies({ ...options, silence: this.silence });

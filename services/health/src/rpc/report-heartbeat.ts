@@ -7,7 +7,7 @@ import {
   ReportHeartbeatResponseSchema,
   type SessionRequest,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { isNodeId, proofText } from "@rollcall/domain";
+import { checkNodeId, proofText } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
 import { checkChallenge, createChallenge, NONCE_TTL_MS, verifyProof } from "@rollcall/identity";
 import { auditedCall } from "@rollcall/rpc";
@@ -23,7 +23,8 @@ export function reportHeartbeat(
   services: HealthServices,
 ): MethodImpl<typeof HealthQueryService.method.reportHeartbeat> {
   return async (request, context) => {
-    checkNodeId(request.nodeId);
+    const invalid = checkNodeId(request.nodeId, "node_id");
+    if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
     const { step } = request;
     switch (step.case) {
       case "open":
@@ -87,15 +88,6 @@ async function checkProof(
   const text = proofText({ method: REPORT_METHOD, clusterId, nodeId, nonce });
   const isProven = keysInForce(keys).some((it) => verifyProof(it.publicKey, text, signature));
   if (!isProven) throw errorOf(proofInvalid(nodeId, random));
-}
-
-function checkNodeId(nodeId: string): void {
-  if (isNodeId(nodeId)) return;
-  const description = "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
-  throw refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
-    metadata: { node: nodeId },
-    violations: [{ field: "node_id", description }],
-  });
 }
 
 function challengeInvalid(why: string) {

@@ -1,5 +1,5 @@
 import type { ReportHeartbeatRequest, ReportHeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { collectPolicies, type EventInterest, type HealthPolicies } from "@rollcall/domain";
+import { collectPolicies, type EventInterest, type HealthPolicies, replicaInterest } from "@rollcall/domain";
 import { type Clock, type Logger, silentLogger, superviseTasks } from "@rollcall/process";
 import { createLeaseKeeperOf, type LabelsOfNode, type LeaseRecord, type NodeKeys } from "@rollcall/store";
 import { HEALTH_KEYS, type HealthConfig } from "../config.ts";
@@ -7,7 +7,6 @@ import { type Core, createCore } from "../core.ts";
 import type { Peers } from "../internal/peers.ts";
 import type { HealthMetrics } from "../metrics.ts";
 import type { HealthRecord } from "../record/health-record.ts";
-import { replicaInterest } from "../replica/event-effect.ts";
 import type { SessionHost } from "../session/session-host.ts";
 import type { UnaryDesk } from "../unary/unary-desk.ts";
 import { Observer } from "./invariants.ts";

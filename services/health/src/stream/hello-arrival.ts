@@ -1,6 +1,5 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { proofText } from "@rollcall/domain";
-import { refuse } from "@rollcall/errors";
 import { verifyProof } from "@rollcall/identity";
 import {
   keysInForce,
@@ -87,13 +86,4 @@ export function toSessionHello({ hello, key, stream }: Candidate): Omit<SessionH
 /** The nodes that say hello, each once. */
 export function idsOf(arrivals: readonly Arrival[]): readonly string[] {
   return [...new Set(arrivals.map(({ hello }) => hello.nodeId))];
-}
-
-/** The error of a Hello of what can be no node. */
-export function invalidNodeId(nodeId: string) {
-  const description = "a node id is 1-63 characters of [A-Za-z0-9._-] and starts with a letter or digit";
-  return refuse("INVALID_NODE_ID", `${JSON.stringify(nodeId)} is no node id: ${description}`, {
-    metadata: { node: nodeId },
-    violations: [{ field: "hello.node_id", description }],
-  });
 }

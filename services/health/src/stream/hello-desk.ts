@@ -1,7 +1,7 @@
 import { setImmediate as nextTurnOfNode } from "node:timers/promises";
 import { type Hello, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
-import { type HelloAdmission, isNodeId } from "@rollcall/domain";
-import { isStoreUnavailable } from "@rollcall/errors";
+import { checkNodeId, type HelloAdmission } from "@rollcall/domain";
+import { isStoreUnavailable, refuse } from "@rollcall/errors";
 import { Batcher, type Clock, type Logger } from "@rollcall/process";
 import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
 import { NO_LABELS, type NodeKeys, type StoredEvent } from "@rollcall/store";
@@ -28,7 +28,6 @@ import {
   type Candidate,
   greetingOf,
   idsOf,
-  invalidNodeId,
   isInForce,
   isSignedBy,
   type Known,
@@ -120,7 +119,8 @@ export class HelloDesk {
   submit(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void {
     const { validator, replica, random, clock, admission, reconnects } = this.#options;
     validator.check(HelloSchema, hello);
-    if (!isNodeId(hello.nodeId)) throw invalidNodeId(hello.nodeId);
+    const invalid = checkNodeId(hello.nodeId, "hello.node_id");
+    if (invalid !== null) throw refuse(invalid.reason, invalid.message, invalid);
     const arrival = { stream, hello, nonce, clockSkewMs: clockSkewMs(hello, clock.wallMs()) };
     if (!replica.mayOpen) {
       this.#turnAway(arrival, storeAway(random), "store_unavailable");

@@ -10,14 +10,14 @@ import { refusalError } from "@rollcall/errors";
 import { auditedCall } from "@rollcall/rpc";
 import { AUDIT_OK, saveInfo, saveNodeEffects } from "@rollcall/store";
 import { parseInfo } from "../convert.ts";
-import { checkMayReturn, checkNodeId, checkNonce, lockCaller, notRegistered, required } from "../node-proof.ts";
+import { checkMayReturn, checkNonce, lockCaller, notRegistered, required, requireNodeId } from "../node-proof.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
 /** Replace what a node says about itself, for agents without a stream. */
 export function updateNodeInfo(services: RegistryServices): MethodImpl<typeof RegistryService.method.updateNodeInfo> {
   return async (request, context) => {
     const { nodeId } = request;
-    checkNodeId(nodeId);
+    requireNodeId(nodeId);
     const report = parseInfo(required(request.info, "info"));
     const proof = required(request.proof, "proof");
     checkNonce(services, proof.nonce);
@@ -41,7 +41,7 @@ export function updateNodeInfo(services: RegistryServices): MethodImpl<typeof Re
 export function deregisterNode(services: RegistryServices): MethodImpl<typeof RegistryService.method.deregisterNode> {
   return async ({ nodeId, proof: givenProof, reason: message }, context) => {
     const proof = required(givenProof, "proof");
-    checkNodeId(nodeId);
+    requireNodeId(nodeId);
     checkNonce(services, proof.nonce);
     const method = RegistryService.method.deregisterNode;
     await services.store.change(async (tx) => {

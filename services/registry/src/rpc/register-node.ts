@@ -13,7 +13,7 @@ import { auditedCall } from "@rollcall/rpc";
 import { joinTokenHash } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import { parseInfo } from "../convert.ts";
-import { checkNodeId, checkNonce, checkPublicKey, checkSignature, required } from "../node-proof.ts";
+import { checkNonce, checkPublicKey, checkSignature, required, requireNodeId } from "../node-proof.ts";
 import type { PresentedText, Registration } from "../registration/registration.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
@@ -41,7 +41,7 @@ export function registerNode(services: RegistryServices): MethodImpl<typeof Regi
 
 function parseRegistration(services: RegistryServices, request: RegisterNodeRequest): Omit<Registration, "call"> {
   const { nodeId, publicKey } = request;
-  checkNodeId(nodeId);
+  requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "public_key");
   const report = parseInfo(required(request.info, "info"));
   const proof = required(request.proof, "proof");

@@ -23,7 +23,6 @@ import {
 import {
   checkMayReturn,
   checkNextSignature,
-  checkNodeId,
   checkNonce,
   checkPublicKey,
   findKey,
@@ -32,6 +31,7 @@ import {
   type NodeCall,
   notRegistered,
   required,
+  requireNodeId,
 } from "../node-proof.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
@@ -70,7 +70,7 @@ function parseRotation(
   request: RotateNodeKeyRequest,
 ): { readonly call: NodeCall; readonly next: NodeKey } {
   const { nodeId, nextPublicKey: publicKey, nextSignature: signature } = request;
-  checkNodeId(nodeId);
+  requireNodeId(nodeId);
   checkPublicKey(nodeId, publicKey, "next_public_key");
   const proof = required(request.proof, "proof");
   checkNonce(services, proof.nonce);

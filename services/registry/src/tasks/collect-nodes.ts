@@ -94,7 +94,7 @@ export function expireOrchestrators({ store, clock, log }: Pick<RegistryProcess,
     clock,
     turn: async () => {
       for (const node of await expire(store.reserved, LOST_FOR_MS)) {
-        log.info({ node }, "removed a lost orchestrator");
+        log.info({ node }, "removed a lost control-plane process");
       }
     },
   });

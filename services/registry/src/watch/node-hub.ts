@@ -1,9 +1,9 @@
+import { isNodeChange } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
 import {
   type CallStore,
   changedNodeIds,
   type Db,
-  isNodeChange,
   type NodeRecord,
   openSnapshot,
   readEvents,

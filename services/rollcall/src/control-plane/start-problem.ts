@@ -2,6 +2,7 @@ import { readdir, readFile, readlink } from "node:fs/promises";
 import { EmbeddedPostgresError } from "@rollcall/postgres-embedded";
 import { StartError } from "@rollcall/process";
 import { ListeningError } from "@rollcall/rpc";
+import { type DatabaseProblem, databaseProblem } from "@rollcall/store";
 import type { ProcessConfig } from "../config/process-keys.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { internalPort, type ProcessPlan } from "./process-plan.ts";
@@ -38,8 +39,8 @@ export async function explainingStart<T>(facts: StartFacts, start: () => Promise
 
 async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
   if (error instanceof ListeningError) return listeningProblem(error, facts);
-  const code = Object(error).code as unknown;
-  if (typeof code === "string" && code in DATABASE_PROBLEMS) return databaseProblem(error, code, facts);
+  const problem = databaseProblem(error);
+  if (problem !== null) return databaseRefusal(error, problem, facts);
   if (error instanceof EmbeddedPostgresError) {
     const advice = error.failure === "supervised-elsewhere" ? ", or use another --data-dir" : "";
     return new StartError(`${error.message}${advice}`, { cause: error });
@@ -50,10 +51,11 @@ async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
       cause: error,
     });
   }
-  if (code === "ENOSPC") return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
+  if (Object(error).code === "ENOSPC")
+    return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
   if (isOfTheSystem(error) && facts.dataDirectory !== null && "path" in error) {
-    const problem = `the data directory ${facts.dataDirectory} cannot be used: ${error.message}`;
-    return new StartError(`${problem}; choose another one with --data-dir`, { cause: error });
+    const unusable = `the data directory ${facts.dataDirectory} cannot be used: ${error.message}`;
+    return new StartError(`${unusable}; choose another one with --data-dir`, { cause: error });
   }
   return error;
 }
@@ -75,20 +77,19 @@ async function listeningProblem(error: ListeningError, { portFlags }: StartFacts
   }
 }
 
-/** What Postgres refuses for good, by SQLSTATE, and what to do. */
-const DATABASE_PROBLEMS: Readonly<Record<string, string>> = {
-  "28P01":
+const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
+  password:
     "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, @ as %40",
-  "28000": "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
-  "3D000": "create the database, or name another one at the end of the URL",
-  "42501":
+  user: "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
+  "no-database": "create the database, or name another one at the end of the URL",
+  privilege:
     "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE on its schema",
-  "53100": "the disk of Postgres is full: free some space",
+  "disk-full": "the disk of Postgres is full: free some space",
 };
 
-function databaseProblem(error: unknown, code: string, { databaseUrl }: StartFacts): StartError {
+function databaseRefusal(error: unknown, problem: DatabaseProblem, { databaseUrl }: StartFacts): StartError {
   const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${placeOf(databaseUrl)}`;
-  return new StartError(`${place}: ${Object(error).message}; ${DATABASE_PROBLEMS[code]}`, { cause: error });
+  return new StartError(`${place}: ${Object(error).message}; ${DATABASE_ADVICE[problem]}`, { cause: error });
 }
 
 /** Host and port of a Postgres URL, without its password. */

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
-import { EVENT_TYPES, type EventType, isOfInterest, type Json } from "@rollcall/domain";
-import { effectOf, replicaInterest } from "./event-effect.ts";
+import { EVENT_TYPES } from "./event-catalogue.ts";
+import { isOfInterest } from "./event-interest.ts";
+import { effectOf, isNodeChange, mayEndWanted, replicaInterest, type WantedNodes } from "./event-meaning.ts";
+import type { EventType, Json } from "./events.ts";
 
 const SELF = "replica:me";
 
@@ -75,5 +77,42 @@ describe("replicaInterest()", () => {
     const { kind } = effectOf(event(type, "replica:other"), SELF);
     expect(isOfInterest(interest, { type, displaces: "me" })).toBe(kind !== "none");
     expect(isOfInterest(interest, { type, displaces: "another" })).toBe(kind !== "none" && kind !== "moved");
+  });
+});
+
+describe("mayEndWanted()", () => {
+  const anyNode = { memberships: undefined, statuses: undefined, selector: [] };
+  const approved = { ...anyNode, memberships: new Set(["APPROVED"]) };
+  const connected = { ...anyNode, statuses: new Set(["CONNECTED"]) };
+  const healthy = { ...anyNode, statuses: new Set(["HEALTHY"]) };
+  const inZone = { ...anyNode, selector: [{ operator: "=", key: "zone", value: "a" }] as const };
+
+  it.each<[EventType, Json, WantedNodes, boolean]>([
+    ["node.deleted", null, anyNode, true],
+    ["node.deregistered", null, anyNode, true],
+    ["node.rejected", { membership: "APPROVED" }, anyNode, false],
+    ["node.rejected", { membership: "APPROVED" }, approved, true],
+    ["node.rejected", { membership: "PENDING" }, approved, false],
+    ["node.rejected", null, approved, false],
+    ["node.connection.changed", { connection: "CONNECTED" }, connected, true],
+    ["node.connection.changed", { connection: "CONNECTED" }, healthy, false],
+    ["node.health.changed", { health: "HEALTHY" }, healthy, true],
+    ["node.labels.changed", { labels: { zone: "a" } }, inZone, true],
+    ["node.labels.changed", { labels: { rack: "a" } }, inZone, false],
+    ["node.registered", null, approved, false],
+    ["brake.changed", null, anyNode, false],
+  ])("should judge %s after %j", (type, before, wanted, expected) => {
+    expect(mayEndWanted({ type, before, after: null }, wanted)).toBe(expected);
+  });
+});
+
+describe("isNodeChange()", () => {
+  it.each([
+    ["node.registered", true],
+    ["node.of.a.later.release", true],
+    ["node.session.moved", false],
+    ["brake.changed", false],
+  ])("should judge %s", (type, expected) => {
+    expect(isNodeChange(type)).toBe(expected);
   });
 });

@@ -1,0 +1,72 @@
+import { connectionEvent, membershipEvent, type NewEvent } from "../events/events.ts";
+import { type Collection, collected } from "../membership/collection.ts";
+import { decideMembership } from "../membership/membership.ts";
+import { checkNewId } from "../membership/node-id.ts";
+import { type ConnectionSignal, connectionAfter } from "../session/connection.ts";
+import type { Connection, Membership } from "../states.ts";
+import type { NodeRecord } from "./node-record.ts";
+
+/** The node as which a control-plane process appears. NodeRecord is one. */
+export type ControlPlaneNode = Pick<NodeRecord, "id" | "membership" | "connection" | "updatedAtMs">;
+
+/** What becomes of a process that asks for a node id. */
+export type ControlPlaneAdmission =
+  /** The id is a compute node's, or differs from one in case alone. */
+  | { readonly kind: "taken" }
+  /** It has joined before. */
+  | { readonly kind: "known" }
+  | { readonly kind: "new"; readonly membership: Membership; readonly event: NewEvent };
+
+/** A connection to write, and the event that tells of it. */
+export interface ConnectionChange {
+  readonly after: Connection;
+  readonly event: NewEvent;
+}
+
+/**
+ * Decide whether a control-plane process may appear as a node with this id.
+ *
+ * @param alike the nodes whose id is the same, or differs in case alone.
+ */
+export function admitControlPlane(
+  nodeId: string,
+  alike: readonly Pick<NodeRecord, "id" | "type">[],
+): ControlPlaneAdmission {
+  const ids = alike.map(({ id }) => id);
+  if (checkNewId(nodeId, ids) !== null) return { kind: "taken" };
+  const known = alike.find(({ id }) => id === nodeId);
+  if (known !== undefined) return { kind: known.type === "ORCHESTRATOR" ? "known" : "taken" };
+  const by = { actor: `node:${nodeId}`, message: "", atMs: 0 };
+  const command = { kind: "register", manualApproval: false, type: "ORCHESTRATOR" } as const;
+  const decision = decideMembership(null, nodeId, command, by);
+  if (!decision.ok || decision.next === null) throw new Error("a new control-plane process was refused");
+  const membership = decision.next;
+  const event = membershipEvent({ type: "node.registered", subject: nodeId, before: null, after: membership, ...by });
+  return { kind: "new", membership, event };
+}
+
+/** Decide what changes when the process takes its lease; null when it is back before its earlier lease has run out. */
+export function controlPlaneOpened(node: ControlPlaneNode): ConnectionChange | null {
+  return connectionChange(node, "opened", `node:${node.id}`);
+}
+
+/** Decide what changes when the process is gone; null when that is known already. */
+export function controlPlaneLost(
+  node: ControlPlaneNode,
+  signal: "goodbye" | "lease-expired",
+  actor: string,
+): ConnectionChange | null {
+  return connectionChange(node, signal, actor);
+}
+
+/** Decide to remove a process that has been gone for long; null when it is back. */
+export function expireControlPlane(node: ControlPlaneNode): Collection | null {
+  if (node.connection.state === "CONNECTED") return null;
+  return collected(node, { reason: "LEASE_EXPIRED", message: "its process is gone" });
+}
+
+function connectionChange(node: ControlPlaneNode, signal: ConnectionSignal, actor: string): ConnectionChange | null {
+  const after = connectionAfter(signal, { actor, atMs: node.updatedAtMs });
+  if (after.state === node.connection.state) return null;
+  return { after, event: connectionEvent({ subject: node.id, before: node.connection, after }) };
+}
