@@ -73,7 +73,7 @@ describe("runCli()", () => {
   it("should leave the blanks at the beginning of a note", async () => {
     expect((await run(["policy", "set", "--help"])).out).toContain("\n\nExamples:\n  rollcall policy set --default");
     const brake = (await run(["brake", "status", "--help"])).out;
-    expect(brake).toMatch(/^ {2}NORMAL {3}every/m);
+    expect(brake).toMatch(/^ {2}NORMAL {3}each/m);
     expect(brake).toMatch(/^ {2}PARTIAL {2}more/m);
   });
 

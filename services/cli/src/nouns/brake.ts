@@ -30,7 +30,7 @@ export function defineBrake(brake: Command, shell: Shell): void {
     .action(action(shell, brakeStatus));
   addNotes(
     addListingOptions(status),
-    `  NORMAL   every reaction to a lost node is released a few seconds after the loss
+    `  NORMAL   each reaction to a lost node is released a few seconds after it
   PARTIAL  more than 55 % of the group are silent or lost: a tenth of its size
            is released a minute
   FULL     all of the group is: nothing is released
