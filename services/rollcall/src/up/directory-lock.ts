@@ -1,6 +1,6 @@
-import { readFile, rename, rm, writeFile } from "node:fs/promises";
+import { link, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { makeDirectory, processStart } from "@rollcall/process";
+import { errorCode, makeDirectory, processStart, StartError } from "@rollcall/process";
 
 /** Another agent works with the same state directory. */
 export class AgentRunningError extends Error {
@@ -20,33 +20,76 @@ interface Holder {
   readonly started: string;
 }
 
-const LOCK_FILE = "agent.pid";
+const AGENT_LOCK = "agent.pid";
+const UP_LOCK = "up.pid";
 
 /**
- * Claim a state directory for the agent of this process: two agents with one identity would take the session from each
- * other for ever. Answers the function that gives it back. A holder that is gone, however it ended, holds nothing.
- * Throws AgentRunningError.
+ * Lock a state directory for the agent of this process: two agents with one identity would take the session from each
+ * other for ever. Returns the function that unlocks it. A holder that has ended, however it ended, holds nothing. Throws
+ * AgentRunningError.
  */
 export async function lockStateDirectory(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
-  await makeDirectory(stateDirectory, 0o700);
-  const running = await runningAgent(stateDirectory);
-  if (running !== null && running !== pid) throw new AgentRunningError(stateDirectory, running);
-  const file = join(stateDirectory, LOCK_FILE);
-  const draft = `${file}.${pid}`;
-  const holder: Holder = { pid, started: (await processStart(pid)) ?? "" };
-  await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
-  await rename(draft, file);
-  // Of two that came at once the later rename stays; the earlier one finds that here.
-  const winner = await readHolder(file);
-  if (winner !== null && winner.pid !== pid) {
-    throw new AgentRunningError(stateDirectory, winner.pid);
-  }
-  return () => rm(file, { force: true });
+  return lock(stateDirectory, AGENT_LOCK, pid, (running) => new AgentRunningError(stateDirectory, running));
+}
+
+/**
+ * Lock a data directory for the `up` of this process, whichever Postgres it uses: two would overwrite each other's
+ * run.json and share an agent. Returns the function that unlocks it. Throws StartError.
+ */
+export async function lockDataDirectory(dataDirectory: string, pid: number): Promise<() => Promise<void>> {
+  return lock(dataDirectory, UP_LOCK, pid, (running) => {
+    const text = `rollcall up runs already in ${dataDirectory}, as process ${running}`;
+    return new StartError(`${text}: stop that process, or use another --data-dir`);
+  });
 }
 
 /** The process id of the agent that works with this state directory; null when there is none. */
 export async function runningAgent(stateDirectory: string): Promise<number | null> {
-  const holder = await readHolder(join(stateDirectory, LOCK_FILE));
+  return runningHolder(join(stateDirectory, AGENT_LOCK));
+}
+
+async function lock(
+  directory: string,
+  name: string,
+  pid: number,
+  refusal: (running: number) => Error,
+): Promise<() => Promise<void>> {
+  await makeDirectory(directory, 0o700);
+  const file = join(directory, name);
+  const draft = `${file}.${pid}`;
+  const holder: Holder = { pid, started: (await processStart(pid)) ?? "" };
+  await writeFile(draft, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+  try {
+    // Of several that come at once, one makes the link; whole, so that none reads half a file.
+    while (!(await linked(draft, file))) {
+      const running = await runningHolder(file);
+      if (running !== null && running !== pid) throw refusal(running);
+      await rm(file, { force: true });
+    }
+    // Another one may have removed it together with the stale one.
+    const winner = await readHolder(file);
+    if (winner !== null && winner.pid !== pid) throw refusal(winner.pid);
+  } finally {
+    await rm(draft, { force: true });
+  }
+  return async () => {
+    if ((await readHolder(file))?.pid === pid) await rm(file, { force: true });
+  };
+}
+
+/** Make a link; false where there is a file of that name. */
+async function linked(from: string, to: string): Promise<boolean> {
+  try {
+    await link(from, to);
+    return true;
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    return false;
+  }
+}
+
+async function runningHolder(file: string): Promise<number | null> {
+  const holder = await readHolder(file);
   if (holder === null) return null;
   return (await processStart(holder.pid)) === holder.started ? holder.pid : null;
 }

@@ -7,7 +7,7 @@ import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { logConfiguration, openLog } from "../log.ts";
 import { isOfTheSystem } from "../system-error.ts";
-import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
+import { AgentRunningError, lockStateDirectory } from "../up/directory-lock.ts";
 import { CONNECTED } from "../up/local-agent.ts";
 
 /** The keys that `rollcall agent` reads. */
