@@ -54,6 +54,8 @@ describe("runCli()", () => {
         expect(folded).toEqual([]);
       }
     }
+    const { out } = await run(["--help"], { env: { COLUMNS: "120" } });
+    expect(Math.max(...out.split("\n").map((text) => text.length))).toBeGreaterThan(80);
   });
 
   it("should keep every line of every command's help within 80 columns, examples too", async () => {

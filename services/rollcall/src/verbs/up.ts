@@ -1,5 +1,5 @@
 import { join, resolve } from "node:path";
-import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
 import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
@@ -57,7 +57,7 @@ interface Up {
 export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
+    shell.out.write(formatVerbHelp(HELP, columnsOf(shell)));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
