@@ -58,6 +58,7 @@ export class KeyRotation {
 
   /** Work until the signal aborts. */
   async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
+    // Not a Loop: each wait has a length of its own.
     while (!signal.aborted) {
       const waitMs = this.#waitMs();
       if (waitMs > 0) {
