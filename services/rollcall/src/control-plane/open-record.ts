@@ -2,7 +2,7 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { migrate, openStore, type Store } from "@rollcall/store";
 import type { PoolSizes } from "./pool-sizes.ts";
-import { databasePlace } from "./start-problem.ts";
+import { placeOf } from "./start-problem.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
@@ -41,7 +41,7 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
 /** Tell which Postgres cannot be reached, why, and what to do. */
 export function unreachableText(error: unknown, url: string): string {
   const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
-  return `Postgres at ${databasePlace(url)} cannot be reached, trying again every second: ${advice}`;
+  return `Postgres at ${placeOf(url)} cannot be reached, trying again every second: ${advice}`;
 }
 
 const UNKNOWN_HOST = "no such host; check the host of the URL, unless DNS learns its name later";

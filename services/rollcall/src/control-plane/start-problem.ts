@@ -46,12 +46,9 @@ async function explained(error: unknown, facts: StartFacts): Promise<unknown> {
   }
   if (facts.databaseUrl !== null && /SSL|certificate/i.test(String(error))) {
     const advice = "add sslmode=require to its URL, with sslrootcert=FILE for an authority of your own";
-    return new StartError(
-      `Postgres at ${databasePlace(facts.databaseUrl)} and TLS: ${Object(error).message}; ${advice}`,
-      {
-        cause: error,
-      },
-    );
+    return new StartError(`Postgres at ${placeOf(facts.databaseUrl)} and TLS: ${Object(error).message}; ${advice}`, {
+      cause: error,
+    });
   }
   if (code === "ENOSPC") return new StartError(`the disk is full: ${Object(error).message}`, { cause: error });
   if (isOfTheSystem(error) && facts.dataDirectory !== null && "path" in error) {
@@ -90,12 +87,12 @@ const DATABASE_PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 function databaseProblem(error: unknown, code: string, { databaseUrl }: StartFacts): StartError {
-  const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${databasePlace(databaseUrl)}`;
+  const place = databaseUrl === null ? "the embedded Postgres" : `Postgres at ${placeOf(databaseUrl)}`;
   return new StartError(`${place}: ${Object(error).message}; ${DATABASE_PROBLEMS[code]}`, { cause: error });
 }
 
 /** Host and port of a Postgres URL, without its password. */
-export function databasePlace(url: string): string {
+export function placeOf(url: string): string {
   if (!URL.canParse(url)) return "a URL that cannot be read (percent-encode special characters of its password)";
   const { hostname, port } = new URL(url);
   return `${hostname === "" ? "a local socket" : decodeURIComponent(hostname)}:${port === "" ? "5432" : port}`;
