@@ -225,6 +225,19 @@ describe("node label", () => {
     expect((await rig.run("node list --labels zone=b -o name")).out).toBe("n1\nn2\n");
   });
 
+  it("should say that there is nothing to change, and refuse that with --strict", async () => {
+    await rig.register("n1");
+    await rig.run("node label n1 zone=a");
+    const text = "the labels of node n1 are already so\n";
+    for (const words of ["zone=a", "other-"]) {
+      const note = `nothing to change: ${text}`;
+      expect(await rig.run(`node label n1 ${words}`)).toEqual({ code: 0, out: "Ok\n", err: note });
+      const refusal = `failed to label node n1: ${text}`;
+      expect(await rig.run(`node label n1 ${words} --strict`)).toEqual({ code: 1, out: "", err: refusal });
+    }
+    expect((await rig.run("node label n1 zone=b --strict")).code).toBe(0);
+  });
+
   it("should say that a label is the node's own", async () => {
     await rig.register("n1", { ...INFO, labels: { rack: "7" } });
     const { code, err } = await rig.run("node label n1 rack-");

@@ -56,7 +56,7 @@ export {
   sessionMovedEvent,
 } from "./events/events.ts";
 export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
-export { Detector, type Due, type Watch } from "./health/detector.ts";
+export { Detector, type Due, type Timing } from "./health/detector.ts";
 export {
   type ExplainedNode,
   type Obstacle,

@@ -15,7 +15,7 @@ import type { UsageSampler } from "./usage/usage-sampler.ts";
 import { WishLog } from "./wish-log.ts";
 
 /** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
-export interface AgentDeps {
+export interface AgentOptions {
   readonly identity: AgentIdentity;
   readonly description: NodeDescription;
   /** The sentinel's keeper. */
@@ -55,15 +55,15 @@ export interface Agent {
 const DEFAULT_INFO_CHECK_MS = 60_000;
 
 /** Create an agent. No file is read and no connection is made before its task runs. */
-export function createAgent(deps: AgentDeps): Agent {
-  const { clock, identity } = deps;
-  const log = deps.log.child({ node_id: identity.nodeId });
+export function createAgent(options: AgentOptions): Agent {
+  const { clock, identity } = options;
+  const log = options.log.child({ node_id: identity.nodeId });
   const wishes = new WishLog(log, identity.wishes);
   const stayConnected = new StayConnected({
-    ...deps,
-    info: createNodeInfoKeeper({ ...deps, log }),
-    usage: createUsageFeed(deps.usage, () => clock.nowMs(), deps.usageGapMs ?? 0),
-    infoCheckMs: deps.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
+    ...options,
+    info: createNodeInfoKeeper({ ...options, log }),
+    usage: createUsageFeed(options.usage, () => clock.nowMs(), options.usageGapMs ?? 0),
+    infoCheckMs: options.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,
     onSettings: (settings) => {
       rotation.heed(settings);
@@ -72,10 +72,10 @@ export function createAgent(deps: AgentDeps): Agent {
     onKeyUsed: () => rotation.used(),
   });
   const rotation = new KeyRotation({
-    ...deps,
+    ...options,
     log,
-    intervalMs: deps.keyRotationIntervalMs ?? 0,
-    keyMadeAtMs: deps.keyMadeAtMs ?? clock.wallMs(),
+    intervalMs: options.keyRotationIntervalMs ?? 0,
+    keyMadeAtMs: options.keyMadeAtMs ?? clock.wallMs(),
     onOffered: () => stayConnected.renew(),
   });
   return {

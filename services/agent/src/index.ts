@@ -1,4 +1,4 @@
-export { type Agent, type AgentDeps, createAgent } from "./agent.ts";
+export { type Agent, type AgentOptions, createAgent } from "./agent.ts";
 export type { AgentPhase, AgentStatus } from "./agent-status.ts";
 export { type AgentConfig, agentKeys, checkAgentConfig } from "./config.ts";
 export {

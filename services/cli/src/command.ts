@@ -63,7 +63,7 @@ export function addNotes(command: Command, ...paragraphs: readonly string[]): Co
   return command.addHelpText("after", ({ error, command: of }) => {
     const output = of.configureOutput();
     const width = (error ? output.getErrHelpWidth?.() : output.getOutHelpWidth?.()) ?? 80;
-    return `\n${paragraphs.map((it) => wrap(it.trim(), width)).join("\n\n")}`;
+    return `\n${paragraphs.map((it) => wrap(it, width)).join("\n\n")}`;
   });
 }
 

@@ -7,6 +7,8 @@ export {
   readRunFile,
 } from "./client/data-directory.ts";
 export { Failure, UsageError } from "./failure.ts";
+export { columnsOf } from "./output/style.ts";
+export { wrap } from "./output/wrap.ts";
 export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./parts.ts";
 export { cliVersion } from "./program.ts";
 export { runCli } from "./run-cli.ts";

@@ -3,6 +3,7 @@ import { Command, CommanderError } from "commander";
 import { SHELL_WORDS } from "./choices.ts";
 import { action, addNotes } from "./command.ts";
 import { pickWord } from "./failure.ts";
+import { columnsOf } from "./output/style.ts";
 import type { Parts } from "./parts.ts";
 import type { Shell } from "./shell.ts";
 
@@ -137,14 +138,14 @@ export function cliVersion(): string {
 
 const HELP_COLUMNS = 80;
 
-function addGlobalOptions(program: Command, { out, err }: Pick<Shell, "out" | "err">): Command {
+function addGlobalOptions(program: Command, { out, err, env }: Pick<Shell, "out" | "err" | "env">): Command {
   return program
     .exitOverride()
     .configureOutput({
       writeOut: (text) => out.write(text),
       writeErr: (text) => err.write(text),
-      getOutHelpWidth: () => out.columns() || HELP_COLUMNS,
-      getErrHelpWidth: () => err.columns() || HELP_COLUMNS,
+      getOutHelpWidth: () => columnsOf({ out, env }) || HELP_COLUMNS,
+      getErrHelpWidth: () => columnsOf({ out: err, env }) || HELP_COLUMNS,
       getOutHasColors: () => false,
       getErrHasColors: () => false,
     })

@@ -54,6 +54,29 @@ describe("runCli()", () => {
         expect(folded).toEqual([]);
       }
     }
+    const { out } = await run(["--help"], { env: { COLUMNS: "120" } });
+    expect(Math.max(...out.split("\n").map((text) => text.length))).toBeGreaterThan(80);
+  });
+
+  it("should keep every line of every command's help within 80 columns, examples too", async () => {
+    const folded: string[] = [];
+    const read = async (words: readonly string[]): Promise<void> => {
+      const { code, out } = await run([...words, "--help"]);
+      expect(code).toBe(0);
+      folded.push(...out.split("\n").filter((text) => text.length > 80));
+      const commands = /^Commands:\n((?: {2}.*\n)+)/m.exec(out)?.[1] ?? "";
+      const names = [...commands.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name = ""]) => name);
+      for (const name of names) if (name !== "help") await read([...words, name]);
+    };
+    await read([]);
+    expect(folded).toEqual([]);
+  });
+
+  it("should leave the blanks at the beginning of a note", async () => {
+    expect((await run(["policy", "set", "--help"])).out).toContain("\n\nExamples:\n  rollcall policy set --default");
+    const brake = (await run(["brake", "status", "--help"])).out;
+    expect(brake).toMatch(/^ {2}NORMAL {3}each/m);
+    expect(brake).toMatch(/^ {2}PARTIAL {2}more/m);
   });
 
   it("should print its version", async () => {

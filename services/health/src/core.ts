@@ -22,7 +22,7 @@ import type { ProofCheck } from "./stream/hello-arrival.ts";
 import { HelloDesk } from "./stream/hello-desk.ts";
 
 /** What the core is made of. No socket, database or timer: a simulation passes its own. */
-export interface CoreDeps {
+export interface CoreOptions {
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly record: HealthRecord;
@@ -72,15 +72,15 @@ export interface Core {
 }
 
 /** Create the core. */
-export function createCore(deps: CoreDeps): Core {
-  const { instance, record, peers, config, clock, log, metrics, random, gatherMs, policiesKnown } = deps;
-  const nextTurn = deps.nextTurn === undefined ? {} : { nextTurn: deps.nextTurn };
+export function createCore(options: CoreOptions): Core {
+  const { instance, record, peers, config, clock, log, metrics, random, gatherMs, policiesKnown } = options;
+  const nextTurn = options.nextTurn === undefined ? {} : { nextTurn: options.nextTurn };
   const tickMs = config["Orchestrator.NodeManager.DetectorTick"];
   const policy = policyOf(config);
   const silenceOptions = { clock, tickMs, metrics, doubtMs: policy.unhealthyAfterMs / 2 };
   const replica = new Replica({
     ...silenceOptions,
-    silence: deps.createSilence?.(silenceOptions) ?? new Silence(silenceOptions),
+    silence: options.createSilence?.(silenceOptions) ?? new Silence(silenceOptions),
     instance,
     policy,
     heartbeatsPerSecond: config["Health.HeartbeatsPerSecond"],
@@ -94,12 +94,12 @@ export function createCore(deps: CoreDeps): Core {
       // The event may be older than the adoption: a replica without its lease took the node just before.
       if (node.publicKey === null) adopter.doubt();
     },
-    onLabelsChanged: deps.onLabelsChanged,
-    onConditionsChanged: deps.onConditionsChanged,
+    onLabelsChanged: options.onLabelsChanged,
+    onConditionsChanged: options.onConditionsChanged,
   });
   const loops = { clock, retry: RECORD_RETRY };
   const isOpening = (nodeId: string) => desk.isOpening(nodeId);
-  const transitions = new TransitionWriter({ record, replica, metrics, isOpening, groupOf: deps.groupOf });
+  const transitions = new TransitionWriter({ record, replica, metrics, isOpening, groupOf: options.groupOf });
   const writing = writeTransitionsTask(transitions, { ...loops, gatherMs });
   const prober = new AdoptedProber({ log, replica, peers });
   const probing = probeAdoptedTask(prober, loops);
@@ -131,12 +131,12 @@ export function createCore(deps: CoreDeps): Core {
   const leaving = leaveWhenCutOffTask(new CutOffLeaver(moving), loops);
   const desk = new HelloDesk({
     ...{ record, replica, metrics, log, clock, random, gatherMs, policiesKnown, reconnects },
-    validator: deps.validator,
+    validator: options.validator,
     maxQueued: config["Health.HelloQueue"],
-    failures: deps.failures,
+    failures: options.failures,
     admission: new HelloAdmission(hellosPerSecond, clock.nowMs()),
     onUncertain: () => adopter.doubt(),
-    ...(deps.isSigned === undefined ? {} : { isSigned: deps.isSigned }),
+    ...(options.isSigned === undefined ? {} : { isSigned: options.isSigned }),
     ...nextTurn,
   });
   const judging = judgeSilenceTask({ replica, clock, tickMs, ...nextTurn });

@@ -59,6 +59,17 @@ describe("the end of rollcall up", () => {
     await watcher();
   });
 
+  it("should refuse another one in its data directory, whichever Postgres that uses", async () => {
+    const elsewhere = ["--database-url", "postgres://x@127.0.0.1:1/x"];
+    for (const more of [[], elsewhere]) {
+      const second = fixture.launch(...more);
+      const { problem } = await second.logged("cannot start");
+      const text = `rollcall up runs already in ${fixture.dataDirectory}, as process ${up.pid}`;
+      expect(problem).toBe(`${text}: stop that process, or use another --data-dir`);
+      expect(await second.exit()).toBe(1);
+    }
+  });
+
   it("should leave an unwatched Postgres to the next one, which starts it again", async () => {
     const postgres = await pidOf("postgres started");
     const last = await watcher();

@@ -2,7 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import fc from "fast-check";
 import type { Thresholds } from "../policy/policy.ts";
 import type { HealthState } from "../states.ts";
-import { Detector, type Watch } from "./detector.ts";
+import { Detector, type Timing } from "./detector.ts";
 
 const TICK_MS = 10;
 
@@ -13,7 +13,7 @@ interface Scanned {
   thresholds: Thresholds;
   /** When its deadline was last set other than by a frame: no declaration is expected before the next tick. */
   setAtMs: number;
-  watch: Watch<number>;
+  watch: Timing<number>;
 }
 
 type Step =
@@ -111,7 +111,7 @@ class Comparison {
 
   #watch(health: HealthState, thresholds: Thresholds): void {
     const state = { health, thresholds, lastReceivedMs: this.#nowMs };
-    const watch = this.#detector.watch(this.#watched, state);
+    const watch = this.#detector.track(this.#watched, state);
     this.#watched += 1;
     this.#nodes.push({ ...state, watch, setAtMs: this.#nowMs });
   }
@@ -136,17 +136,17 @@ class Comparison {
         Object.assign(node, { thresholds: step.thresholds, setAtMs: nowMs });
         return;
       case "unwatch":
-        this.#detector.unwatch(node.watch);
+        this.#detector.untrack(node.watch);
         this.#nodes.splice(this.#nodes.indexOf(node), 1);
     }
   }
 
   #advance(): void {
     const nowMs = this.#nowMs;
-    for (const { watch, from, to, silentMs, deadlineMs } of this.#detector.advance(nowMs)) {
-      const node = this.#nodes.find((candidate) => candidate.watch === watch);
+    for (const { timing, from, to, silentMs, deadlineMs } of this.#detector.advance(nowMs)) {
+      const node = this.#nodes.find((candidate) => candidate.watch === timing);
       // No node that is no longer watched, none twice, none before its time.
-      if (node === undefined) throw new Error(`node ${watch.subject} is not watched`);
+      if (node === undefined) throw new Error(`node ${timing.subject} is not watched`);
       expect(from).toBe(node.health);
       expect(to).not.toBe(node.health);
       expect(deadlineMs).toBe(deadlineOf(node, to));

@@ -1,17 +1,17 @@
 import { describe, expect, it } from "@jest/globals";
-import { Detector, type Due, type Watch } from "./detector.ts";
+import { Detector, type Due, type Timing } from "./detector.ts";
 
 const thresholds = { unhealthyAfterMs: 1000, unknownAfterMs: 5000 };
 
 function watched(lastReceivedMs = 0) {
   const detector = new Detector<string>({ tickMs: 100, wheelTicks: 16 });
-  const watch = detector.watch("n1", { health: "HEALTHY", lastReceivedMs, thresholds });
+  const watch = detector.track("n1", { health: "HEALTHY", lastReceivedMs, thresholds });
   return { detector, watch };
 }
 
 /** What was declared, without what is not compared. */
 function told(due: readonly Due<string>[]) {
-  return due.map(({ watch, from, to }) => `${watch.subject}: ${from} -> ${to}`);
+  return due.map(({ timing, from, to }) => `${timing.subject}: ${from} -> ${to}`);
 }
 
 describe("Detector.advance()", () => {
@@ -40,7 +40,7 @@ describe("Detector.advance()", () => {
     const { detector, watch } = watched(30);
 
     expect(detector.advance(1150)).toEqual([
-      { watch, from: "HEALTHY", to: "UNHEALTHY", silentMs: 1120, deadlineMs: 1030 },
+      { timing: watch, from: "HEALTHY", to: "UNHEALTHY", silentMs: 1120, deadlineMs: 1030 },
     ]);
     expect(watch.health).toBe("UNHEALTHY");
   });
@@ -69,7 +69,7 @@ describe("Detector.advance()", () => {
 
   it("should find a deadline that lies many turns of the wheel ahead", () => {
     const detector = new Detector<string>({ tickMs: 100, wheelTicks: 4 });
-    detector.watch("n1", { health: "HEALTHY", lastReceivedMs: 0, thresholds });
+    detector.track("n1", { health: "HEALTHY", lastReceivedMs: 0, thresholds });
 
     for (let nowMs = 100; nowMs < 1000; nowMs += 100) expect(detector.advance(nowMs)).toEqual([]);
     expect(told(detector.advance(1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
@@ -80,7 +80,7 @@ describe("Detector.advance()", () => {
   it("should never reach a deadline that is infinitely far", () => {
     const detector = new Detector<string>({ tickMs: 100 });
     const infinite = Number.POSITIVE_INFINITY;
-    detector.watch("n1", {
+    detector.track("n1", {
       health: "HEALTHY",
       lastReceivedMs: 0,
       thresholds: { unhealthyAfterMs: 1000, unknownAfterMs: infinite },
@@ -112,7 +112,7 @@ describe("Detector.advance()", () => {
 
   it("should watch nodes that came before the first advance, however late that is", () => {
     const detector = new Detector<string>({ tickMs: 100 });
-    detector.watch("n1", { health: "HEALTHY", lastReceivedMs: 1e9, thresholds });
+    detector.track("n1", { health: "HEALTHY", lastReceivedMs: 1e9, thresholds });
 
     expect(detector.advance(1e9 + 999)).toEqual([]);
     expect(told(detector.advance(1e9 + 1000))).toEqual(["n1: HEALTHY -> UNHEALTHY"]);
@@ -200,11 +200,11 @@ describe("Detector.declare()", () => {
   });
 });
 
-describe("Detector.watch()", () => {
+describe("Detector.track()", () => {
   it("should never declare a node that did not connect", () => {
     const detector = new Detector<string>({ tickMs: 100 });
     const never = Number.NEGATIVE_INFINITY;
-    const watch = detector.watch("n1", { health: "UNKNOWN", lastReceivedMs: never, thresholds });
+    const watch = detector.track("n1", { health: "UNKNOWN", lastReceivedMs: never, thresholds });
 
     expect(detector.advance(1e9)).toEqual([]);
     detector.revive(watch, 1e9);
@@ -230,11 +230,11 @@ describe("Detector.setThresholds()", () => {
   });
 });
 
-describe("Detector.unwatch()", () => {
+describe("Detector.untrack()", () => {
   it("should forget the node, whatever is done with its watch afterwards", () => {
     const { detector, watch } = watched();
-    detector.unwatch(watch);
-    detector.unwatch(watch);
+    detector.untrack(watch);
+    detector.untrack(watch);
     detector.touch(watch, 10);
     detector.revive(watch, 20);
     detector.declare(watch, "UNHEALTHY", 30);
@@ -252,11 +252,11 @@ describe("Detector.unwatch()", () => {
   ])("should leave the neighbours of the %s in a bucket", (_, index) => {
     const detector = new Detector<string>({ tickMs: 100 });
     const state = { health: "HEALTHY", lastReceivedMs: 0, thresholds } as const;
-    const watches = ["a", "b", "c"].map((subject) => detector.watch(subject, state));
-    const removed = watches[index] as Watch<string>;
-    detector.unwatch(removed);
+    const watches = ["a", "b", "c"].map((subject) => detector.track(subject, state));
+    const removed = watches[index] as Timing<string>;
+    detector.untrack(removed);
 
-    const declared = detector.advance(1000).map(({ watch }) => watch);
+    const declared = detector.advance(1000).map(({ timing }) => timing);
 
     expect(new Set(declared)).toEqual(new Set(watches.filter((watch) => watch !== removed)));
     expect(detector.size).toBe(2);
@@ -268,7 +268,7 @@ describe("Detector's cost", () => {
     const detector = new Detector<number>({ tickMs: 250 });
     const minute = { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000 };
     const state = { health: "HEALTHY", lastReceivedMs: 0, thresholds: minute } as const;
-    const watches = Array.from({ length: 1000 }, (_, i) => detector.watch(i, state));
+    const watches = Array.from({ length: 1000 }, (_, i) => detector.track(i, state));
     for (let nowMs = 0; nowMs <= 600_000; nowMs += 250) {
       if (nowMs % 15_000 === 0) for (const watch of watches) detector.touch(watch, nowMs);
       expect(detector.advance(nowMs)).toEqual([]);

@@ -1,8 +1,8 @@
 import type { Thresholds } from "../policy/policy.ts";
 import type { HealthState } from "../states.ts";
 
-/** One watched node as its owner sees it; changed through the detector alone. */
-export interface Watch<T> {
+/** The timing of one node as its owner sees it; changed through the detector alone. */
+export interface Timing<T> {
   readonly subject: T;
   readonly health: HealthState;
   /** When a frame was last received, or a goodbye declared. */
@@ -12,7 +12,7 @@ export interface Watch<T> {
 
 /** One node whose silence has reached a threshold. */
 export interface Due<T> {
-  readonly watch: Watch<T>;
+  readonly timing: Timing<T>;
   readonly from: HealthState;
   /** UNKNOWN at once for a healthy node whose silence is already that long. */
   readonly to: "UNHEALTHY" | "UNKNOWN";
@@ -49,7 +49,7 @@ export class Detector<T> {
     this.#buckets = new Array<Entry<T> | null>(options.wheelTicks ?? DEFAULT_WHEEL_TICKS).fill(null);
   }
 
-  /** How many nodes are watched. */
+  /** How many nodes are timed. */
   get size(): number {
     return this.#size;
   }
@@ -60,28 +60,28 @@ export class Detector<T> {
   }
 
   /**
-   * Begin to watch a node.
+   * Begin to time a node.
    *
    * @param state `lastReceivedMs` may lie ahead, which extends the first deadline by as much. A node that is UNKNOWN,
    *   for example because it never connected, has no deadline until it is revived.
    */
-  watch(
+  track(
     subject: T,
     state: {
       readonly health: HealthState;
       readonly lastReceivedMs: number;
       readonly thresholds: Thresholds;
     },
-  ): Watch<T> {
+  ): Timing<T> {
     const entry = new Entry(subject, state.health, state.lastReceivedMs, state.thresholds);
     this.#size += 1;
     this.#arm(entry);
     return entry;
   }
 
-  /** Stop watching a node. Whatever is still done with its watch has no effect. */
-  unwatch(watch: Watch<T>): void {
-    const entry = watch as Entry<T>;
+  /** Stop timing a node. Whatever is still done with its timing has no effect. */
+  untrack(timing: Timing<T>): void {
+    const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
     this.#disarm(entry);
     entry.bucket = RETIRED;
@@ -92,19 +92,19 @@ export class Detector<T> {
    * Note that a frame was received. It never changes health, and it allocates nothing. A time ahead of now puts the
    * deadline off by as much, until the node is revived: for a node that was told to come back later.
    */
-  touch(watch: Watch<T>, nowMs: number): void {
-    const entry = watch as Entry<T>;
+  touch(timing: Timing<T>, nowMs: number): void {
+    const entry = timing as Entry<T>;
     if (nowMs > entry.lastReceivedMs) entry.lastReceivedMs = nowMs;
   }
 
   /** Make a node HEALTHY: its owner calls this for the first Beat after a Welcome, and for no other. */
-  revive(watch: Watch<T>, nowMs: number): void {
-    this.declare(watch, "HEALTHY", nowMs);
+  revive(timing: Timing<T>, nowMs: number): void {
+    this.declare(timing, "HEALTHY", nowMs);
   }
 
   /** Set a node's health without waiting for silence, as for a goodbye. What follows is counted from `nowMs`. */
-  declare(watch: Watch<T>, health: HealthState, nowMs: number): void {
-    const entry = watch as Entry<T>;
+  declare(timing: Timing<T>, health: HealthState, nowMs: number): void {
+    const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
     entry.lastReceivedMs = nowMs;
     entry.health = health;
@@ -112,8 +112,8 @@ export class Detector<T> {
   }
 
   /** Let other thresholds apply from now on. A node that is already over the new one is declared at the next tick. */
-  setThresholds(watch: Watch<T>, thresholds: Thresholds): void {
-    const entry = watch as Entry<T>;
+  setThresholds(timing: Timing<T>, thresholds: Thresholds): void {
+    const entry = timing as Entry<T>;
     if (entry.bucket === RETIRED) return;
     entry.thresholds = thresholds;
     this.#rearm(entry);
@@ -194,11 +194,11 @@ export class Detector<T> {
 const DEFAULT_WHEEL_TICKS = 1024;
 /** In place of a bucket: a node that waits for nothing. */
 const UNARMED = -1;
-/** In place of a bucket: a node that is no longer watched. */
+/** In place of a bucket: a node that is no longer timed. */
 const RETIRED = -2;
 
 /** Links of the bucket's list are in the node itself: about 100 bytes a node in all, and nothing else to keep. */
-class Entry<T> implements Watch<T> {
+class Entry<T> implements Timing<T> {
   readonly subject: T;
   health: HealthState;
   lastReceivedMs: number;
@@ -230,11 +230,11 @@ function judge<T>(entry: Entry<T>, nowMs: number): Due<T> | null {
   const silentMs = nowMs - lastReceivedMs;
   if (nowMs >= unknownAtMs) {
     entry.health = "UNKNOWN";
-    return { watch: entry, from, to: "UNKNOWN", silentMs, deadlineMs: unknownAtMs };
+    return { timing: entry, from, to: "UNKNOWN", silentMs, deadlineMs: unknownAtMs };
   }
   if (nowMs >= unhealthyAtMs && from === "HEALTHY") {
     entry.health = "UNHEALTHY";
-    return { watch: entry, from, to: "UNHEALTHY", silentMs, deadlineMs: unhealthyAtMs };
+    return { timing: entry, from, to: "UNHEALTHY", silentMs, deadlineMs: unhealthyAtMs };
   }
   return null;
 }

@@ -129,7 +129,7 @@ describe("a Detector on observed time", () => {
     const detector = new Detector<string>({ tickMs: 100 });
     const thresholds = { unhealthyAfterMs: 60_000, unknownAfterMs: 300_000 };
     for (const subject of ["a", "b"]) {
-      detector.watch(subject, { health: "HEALTHY", lastReceivedMs: time.at(0), thresholds });
+      detector.track(subject, { health: "HEALTHY", lastReceivedMs: time.at(0), thresholds });
     }
     follow(time, 0, 30_000);
     detector.advance(time.at(30_000));

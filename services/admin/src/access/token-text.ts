@@ -32,8 +32,12 @@ export function newSalt(): Uint8Array {
  * @param bearer the caller's own token, whole.
  */
 export function derivedTokenText(id: string, bearer: string, salt: Uint8Array): TokenText {
-  const secret = createHmac("sha256", bearer).update(`rollcall access token ${id}\n`).update(salt);
-  return tokenText(id, secret.digest());
+  return tokenText(id, derivedSecret("access", id, bearer, salt));
+}
+
+/** The secret of a token that the holder of `bearer` may ask for again. */
+export function derivedSecret(kind: "access" | "join", id: string, bearer: string, salt: Uint8Array): Buffer {
+  return createHmac("sha256", bearer).update(`rollcall ${kind} token ${id}\n`).update(salt).digest();
 }
 
 function tokenText(id: string, secret: Uint8Array): TokenText {

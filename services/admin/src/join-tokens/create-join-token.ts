@@ -1,4 +1,4 @@
-import { createHmac, randomBytes, timingSafeEqual } from "node:crypto";
+import { timingSafeEqual } from "node:crypto";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { MethodImpl } from "@connectrpc/connect";
 import {
@@ -9,6 +9,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent, joinTokenText } from "@rollcall/domain";
 import { insertJoinToken, joinTokenHash } from "@rollcall/store";
+import { derivedSecret, newSalt, newTokenId } from "../access/token-text.ts";
 import type { AdminServices } from "../admin-services.ts";
 import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "../operation.ts";
 import { joinTokenToProto, parseTerms, type TokenTerms } from "./convert.ts";
@@ -92,15 +93,13 @@ interface NewText {
 /** What is remembered of a text: not enough to tell it. */
 type TextTrace = Pick<NewText, "id" | "salt"> & { readonly hash: Uint8Array };
 
-const SECRET_BYTES = 32;
-
 /**
  * Make the text of a new token. Its secret follows from random bytes and the caller's own token, which is kept nowhere:
  * a caller that repeats a request gets the same text, and the record, which has the random bytes, cannot tell it.
  */
 function newText(clusterId: string, bearer: string): NewText {
-  const id = randomBytes(6).toString("hex");
-  const salt = new Uint8Array(randomBytes(SECRET_BYTES));
+  const id = newTokenId();
+  const salt = newSalt();
   return { id, salt, text: textOf(clusterId, bearer, { id, salt }) };
 }
 
@@ -111,6 +110,5 @@ function textAgain(clusterId: string, bearer: string, trace: TextTrace): string 
 }
 
 function textOf(clusterId: string, bearer: string, { id, salt }: Pick<NewText, "id" | "salt">): string {
-  const secret = createHmac("sha256", bearer).update(`rollcall join token ${id}\n`).update(salt);
-  return joinTokenText(clusterId, id, secret.digest("base64url"));
+  return joinTokenText(clusterId, id, derivedSecret("join", id, bearer, salt).toString("base64url"));
 }

@@ -5,7 +5,7 @@ import type { Registrar } from "../registration/registrar.ts";
 import { type AgentIdentity, toMs } from "../stream/hello.ts";
 
 /** What a rotation works with. */
-export interface KeyRotationDeps {
+export interface KeyRotationOptions {
   readonly identity: AgentIdentity;
   readonly registrar: Registrar;
   readonly clock: Clock;
@@ -34,15 +34,15 @@ const LONGEST_WAIT_MS = 86_400_000;
  * cut short.
  */
 export class KeyRotation {
-  readonly #deps: KeyRotationDeps;
+  readonly #options: KeyRotationOptions;
   #dueAtMs: number | undefined;
   #madeAtMs: number;
   #failures = 0;
   #wake = new AbortController();
 
-  constructor(deps: KeyRotationDeps) {
-    this.#deps = deps;
-    this.#madeAtMs = deps.keyMadeAtMs;
+  constructor(options: KeyRotationOptions) {
+    this.#options = options;
+    this.#madeAtMs = options.keyMadeAtMs;
   }
 
   /** Note what the server's settings say; they say it for as long as the rotation is wanted. */
@@ -51,13 +51,14 @@ export class KeyRotation {
       this.#dueAtMs = undefined;
       return;
     }
-    const { clock, random } = this.#deps;
+    const { clock, random } = this.#options;
     this.#dueAtMs ??= clock.nowMs() + random() * toMs(rotateKeyWithin);
     this.#wake.abort();
   }
 
   /** Work until the signal aborts. */
   async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
+    // Not a Loop: each wait has a length of its own.
     while (!signal.aborted) {
       const waitMs = this.#waitMs();
       if (waitMs > 0) {
@@ -70,7 +71,7 @@ export class KeyRotation {
 
   /** Time until there is something to do; infinite when nothing is in sight. */
   #waitMs(): number {
-    const { identity, clock, intervalMs } = this.#deps;
+    const { identity, clock, intervalMs } = this.#options;
     if (identity.keys.phase !== "settled") return 0;
     const dueMs = this.#dueAtMs === undefined ? Infinity : this.#dueAtMs - clock.nowMs();
     if (intervalMs === 0) return dueMs;
@@ -81,7 +82,7 @@ export class KeyRotation {
 
   /** Offer the next key, and see it used. Whether the server had an answer. */
   async #rotate(signal: AbortSignal): Promise<boolean> {
-    const { identity, registrar, log, onOffered } = this.#deps;
+    const { identity, registrar, log, onOffered } = this.#options;
     const { keys, nodeId } = identity;
     if (keys.phase === "settled") log.info({}, "rotating the key");
     const keyPair = keys.toUse();
@@ -112,12 +113,12 @@ export class KeyRotation {
   /** The next key is the node's key now, however that came about. */
   used(): void {
     this.#dueAtMs = undefined;
-    this.#madeAtMs = this.#deps.clock.wallMs();
+    this.#madeAtMs = this.#options.clock.wallMs();
     this.#wake.abort();
   }
 
   #backoffMs(): number {
-    const { random } = this.#deps;
+    const { random } = this.#options;
     const limits = { baseMs: BACKOFF_BASE_MS, maxMs: BACKOFF_MAX_MS };
     // Never nothing: the registry would be asked in a tight loop.
     const spreadMs = fullJitter({ attempt: this.#failures, ...limits, random01: random() });
@@ -133,7 +134,7 @@ export class KeyRotation {
       await new Promise((resolve) => either.addEventListener("abort", resolve, { once: true }));
     } else {
       // Rejects with the abort alone, after which the caller looks at how things are.
-      await this.#deps.clock.sleep(ms, either).catch(() => {});
+      await this.#options.clock.sleep(ms, either).catch(() => {});
     }
   }
 }

@@ -5,8 +5,8 @@ import type { NodeKeyPair } from "@rollcall/identity";
 import { membershipStateFromProto } from "@rollcall/wire";
 import type { AgentPhase, AgentStatus } from "../agent-status.ts";
 import { Alarm } from "../alarm.ts";
-import { Enrolment, type EnrolmentDeps } from "../registration/enrolment.ts";
-import { HeartbeatSession, type SessionDeps } from "../stream/heartbeat-session.ts";
+import { Enrolment, type EnrolmentOptions } from "../registration/enrolment.ts";
+import { HeartbeatSession, type SessionServices } from "../stream/heartbeat-session.ts";
 import { toMs } from "../stream/hello.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
 import type { SessionNews } from "../stream/session-machine.ts";
@@ -15,7 +15,7 @@ import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs
 import { ConnectionLog } from "./connection-log.ts";
 
 /** What keeps an agent connected. */
-export interface StayConnectedDeps extends EnrolmentDeps, SessionDeps {
+export interface StayConnectedOptions extends EnrolmentOptions, SessionServices {
   /** Numbers from 0 to less than 1, for jitter. */
   readonly random: () => number;
   /** Told what the server's settings are, whenever they come. */
@@ -31,7 +31,7 @@ const IDLE_TURN_MS = 86_400_000;
 
 /** Registers the node when that is needed, and keeps one stream open: carries out what stepAgent() decides. */
 export class StayConnected {
-  readonly #deps: StayConnectedDeps;
+  readonly #options: StayConnectedOptions;
   readonly #enrolment: Enrolment;
   readonly #log: ConnectionLog;
   readonly #alarm: Alarm;
@@ -43,19 +43,19 @@ export class StayConnected {
   #goodbyeReason = "";
   #succeeded: () => void = () => {};
 
-  constructor(deps: StayConnectedDeps) {
-    this.#deps = deps;
-    this.#enrolment = new Enrolment(deps);
-    this.#log = new ConnectionLog(deps.log, () => deps.clock.wallMs());
-    this.#alarm = new Alarm(deps.clock, () => this.#dispatch({ kind: "due" }));
-    this.#state = beginAgent(deps.random());
+  constructor(options: StayConnectedOptions) {
+    this.#options = options;
+    this.#enrolment = new Enrolment(options);
+    this.#log = new ConnectionLog(options.log, () => options.clock.wallMs());
+    this.#alarm = new Alarm(options.clock, () => this.#dispatch({ kind: "due" }));
+    this.#state = beginAgent(options.random());
   }
 
   status(): Omit<AgentStatus, "ungrantedWishes"> {
     const { stage, held, membership } = this.#state;
     return {
       phase: PHASES[stage.kind],
-      nodeId: this.#deps.identity.nodeId,
+      nodeId: this.#options.identity.nodeId,
       endpoint: held?.endpoint,
       sessionEpoch: held?.epoch,
       membership,
@@ -74,9 +74,9 @@ export class StayConnected {
     signal.addEventListener("abort", abort, { once: true });
     if (signal.aborted) abort();
     // The first of two measurements between which the CPU's share is taken.
-    this.#deps.usage.measure();
+    this.#options.usage.measure();
     // Begun here so that it is done by the time that a server asks who is there.
-    void this.#deps.info.current();
+    void this.#options.info.current();
     await this.#enrolment.load();
     const { sentinel } = this.#enrolment;
     const endpoints = sentinel?.healthEndpoints ?? [];
@@ -99,7 +99,7 @@ export class StayConnected {
   }
 
   #dispatch(event: AgentEvent): void {
-    const { clock, random } = this.#deps;
+    const { clock, random } = this.#options;
     const { state, effects } = stepAgent(this.#state, event, { nowMs: clock.nowMs(), random01: random() });
     this.#state = state;
     for (const effect of effects) this.#carryOut(effect);
@@ -112,7 +112,7 @@ export class StayConnected {
       this.#alarm.clear();
       this.#closed.abort();
     } else if (state.stage.kind === "idle") {
-      this.#alarm.setAt(this.#deps.clock.nowMs() + IDLE_TURN_MS);
+      this.#alarm.setAt(this.#options.clock.nowMs() + IDLE_TURN_MS);
     } else {
       const atMs = dueAtMs(state);
       if (atMs === null) this.#alarm.clear();
@@ -128,7 +128,7 @@ export class StayConnected {
       case "open": {
         const { pace } = this.#held ?? this.#state;
         const onNews = (session: HeartbeatSession, news: SessionNews): void => this.#onNews(session, news);
-        const session = new HeartbeatSession(this.#deps, { endpoint: effect.endpoint, pace, onNews });
+        const session = new HeartbeatSession(this.#options, { endpoint: effect.endpoint, pace, onNews });
         this.#candidate = { session, welcome: null };
         return;
       }
@@ -158,7 +158,7 @@ export class StayConnected {
   }
 
   async #register(): Promise<void> {
-    const { phase } = this.#deps.identity.keys;
+    const { phase } = this.#options.identity.keys;
     const stop = new AbortController();
     this.#registering = stop;
     const outcome = await this.#enrolment.register(stop.signal);
@@ -181,13 +181,13 @@ export class StayConnected {
     if (news.kind === "opened") {
       const { welcome } = news;
       this.#candidate = { session, welcome };
-      const endpoints = this.#deps.registrar.resolve(welcome.healthEndpoints);
+      const endpoints = this.#options.registrar.resolve(welcome.healthEndpoints);
       const membership = stateOf(welcome.membership);
       this.#dispatch({ kind: "opened", epoch: welcome.sessionEpoch, membership, endpoints });
     } else if (news.kind === "ended") {
       this.#candidate = null;
       const { end } = news;
-      const { keys } = this.#deps.identity;
+      const { keys } = this.#options.identity;
       this.#dispatch({ kind: "not-opened", end, hasOtherKey: isKeyRefused(end) && keys.refused(session.keyPair) });
     } else {
       this.#note(news);
@@ -209,7 +209,7 @@ export class StayConnected {
         this.#dispatch({ kind: "acked" });
         return;
       case "settings":
-        this.#deps.onSettings?.(news.settings);
+        this.#options.onSettings?.(news.settings);
         return;
       case "membership":
         this.#onMembership(news.membership);
@@ -230,7 +230,7 @@ export class StayConnected {
     this.#succeeded();
     const { endpoints, membership } = this.#state;
     this.#log.connected(session.endpoint, welcome, membership);
-    this.#deps.onConnected?.();
+    this.#options.onConnected?.();
     void this.#accepted(session.keyPair, welcome.clusterId, endpoints);
   }
 
@@ -239,7 +239,7 @@ export class StayConnected {
    * nothing.
    */
   async #accepted(keyPair: NodeKeyPair, clusterId: string, endpoints: readonly string[]): Promise<void> {
-    const { keys } = this.#deps.identity;
+    const { keys } = this.#options.identity;
     const { phase } = keys;
     await keys.accepted(keyPair);
     this.#noteKey(phase);
@@ -256,7 +256,7 @@ export class StayConnected {
   #onMembership(membership: Membership): void {
     this.#dispatch({ kind: "membership", membership: stateOf(membership) });
     const { reason, message } = membership;
-    this.#deps.log.info({ membership: this.#state.membership, reason, detail: message }, "membership changed");
+    this.#options.log.info({ membership: this.#state.membership, reason, detail: message }, "membership changed");
   }
 
   #onMoveAsked({ action, message, retryAfter, endpoints }: GoAway): void {
@@ -265,14 +265,14 @@ export class StayConnected {
       kind: "move-asked",
       isOwnWish: false,
       retryAfterMs: retryAfter ? toMs(retryAfter) : 0,
-      endpoints: this.#deps.registrar.resolve(endpoints),
+      endpoints: this.#options.registrar.resolve(endpoints),
     });
   }
 
   /** @param before the phase before a proof was tried. */
   #noteKey(before: AgentKeys["phase"]): void {
-    const { phase } = this.#deps.identity.keys;
-    if (before !== "settled" && phase === "settled") this.#deps.onKeyUsed?.();
+    const { phase } = this.#options.identity.keys;
+    if (before !== "settled" && phase === "settled") this.#options.onKeyUsed?.();
   }
 }
 

@@ -23,7 +23,7 @@ export interface NodeInfoKeeper {
 }
 
 /** What a report is made of. */
-export interface NodeInfoKeeperDeps {
+export interface NodeInfoKeeperOptions {
   readonly facts: FactsReader;
   readonly description: NodeDescription;
   readonly clock: Pick<Clock, "nowMs">;
@@ -31,7 +31,7 @@ export interface NodeInfoKeeperDeps {
 }
 
 /** Create the keeper of this machine's report. Amounts that move by themselves are held still, see SteadyAmounts. */
-export function createNodeInfoKeeper({ facts, description, clock, log }: NodeInfoKeeperDeps): NodeInfoKeeper {
+export function createNodeInfoKeeper({ facts, description, clock, log }: NodeInfoKeeperOptions): NodeInfoKeeper {
   const steady = new SteadyFacts();
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;

@@ -9,14 +9,14 @@ import type { Sentinel } from "../state/sentinel.ts";
 import { SMALL_FACTS } from "../testing/agent-harness.ts";
 import { FakeControlPlane } from "../testing/fake-control-plane.ts";
 import { MemoryKeyFiles, settledKeys } from "../testing/memory-key-files.ts";
-import { Enrolment, type EnrolmentDeps } from "./enrolment.ts";
+import { Enrolment, type EnrolmentOptions } from "./enrolment.ts";
 import { JoinTokenError } from "./join-token.ts";
 
 const RUNNING = new AbortController().signal;
 
 function enrolment(
-  state: Partial<EnrolmentDeps["state"]> = {},
-  { keys = settledKeys(), ...others }: Pick<EnrolmentDeps, "joinToken"> & { readonly keys?: NodeKeys } = {},
+  state: Partial<EnrolmentOptions["state"]> = {},
+  { keys = settledKeys(), ...others }: Pick<EnrolmentOptions, "joinToken"> & { readonly keys?: NodeKeys } = {},
 ) {
   const plane = new FakeControlPlane();
   const written: Sentinel[] = [];

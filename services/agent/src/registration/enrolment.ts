@@ -11,7 +11,7 @@ import { JoinTokenError, type JoinTokenSource, NO_JOIN_TOKEN } from "./join-toke
 import type { Registrar } from "./registrar.ts";
 
 /** What an enrolment works with. */
-export interface EnrolmentDeps {
+export interface EnrolmentOptions {
   readonly identity: AgentIdentity;
   readonly state: Pick<StateDirectory, "readSentinel" | "writeSentinel" | "removeSentinel">;
   readonly registrar: Registrar;
@@ -28,11 +28,11 @@ export type RegistrationOutcome =
 
 /** The node's registration, and the sentinel that remembers it. Trouble with the file never stands in the way. */
 export class Enrolment {
-  readonly #deps: EnrolmentDeps;
+  readonly #options: EnrolmentOptions;
   #sentinel: Sentinel | undefined;
 
-  constructor(deps: EnrolmentDeps) {
-    this.#deps = deps;
+  constructor(options: EnrolmentOptions) {
+    this.#options = options;
   }
 
   /** The registration that is remembered. */
@@ -42,15 +42,15 @@ export class Enrolment {
 
   /** Read what an earlier run remembered; a sentinel of another node or key counts as none. */
   async load(): Promise<void> {
-    const found = await this.#attempt("sentinel cannot be read", () => this.#deps.state.readSentinel());
-    const { nodeId, keys } = this.#deps.identity;
+    const found = await this.#attempt("sentinel cannot be read", () => this.#options.state.readSentinel());
+    const { nodeId, keys } = this.#options.identity;
     const isOwn = found?.nodeId === nodeId && keys.has(found.keyFingerprint);
     this.#sentinel = isOwn ? found : undefined;
   }
 
   /** Register, and remember it. */
   async register(signal: AbortSignal): Promise<RegistrationOutcome> {
-    const { keys } = this.#deps.identity;
+    const { keys } = this.#options.identity;
     const keyPair = keys.toUse();
     const outcome = await this.#registerWith(keyPair, signal);
     // In a rotation the server may have taken the other key although its answer was lost.
@@ -59,7 +59,7 @@ export class Enrolment {
   }
 
   async #registerWith(keyPair: NodeKeyPair, signal: AbortSignal): Promise<RegistrationOutcome> {
-    const { identity, registrar, info, log } = this.#deps;
+    const { identity, registrar, info, log } = this.#options;
     const { nodeId, keys } = identity;
     try {
       const snapshot = await info.current();
@@ -81,22 +81,22 @@ export class Enrolment {
 
   /** Take over where the streams go and to which cluster; written only when it changes. */
   async remember(clusterId: string, healthEndpoints: readonly string[]): Promise<void> {
-    const { nodeId, keys } = this.#deps.identity;
+    const { nodeId, keys } = this.#options.identity;
     const next = { nodeId, keyFingerprint: keys.fingerprint, clusterId, healthEndpoints };
     const isKnown = JSON.stringify(next) === JSON.stringify(this.#sentinel);
     this.#sentinel = next;
     if (isKnown || healthEndpoints.length === 0) return;
-    await this.#attempt("sentinel cannot be written", () => this.#deps.state.writeSentinel(next));
+    await this.#attempt("sentinel cannot be written", () => this.#options.state.writeSentinel(next));
   }
 
   /** Forget the registration: the next start registers again. */
   async forget(): Promise<void> {
     this.#sentinel = undefined;
-    await this.#attempt("sentinel cannot be removed", () => this.#deps.state.removeSentinel());
+    await this.#attempt("sentinel cannot be removed", () => this.#options.state.removeSentinel());
   }
 
   async #joinToken(): Promise<string> {
-    const { joinToken = NO_JOIN_TOKEN, log } = this.#deps;
+    const { joinToken = NO_JOIN_TOKEN, log } = this.#options;
     try {
       return await joinToken();
     } catch (error) {
@@ -112,7 +112,7 @@ export class Enrolment {
       return await run();
     } catch (error) {
       // The registration counts, not the file: without it the agent registers once more at its next start.
-      this.#deps.log.warn({ err: error }, message);
+      this.#options.log.warn({ err: error }, message);
       return undefined;
     }
   }

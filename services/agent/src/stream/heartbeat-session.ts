@@ -20,7 +20,7 @@ import {
 } from "./session-machine.ts";
 
 /** What a session works with. */
-export interface SessionDeps {
+export interface SessionServices {
   readonly clock: Clock;
   readonly transport: HeartbeatTransport;
   readonly identity: AgentIdentity;
@@ -48,16 +48,16 @@ export class HeartbeatSession {
   readonly endpoint: string;
   /** The key that its Hello is signed with. */
   readonly keyPair: NodeKeyPair;
-  readonly #deps: SessionDeps;
+  readonly #services: SessionServices;
   readonly #onNews: SessionOptions["onNews"];
   readonly #stream: HeartbeatStream;
   readonly #alarm: Alarm;
   #state: SessionState;
   #sent: SentTotals = NO_TOTALS;
 
-  constructor(deps: SessionDeps, { endpoint, pace, onNews }: SessionOptions) {
-    const { clock, identity, transport, infoCheckMs } = deps;
-    this.#deps = deps;
+  constructor(services: SessionServices, { endpoint, pace, onNews }: SessionOptions) {
+    const { clock, identity, transport, infoCheckMs } = services;
+    this.#services = services;
     this.#onNews = onNews;
     this.endpoint = endpoint;
     this.keyPair = identity.keys.toUse();
@@ -86,7 +86,7 @@ export class HeartbeatSession {
   }
 
   #dispatch(event: SessionEvent): void {
-    const { state, effects } = stepSession(this.#state, event, this.#deps.clock.nowMs());
+    const { state, effects } = stepSession(this.#state, event, this.#services.clock.nowMs());
     this.#state = state;
     for (const effect of effects) this.#carryOut(effect);
     this.#setAlarm();
@@ -99,7 +99,7 @@ export class HeartbeatSession {
   }
 
   #carryOut(effect: SessionEffect): void {
-    const { usage, identity, info } = this.#deps;
+    const { usage, identity, info } = this.#services;
     switch (effect.kind) {
       case "measure":
         usage.measure();
@@ -149,7 +149,7 @@ export class HeartbeatSession {
    * The digest of what the node is; empty when the machine takes too long to read, which makes the server ask for it.
    */
   async #digestInTime(): Promise<Uint8Array> {
-    const { clock, info } = this.#deps;
+    const { clock, info } = this.#services;
     const limit = new AbortController();
     const late = clock.sleep(DIGEST_LIMIT_MS, limit.signal).then(
       () => new Uint8Array(),
@@ -162,7 +162,7 @@ export class HeartbeatSession {
 
   /** Milliseconds since 1970; 0 for a frame that does not tell them. */
   #wallMs(tellsTime: boolean): bigint {
-    return tellsTime ? BigInt(Math.trunc(this.#deps.clock.wallMs())) : 0n;
+    return tellsTime ? BigInt(Math.trunc(this.#services.clock.wallMs())) : 0n;
   }
 
   #send(frame: FrameInit): void {

@@ -18,7 +18,7 @@ export interface UsageSampler {
 }
 
 /** What a sampler works with. */
-export interface UsageSamplerDeps {
+export interface UsageSamplerOptions {
   readonly machine: Machine;
   readonly stateDirectory: string;
   /** Monotonic milliseconds. */
@@ -28,8 +28,8 @@ export interface UsageSamplerDeps {
 /**
  * Create a sampler. Nothing is read before the first `refresh`, and no share of CPU time is known before the second.
  */
-export function createUsageSampler(deps: UsageSamplerDeps): UsageSampler {
-  const { machine, stateDirectory, nowMs } = deps;
+export function createUsageSampler(options: UsageSamplerOptions): UsageSampler {
+  const { machine, stateDirectory, nowMs } = options;
   const cpu = createGauge(createCpuMeter(machine, nowMs), nowMs);
   const memory = createGauge(() => readMemoryUsage(machine), nowMs);
   const disk = createGauge(() => machine.fileSystemSize(stateDirectory), nowMs);

@@ -4,9 +4,10 @@ import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { alreadyDone } from "../client/already-done.ts";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Invocation, Verb } from "../command.ts";
-import { UsageError } from "../failure.ts";
+import { Failure, UsageError } from "../failure.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
 import { printable } from "../output/text.ts";
+import type { Shell } from "../shell.ts";
 import { changeMany, type ManyAnswer } from "./change-many.ts";
 import { getNode } from "./read-nodes.ts";
 import { type ChoiceOptions, chooseNodes, type Selector, selectorOf } from "./selection.ts";
@@ -22,8 +23,8 @@ export interface NodeDecideOptions extends ChoiceOptions {
   readonly strict?: boolean;
 }
 
-/** What operators decide about a node, as the command line calls it. */
-export type NodeDecision =
+/** The verbs that decide about nodes. */
+export type NodeVerb =
   | "approve"
   | "reject"
   | "delete"
@@ -37,7 +38,7 @@ export type NodeDecision =
   | "unban";
 
 /** The fields that the requests of all verbs have. */
-interface NodeCommand {
+interface VerbRequest {
   /** Either this or the selector. */
   readonly node?: string;
   readonly selector?: Selector;
@@ -51,29 +52,29 @@ interface NodeCommand {
 /** Calls the method of a verb. */
 type NodeCall = (
   admin: Client<typeof AdminService>,
-  command: NodeCommand,
+  request: VerbRequest,
 ) => Promise<ManyAnswer & { readonly node?: Node | undefined }>;
 
-const CALLS: Readonly<Record<NodeDecision, NodeCall>> = {
-  approve: (admin, command) => admin.approveNode(command),
-  reject: (admin, command) => admin.rejectNode(command),
-  delete: (admin, command) => admin.deleteNode(command),
-  cordon: (admin, command) => admin.cordonNode(command),
-  uncordon: (admin, command) => admin.uncordonNode(command),
-  "mark-unhealthy": (admin, command) => admin.markNodeUnhealthy(command),
-  "clear-mark": (admin, command) => admin.clearNodeMark(command),
-  "rotate-key": (admin, command) => admin.requireKeyRotation(command),
-  "accept-hardware": (admin, command) => admin.acceptNodeHardware(command),
-  ban: (admin, command) => admin.banNode(command),
-  unban: (admin, command) => admin.unbanNode(command),
+const CALLS: Readonly<Record<NodeVerb, NodeCall>> = {
+  approve: (admin, request) => admin.approveNode(request),
+  reject: (admin, request) => admin.rejectNode(request),
+  delete: (admin, request) => admin.deleteNode(request),
+  cordon: (admin, request) => admin.cordonNode(request),
+  uncordon: (admin, request) => admin.uncordonNode(request),
+  "mark-unhealthy": (admin, request) => admin.markNodeUnhealthy(request),
+  "clear-mark": (admin, request) => admin.clearNodeMark(request),
+  "rotate-key": (admin, request) => admin.requireKeyRotation(request),
+  "accept-hardware": (admin, request) => admin.acceptNodeHardware(request),
+  ban: (admin, request) => admin.banNode(request),
+  unban: (admin, request) => admin.unbanNode(request),
 };
 
 /**
  * `node approve`, `reject` and the like. For one node that is named it prints Ok, or with --output the
  * rollcall.node.v1.Node as it is now; for many it prints the outcome of each, and exits with 1 when one was refused.
  */
-export function nodeDecide(decision: NodeDecision): Verb<NodeDecideOptions> {
-  return (invocation) => decideNodes(invocation, decision, invocation.args, CALLS[decision]);
+export function nodeDecide(verb: NodeVerb): Verb<NodeDecideOptions> {
+  return (invocation) => decideNodes(invocation, verb, invocation.args, CALLS[verb]);
 }
 
 /**
@@ -103,10 +104,13 @@ async function decideNodes(
     return;
   }
   const { node } = choice;
+  // Labels that are set already are no refusal of the API. A repeated request has had its effect before.
+  const before = verb === "label" && requestId === "" ? await getNode(control, node, verb) : undefined;
   const answer = await control.attempt("admin", `${verb} node ${node}`, () =>
     alreadyDone(shell, strict, () => call(admin, { node, reason, etag, requestId })),
   );
   const changed = answer === null ? await nodeAsItIs(control, node, format) : answer.node;
+  if (before !== undefined && hasLabelsOf(before, answer?.node)) noteSameLabels(shell, before.id, strict);
   // Only a ban takes ids that no node has; the id may be mistyped.
   if (answer !== null && answer.node === undefined) shell.err.write(`there is no node ${node}: its id is banned\n`);
   for (const remark of answer?.node === undefined ? [] : remarks(answer.node))
@@ -114,6 +118,17 @@ async function decideNodes(
   if (format === "table") shell.out.write("Ok\n");
   else if (format === "name") shell.out.write(`${changed?.id ?? node}\n`);
   else await writePlain(shell, format, changed === undefined ? {} : toPlain(NodeSchema, changed));
+}
+
+function hasLabelsOf(before: Node, after: Node | undefined): boolean {
+  const labelsIn = (node: Node) => JSON.stringify(node.labels.map(({ key, value, tier }) => [key, value, tier]));
+  return after !== undefined && labelsIn(before) === labelsIn(after);
+}
+
+function noteSameLabels({ err }: Pick<Shell, "err">, id: string, strict: boolean): void {
+  const text = `the labels of node ${printable(id)} are already so`;
+  if (strict) throw new Failure(`failed to label node ${printable(id)}: ${text}`);
+  err.write(`nothing to change: ${text}\n`);
 }
 
 /** The node that a verb had nothing to change about; nothing where it is not printed. */
@@ -164,7 +179,7 @@ export const nodeLabel: Verb<NodeDecideOptions> = async (invocation) => {
   if (Object.keys(set).length === 0 && remove.length === 0) {
     throw new UsageError("say which labels to set, as key=value, or to remove, as key-");
   }
-  const call: NodeCall = (admin, command) => admin.setNodeLabels({ ...command, set, remove: [...remove] });
+  const call: NodeCall = (admin, request) => admin.setNodeLabels({ ...request, set, remove: [...remove] });
   // The label that the operator's had overridden is in effect again.
   const remarks = (node: Node) =>
     node.labels

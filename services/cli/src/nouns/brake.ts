@@ -30,8 +30,9 @@ export function defineBrake(brake: Command, shell: Shell): void {
     .action(action(shell, brakeStatus));
   addNotes(
     addListingOptions(status),
-    `  NORMAL   every reaction to a lost node is released, a few seconds after the loss
-  PARTIAL  more than 55 % of the group are silent or lost: a tenth of its size is released a minute
+    `  NORMAL   each reaction to a lost node is released a few seconds after it
+  PARTIAL  more than 55 % of the group are silent or lost: a tenth of its size
+           is released a minute
   FULL     all of the group is: nothing is released
   FROZEN   nothing is released, because an operator froze it`,
     "-o json|yaml prints a rollcall.admin.v1.GetBrakeResponse in proto JSON; -o csv prints RFC 4180.",

@@ -158,8 +158,7 @@ async function latestAfter(source: Source, after: bigint, count: number): Promis
   return answer;
 }
 
-const BACKOFF_BASE_MS = 200;
-const BACKOFF_MAX_MS = 10_000;
+const BACKOFF = { baseMs: 200, maxMs: 10_000 };
 
 /** Print the events that there are, if any were asked for, and then each new one. */
 async function follow(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
@@ -188,7 +187,12 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
     hasBegun,
     interrupted,
     onBreak: (line) => err.write(`warning: the stream broke: ${line}; resuming\n`),
-    pause: (attempt) => sleep(backoffMs(attempt), undefined, { signal: interrupted }),
+    pause: async (attempt) => {
+      // Loaded only when a stream breaks: it would slow down the start.
+      const { fullJitter } = await import("@rollcall/process");
+      const pauseMs = fullJitter({ ...BACKOFF, attempt, random01: Math.random() });
+      await sleep(pauseMs, undefined, { signal: interrupted });
+    },
   });
   for await (const batch of batches) {
     await write(batch.slice(0, left));
@@ -196,11 +200,6 @@ async function follow(invocation: Invocation<EventsOptions>, source: Source): Pr
     // The request ends with it; to leave the loop alone waits for the server's next message.
     if (left <= 0) enough.abort();
   }
-}
-
-/** Full jitter: many clients of one server that restarts should not come back in step. */
-function backoffMs(attempt: number): number {
-  return Math.random() * Math.min(BACKOFF_MAX_MS, BACKOFF_BASE_MS * 2 ** Math.min(attempt, 10));
 }
 
 /** Write events piece by piece: JSON with one event a line, YAML with one document each. */

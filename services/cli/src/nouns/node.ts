@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, STRICT } from "../command.ts";
-import type { NodeBanOptions, NodeDecideOptions, NodeDecision } from "../nodes/decide.ts";
+import type { NodeBanOptions, NodeDecideOptions, NodeVerb } from "../nodes/decide.ts";
 import type { NodeHealthOptions } from "../nodes/health.ts";
 import type { NodeListOptions } from "../nodes/list.ts";
 import type { NodeWatchOptions } from "../nodes/watch.ts";
@@ -12,7 +12,7 @@ import type { Shell } from "../shell.ts";
 const NODE_NAME = "Id of the node, or an unambiguous prefix of it";
 const NODES = ["[node...]", "Ids of nodes, or unambiguous prefixes of them"] as const;
 
-const DECISIONS: Readonly<Record<NodeDecision, string>> = {
+const DECISIONS: Readonly<Record<NodeVerb, string>> = {
   approve: "Approve pending or rejected nodes",
   reject: "Reject nodes: their streams end, and they cannot return until they are approved or deleted",
   delete: "Delete nodes from the record: their streams end, and they may register again as new nodes",
@@ -137,26 +137,26 @@ function defineList(node: Command, shell: Shell): void {
   );
 }
 
-function defineDecision(node: Command, shell: Shell, decision: NodeDecision): void {
+function defineDecision(node: Command, shell: Shell, verb: NodeVerb): void {
   const command = addChoice(
     node
-      .command(decision)
-      .description(DECISIONS[decision])
+      .command(verb)
+      .description(DECISIONS[verb])
       .argument(...NODES),
   );
-  if (decision === "ban" || decision === "unban") {
+  if (verb === "ban" || verb === "unban") {
     command
       .option("--key <fingerprint>", "A key instead of nodes, by its fingerprint: SHA256:...")
       .option("--id <id>", "Exactly this id, even when there is no such node")
       .action(
         action(
           shell,
-          loaded<NodeBanOptions>(async () => (await import("../nodes/decide.ts")).nodeBan(decision)),
+          loaded<NodeBanOptions>(async () => (await import("../nodes/decide.ts")).nodeBan(verb)),
         ),
       );
     return;
   }
-  const load = async () => (await import("../nodes/decide.ts")).nodeDecide(decision);
+  const load = async () => (await import("../nodes/decide.ts")).nodeDecide(verb);
   command.action(action(shell, loaded<NodeDecideOptions>(load)));
 }
 

@@ -41,8 +41,10 @@ export function definePolicy(policy: Command, shell: Shell): void {
   addNotes(
     addEtag(addChangeOptions(set)),
     "The value of the strongest policy counts, value by value: configuration, default, groups by priority, the node's own. A policy that contradicts itself, or others on any node, is refused. `policy preview` with the same flags shows what would change.",
-    `  rollcall policy set --default --unhealthy-after 45s
-  rollcall policy set --group gpus --selector gpu --priority 10 --unhealthy-after 30s --heartbeat-interval 5s`,
+    `Examples:
+  rollcall policy set --default --unhealthy-after 45s
+  rollcall policy set --group gpus --selector gpu --priority 10 \\
+    --unhealthy-after 30s --heartbeat-interval 5s`,
     "-o json|yaml prints a rollcall.admin.v1.SetHealthPolicyResponse in proto JSON.",
   );
   set.action(action(shell, policySet));

@@ -57,6 +57,7 @@ export class BrakeDecider {
     const maxGapMs = everyMs * INTERVALS_IN_GAP;
     const time = new ObservedTime({ startMs: clock.nowMs(), maxGapMs });
     try {
+      // Not a Loop: a look without the record is no success, and yet no failure of the task.
       while (!signal.aborted) {
         time.advance(clock.nowMs());
         if (await this.#look(time.at(clock.nowMs()), signal)) succeeded();

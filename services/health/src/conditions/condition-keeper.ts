@@ -76,5 +76,5 @@ const EVERY_MS = 10_000;
 
 /** Settle conditions every 10 s, and on call. */
 export function keepConditionsTask(keeper: ConditionKeeper, shared: SharedLoop): Loop {
-  return new Loop({ ...shared, name: "keep-truth", everyMs: EVERY_MS, turn: () => keeper.turn() });
+  return new Loop({ ...shared, name: "keep-conditions", everyMs: EVERY_MS, turn: () => keeper.turn() });
 }

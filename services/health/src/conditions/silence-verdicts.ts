@@ -19,8 +19,8 @@ export class SilenceVerdicts {
   }
 
   /** The evidence of a declaration, at a time of the real clock. */
-  evidenceOf({ watch, to, silentMs }: Due<HeldNode>, nowMs: number): SilenceEvidence {
-    const { subject: node, thresholds } = watch;
+  evidenceOf({ timing, to, silentMs }: Due<HeldNode>, nowMs: number): SilenceEvidence {
+    const { subject: node, thresholds } = timing;
     const { lastFrameAtMs } = node;
     return silenceEvidence({
       replica: this.#instance,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { type Connection, DEFAULT_HEALTH_POLICY, type Health, type Watch } from "@rollcall/domain";
+import { type Connection, DEFAULT_HEALTH_POLICY, type Health, type Timing } from "@rollcall/domain";
 import type { NodeTerms } from "../policy/node-terms.ts";
 import { createHeldNode, type HeldNode, unwrittenOf } from "./held-node.ts";
 
@@ -18,7 +18,7 @@ const silent: Health = stated("UNHEALTHY", "HEARTBEATS_MISSED");
 const node = (changes: Partial<HeldNode> = {}): HeldNode => {
   const row = { nodeId: "n1", detectedHealth: healthy, connection: connected };
   const terms = { resolved: { policy: DEFAULT_HEALTH_POLICY } } as unknown as NodeTerms;
-  const held = createHeldNode(row, terms, (it) => ({ subject: it }) as unknown as Watch<HeldNode>);
+  const held = createHeldNode(row, terms, (it) => ({ subject: it }) as unknown as Timing<HeldNode>);
   return Object.assign(held, { epoch: 3 }, changes);
 };
 

@@ -9,7 +9,7 @@ import {
   type Membership,
   type SilenceEvidence,
   type Stated,
-  type Watch,
+  type Timing,
 } from "@rollcall/domain";
 import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
@@ -42,7 +42,7 @@ export interface HeldNode {
   /** The only stream whose epoch is current; null while there is none. */
   stream: NodeStream | null;
   /** The detector's state: the node's health, and when it was last heard. */
-  watch: Watch<HeldNode>;
+  watch: Timing<HeldNode>;
   connection: Connection;
   /** As detected, without an operator's mark. */
   health: Health;
@@ -101,7 +101,7 @@ const NO_GPUS: readonly GpuState[] = [];
 export function createHeldNode(
   row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">,
   terms: NodeTerms,
-  watch: (node: HeldNode) => Watch<HeldNode>,
+  watch: (node: HeldNode) => Timing<HeldNode>,
 ): HeldNode {
   const { nodeId: id, detectedHealth: health, connection } = row;
   const node: Omit<HeldNode, "watch"> = {

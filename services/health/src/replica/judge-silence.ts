@@ -24,6 +24,7 @@ export function judgeSilenceTask({ replica, clock, tickMs, nextTurn = nextTurnOf
     name: "judge-silence",
     run: async (signal, succeeded) => {
       let lastMs = clock.nowMs();
+      // Not a Loop: a judgement comes after its pause, and depends on how long that was.
       while (!signal.aborted) {
         await clock.sleep(tickMs, signal);
         const isStalled = clock.nowMs() - lastMs > tickMs * STALL_TICKS;

@@ -1,4 +1,4 @@
-import { Detector, type Watch } from "@rollcall/domain";
+import { Detector, type Timing } from "@rollcall/domain";
 
 /** A stream that must send something in time. */
 export interface QuietStream {
@@ -22,21 +22,21 @@ export class QuietStreams {
   }
 
   /** Start to time a stream, at `nowMs` of observed time. */
-  expect(stream: QuietStream, nowMs: number, withinMs: number): Watch<QuietStream> {
+  expect(stream: QuietStream, nowMs: number, withinMs: number): Timing<QuietStream> {
     const thresholds = { unhealthyAfterMs: withinMs, unknownAfterMs: withinMs };
-    return this.#detector.watch(stream, { health: "HEALTHY", lastReceivedMs: nowMs, thresholds });
+    return this.#detector.track(stream, { health: "HEALTHY", lastReceivedMs: nowMs, thresholds });
   }
 
   /** Stop timing a stream. */
-  settle(watch: Watch<QuietStream>): void {
-    this.#detector.unwatch(watch);
+  settle(timing: Timing<QuietStream>): void {
+    this.#detector.untrack(timing);
   }
 
   /** Call the streams whose time is over. */
   advance(nowMs: number): void {
-    for (const { watch, silentMs } of this.#detector.advance(nowMs)) {
-      this.#detector.unwatch(watch);
-      watch.subject.onQuiet(silentMs);
+    for (const { timing, silentMs } of this.#detector.advance(nowMs)) {
+      this.#detector.untrack(timing);
+      timing.subject.onQuiet(silentMs);
     }
   }
 }

@@ -277,14 +277,14 @@ export class Replica {
 
   #hold(row: Pick<OwnedSession, "nodeId" | "detectedHealth" | "connection">, labels: TrustedLabels): HeldNode {
     const { terms, thresholds } = this.policies.begin(row.nodeId, labels);
-    const node = createHeldNode(row, terms, (held) => this.silence.watch(held, held.health.state, thresholds));
+    const node = createHeldNode(row, terms, (held) => this.silence.track(held, held.health.state, thresholds));
     this.nodes.add(node);
     return node;
   }
 
   #declare(due: Due<HeldNode>): void {
-    const { watch, to, silentMs } = due;
-    const node = watch.subject;
+    const { timing, to, silentMs } = due;
+    const node = timing.subject;
     node.health = healthAfter({ kind: "silence", to, silentMs }, this.#now());
     node.declaredAtMs = this.#options.clock.nowMs();
     node.evidence = this.#verdicts.evidenceOf(due, node.declaredAtMs);
@@ -307,7 +307,7 @@ export class Replica {
   }
 
   #lose(node: HeldNode, farewell: Farewell): void {
-    this.silence.unwatch(node);
+    this.silence.untrack(node);
     this.nodes.remove(node)?.leave(farewell);
     this.watched.released(node.id);
     node.samples?.release();

@@ -6,7 +6,7 @@ import {
   ObservedTime,
   StreamLoss,
   type Thresholds,
-  type Watch,
+  type Timing,
 } from "@rollcall/domain";
 import type { Clock } from "@rollcall/process";
 import type { HealthMetrics } from "../metrics.ts";
@@ -66,13 +66,13 @@ export class Silence {
     return this.#observed.at(this.#options.clock.nowMs());
   }
 
-  /** Begin to watch a node, with its full grace. */
-  watch(node: HeldNode, health: HealthState, thresholds: Thresholds): Watch<HeldNode> {
-    return this.#detector.watch(node, { health, lastReceivedMs: this.nowMs(), thresholds });
+  /** Begin to time a node, with its full grace. */
+  track(node: HeldNode, health: HealthState, thresholds: Thresholds): Timing<HeldNode> {
+    return this.#detector.track(node, { health, lastReceivedMs: this.nowMs(), thresholds });
   }
 
-  unwatch({ watch }: HeldNode): void {
-    this.#detector.unwatch(watch);
+  untrack({ watch }: HeldNode): void {
+    this.#detector.untrack(watch);
   }
 
   /** Note a frame, at an observed time. O(1), without allocation. */
@@ -145,9 +145,9 @@ export class Silence {
       return [];
     }
     return dues.filter((due) => {
-      if (isTurningAway && isAdopted(due.watch.subject)) {
+      if (isTurningAway && isAdopted(due.timing.subject)) {
         // It may be among those that were turned away unheard: restart its grace.
-        this.declare(due.watch.subject, due.from);
+        this.declare(due.timing.subject, due.from);
         return false;
       }
       metrics.detectionDelay(observedMs - due.deadlineMs);
@@ -158,7 +158,7 @@ export class Silence {
   /** Whether so many streams are silent that a doubt begins now. Counted only when a declaration is due. */
   #isOwnTrouble(dues: readonly Due<HeldNode>[], nodes: HeldNodes, observedMs: number): boolean {
     const nowMs = this.#options.clock.nowMs();
-    const isAboutStreams = dues.some(({ watch }) => watch.subject.stream !== null);
+    const isAboutStreams = dues.some(({ timing }) => timing.subject.stream !== null);
     if (!isAboutStreams || !this.#loss.mayDoubt(nowMs)) return false;
     if (!this.#loss.onSilent(nowMs, nodes.countSilent(observedMs), nodes.sessions)) return false;
     this.#doubtOwnNetwork(nowMs);
@@ -174,10 +174,10 @@ export class Silence {
   }
 
   /** Make a node due again as soon as time continues. */
-  #putOff({ watch, from, to }: Due<HeldNode>, observedMs: number): void {
-    const { unhealthyAfterMs, unknownAfterMs } = watch.thresholds;
+  #putOff({ timing, from, to }: Due<HeldNode>, observedMs: number): void {
+    const { unhealthyAfterMs, unknownAfterMs } = timing.thresholds;
     const afterMs = to === "UNHEALTHY" ? unhealthyAfterMs : unknownAfterMs;
-    this.#detector.declare(watch, from, observedMs - afterMs + this.#options.tickMs);
+    this.#detector.declare(timing, from, observedMs - afterMs + this.#options.tickMs);
   }
 }
 

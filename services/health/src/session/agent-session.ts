@@ -1,7 +1,7 @@
 import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { ResourceUsage } from "@rollcall/api/rollcall/node/v1/usage_pb";
-import { type Membership, Session, type SessionEffect, type Watch } from "@rollcall/domain";
+import { type Membership, Session, type SessionEffect, type Timing } from "@rollcall/domain";
 import type { SettingsTerms } from "../policy/node-terms.ts";
 import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
@@ -48,7 +48,7 @@ export class AgentSession implements GreetedStream, QuietStream {
   /** The node while the session is open, else null: the hot path checks nothing else. */
   #node: HeldNode | null = null;
   #nonce: Uint8Array | null;
-  #expected: Watch<QuietStream> | null = null;
+  #expected: Timing<QuietStream> | null = null;
 
   constructor(link: AgentLink, host: SessionHost, { firstSequence, nonce, helloWithinMs }: SessionOptions) {
     this.link = link;

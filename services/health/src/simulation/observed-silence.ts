@@ -1,4 +1,4 @@
-import type { Due, HealthState, Thresholds, Watch } from "@rollcall/domain";
+import type { Due, HealthState, Thresholds, Timing } from "@rollcall/domain";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { HeldNodes } from "../replica/held-nodes.ts";
 import { Silence, type SilenceOptions } from "../replica/silence.ts";
@@ -24,9 +24,9 @@ export class ObservedSilence extends Silence {
     this.#observer = observer;
   }
 
-  override watch(node: HeldNode, health: HealthState, thresholds: Thresholds): Watch<HeldNode> {
+  override track(node: HeldNode, health: HealthState, thresholds: Thresholds): Timing<HeldNode> {
     this.#observer.begin(indexOf(node.id), this.#world.schedule.nowMs);
-    return super.watch(node, health, thresholds);
+    return super.track(node, health, thresholds);
   }
 
   override heard(node: HeldNode, observedMs: number): void {
@@ -47,7 +47,8 @@ export class ObservedSilence extends Silence {
 
   override judge(nodes: HeldNodes): readonly Due<HeldNode>[] {
     const dues = super.judge(nodes);
-    for (const { watch, to } of dues) this.#world.invariants.onDeclared(this.#observer, indexOf(watch.subject.id), to);
+    for (const { timing, to } of dues)
+      this.#world.invariants.onDeclared(this.#observer, indexOf(timing.subject.id), to);
     return dues;
   }
 }

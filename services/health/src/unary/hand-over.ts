@@ -11,7 +11,7 @@ import type { Replica } from "../replica/replica.ts";
 import { sessionMoved, type UnaryDesk } from "./unary-desk.ts";
 
 /** What is needed to find the replica that holds a session. */
-export interface HandOverDeps {
+export interface HandOverOptions {
   readonly replica: Pick<Replica, "instance">;
   readonly unary: UnaryDesk;
   readonly peers: { find(instance: string): Promise<Peer<Pick<PeerClient, "forwardHeartbeat">> | null> };
@@ -22,7 +22,7 @@ const OWNER_RETRY_AFTER_MS = 1_000;
 
 /** Forward a heartbeat or a goodbye to the replica that holds the session. */
 export async function handOver(
-  { replica, unary, peers, log }: HandOverDeps,
+  { replica, unary, peers, log }: HandOverOptions,
   heartbeat: ReportHeartbeatRequest,
 ): Promise<ReportHeartbeatResponse> {
   const { nodeId, replicaId } = unary.claimsOf(heartbeat);

@@ -29,7 +29,7 @@ Options:
   --[no-]switch            A switch. Default true. [A.Switch, ROLLCALL_A_SWITCH]
   --a-very-long-name-of-a-flag VALUE
                            A secret. [A.Secret, ROLLCALL_A_SECRET]
-  --config FILE            The configuration file; ROLLCALL_CONFIG does the same.
+  --config FILE            Configuration file; ROLLCALL_CONFIG does the same.
   --set KEY=VALUE          Any key of \`rollcall config list\`.
   -h, --help               Print this help.
 
@@ -46,5 +46,10 @@ And more.
       expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(width);
       expect(lines.some((line) => line.startsWith("  --set KEY=VALUE          Any key of"))).toBe(true);
     }
+  });
+
+  it("should wrap notes, and keep within 80 columns where nothing limits it", () => {
+    const help = formatVerbHelp({ ...HELP, notes: ["word ".repeat(40).trim()] }, 0);
+    expect(Math.max(...help.split("\n").map((line) => line.length))).toBeLessThanOrEqual(80);
   });
 });

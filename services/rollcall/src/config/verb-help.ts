@@ -1,3 +1,4 @@
+import { wrap } from "@rollcall/cli";
 import { type ConfigKeys, environmentName, type KeyDeclaration, writeValue } from "@rollcall/config";
 
 /** What the help of a verb says. */
@@ -12,7 +13,7 @@ export interface VerbHelp {
 }
 
 /** Where the width of a terminal is not known. */
-const WIDTH = 100;
+const WIDTH = 80;
 /** Narrower texts are a column of single words. */
 const LEAST_WIDTH = 60;
 const INDENT = 27;
@@ -20,7 +21,7 @@ const INDENT = 27;
 /**
  * The help of a verb whose flags are configuration keys.
  *
- * @param columns the width of the terminal; 0 when there is none.
+ * @param columns the width that it has to fit; 0 when nothing limits it.
  */
 export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp, columns: number): string {
   const width = columns === 0 ? WIDTH : Math.max(LEAST_WIDTH, columns);
@@ -29,19 +30,19 @@ export function formatVerbHelp({ usage, description, keys, notes }: VerbHelp, co
     key.flag === undefined ? [] : [entry(...flagText(path, key.flag, key))],
   );
   const others = [
-    entry("--config FILE", "The configuration file; ROLLCALL_CONFIG does the same."),
+    entry("--config FILE", "Configuration file; ROLLCALL_CONFIG does the same."),
     entry("--set KEY=VALUE", "Any key of `rollcall config list`."),
     entry("-h, --help", "Print this help."),
   ];
   return [
     `Usage: rollcall ${usage}`,
     "",
-    ...wrap(description, width),
+    wrap(description, width),
     "",
     "Options:",
     ...flags.flat(),
     ...others.flat(),
-    ...(notes.length === 0 ? [] : ["", ...notes]),
+    ...(notes.length === 0 ? [] : ["", ...notes.map((note) => wrap(note, width))]),
     "",
   ].join("\n");
 }
@@ -55,23 +56,10 @@ function flagText(path: string, flag: string, key: KeyDeclaration<unknown>): rea
 }
 
 function formatEntry(name: string, text: string, width: number): readonly string[] {
-  const lines = wrap(text, width - INDENT);
+  const lines = wrap(text, width - INDENT).split("\n");
   const first = `  ${name}`;
   if (first.length >= INDENT) return [first, ...lines.map((line) => " ".repeat(INDENT) + line)];
   return lines.map((line, at) => (at === 0 ? first.padEnd(INDENT) : " ".repeat(INDENT)) + line);
-}
-
-function wrap(text: string, width: number): string[] {
-  const lines: string[] = [];
-  for (const word of text.split(/\s+/)) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= width) {
-      lines[lines.length - 1] = `${last} ${word}`;
-    } else {
-      lines.push(word);
-    }
-  }
-  return lines;
 }
 
 /** The flags of a verb whose options are configuration keys, for completion. */

@@ -20,7 +20,7 @@ import { isBeyondLoopback, type ProcessPlan } from "./process-plan.ts";
 const GATHER_MS = 100;
 
 /** What the services of one process share. */
-export interface SharedDeps {
+export interface SharedParts {
   readonly store: Store;
   readonly config: ControlPlaneConfig;
   readonly instance: string;
@@ -64,19 +64,19 @@ interface App {
 }
 
 /** Create the services that a process runs. Nothing listens yet, and no task runs. */
-export function createServices(plan: ProcessPlan, deps: SharedDeps, nats: ProcessNats | null): Services {
-  const { store, log } = deps;
-  const feed = new EventFeed({ store: store.reserved, log, clock: deps.clock });
+export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
+  const { store, log } = parts;
+  const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
-    const shared = { ...deps, log: deps.log.child({ service }) };
+    const shared = { ...parts, log: parts.log.child({ service }) };
     if (service === "registry") {
-      const warnings = exposure(exposureFacts(plan.host, deps.config));
+      const warnings = exposure(exposureFacts(plan.host, parts.config));
       apps.push(createRegistry({ ...shared, feed, warnings, outward: nats?.outward ?? null }));
     }
     if (service === "admin") {
-      apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(deps.config) }));
+      apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
     }
     if (service === "health") {
       health = createHealth({ ...shared, feed, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });

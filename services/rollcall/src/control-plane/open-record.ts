@@ -2,6 +2,7 @@ import { isStoreUnavailable } from "@rollcall/errors";
 import type { Clock, Logger } from "@rollcall/process";
 import { migrate, openStore, type Store } from "@rollcall/store";
 import type { PoolSizes } from "./pool-sizes.ts";
+import { placeOf } from "./start-problem.ts";
 
 /** How to open the record. */
 export interface OpenRecordOptions {
@@ -28,11 +29,40 @@ export async function openRecord(options: OpenRecordOptions, signal: AbortSignal
       return await openStore({ url, ...pools, applicationName, log });
     } catch (error) {
       if (!isStoreUnavailable(error)) throw error;
-      const cause = error instanceof Error ? error.message : String(error);
+      const problem = unreachableText(error, url);
       // Once for each cause: an outage of an hour is not worth an hour of lines.
-      if (cause !== told) log.warn({ cause }, "the record cannot be reached, trying again");
-      told = cause;
+      if (problem !== told) log.warn({ cause: Object(error).message }, problem);
+      told = problem;
       await clock.sleep(PAUSE_MS, signal);
     }
   }
+}
+
+/** Tell which Postgres cannot be reached, why, and what to do. */
+export function unreachableText(error: unknown, url: string): string {
+  const advice = ADVICE[codeIn(error)] ?? `${Object(error).message}; check the URL, and the log of that Postgres`;
+  return `Postgres at ${placeOf(url)} cannot be reached, trying again every second: ${advice}`;
+}
+
+const UNKNOWN_HOST = "no such host; check the host of the URL, unless DNS learns its name later";
+const NO_ANSWER = "no answer; check host and port of the URL, and the firewalls on the way";
+
+const ADVICE: Readonly<Record<string, string>> = {
+  ENOTFOUND: UNKNOWN_HOST,
+  EAI_AGAIN: "DNS does not answer; check the host of the URL, and the resolver of this machine",
+  ECONNREFUSED: "connection refused; start it, or correct host and port of the URL",
+  ENOENT: "no such socket; start it, or correct the URL",
+  ETIMEDOUT: NO_ANSWER,
+  EHOSTUNREACH: NO_ANSWER,
+  ENETUNREACH: NO_ANSWER,
+};
+
+/** The first code in an error and its causes; empty for none. */
+function codeIn(error: unknown): string {
+  let current = error;
+  for (let depth = 0; depth < 8 && current instanceof Error; depth += 1) {
+    if ("code" in current && typeof current.code === "string") return current.code;
+    current = current.cause;
+  }
+  return "";
 }

@@ -32,11 +32,11 @@ export function clientCaFile(config: ProcessConfig, { cwd }: Pick<Shell, "cwd">)
 /** Open the certificate of a process. Throws Failure that names the file and what is wrong with it. */
 export async function openTls(
   files: TlsFiles | null,
-  deps: { readonly clock: Clock; readonly log: Logger },
+  options: { readonly clock: Clock; readonly log: Logger },
 ): Promise<TlsSource | null> {
   if (files === null) return null;
   try {
-    return await TlsSource.open({ files, ...deps });
+    return await TlsSource.open({ files, ...options });
   } catch (cause) {
     if (!(cause instanceof TlsFileError)) throw cause;
     throw new Failure(`cannot use the TLS certificate: ${cause.message}`, { cause });

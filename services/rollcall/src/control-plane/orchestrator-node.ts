@@ -44,6 +44,7 @@ export class OrchestratorNode implements Task {
     this.#wake?.();
   }
 
+  // Not a Loop: a turn without a call does nothing, and is no success of the task.
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
     while (!signal.aborted) {
       if (this.#wanted) {

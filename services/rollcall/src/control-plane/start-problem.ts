@@ -93,7 +93,7 @@ function databaseRefusal(error: unknown, problem: DatabaseProblem, { databaseUrl
 }
 
 /** Host and port of a Postgres URL, without its password. */
-function placeOf(url: string): string {
+export function placeOf(url: string): string {
   if (!URL.canParse(url)) return "a URL that cannot be read (percent-encode special characters of its password)";
   const { hostname, port } = new URL(url);
   return `${hostname === "" ? "a local socket" : decodeURIComponent(hostname)}:${port === "" ? "5432" : port}`;

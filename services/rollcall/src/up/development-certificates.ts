@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { join } from "node:path";
 import type { Issued } from "@rollcall/identity/certificates";
-import type { Clock, Logger, Task } from "@rollcall/process";
+import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
 
 /** What a development certificate is made for. */
 export interface DevelopmentOptions {
@@ -80,16 +80,8 @@ export async function keepDevelopmentCertificates(options: DevelopmentOptions): 
 
 /** The task that renews the certificate while the process runs; a TlsSource that watches the files takes it up. */
 export function renewDevelopmentCertificates(options: DevelopmentOptions & { readonly clock: Clock }): Task {
-  return {
-    name: "development-certificates",
-    run: async (signal, succeeded) => {
-      while (!signal.aborted) {
-        await options.clock.sleep(DAY_MS, signal);
-        await keepDevelopmentCertificates(options);
-        succeeded();
-      }
-    },
-  };
+  const turn = async () => void (await keepDevelopmentCertificates(options));
+  return new Loop({ name: "development-certificates", clock: options.clock, everyMs: DAY_MS, turn });
 }
 
 async function readPair(certFile: string, keyFile: string): Promise<Issued | null> {

@@ -5,7 +5,7 @@ import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
 import { type Clock, createLogger, systemClock } from "@rollcall/process";
 import { until } from "@rollcall/testkit/time";
 import { endProcess, type LogLine } from "../testing/rollcall-process.ts";
-import { lockStateDirectory } from "./agent-lock.ts";
+import { lockStateDirectory } from "./directory-lock.ts";
 import { keepLocalAgent } from "./local-agent.ts";
 
 let stateDirectory: string;

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import type { Clock, Logger } from "@rollcall/process";
 import { decideAfterExit } from "./after-exit.ts";
-import { runningAgent } from "./agent-lock.ts";
+import { runningAgent } from "./directory-lock.ts";
 
 /** A program to start, with its arguments. */
 interface CommandLine {

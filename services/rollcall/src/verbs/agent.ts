@@ -1,5 +1,5 @@
 import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
-import { cliVersion, Failure, type Shell, UsageError } from "@rollcall/cli";
+import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
 import { type Logger, runProcess } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
@@ -7,7 +7,7 @@ import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { logConfiguration, openLog } from "../log.ts";
 import { isOfTheSystem } from "../system-error.ts";
-import { AgentRunningError, lockStateDirectory } from "../up/agent-lock.ts";
+import { AgentRunningError, lockStateDirectory } from "../up/directory-lock.ts";
 import { CONNECTED } from "../up/local-agent.ts";
 
 /** The keys that `rollcall agent` reads. */
@@ -35,7 +35,7 @@ const HELP = {
 export async function runAgent(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, AGENT_VERB_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
+    shell.out.write(formatVerbHelp(HELP, columnsOf(shell)));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`agent takes no arguments: '${args.words[0]}'`);

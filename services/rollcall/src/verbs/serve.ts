@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import type { ConfigKeys, Flags } from "@rollcall/config";
 import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
@@ -32,7 +32,12 @@ function helpOf(word: string | undefined): VerbHelp {
   const service = SERVICE_NAMES.find((name) => name === word);
   if (service === undefined) return HELP;
   const { "Listen.Port": _port, "Listen.ProbePort": _probePort, ...common } = SERVE_KEYS;
-  const { "Listen.AgentPort": _agents, "Listen.HealthInternalPort": _internal, ...withoutStreams } = common;
+  const {
+    "Listen.AgentPort": _agents,
+    "Listen.HealthInternalPort": _internal,
+    "Health.Workers": _workers,
+    ...withoutStreams
+  } = common;
   const { port, probePort } = PORT_KEYS[service];
   const keys: ConfigKeys<unknown> = {
     ...(service === "health" ? common : withoutStreams),
@@ -63,7 +68,7 @@ const SHUTDOWN_DEADLINE_MS = 28_000;
 export async function runServe(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, SERVE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(helpOf(args.words[0]), shell.out.columns()));
+    shell.out.write(formatVerbHelp(helpOf(args.words[0]), columnsOf(shell)));
     return 0;
   }
   const service = serviceOf(args.words);

@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
-import { ADMIN_TOKEN_FILE, cliVersion, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
+import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
-import { type Logger, makeDirectory, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -18,6 +18,7 @@ import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { logConfiguration, openLog } from "../log.ts";
 import { formatBanner } from "../up/banner.ts";
+import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
 import { localAgentOptions, programName } from "../up/local-agent-options.ts";
 import { localJoinToken } from "../up/local-join-token.ts";
@@ -56,7 +57,7 @@ interface Up {
 export async function runUp(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number> {
   const args = readArguments(words, CONTROL_PLANE_KEYS);
   if (args.help) {
-    shell.out.write(formatVerbHelp(HELP, shell.out.columns()));
+    shell.out.write(formatVerbHelp(HELP, columnsOf(shell)));
     return 0;
   }
   if (args.words.length > 0) throw new UsageError(`up takes no arguments: '${args.words[0]}'`);
@@ -97,7 +98,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
 
 async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   const { config, dataDirectory, log, process, tls } = up;
-  await makeDirectory(dataDirectory, 0o700);
+  parts.onClose(await lockDataDirectory(dataDirectory, process.pid));
   const source = tls?.source ?? null;
   const plan = planUp(config);
   const hosts = hostRule(config, source);

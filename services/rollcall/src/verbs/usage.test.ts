@@ -38,6 +38,21 @@ describe("up, serve and agent", () => {
     expect(asked.written()).toContain(`Usage: rollcall ${usage}`);
   });
 
+  it("should wrap help to COLUMNS where there is no terminal", async () => {
+    const longest = async (env: Readonly<Record<string, string>>) => {
+      const asked = createTestShell({ env });
+      await runServe(["--help"], asked, process);
+      const prose = asked
+        .written()
+        .split("\n")
+        .filter((line) => !line.startsWith("  "));
+      return Math.max(...prose.map((line) => line.length));
+    };
+    expect(await longest({})).toBeLessThanOrEqual(80);
+    expect(await longest({ COLUMNS: "62" })).toBeLessThanOrEqual(62);
+    expect(await longest({ COLUMNS: "120" })).toBeGreaterThan(80);
+  });
+
   it.each([
     ["registry", /--port VALUE[^-]*Default 7710\./, false],
     ["health", /--probe-port VALUE[^-]*Default 7792\./, true],
@@ -47,5 +62,6 @@ describe("up, serve and agent", () => {
     expect(await runServe([service, "--help"], asked, process)).toBe(0);
     expect(asked.written()).toMatch(port);
     expect(asked.written().includes("--agent-port")).toBe(hasStreams);
+    expect(asked.written().includes("--workers")).toBe(hasStreams);
   });
 });

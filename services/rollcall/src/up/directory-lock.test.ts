@@ -1,10 +1,10 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
-import { AgentRunningError, lockStateDirectory, runningAgent } from "./agent-lock.ts";
+import { AgentRunningError, lockDataDirectory, lockStateDirectory, runningAgent } from "./directory-lock.ts";
 
 let directory: string;
 beforeEach(() => {
@@ -40,5 +40,32 @@ describe("lockStateDirectory()", () => {
     writeFileSync(join(directory, "agent.pid"), text);
     await lockStateDirectory(directory, process.pid);
     expect(await runningAgent(directory)).toBe(process.pid);
+  });
+});
+
+describe("lockDataDirectory()", () => {
+  it("should name the directory and the process that has it, in one line", async () => {
+    const unlock = await lockDataDirectory(directory, process.pid);
+    const text = `rollcall up runs already in ${directory}, as process ${process.pid}: stop that process, or use another --data-dir`;
+    await expect(lockDataDirectory(directory, process.ppid)).rejects.toThrow(text);
+    // The agent's lock is another one.
+    await lockStateDirectory(directory, process.ppid);
+    expect(readdirSync(directory).sort()).toEqual(["agent.pid", "up.pid"]);
+    await unlock();
+    await lockDataDirectory(directory, process.ppid);
+  });
+
+  it("should lock it for one of two that come at once", async () => {
+    const both = await Promise.allSettled([
+      lockDataDirectory(directory, process.pid),
+      lockDataDirectory(directory, process.ppid),
+    ]);
+    expect(both.map(({ status }) => status).sort()).toEqual(["fulfilled", "rejected"]);
+  });
+
+  it("should take the place of one that has ended", async () => {
+    writeFileSync(join(directory, "up.pid"), JSON.stringify({ pid: process.ppid, started: "1" }));
+    await lockDataDirectory(directory, process.pid);
+    await expect(lockDataDirectory(directory, process.ppid)).rejects.toThrow(`process ${process.pid}`);
   });
 });
