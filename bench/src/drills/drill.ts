@@ -10,7 +10,7 @@ export interface DrillOptions {
   readonly judgesTime: boolean;
 }
 
-/** What people are told: PASSED or FAILED, and why. */
+/** The result for people: PASSED or FAILED, and why. */
 export interface Verdict {
   readonly passed: boolean;
   readonly text: string;

@@ -121,7 +121,7 @@ export class Fleet {
     this.#replicas.splice(0, this.#replicas.length, ...(await Promise.all(again)));
   }
 
-  /** How the agents fare. */
+  /** The state of the agents. */
   report(): Promise<PacedOutcome> {
     return this.#order(() => ({ kind: "report", gapMs: this.#size.unhealthyAfterMs }));
   }

@@ -50,7 +50,7 @@ export type LoadResult<T> =
 
 /**
  * Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All
- * problems are told at once.
+ * problems are reported at once.
  */
 export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const own = declaredKeys(options.keys);

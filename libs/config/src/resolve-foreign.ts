@@ -20,7 +20,7 @@ export interface ReadAs {
   readonly note: string;
 }
 
-/** What the keys of other programs in a file come to. */
+/** What the keys of other programs in a file mean. */
 export interface ForeignOutcome {
   readonly assignments: readonly Assignment[];
   readonly leftAside: readonly LeftAside[];
@@ -88,7 +88,7 @@ export function foreignWarning(file: string, outcome: ForeignOutcome): readonly 
     ...told.map(({ path, ours, note }) => `${path} is read as ${ours}: ${note}`),
   ];
   if (parts.length === 0) return [];
-  const message = `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` tells why, and writes a file of ours)`;
+  const message = `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` says why, and writes the file with Rollcall's keys)`;
   return [{ where: file, message }];
 }
 

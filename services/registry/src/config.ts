@@ -13,7 +13,7 @@ export const REGISTRY_KEYS = defineKeys({
   "Orchestrator.NodeManager.JoinTokens": {
     schema: oneOf<JoinTokenEnforcement>(["none", "warn", "strict"]),
     default: "none" as const,
-    doc: "What becomes of a node that registers for the first time without a join token: none lets it in like others, warn lets it in, counts it and names it in `rollcall status`, strict refuses it. A token that is given must hold in any case. Nodes that are known return without one.",
+    doc: "How a node that registers for the first time without a join token is treated: none admits it like others, warn admits it, counts it and names it in `rollcall status`, strict refuses it. A token that is given must hold in any case. Nodes that are known return without one.",
     flag: "join-tokens",
   },
   "Orchestrator.NodeManager.CollectAfter": {

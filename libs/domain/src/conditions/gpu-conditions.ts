@@ -5,7 +5,7 @@ export interface GpuState {
   readonly index: number;
   readonly isGone: boolean;
   readonly isHot: boolean;
-  /** The temperature that was last told; null for none. */
+  /** The temperature that was last reported; null for none. */
   readonly celsius: number | null;
   /** Samples in a row that speak against `isGone`. */
   readonly presenceDoubts: number;

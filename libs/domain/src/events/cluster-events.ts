@@ -54,7 +54,7 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["ADMIN_REVOKED", "SELF_REVOKED"],
   },
   "policy.health.set": {
-    when: "An operator made or changed a health policy. A group's selector and priority are told with the values that it sets.",
+    when: "An operator made or changed a health policy. It carries a group's selector and priority with the values that it sets.",
     subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
     actors: OPERATORS,
     before: ["selector", "priority", "values"],

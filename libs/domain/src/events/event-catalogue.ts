@@ -146,7 +146,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["STREAM_MOVED"],
   },
   "node.health.changed": {
-    when: "A node's effective health changed, an operator's mark included. Of a node that is held for flapping there is none until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
+    when: "A node's effective health changed, an operator's mark included. A node that is held for flapping has no such event until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: ["health"],

@@ -1,7 +1,7 @@
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
 import type { EventType, Json } from "./events.ts";
 
-/** An event as far as it is told. */
+/** The parts of an event that the explanation needs. */
 export interface ToldEvent {
   readonly type: EventType;
   /** Wall time in milliseconds since 1970. */

@@ -122,6 +122,6 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",
     text: "it is held for its hardware",
-    remedy: "mend what is wrong, or accept the hardware as it is",
+    remedy: "repair the hardware, or accept it as it is",
   },
 };

@@ -11,7 +11,7 @@ export const MOST_CHANGES = 5;
  * 1970.
  */
 export interface HealthHistory {
-  /** When it changed of late, oldest first; as many as decide at most. */
+  /** Its recent changes, oldest first; no more of them than the decision needs. */
   readonly changes: readonly number[];
   /** Since when the node is flapping; null when it is not. */
   readonly flappingSinceMs: number | null;

@@ -89,7 +89,7 @@ export function checkAgentLabels(labels: Readonly<Record<string, string>>): Labe
 /** A change of the labels that operators give to a node. */
 export interface LabelChange {
   readonly set: Readonly<Record<string, string>>;
-  /** Keys to remove; one that is not there is none to remove. */
+  /** Keys to remove; unknown ones are ignored. */
   readonly remove: readonly string[];
 }
 

@@ -97,7 +97,7 @@ export function acceptHardware(node: NodeRecord, { actor, message }: CommandSour
   const before = approvedHardware === null ? null : hardwareFacts(approvedHardware);
   const after = hardwareFacts(present);
   if (isSameFacts(before, after)) {
-    const text = "has the hardware that was accepted of it; nothing is missing and nothing is new";
+    const text = "already has the accepted hardware; nothing is missing and nothing is new";
     return refuseNode("NODE_HARDWARE_UNCHANGED", id, text);
   }
   const event = hardwareAcceptedEvent({ subject: id, actor, message, before, after });

@@ -72,7 +72,7 @@ export function policiesAfter(policies: HealthPolicies, edit: PolicyEdit): Healt
   return edit.kind === "set" ? withPolicy(policies, edit.entry) : withoutPolicy(policies, edit.scope);
 }
 
-/** For whom the policy is that an edit changes. */
+/** The scope of the policy that an edit changes. */
 export function scopeOfEdit(edit: PolicyEdit): PolicyScope {
   return edit.kind === "set" ? scopeOf(edit.entry) : edit.scope;
 }

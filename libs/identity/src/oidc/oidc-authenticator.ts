@@ -68,7 +68,7 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
     });
     return payload;
   } catch (error) {
-    // The signature is checked before the claims: these are told to the holder of a token that the issuer did make.
+    // The signature is checked before the claims: only the holder of a token that the issuer made may learn what is wrong with them.
     switch (codeOf(error)) {
       case "ERR_JWT_EXPIRED":
         throw refuse("TOKEN_EXPIRED", `the token of ${issuer.issuer} has expired: log in again`, {

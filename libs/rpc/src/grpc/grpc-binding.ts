@@ -45,7 +45,7 @@ const HANDSHAKE_MS = 10_000;
 /** An agent opens its stream at once; health checks may call again and again. */
 const IDLE_MS = 30_000;
 /**
- * A stranger with a call is asked for its Hello within 10 s, and waits for what becomes of that; one with other calls
+ * A stranger with a call is asked for its Hello within 10 s, and waits for its answer; one with other calls
  * has to make room then.
  */
 const SPARE_BUSY_MS = 30_000;
@@ -56,7 +56,7 @@ const DEFAULT_MAX_CONNECTIONS = 65_536;
 const DEFAULT_MAX_STRANGERS = 2_048;
 
 /**
- * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others
+ * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports behave like all others
  * with new certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks after peers
  * that fell silent.
  */

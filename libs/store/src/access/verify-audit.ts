@@ -93,7 +93,7 @@ function judgeEntry(entry: AuditEntry, before: AuditHead): AuditProblem | null {
   if (entry.previousHash !== before.hash) {
     const message =
       before.sequence === 0n
-        ? `entry ${sequence} does not begin the chain: it, or what was before it, was put there by another hand`
+        ? `entry ${sequence} does not begin the chain: it was inserted, or the entries before it were changed`
         : `entry ${sequence} does not follow entry ${before.sequence}: one of them was changed and sealed again, swapped, or inserted`;
     return { sequence, kind: "LINK_BROKEN", message };
   }
@@ -112,7 +112,7 @@ function judgeHead(through: AuditHead, head: AuditHead | null): AuditProblem | n
   }
   if (head.sequence < sequence) {
     const first = head.sequence + 1n;
-    const message = `the log goes on to entry ${sequence}, and its head says ${head.sequence}: entries from ${first} on were put in`;
+    const message = `the log goes on to entry ${sequence}, and its head says ${head.sequence}: entries from ${first} on were inserted`;
     return { sequence: first, kind, message };
   }
   if (head.hash === hash) return null;

@@ -29,7 +29,7 @@ export interface LeaseKeeping extends Partial<LeaseTiming> {
   readonly log: Logger;
   /** The process, without the name: its own lease is named as its instance. */
   readonly claim: Omit<LeaseClaim, "name">;
-  /** Asked at each renewal for what is told with it. */
+  /** Called at each renewal for the values that are written with it. */
   readonly report?: () => LeaseReport;
   /**
    * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and

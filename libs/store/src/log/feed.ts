@@ -84,7 +84,7 @@ export class EventFeed {
     this.#logId = options.store.logId();
   }
 
-  /** Everything up to here has been delivered to those who have caught up. */
+  /** Everything up to here has been delivered to all that have caught up. */
   get position(): bigint {
     return this.#position;
   }

@@ -47,7 +47,7 @@ export async function joinAsOrchestrator(store: LaneStore, node: OrchestratorNod
     await beginAdmission(tx, [node.nodeId]);
     const alike = await lockAlikeNodes(tx, [node.nodeId]);
     const ids = alike.map(({ id }) => id);
-    // Taken all the same, by an id that people would take for it.
+    // A node whose id looks like this one already has it.
     if (checkNewId(node.nodeId, ids) !== null) return { result: false, events: [] };
     const known = alike.find(({ id }) => id === node.nodeId) ?? null;
     if (known === null) events.push(...(await register(tx, node)));

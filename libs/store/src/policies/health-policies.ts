@@ -135,7 +135,7 @@ export async function tellConfiguredPolicy(db: Db, instance: string, configured:
   return (numAffectedRows ?? 0n) > 0n;
 }
 
-/** What health's configuration says; the defaults as long as no replica has told. */
+/** What health's configuration says; the defaults as long as no replica has written it. */
 export async function configuredPolicy(db: Db): Promise<HealthPolicy> {
   const row = await db.selectFrom("configured_health_policy").select("configured").executeTakeFirst();
   // One written by another release may lack fields.

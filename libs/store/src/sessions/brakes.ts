@@ -136,7 +136,7 @@ export async function saveFreeze(
     .execute();
 }
 
-/** Order that everything of a brake that is locked be let go which is pending by now. */
+/** Order the release of everything that is pending now under a locked brake. */
 export async function saveOrder(
   tx: Tx,
   group: string,

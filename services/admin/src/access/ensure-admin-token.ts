@@ -30,7 +30,7 @@ const OWN_TOKEN = /^rc_([0-9a-f]{12})_/;
 
 /**
  * Make sure that there is a token for admin: keep the hash of the token that is given, or of a new one that is written to
- * the file. Any number of processes may do so at once; with one file they come to one token. Throws when the token is
+ * the file. Any number of processes may do so at once; with one file they all use one token. Throws when the token is
  * unusable, when it was revoked and the record has no other, and when none was given and the record has none.
  */
 export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminTokenPlace> {

@@ -161,7 +161,7 @@ async function latestAfter(source: Source, after: bigint, count: number): Promis
 const BACKOFF_BASE_MS = 200;
 const BACKOFF_MAX_MS = 10_000;
 
-/** Print the events that there are, if any were asked for, and then each new one. */
+/** Print the existing events, if any were asked for, and then each new one. */
 async function follow(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
   const { err } = invocation.shell;
   const { query } = source;

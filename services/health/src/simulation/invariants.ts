@@ -24,7 +24,7 @@ export interface Silence {
   readonly stretches: number;
 }
 
-/** A sign of life: when it was told, and how long the node had been silent then. */
+/** A sign of life: when it was reported, and how long the node had been silent then. */
 interface Sign {
   readonly atMs: number;
   readonly silentMs: number;
@@ -132,7 +132,7 @@ export class Invariants {
   violation: string | null = null;
   events = 0;
   declarations = 0;
-  /** Declarations of UNHEALTHY or UNKNOWN that came to be in the record. */
+  /** Declarations of UNHEALTHY or UNKNOWN that were written to the record. */
   recordedLosses = 0;
 
   constructor(nodes: number) {

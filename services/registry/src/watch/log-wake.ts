@@ -16,7 +16,7 @@ export interface LogWakeOptions {
 const CROWD = 100;
 const CROWD_PAUSE_MS = 40;
 
-/** Wakes those who wait for the log to grow. It reads no event. */
+/** Wakes all that wait for the log to grow. It reads no event. */
 export class LogWake {
   readonly #options: LogWakeOptions;
   readonly #waiters = new Set<Waiter>();

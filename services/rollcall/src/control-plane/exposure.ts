@@ -25,7 +25,7 @@ export function exposureFacts(host: string, config: ControlPlaneConfig): Exposur
   };
 }
 
-/** What must not go unnoticed about who may join and who can listen; nothing when only this machine can. */
+/** Warnings about who may join and who can listen; none when only this machine can. */
 export function exposure(facts: ExposureFacts): readonly string[] {
   if (!isBeyondLoopback(facts.host) && !facts.proxied) return [];
   return [...openGuards(facts), ...openTransport(facts)];

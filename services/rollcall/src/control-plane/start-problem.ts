@@ -6,7 +6,7 @@ import type { ProcessConfig } from "../config/process-keys.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { internalPort, type ProcessPlan } from "./process-plan.ts";
 
-/** What a start is told with, so that its errors name what can be changed. */
+/** The settings of a start, so that its errors name what can be changed. */
 export interface StartFacts {
   /** By port, the flag that sets it. */
   readonly portFlags: ReadonlyMap<number, string>;
@@ -27,7 +27,7 @@ export function portFlagsOf(plan: ProcessPlan, config: ProcessConfig): StartFact
   return new Map([...flags].reverse());
 }
 
-/** Run a start, and throw what its user can mend as a StartError. */
+/** Run a start, and throw what its user can repair as a StartError. */
 export async function explainingStart<T>(facts: StartFacts, start: () => Promise<T>): Promise<T> {
   try {
     return await start();
