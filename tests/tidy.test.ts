@@ -4,6 +4,7 @@ import { describe, expect, it } from "@jest/globals";
 import {
   impurities,
   MAY_DEPEND_ON,
+  pathsIn,
   reasonsWithoutCode,
   untidyFiles,
   wrongDependencies,
@@ -50,16 +51,23 @@ describe("the workspace", () => {
     expect(untidyFiles(files)).toEqual([]);
   });
 
-  it("should name only files that exist in its documents", () => {
-    const pages = readdirSync(join(workspaceRoot, "docs"), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => join("docs", name));
-    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pages].flatMap((page) => {
-      const text = readFileSync(join(workspaceRoot, page), "utf8");
-      const named = [...text.matchAll(/\b(?:libs|services|bench|tests)\/[a-zA-Z0-9/_-]+\.ts\b/g)].map(([path]) => path);
-      return named.filter((path) => !existsSync(join(workspaceRoot, path))).map((path) => `${page}: ${path}`);
-    });
+  it("should name only files and folders that exist in its documents", () => {
+    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pagesBelow("docs")].flatMap((page) =>
+      pathsIn(readFileSync(join(workspaceRoot, page), "utf8"))
+        // Decisions also name folders of their time.
+        .filter((path) => !page.startsWith("docs/decisions/") || path.endsWith(".ts"))
+        .filter((path) => !existsSync(join(workspaceRoot, path)))
+        .map((path) => `${page}: ${path}`),
+    );
     expect(missing).toEqual([]);
+  });
+
+  it("should have a row of ARCHITECTURE.md for every package and folder", () => {
+    const page = readFileSync(join(workspaceRoot, "ARCHITECTURE.md"), "utf8");
+    const [, section = ""] = /## Parts\n([\s\S]*?)\n## /.exec(page) ?? [];
+    const rows = [...section.matchAll(/^\| `([a-z_/-]+?)\/?` \|/gm)].map(([, folder]) => folder);
+    const others = ["proto", "third_party", "tests", "bin", "mutants", "scripts", "docs"];
+    expect(rows.sort()).toEqual([...packages.map(({ folder }) => folder), ...others].sort());
   });
 
   it("should give every error reason its code", () => {
@@ -126,6 +134,14 @@ describe("impurities()", () => {
   });
 });
 
+describe("pathsIn()", () => {
+  it("should find files and folders of the tree, but no patterns and no parts of a longer path", () => {
+    const text =
+      "`libs/domain`, `services/health/src/moves/` and tests/tidy.test.ts; not `dist/libs/a` or `libs/*/src`";
+    expect(pathsIn(text)).toEqual(["libs/domain", "services/health/src/moves/", "tests/tidy.test.ts"]);
+  });
+});
+
 describe("untidyFiles()", () => {
   it("should name long files and other names", () => {
     const files = [
@@ -160,6 +176,13 @@ describe("reasonsWithoutCode()", () => {
     ]);
   });
 });
+
+/** All pages of a folder and of those below it. */
+function pagesBelow(folder: string): readonly string[] {
+  return readdirSync(join(workspaceRoot, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join(folder, name));
+}
 
 function tidy(name: string): Package {
   const none = { dependencies: [], devDependencies: [], references: [], files: [] };

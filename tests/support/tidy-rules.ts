@@ -108,6 +108,13 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
   });
 }
 
+/** The files and folders of the tree that a document names. */
+export function pathsIn(page: string): readonly string[] {
+  const folders = "baseline|bench|bin|docs|libs|mutants|proto|scripts|services|tests|third_party";
+  const path = new RegExp(`(?<![\\w/.-])(?:${folders})/[\\w./-]*(?<![.-])(?![\\w*<{/-])`, "g");
+  return [...page.matchAll(path)].map(([named]) => named);
+}
+
 /** Values of the ErrorReason enum whose comment does not begin with their gRPC code, as "[NOT_FOUND] ...". */
 export function reasonsWithoutCode(proto: string): readonly string[] {
   const body = /enum ErrorReason \{([\s\S]*?)\n\}/.exec(proto)?.[1] ?? "";
