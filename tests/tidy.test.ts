@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import {
+  crowdedFolders,
   impurities,
   MAY_DEPEND_ON,
   pathsIn,
@@ -49,6 +50,7 @@ describe("the workspace", () => {
   it("should have short files with names in kebab-case", () => {
     const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
     expect(untidyFiles(files)).toEqual([]);
+    expect(crowdedFolders(files)).toEqual([]);
   });
 
   it("should name only files and folders that exist in its documents", () => {
@@ -131,6 +133,19 @@ describe("impurities()", () => {
     const text = "/** Date */\nconst a = Date.now(); // performance\nconst b = Math.random();\n";
     const domain = { ...tidy("domain"), files: [{ path: "libs/domain/src/a.ts", text }] };
     expect(impurities(domain)).toHaveLength(2);
+  });
+});
+
+describe("crowdedFolders()", () => {
+  it("should count the files of each folder, without tests and those of folders below", () => {
+    const filesOf = (folder: string, count: number) =>
+      Array.from({ length: count }, (_, at) => ({ path: `${folder}/file-${at}.ts`, text: "" }));
+    const test = { path: "libs/store/src/nodes/one.test.ts", text: "" };
+    const files = [...filesOf("libs/store/src/nodes", 20), ...filesOf("libs/store/src/nodes/deep", 3), test];
+    expect(crowdedFolders(files)).toEqual([]);
+    expect(crowdedFolders([...files, ...filesOf("libs/store/src/log", 21)])).toEqual([
+      "libs/store/src/log: has 21 files beside tests; 20 at most",
+    ]);
   });
 });
 

@@ -31,6 +31,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
 };
 
 const MAX_LINES = 400;
+const MAX_FILES = 20;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g;
 const GRPC_CODES = new Set([
@@ -106,6 +107,20 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
         : []),
     ];
   });
+}
+
+/** Folders with more files than are easily read through, tests aside. */
+export function crowdedFolders(files: readonly SourceFile[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { path } of files) {
+    const folder = path.slice(0, path.lastIndexOf("/"));
+    // Migrations are as many as they are, and in order.
+    if (path.endsWith(".test.ts") || folder.endsWith("/migrations")) continue;
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, count]) => count > MAX_FILES)
+    .map(([folder, count]) => `${folder}: has ${count} files beside tests; ${MAX_FILES} at most`);
 }
 
 /** The files and folders of the tree that a document names. */

@@ -2,10 +2,10 @@ import type { LeaseTiming } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { createMetrics, silentLogger, superviseTasks } from "@rollcall/process";
 import { BRAKE_LEASE, type Lease, leasedTaskOf, type TaskLeaseRecord } from "@rollcall/store";
-import { BrakeDecider } from "../brake/brake-decider.ts";
-import type { BrakeRecord } from "../brake/brake-record.ts";
-import { createVirtualClock, type Schedule } from "./schedule.ts";
-import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "./simulation-options.ts";
+import { BrakeDecider } from "../../brake/brake-decider.ts";
+import type { BrakeRecord } from "../../brake/brake-record.ts";
+import { createVirtualClock, type Schedule } from "../schedule.ts";
+import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "../simulation-options.ts";
 
 const TIMING: LeaseTiming = { renewEveryMs: RENEW_EVERY_MS, expiryMs: LEASE_EXPIRY_MS };
 const REQUEST_LOST_SHARE = 0.002;
