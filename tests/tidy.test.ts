@@ -8,6 +8,8 @@ import {
   pathsIn,
   reasonsWithoutCode,
   untidyFiles,
+  wideLines,
+  widePageLines,
   wrongDependencies,
   wrongImports,
   wrongReferences,
@@ -51,6 +53,7 @@ describe("the workspace", () => {
     const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
     expect(untidyFiles(files)).toEqual([]);
     expect(crowdedFolders(files)).toEqual([]);
+    expect(wideLines(files)).toEqual([]);
   });
 
   it("should name only files and folders that exist in its documents", () => {
@@ -62,6 +65,16 @@ describe("the workspace", () => {
         .map((path) => `${page}: ${path}`),
     );
     expect(missing).toEqual([]);
+  });
+
+  it("should end the lines of its pages at 120 columns", () => {
+    const pages = ["", "docs"].flatMap((folder) =>
+      readdirSync(join(workspaceRoot, folder)).flatMap((name) => (name.endsWith(".md") ? [join(folder, name)] : [])),
+    );
+    const wide = pages.flatMap((path) =>
+      widePageLines({ path, text: readFileSync(join(workspaceRoot, path), "utf8") }),
+    );
+    expect(wide).toEqual([]);
   });
 
   it("should have a row of ARCHITECTURE.md for every package and folder", () => {
@@ -133,6 +146,32 @@ describe("impurities()", () => {
     const text = "/** Date */\nconst a = Date.now(); // performance\nconst b = Math.random();\n";
     const domain = { ...tidy("domain"), files: [{ path: "libs/domain/src/a.ts", text }] };
     expect(impurities(domain)).toHaveLength(2);
+  });
+});
+
+describe("wideLines()", () => {
+  const wide = "x ".repeat(60);
+
+  it("should name lines over 120 columns, but no names of tests, regular expressions, migrations or recordings", () => {
+    const at = (path: string, text: string) => wideLines([{ path, text }]);
+    expect(at("libs/domain/src/a.ts", `\n// ${wide}`)).toEqual([
+      "libs/domain/src/a.ts:2: has 123 columns; 120 at most",
+    ]);
+    expect(at("libs/domain/src/a.ts", `const a = "${wide}";`)).toHaveLength(1);
+    expect(at("libs/domain/src/a.test.ts", `  it("${wide}", () => {\n  ])("${wide}", () => {\n  /${wide}/,`)).toEqual(
+      [],
+    );
+    expect(at("libs/store/src/database/migrations/0001-a.ts", wide.repeat(2))).toEqual([]);
+  });
+});
+
+describe("widePageLines()", () => {
+  const wide = "x ".repeat(61);
+
+  it("should name lines of prose over 120 columns, but no tables, code and long words", () => {
+    const at = (text: string) => widePageLines({ path: "README.md", text });
+    expect(at(`# A\n\n${wide}`)).toEqual(["README.md:3: has 122 columns; 120 at most"]);
+    expect(at(`| ${wide} |\n\`\`\`\n${wide}\n\`\`\`\n- ${"x".repeat(130)}`)).toEqual([]);
   });
 });
 

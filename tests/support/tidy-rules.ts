@@ -32,6 +32,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
 
 const MAX_LINES = 400;
 const MAX_FILES = 20;
+const MAX_COLUMNS = 120;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g;
 const GRPC_CODES = new Set([
@@ -106,6 +107,29 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
         ? [`${file.path}: has ${lines} lines; ${MAX_LINES} at most`]
         : []),
     ];
+  });
+}
+
+/**
+ * Lines of sources that are too wide. The formatter leaves texts and comments alone; names of tests and regular
+ * expressions cannot be wrapped, migrations never change, and recordings are as they were printed.
+ */
+export function wideLines(files: readonly SourceFile[]): readonly string[] {
+  return files
+    .filter(({ path }) => !/\/(gen|migrations|recordings)\//.test(path))
+    .flatMap(({ path, text }) => tooWide(path, text, /^\s*((it|describe)\(|\](\s*as const)?\)\()"|^\s*\/[^/*]/));
+}
+
+/** Lines of a page that are too wide, tables, code and what has no space to wrap at aside. */
+export function widePageLines({ path, text }: SourceFile): readonly string[] {
+  const prose = text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replace(/.*/g, ""));
+  return tooWide(path, prose, /^\||^\s*(- |\d+\. )?\S+$/);
+}
+
+function tooWide(path: string, text: string, except: RegExp): readonly string[] {
+  return text.split("\n").flatMap((line, at) => {
+    if (line.length <= MAX_COLUMNS || except.test(line)) return [];
+    return [`${path}:${at + 1}: has ${line.length} columns; ${MAX_COLUMNS} at most`];
   });
 }
 

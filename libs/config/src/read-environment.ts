@@ -8,8 +8,8 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Read the assignments of the environment: ROLLCALL_ and the path, the same with an alias, or a variable that the key
- * names. Empty variables set nothing. Unknown ROLLCALL_ variables are reported as warnings: Kubernetes makes such ones by
- * itself.
+ * names. Empty variables set nothing. Unknown ROLLCALL_ variables are reported as warnings: Kubernetes makes such ones
+ * by itself.
  */
 export function readEnvironment(
   environment: Environment,

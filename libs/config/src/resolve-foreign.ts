@@ -88,7 +88,9 @@ export function foreignWarning(file: string, outcome: ForeignOutcome): readonly 
     ...told.map(({ path, ours, note }) => `${path} is read as ${ours}: ${note}`),
   ];
   if (parts.length === 0) return [];
-  const message = `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` says why, and writes the file with Rollcall's keys)`;
+  const message =
+    `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` says why, and writes the ` +
+    "file with Rollcall's keys)";
   return [{ where: file, message }];
 }
 

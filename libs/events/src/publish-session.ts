@@ -102,8 +102,8 @@ export class PublishSession {
   }
 
   /**
-   * Check that the stream is still the same; when it is not, or when that is unknown, the session ends. This is for long
-   * times without events, in which the loss of a stream would go unnoticed. It never rejects.
+   * Check that the stream is still the same; when it is not, or when that is unknown, the session ends. This is for
+   * long times without events, in which the loss of a stream would go unnoticed. It never rejects.
    */
   async check(): Promise<void> {
     const loss = await this.#lossInBetween();

@@ -120,8 +120,8 @@ export function lossAfterObservation(observed: ObservedLoss): LossChange {
 }
 
 /**
- * Decide what an operator's mark makes of a loss: the reaction is allowed, unless it was before. The brake holds nothing
- * back that an operator declares.
+ * Decide what an operator's mark makes of a loss: the reaction is allowed, unless it was before. The brake holds
+ * nothing back that an operator declares.
  */
 export function lossAfterMark(
   node: { readonly id: string; readonly type: NodeType; readonly loss: Loss } & {

@@ -12,7 +12,8 @@ export type Amounts = ReadonlyMap<string, number>;
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";
 
 /**
- * For so long after one change of amounts no further one is reported: a balloon may take and give back memory each minute.
+ * For so long after one change of amounts no further one is reported: a balloon may take and give back memory each
+ * minute.
  */
 export const AMOUNTS_REST_MS = 600_000;
 

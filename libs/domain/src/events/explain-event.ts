@@ -62,7 +62,8 @@ function silenceWords(evidence: JsonObject): string {
       ? ["never heard by this replica"]
       : [`last received ${seconds(lastReceivedAgoMs)} before`];
   const parts = [
-    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ${seconds(thresholdMs)}`,
+    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ` +
+      `${seconds(thresholdMs)}`,
     ...last,
     ...granted,
     `judged by replica ${text(replica)}`,

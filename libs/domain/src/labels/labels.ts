@@ -141,7 +141,8 @@ function keyViolations(field: string, key: string): LabelViolation[] {
 }
 
 const KEY_RULE =
-  "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS domain and /";
+  "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS " +
+  "domain and /";
 const VALUE_RULE = "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
 
 /** By code unit: the same order everywhere, whatever the locale. */

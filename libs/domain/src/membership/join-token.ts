@@ -90,7 +90,9 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
     }
     case "ACTIVE": {
       if (pattern === "" || matchesGlob(pattern, nodeId)) return null;
-      const message = `join token ${id} admits only nodes whose name matches ${pattern}, not ${nodeId}; rename the node, or ${ASK}`;
+      const message =
+        `join token ${id} admits only nodes whose name matches ${pattern}, not ${nodeId}; rename the node, or ` +
+        `${ASK}`;
       return refusal("JOIN_TOKEN_NAME_MISMATCH", message, { ...metadata, pattern });
     }
   }
@@ -102,10 +104,13 @@ export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
   return refusal("JOIN_TOKEN_REQUIRED", message, { node: nodeId });
 }
 
-/** The refusal of a token that does not belong to this cluster: malformed, unknown, forgotten, or with another secret. */
+/**
+ * The refusal of a token that does not belong to this cluster: malformed, unknown, forgotten, or with another secret.
+ */
 export function joinTokenInvalid(nodeId: string): JoinTokenRefusal {
   // One answer for all of them: a caller that guesses must not learn which ids exist.
-  const message = `the join token of node ${nodeId} does not belong to this cluster; check that it was copied whole, or ${ASK}`;
+  const message =
+    `the join token of node ${nodeId} does not belong to this cluster; ` + `check that it was copied whole, or ${ASK}`;
   return refusal("JOIN_TOKEN_INVALID", message, { node: nodeId });
 }
 
@@ -115,7 +120,9 @@ export function joinTokenOfOtherCluster(
   clusters: { readonly token: string; readonly own: string },
 ): JoinTokenRefusal {
   const { token, own } = clusters;
-  const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the address that the agent registers at, or ${ASK}`;
+  const message =
+    `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the ` +
+    `address that the agent registers at, or ${ASK}`;
   const metadata = { node: nodeId, tokenCluster: token, cluster: own };
   return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
 }

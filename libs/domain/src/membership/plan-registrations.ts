@@ -348,11 +348,13 @@ const NONCE_USED: RegistrationRefusal = {
 };
 
 function keyMismatch(node: string): RegistrationRefusal {
-  const message = `node ${node} is registered with another key; if its key was lost, an operator must delete the node first`;
+  const message = `node ${node} is registered with another key; if it is lost, an operator must delete the node first`;
   return { reason: "NODE_KEY_MISMATCH", message, metadata: { node } };
 }
 
 function keyInUse(node: string, owner: string): RegistrationRefusal {
-  const message = `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or have an operator delete node ${owner} first`;
+  const message =
+    `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or ` +
+    `have an operator delete node ${owner} first`;
   return { reason: "NODE_KEY_IN_USE", message, metadata: { node, owner } };
 }

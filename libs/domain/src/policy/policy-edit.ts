@@ -91,7 +91,9 @@ export function policyEtagRefusal(
   etag: string,
 ): Refusal<"ETAG_MISMATCH"> | null {
   if (etag === "" || etag === currentEtag) return null;
-  const message = `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and decide again`;
+  const message =
+    `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and ` +
+    "decide again";
   return {
     reason: "ETAG_MISMATCH",
     message,

@@ -131,10 +131,10 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
 }
 
 /**
- * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no other
- * counts at the same time; the others only against revocation, so that any number of registries admit by them at once.
- * Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never wait
- * for each other in a circle.
+ * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no
+ * other counts at the same time; the others only against revocation, so that any number of registries admit by them at
+ * once. Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never
+ * wait for each other in a circle.
  */
 export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, LockedJoinToken>> {
   if (ids.length === 0) return new Map();

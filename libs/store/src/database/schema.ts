@@ -341,7 +341,8 @@ export interface JoinTokenUsesTable {
 }
 
 /**
- * Brakes that are, or recently were, not NORMAL. Written by the health process that decides, but for what operators say.
+ * Brakes that are, or recently were, not NORMAL. Written by the health process that decides, but for what operators
+ * say.
  */
 export interface BrakesTable {
   readonly group_name: string;

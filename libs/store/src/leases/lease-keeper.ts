@@ -4,7 +4,9 @@ import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
 import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
 
-/** The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record. */
+/**
+ * The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record.
+ */
 export interface LeaseRecord {
   /** Raise the own counter. Null when the lease is lost. */
   renew(report: LeaseReport | undefined): Promise<number | null>;

@@ -24,7 +24,9 @@ export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading
     with counted as (
       select
         s.loss_group as "group",
-        count(*) filter (where s.loss > coalesce((${JSON.stringify(windows)}::jsonb ->> s.loss_group)::bigint, ${marks.window}::bigint)) as lost,
+        count(*) filter (
+          where s.loss > coalesce((${JSON.stringify(windows)}::jsonb ->> s.loss_group)::bigint, ${marks.window}::bigint)
+        ) as lost,
         count(*) filter (where s.loss > ${ofCluster}::bigint) as "lostOfCluster",
         count(*) filter (where s.loss > ${marks.settled}::bigint) as unsettled
       from node_sessions as s

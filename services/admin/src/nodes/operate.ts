@@ -34,7 +34,9 @@ import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import { type AnswerCodec, auditOf, commit, type Operation } from "../operation.ts";
 
-/** Decides the change of a node, whose row is locked until the change is written. `bans` are those on its id and keys. */
+/**
+ * Decides the change of a node, whose row is locked until the change is written. `bans` are those on its id and keys.
+ */
 export type DecideNode = (node: NodeRecord, by: CommandSource, bans: readonly Ban[]) => NodeVerdict;
 
 /** What of the record a decision needs beside the node. */

@@ -63,8 +63,8 @@ export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
 }
 
 /**
- * Do it to the nodes of these names, or to all that are chosen. When it breaks off, the outcomes until then are reported
- * first.
+ * Do it to the nodes of these names, or to all that are chosen. When it breaks off, the outcomes until then are
+ * reported first.
  */
 async function doAndReport(
   shell: Shell,

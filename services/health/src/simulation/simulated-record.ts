@@ -102,7 +102,8 @@ export class SimulatedRecord {
   }
 
   /**
-   * Write what was observed under the epochs that are still current. Returns the nodes that still belong to the replica.
+   * Write what was observed under the epochs that are still current. Returns the nodes that still belong to the
+   * replica.
    */
   write(instance: string, items: readonly Transition[]): ReadonlySet<string> {
     const held = new Set<string>();

@@ -78,11 +78,13 @@ async function listeningProblem(error: ListeningError, { portFlags }: StartFacts
 /** What Postgres refuses for good, by SQLSTATE, and what to do. */
 const DATABASE_PROBLEMS: Readonly<Record<string, string>> = {
   "28P01":
-    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, @ as %40",
+    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, " +
+    "@ as %40",
   "28000": "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
   "3D000": "create the database, or name another one at the end of the URL",
   "42501":
-    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE on its schema",
+    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
+    "on its schema",
   "53100": "the disk of Postgres is full: free some space",
 };
 

@@ -60,7 +60,10 @@ export interface BrakeWorld {
   fail(message: string): void;
 }
 
-/** A process of health that decides about the brake while it holds the lease: the decider and the leased task as they ship. */
+/**
+ * A process of health that decides about the brake while it holds the lease: the decider and the leased task as they
+ * ship.
+ */
 export class BrakeProcess {
   readonly instance: string;
   /** How many writes there were when it last began to decide. */
