@@ -14,7 +14,8 @@ import {
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
-import type { AdoptedNode, Lease, OwnedSession, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
+import type { AdoptedNode, Lease, OwnedSession, StoredEvent, Transition } from "@rollcall/store";
+import type { RecordedOpening } from "../record/health-record.ts";
 import type { Invariants } from "./invariants.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
@@ -81,7 +82,7 @@ export class SimulatedRecord {
   }
 
   /** Open a session: the next epoch, CONNECTED. */
-  open(nodeId: string, instance: string): SessionOpening {
+  open(nodeId: string, instance: string): RecordedOpening {
     const session = this.#session(nodeId);
     const { replica, health: detectedHealth } = session;
     const revision = BigInt(this.#revision);
@@ -98,6 +99,7 @@ export class SimulatedRecord {
       detectedHealth,
       infoDigest: null,
       revision,
+      openedRevision: BigInt(this.#revision),
     };
   }
 
