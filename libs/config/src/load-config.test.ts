@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
+import { formatProblems } from "./assignment.ts";
 import { defineKeys } from "./keys.ts";
 import { listConfig } from "./list-config.ts";
 import { type LoadOptions, loadConfig } from "./load-config.ts";
-import { formatProblems } from "./problems.ts";
 import { type Address, address, bool, duration, int, optional, stringMap, text } from "./value-types.ts";
 
 const KEYS = defineKeys({

@@ -1,8 +1,7 @@
-import type { Assignment, FileResult } from "./assignment.ts";
+import type { Assignment, FileResult, Problem } from "./assignment.ts";
 import { type ForeignIndex, NO_FOREIGN_KEYS } from "./foreign.ts";
 import { KeyIndex } from "./key-index.ts";
 import { type ConfigKeys, type DeclaredKey, declaredKeys } from "./keys.ts";
-import type { Problem } from "./problems.ts";
 import { type Environment, readEnvironment } from "./read-environment.ts";
 import { type Flags, readFlags } from "./read-flags.ts";
 import { isPython, readPython } from "./read-python.ts";

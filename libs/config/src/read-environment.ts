@@ -1,7 +1,7 @@
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
 import { type FoundKey, KeyIndex } from "./key-index.ts";
 import { type DeclaredKey, environmentName } from "./keys.ts";
-import type { Problem } from "./problems.ts";
 
 /** Variables by name, as process.env. */
 export type Environment = Readonly<Record<string, string | undefined>>;

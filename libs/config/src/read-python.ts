@@ -1,9 +1,8 @@
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
-import { editDistance } from "./edit-distance.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
-import type { KeyIndex } from "./key-index.ts";
+import { editDistance, type KeyIndex } from "./key-index.ts";
 import { parsePython } from "./parse-python.ts";
-import type { Problem } from "./problems.ts";
 import { type ConfigFile, tooLarge } from "./read-yaml.ts";
 
 /** Whether a file is read as Python, as KohakuRiver's are. */

@@ -1,7 +1,6 @@
-import type { Assignment } from "./assignment.ts";
+import type { Assignment, Problem } from "./assignment.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
-import type { Problem } from "./problems.ts";
 
 /** A key of another program that means nothing here. */
 export interface LeftAside {

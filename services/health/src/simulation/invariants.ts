@@ -1,7 +1,16 @@
-import type { ConnectionState, HealthState } from "@rollcall/domain";
-import type { RecordedSession } from "./recorded-session.ts";
+import type { Connection, ConnectionState, Health, HealthState } from "@rollcall/domain";
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
+
+/** A node's session as the record has it. */
+export interface RecordedSession {
+  readonly node: number;
+  epoch: number;
+  /** The instance that owns it. */
+  replica: string | null;
+  connection: Connection;
+  health: Health;
+}
 
 /** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
 const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;

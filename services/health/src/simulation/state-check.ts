@@ -1,5 +1,5 @@
 import { AgentSession } from "../session/agent-session.ts";
-import type { RecordedSession } from "./recorded-session.ts";
+import type { RecordedSession } from "./invariants.ts";
 import { indexOf, nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
