@@ -41,7 +41,7 @@ gen: $(INSTALLED) ## Generate the stubs in libs/api from proto/, and docs/events
 	$(BIN)/tsc -b libs/domain
 	node scripts/generate-events-page.mjs
 
-fmt: $(INSTALLED) ## Format sources and schema, and mend what the linter can mend safely
+fmt: $(INSTALLED) ## Format sources and schema, and fix what the linter can fix safely
 	$(BIN)/biome check --write
 	$(BIN)/buf format proto --write
 

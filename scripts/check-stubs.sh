@@ -1,6 +1,6 @@
 #!/bin/sh
-# Generate the stubs anew and fail when they differ from those in the tree. Generation goes to a temporary folder
-# first, so that a checkout with other changes is fine and nobody ever reads a half-written stub; stubs that differ
+# Generate the stubs again and fail when they differ from those in the tree. Generation goes to a temporary folder
+# first, so that a checkout with other changes is fine and no process reads a half-written stub; stubs that differ
 # are then put in place, to be reviewed and committed.
 set -eu
 cd "$(dirname "$0")/.."

@@ -8,8 +8,9 @@ const PREFACE = `# Events
 Generated from \`libs/domain/src/events/event-catalogue.ts\` by \`make gen\`; do not edit.
 
 Each change is one event, written in the transaction that makes the change. Read them with \`rollcall events\`, with
-\`rollcall.events.v1.EventService\` (ListEvents, WatchEvents), or from NATS. Types and reasons are stable names. \`before\` and \`after\` are
-small objects that name what changed, and are absent where there was nothing, or nothing is left. A field that a newer release adds may be ignored.
+\`rollcall.events.v1.EventService\` (ListEvents, WatchEvents), or from NATS. Types and reasons are stable names.
+\`before\` and \`after\` are small objects that name what changed, and are absent where there was nothing, or nothing is
+left. A field that a newer release adds may be ignored.
 `;
 
 const page = fileURLToPath(new URL("../docs/events.md", import.meta.url));
@@ -38,7 +39,7 @@ function formatEventCatalogue() {
     return [
       `## ${type}`,
       "",
-      row.when,
+      wrap(row.when),
       "",
       "| | |",
       "|---|---|",
@@ -51,6 +52,11 @@ function formatEventCatalogue() {
     ].join("\n");
   });
   return `${PREFACE}\n${sections.join("\n")}`;
+}
+
+/** A paragraph in lines of at most 120 columns. */
+function wrap(text) {
+  return text.replace(/(.{1,120})(?: |$)/g, "$1\n").trimEnd();
 }
 
 function codes(words) {

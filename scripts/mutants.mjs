@@ -9,7 +9,7 @@ import { printMutationScore } from "./mutation-score.mjs";
 
 const ROOT = resolve(import.meta.dirname, "..");
 const MUTANTS = join(ROOT, "mutants");
-/** A mutant that never comes to an end has been noticed as well. */
+/** A mutant that never ends has been noticed as well. */
 const TIMEOUT_MS = 10 * 60_000;
 const FOUND = 3;
 
@@ -85,7 +85,7 @@ function hunt() {
     execFile(process.execPath, args, { cwd: copy, timeout: TIMEOUT_MS }, (error, stdout, stderr) => {
       if (error === null) done(null);
       else if (error.code === FOUND) done(stdout.trim().split("\n").at(-1));
-      else if (error.killed) done("it does not come to an end");
+      else if (error.killed) done("it does not end");
       else fail(new Error(`the search broke off: ${stderr.trim().split("\n").at(-1) || error.message}`));
     });
   });

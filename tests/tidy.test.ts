@@ -2,10 +2,14 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "@jest/globals";
 import {
+  crowdedFolders,
   impurities,
   MAY_DEPEND_ON,
+  pathsIn,
   reasonsWithoutCode,
   untidyFiles,
+  wideLines,
+  widePageLines,
   wrongDependencies,
   wrongImports,
   wrongReferences,
@@ -48,18 +52,37 @@ describe("the workspace", () => {
   it("should have short files with names in kebab-case", () => {
     const files = [...packages.flatMap((one) => one.files), ...readSources("tests")];
     expect(untidyFiles(files)).toEqual([]);
+    expect(crowdedFolders(files)).toEqual([]);
+    expect(wideLines(files)).toEqual([]);
   });
 
-  it("should name only files that exist in its documents", () => {
-    const pages = readdirSync(join(workspaceRoot, "docs"), { recursive: true, encoding: "utf8" })
-      .filter((name) => name.endsWith(".md"))
-      .map((name) => join("docs", name));
-    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pages].flatMap((page) => {
-      const text = readFileSync(join(workspaceRoot, page), "utf8");
-      const named = [...text.matchAll(/\b(?:libs|services|bench|tests)\/[a-zA-Z0-9/_-]+\.ts\b/g)].map(([path]) => path);
-      return named.filter((path) => !existsSync(join(workspaceRoot, path))).map((path) => `${page}: ${path}`);
-    });
+  it("should name only files and folders that exist in its documents", () => {
+    const missing = ["ARCHITECTURE.md", "CONTRIBUTING.md", ...pagesBelow("docs")].flatMap((page) =>
+      pathsIn(readFileSync(join(workspaceRoot, page), "utf8"))
+        // Decisions also name folders of their time.
+        .filter((path) => !page.startsWith("docs/decisions/") || path.endsWith(".ts"))
+        .filter((path) => !existsSync(join(workspaceRoot, path)))
+        .map((path) => `${page}: ${path}`),
+    );
     expect(missing).toEqual([]);
+  });
+
+  it("should end the lines of its pages at 120 columns", () => {
+    const pages = ["", "docs"].flatMap((folder) =>
+      readdirSync(join(workspaceRoot, folder)).flatMap((name) => (name.endsWith(".md") ? [join(folder, name)] : [])),
+    );
+    const wide = pages.flatMap((path) =>
+      widePageLines({ path, text: readFileSync(join(workspaceRoot, path), "utf8") }),
+    );
+    expect(wide).toEqual([]);
+  });
+
+  it("should have a row of ARCHITECTURE.md for every package and folder", () => {
+    const page = readFileSync(join(workspaceRoot, "ARCHITECTURE.md"), "utf8");
+    const [, section = ""] = /## Parts\n([\s\S]*?)\n## /.exec(page) ?? [];
+    const rows = [...section.matchAll(/^\| `([a-z_/-]+?)\/?` \|/gm)].map(([, folder]) => folder);
+    const others = ["proto", "third_party", "tests", "bin", "mutants", "scripts", "docs"];
+    expect(rows.sort()).toEqual([...packages.map(({ folder }) => folder), ...others].sort());
   });
 
   it("should give every error reason its code", () => {
@@ -126,6 +149,53 @@ describe("impurities()", () => {
   });
 });
 
+describe("wideLines()", () => {
+  const wide = "x ".repeat(60);
+
+  it("should name lines over 120 columns, but no names of tests, regular expressions, migrations or recordings", () => {
+    const at = (path: string, text: string) => wideLines([{ path, text }]);
+    expect(at("libs/domain/src/a.ts", `\n// ${wide}`)).toEqual([
+      "libs/domain/src/a.ts:2: has 123 columns; 120 at most",
+    ]);
+    expect(at("libs/domain/src/a.ts", `const a = "${wide}";`)).toHaveLength(1);
+    expect(at("libs/domain/src/a.test.ts", `  it("${wide}", () => {\n  ])("${wide}", () => {\n  /${wide}/,`)).toEqual(
+      [],
+    );
+    expect(at("libs/store/src/database/migrations/0001-a.ts", wide.repeat(2))).toEqual([]);
+  });
+});
+
+describe("widePageLines()", () => {
+  const wide = "x ".repeat(61);
+
+  it("should name lines of prose over 120 columns, but no tables, code and long words", () => {
+    const at = (text: string) => widePageLines({ path: "README.md", text });
+    expect(at(`# A\n\n${wide}`)).toEqual(["README.md:3: has 122 columns; 120 at most"]);
+    expect(at(`| ${wide} |\n\`\`\`\n${wide}\n\`\`\`\n- ${"x".repeat(130)}`)).toEqual([]);
+  });
+});
+
+describe("crowdedFolders()", () => {
+  it("should count the files of each folder, without tests and those of folders below", () => {
+    const filesOf = (folder: string, count: number) =>
+      Array.from({ length: count }, (_, at) => ({ path: `${folder}/file-${at}.ts`, text: "" }));
+    const test = { path: "libs/store/src/nodes/one.test.ts", text: "" };
+    const files = [...filesOf("libs/store/src/nodes", 20), ...filesOf("libs/store/src/nodes/deep", 3), test];
+    expect(crowdedFolders(files)).toEqual([]);
+    expect(crowdedFolders([...files, ...filesOf("libs/store/src/log", 21)])).toEqual([
+      "libs/store/src/log: has 21 files beside tests; 20 at most",
+    ]);
+  });
+});
+
+describe("pathsIn()", () => {
+  it("should find files and folders of the tree, but no patterns and no parts of a longer path", () => {
+    const text =
+      "`libs/domain`, `services/health/src/moves/` and tests/tidy.test.ts; not `dist/libs/a` or `libs/*/src`";
+    expect(pathsIn(text)).toEqual(["libs/domain", "services/health/src/moves/", "tests/tidy.test.ts"]);
+  });
+});
+
 describe("untidyFiles()", () => {
   it("should name long files and other names", () => {
     const files = [
@@ -160,6 +230,13 @@ describe("reasonsWithoutCode()", () => {
     ]);
   });
 });
+
+/** All pages of a folder and of those below it. */
+function pagesBelow(folder: string): readonly string[] {
+  return readdirSync(join(workspaceRoot, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => join(folder, name));
+}
 
 function tidy(name: string): Package {
   const none = { dependencies: [], devDependencies: [], references: [], files: [] };

@@ -48,7 +48,7 @@ export class BenchContext {
     console.error(`  ${message}`);
   }
 
-  /** Ends everything that was begun. What cannot be ended is told and left behind, so that the rest still ends. */
+  /** Ends everything that was begun. What cannot be ended is reported and left behind, so that the rest still ends. */
   async end(): Promise<void> {
     for (const end of this.#endings.splice(0).reverse()) {
       await end().catch((error: unknown) => this.progress(`could not end cleanly: ${error}`));

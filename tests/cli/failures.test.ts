@@ -73,7 +73,9 @@ describe("services that run apart", () => {
     expect(toRegistry).toEqual({
       code: 1,
       out: "",
-      err: `failed to cordon node n1: ${registryAt} is the registry service, not admin\nhint: name admin with --admin or ROLLCALL_ADMIN\n`,
+      err:
+        `failed to cordon node n1: ${registryAt} is the registry service, not admin\nhint: name admin with ` +
+        "--admin or ROLLCALL_ADMIN\n",
     });
     const toAdmin = await run(["events", "--server", adminAt], { env });
     expect(toAdmin.err).toContain(`${adminAt} is the admin service, not registry\nhint: name registry with --registry`);

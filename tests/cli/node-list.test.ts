@@ -96,13 +96,15 @@ describe("node list", () => {
     ],
     [
       "--filter-status up",
-      `cannot use 'up' as filter-status value, should be one of: ["healthy" "unhealthy" "unknown" "connected" "disconnected"]`,
+      `cannot use 'up' as filter-status value, should be one of: ["healthy" "unhealthy" "unknown" "connected" ` +
+        `"disconnected"]`,
     ],
     ["--type gpu", `cannot use 'gpu' as type value, should be one of: ["compute" "control-plane"]`],
     ["--output xml", `cannot use 'xml' as output value, should be one of: ["table" "wide" "name" "json" "yaml" "csv"]`],
     [
       "--order-by available_cpu",
-      "cannot order by available_cpu: what is free on a node is not recorded; --order-by cores orders by what it has in total",
+      "cannot order by available_cpu: what is free on a node is not recorded; --order-by cores orders by what " +
+        "it has in total",
     ],
     ["--limit -1", "cannot use '-1' as limit value, should be a whole number of 0 or more"],
     ["--timeout soon", "cannot use 'soon' as timeout value, should be a duration such as 500ms, 15s or 1m"],

@@ -22,7 +22,8 @@ describe("policy set", () => {
     await addNode(rig.store, "n1");
     await rig.run("policy set --group gpus --selector gpu --info-interval 2m");
     const { code, out } = await rig.run(
-      "policy set --group gpus --priority -2 --unhealthy-after 70s --unknown-after-missed 0 --unset info-interval -m why",
+      "policy set --group gpus --priority -2 --unhealthy-after 70s --unknown-after-missed 0 --unset " +
+        "info-interval -m why",
     );
     expect({ code, out }).toEqual({ code: 0, out: "Ok, 0 nodes changed\n" });
     expect(await policyOf("--group gpus")).toMatchObject({
@@ -55,7 +56,8 @@ describe("policy set", () => {
 
   it("should take 0s for never, on and off, and degrees", async () => {
     const { code } = await rig.run(
-      "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85 --agent-may-shorten on",
+      "policy set --default --flapping-hold 0s --reboot-hold 5m --hardware-hold off --gpu-max-celsius 85 " +
+        "--agent-may-shorten on",
     );
     expect(code).toBe(0);
     expect((await policyOf("--default")).values).toEqual({

@@ -28,7 +28,8 @@ describe("token create", () => {
 
   it("should create what it was asked for", async () => {
     const { id } = await create(
-      "--description racks --uses 3 --ttl 7d --name-pattern gpu-* --label zone=a --label rack=7 --group edge --preauthorized --ephemeral",
+      "--description racks --uses 3 --ttl 7d --name-pattern gpu-* --label zone=a --label rack=7 --group edge " +
+        "--preauthorized --ephemeral",
     );
     const { token } = JSON.parse((await rig.run(`token show ${id} -o json`)).out);
     expect(token).toMatchObject({

@@ -132,7 +132,8 @@ async function main(): Promise<void> {
   }
   const found = kept.length - SEEDS.length;
   process.stdout.write(
-    `${inputs} inputs of seed ${plan.seed} for the reader of Beats: none read otherwise; ${reached.size} blocks reached, ${found} inputs kept\n`,
+    `${inputs} inputs of seed ${plan.seed} for the reader of Beats: none read otherwise; ${reached.size} ` +
+      `blocks reached, ${found} inputs kept\n`,
   );
 }
 

@@ -36,7 +36,7 @@ export interface FuzzOutcome {
 /** After so many cases everything is put back. */
 export const ROUND = 250;
 const AT_A_TIME = 12;
-/** Findings after which a run has told enough. */
+/** Findings after which a run ends. */
 const ENOUGH = 12;
 
 /** Run cases until all have run, time is up, or enough was found. */

@@ -8,7 +8,8 @@ const EMPTY_SETTINGS = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
 /** HPACK of `:method POST`, `:scheme http`, `:path /`, a name and a value of one letter each. */
 const HEADERS = Buffer.from([0x83, 0x86, 0x84, 0x00, 0x01, 0x61, 0x01, 0x62]);
 const HTTP1 = Buffer.from(
-  "POST /rollcall.registry.v1.RegistryService/GetNode HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+  "POST /rollcall.registry.v1.RegistryService/GetNode HTTP/1.1\r\nhost: a\r\ncontent-type: " +
+    "application/json\r\ncontent-length: 2\r\n\r\n{}",
 );
 const LAST_TYPE = 12;
 /** How long a connection is given to say something. Nothing depends on it but the time that a run takes. */

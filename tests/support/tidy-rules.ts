@@ -31,6 +31,8 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
 };
 
 const MAX_LINES = 400;
+const MAX_FILES = 20;
+const MAX_COLUMNS = 120;
 const KEBAB_CASE = /^[a-z0-9]+(-[a-z0-9]+)*(\.[a-z0-9]+(-[a-z0-9]+)*)*$/;
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*"([^"]+)"/g;
 const GRPC_CODES = new Set([
@@ -106,6 +108,50 @@ export function untidyFiles(files: readonly SourceFile[]): readonly string[] {
         : []),
     ];
   });
+}
+
+/**
+ * Lines of sources that are too wide. The formatter leaves texts and comments alone; names of tests and regular
+ * expressions cannot be wrapped, migrations never change, and recordings are as they were printed.
+ */
+export function wideLines(files: readonly SourceFile[]): readonly string[] {
+  return files
+    .filter(({ path }) => !/\/(gen|migrations|recordings)\//.test(path))
+    .flatMap(({ path, text }) => tooWide(path, text, /^\s*((it|describe)\(|\](\s*as const)?\)\()"|^\s*\/[^/*]/));
+}
+
+/** Lines of a page that are too wide, tables, code and what has no space to wrap at aside. */
+export function widePageLines({ path, text }: SourceFile): readonly string[] {
+  const prose = text.replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replace(/.*/g, ""));
+  return tooWide(path, prose, /^\||^\s*(- |\d+\. )?\S+$/);
+}
+
+function tooWide(path: string, text: string, except: RegExp): readonly string[] {
+  return text.split("\n").flatMap((line, at) => {
+    if (line.length <= MAX_COLUMNS || except.test(line)) return [];
+    return [`${path}:${at + 1}: has ${line.length} columns; ${MAX_COLUMNS} at most`];
+  });
+}
+
+/** Folders with more files than are easily read through, tests aside. */
+export function crowdedFolders(files: readonly SourceFile[]): readonly string[] {
+  const counts = new Map<string, number>();
+  for (const { path } of files) {
+    const folder = path.slice(0, path.lastIndexOf("/"));
+    // Migrations are as many as they are, and in order.
+    if (path.endsWith(".test.ts") || folder.endsWith("/migrations")) continue;
+    counts.set(folder, (counts.get(folder) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, count]) => count > MAX_FILES)
+    .map(([folder, count]) => `${folder}: has ${count} files beside tests; ${MAX_FILES} at most`);
+}
+
+/** The files and folders of the tree that a document names. */
+export function pathsIn(page: string): readonly string[] {
+  const folders = "baseline|bench|bin|docs|libs|mutants|proto|scripts|services|tests|third_party";
+  const path = new RegExp(`(?<![\\w/.-])(?:${folders})/[\\w./-]*(?<![.-])(?![\\w*<{/-])`, "g");
+  return [...page.matchAll(path)].map(([named]) => named);
 }
 
 /** Values of the ErrorReason enum whose comment does not begin with their gRPC code, as "[NOT_FOUND] ...". */

@@ -10,7 +10,7 @@ export interface DrillOptions {
   readonly judgesTime: boolean;
 }
 
-/** What people are told: PASSED or FAILED, and why. */
+/** The result for people: PASSED or FAILED, and why. */
 export interface Verdict {
   readonly passed: boolean;
   readonly text: string;
@@ -75,7 +75,8 @@ export function verdictOf(outcome: DrillOutcome): Verdict {
   const passed = falselyJudged.length === 0 && reactionsAllowed === 0;
   const named = falselyJudged.slice(0, 3).join(", ");
   const lines = [
-    `${passed ? "PASSED" : "FAILED"}: ${agents} agents, all HEALTHY again ${(recoveredAfterMs / 1_000).toFixed(1)} s after the fault`,
+    `${passed ? "PASSED" : "FAILED"}: ${agents} agents, all HEALTHY again ` +
+      `${(recoveredAfterMs / 1_000).toFixed(1)} s after the fault`,
     `  falsely judged:    ${falselyJudged.length}${named === "" ? "" : ` (${named})`}`,
     `  rightly judged:    ${rightlyJudged} (their own logs show the gap)`,
     `  reactions allowed: ${reactionsAllowed}`,

@@ -121,7 +121,7 @@ export class Fleet {
     this.#replicas.splice(0, this.#replicas.length, ...(await Promise.all(again)));
   }
 
-  /** How the agents fare. */
+  /** The state of the agents. */
   report(): Promise<PacedOutcome> {
     return this.#order(() => ({ kind: "report", gapMs: this.#size.unhealthyAfterMs }));
   }
@@ -203,7 +203,8 @@ export class Fleet {
     const { replicas, postgres } = cpuBetween(before, this.cpuSeconds());
     const each = (seconds: number) => ((seconds / agents) * 1_000).toFixed(1);
     this.#context.progress(
-      `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU of the replicas and ${each(postgres)} ms of Postgres`,
+      `${agents} agents HEALTHY after ${(tookMs / 1_000).toFixed(1)} s, each for ${each(replicas)} ms of CPU ` +
+        `of the replicas and ${each(postgres)} ms of Postgres`,
     );
     const { rows } = await withClient(this.database.url, (client) =>
       client.query("select coalesce(max(revision), 0)::text as revision from events"),
@@ -214,7 +215,8 @@ export class Fleet {
   async #healthy(): Promise<number> {
     const { rows } = await withClient(this.database.url, (client) =>
       client.query(
-        "select count(*)::int as count from node_sessions where health = 'HEALTHY' and connection = 'CONNECTED' and node_type = 'COMPUTE' and replica_id in (select instance from leases)",
+        "select count(*)::int as count from node_sessions where health = 'HEALTHY' and connection = " +
+          "'CONNECTED' and node_type = 'COMPUTE' and replica_id in (select instance from leases)",
       ),
     );
     return rows[0]?.count ?? 0;

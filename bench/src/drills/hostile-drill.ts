@@ -86,7 +86,8 @@ async function run(
     const outcome = { name, attack, agents: good.take(), api: prober.take() };
     outcomes.push(outcome);
     context.progress(
-      `${name}: acks p99 ${outcome.agents.p99Ms.toFixed(0)} ms, API at most ${outcome.api.slowestMs.toFixed(0)} ms, ${attack.connections} connections`,
+      `${name}: acks p99 ${outcome.agents.p99Ms.toFixed(0)} ms, API at most ` +
+        `${outcome.api.slowestMs.toFixed(0)} ms, ${attack.connections} connections`,
     );
   }
   await calm(target, before.descriptors, size.calmWithinMs);

@@ -43,7 +43,9 @@ export function hostileVerdict(outcome: HostileOutcome, limits: HostileLimits): 
   const passed = problems.length === 0;
   const lost = outcomes.reduce((sum, one) => sum + one.agents.lost, 0);
   const head = `${passed ? "PASSED" : "FAILED"}: ${agents} agents, ${outcomes.length} scenarios, ${lost} streams lost`;
-  const memory = `  heap ${mebibytes(before.heapBytes)} before, ${mebibytes(after.heapBytes)} after; descriptors ${before.descriptors} before, ${after.descriptors} after`;
+  const memory =
+    `  heap ${mebibytes(before.heapBytes)} before, ${mebibytes(after.heapBytes)} after; descriptors ` +
+    `${before.descriptors} before, ${after.descriptors} after`;
   return {
     passed,
     text: [head, ...problems.map((it) => `  ${it}`), memory, ...table(outcomes)].join("\n"),

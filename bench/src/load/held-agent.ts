@@ -23,7 +23,7 @@ const HEARTBEAT_PATH = "/rollcall.health.v1.HealthService/Heartbeat";
  */
 const LOCAL_ADDRESSES = 200;
 
-// An Ack is told by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not
+// An Ack is recognised by the first byte of its frame, the tag of HeartbeatResponse.ack, so that most answers are not
 // decoded.
 const ACK_TAG = (HeartbeatResponseSchema.field.ack.number << 3) | 2;
 

@@ -85,7 +85,7 @@ export class PacedAgent {
     this.#stream = stream;
     this.#openedAtMs = nowMs;
     this.#log(nowMs);
-    // Its end is told to the listener.
+    // The listener is called at its end.
     stream.open().catch(() => this.#onEnd(stream));
     stream.welcome.then(
       () => this.#onWelcome(stream),

@@ -15,10 +15,10 @@ export type PacedOrder =
     } & PacedTerms)
   /** Let these agents die. */
   | { readonly kind: "kill"; readonly nodes: readonly number[] }
-  /** Answer how they fare. */
+  /** Returns the state of the agents. */
   | { readonly kind: "report"; readonly gapMs: number };
 
-/** How the agents fare. */
+/** The state of the agents. */
 export interface PacedOutcome {
   /** Agents with an open session. */
   readonly held: number;
@@ -32,7 +32,7 @@ export interface PacedOutcome {
 
 const LOOK_EVERY_MS = 20;
 /**
- * So often an agent is looked at in each of its intervals, all of them in turn: a large fleet shall not cost its
+ * So often an agent is looked at in each of its intervals, all of them in turn: a large fleet must not cost its
  * machine a core for looking alone.
  */
 const LOOKS_AN_INTERVAL = 30;

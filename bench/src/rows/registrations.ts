@@ -20,7 +20,9 @@ const COMMITTERS = 16;
 /** New nodes that register, each with a challenge, a signature, a preauthorized join token and a durable commit. */
 export const registrations: Bench = {
   name: "registrations",
-  title: `new nodes, challenge and join token included, ${CONNECTIONS} at once to ${REGISTRIES} registries, every one of them durable`,
+  title:
+    `new nodes, challenge and join token included, ${CONNECTIONS} at once to ${REGISTRIES} registries, every one ` +
+    "of them durable",
   async run(context) {
     const { url } = await startDatabase(context);
     const commitsPerSecond = await measureCommits(context, url);

@@ -1,10 +1,9 @@
-import type { Assignment } from "./assignment.ts";
+import type { Assignment, Problem } from "./assignment.ts";
 import type { ForeignIndex } from "./foreign.ts";
 import { KeyIndex } from "./key-index.ts";
 import { type ConfigKeys, declaredKeys } from "./keys.ts";
 import { readFile, repeats } from "./load-config.ts";
 import { commentLines, printSections } from "./print-sections.ts";
-import type { Problem } from "./problems.ts";
 import type { ConfigFile } from "./read-yaml.ts";
 import { type LeftAside, resolveForeign } from "./resolve-foreign.ts";
 import { type Written, writeValue } from "./value-types.ts";

@@ -1,3 +1,4 @@
+export { formatProblem, formatProblems, type Problem } from "./assignment.ts";
 export {
   type ConvertedConfig,
   type ConvertResult,
@@ -23,7 +24,6 @@ export {
   type Origin,
 } from "./load-config.ts";
 export { printDefaultYaml } from "./print-sections.ts";
-export { formatProblem, formatProblems, type Problem } from "./problems.ts";
 export type { Environment } from "./read-environment.ts";
 export type { Flags } from "./read-flags.ts";
 export type { ConfigFile } from "./read-yaml.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "@jest/globals";
+import { formatProblems } from "./assignment.ts";
 import { defineKeys } from "./keys.ts";
 import { listConfig } from "./list-config.ts";
 import { type LoadOptions, loadConfig } from "./load-config.ts";
-import { formatProblems } from "./problems.ts";
 import { type Address, address, bool, duration, int, optional, stringMap, text } from "./value-types.ts";
 
 const KEYS = defineKeys({
@@ -134,11 +134,13 @@ Store:
   PoolSize: 1000
 `;
     expect(problemsOf(file, { env: { ROLLCALL_SERVER_ADDRESS: "here" }, flags: { colour: "red" } })).toEqual([
-      "rollcall.yaml:3: unknown key Orchestrator.NodeManager.ManualAproval, the nearest is Orchestrator.NodeManager.ManualApproval",
+      "rollcall.yaml:3: unknown key Orchestrator.NodeManager.ManualAproval, the nearest is " +
+        "Orchestrator.NodeManager.ManualApproval",
       "rollcall.yaml:8: unknown key Compute.Heartbeet.Interval, the nearest is Compute.Heartbeat.Interval",
       expect.stringMatching(/^rollcall\.yaml:9: unknown key Storage, the nearest is /),
       expect.stringMatching(/^flag --colour: unknown key colour, the nearest is /),
-      'rollcall.yaml:4: Orchestrator.NodeManager.DisconnectTimeout: "soon" is not a duration such as 15s, 1h30m or 250ms',
+      'rollcall.yaml:4: Orchestrator.NodeManager.DisconnectTimeout: "soon" is not a duration such as 15s, ' +
+        "1h30m or 250ms",
       'environment ROLLCALL_SERVER_ADDRESS: Server.Address: "here" is not an address HOST:PORT',
       "rollcall.yaml:11: Store.PoolSize: 1000 is more than 100",
     ]);
@@ -153,7 +155,8 @@ Store:
     [
       "a key and its alias",
       "Compute: {Heartbeat: {Interval: 1s}}\nheartbeat_interval: 2s\n",
-      "rollcall.yaml:2: Compute.Heartbeat.Interval: set twice, here (as its alias HEARTBEAT_INTERVAL) and at rollcall.yaml:1",
+      "rollcall.yaml:2: Compute.Heartbeat.Interval: set twice, here (as its alias HEARTBEAT_INTERVAL) and at " +
+        "rollcall.yaml:1",
     ],
     ["a section that is a value", "Store: 5\n", "rollcall.yaml:1: Store must be a section"],
     [
@@ -175,7 +178,11 @@ Store:
     expect(problemsOf(`Store: ${"[".repeat(1_000)}`).length).toBeGreaterThan(0);
     expect(problemsOf(`Compute:\n  Labels: ${"{a: ".repeat(500)}b${"}".repeat(500)}`).length).toBeGreaterThan(0);
     expect(problemsOf(`Store: ${" ".repeat(70_000)}`)).toEqual(["rollcall.yaml: the file is too large"]);
-    const bomb = `a: &a [x]\n${Array.from({ length: 30 }, (_, i) => `b${i}: &b${i} [*${i ? `b${i - 1}` : "a"}, *${i ? `b${i - 1}` : "a"}]`).join("\n")}`;
+    const lines = Array.from({ length: 30 }, (_, at) => {
+      const before = at === 0 ? "a" : `b${at - 1}`;
+      return `b${at}: &b${at} [*${before}, *${before}]`;
+    });
+    const bomb = `a: &a [x]\n${lines.join("\n")}`;
     expect(problemsOf(`${bomb}\nCompute:\n  Labels: *b29`).length).toBeGreaterThan(0);
     expect(problemsOf("__proto__: {polluted: 1}")).toEqual([expect.stringContaining("unknown key __proto__")]);
   });

@@ -1,8 +1,7 @@
-import type { Assignment, FileResult } from "./assignment.ts";
+import type { Assignment, FileResult, Problem } from "./assignment.ts";
 import { type ForeignIndex, NO_FOREIGN_KEYS } from "./foreign.ts";
 import { KeyIndex } from "./key-index.ts";
 import { type ConfigKeys, type DeclaredKey, declaredKeys } from "./keys.ts";
-import type { Problem } from "./problems.ts";
 import { type Environment, readEnvironment } from "./read-environment.ts";
 import { type Flags, readFlags } from "./read-flags.ts";
 import { isPython, readPython } from "./read-python.ts";
@@ -50,7 +49,7 @@ export type LoadResult<T> =
 
 /**
  * Read the configuration: flags win over the environment, which wins over the file, which wins over the defaults. All
- * problems are told at once.
+ * problems are reported at once.
  */
 export function loadConfig<T>(options: LoadOptions<T>): LoadResult<T> {
   const own = declaredKeys(options.keys);

@@ -71,7 +71,7 @@ function withoutComment(line: string): string {
   return line.trim();
 }
 
-/** The value of an expression; undefined when it is none of the plain ones. */
+/** The value of an expression; undefined when it is not a plain one. */
 function readLiteral(code: string, depth = 0): Written | undefined {
   if (depth > DEEPEST) return undefined;
   if (code === "None") return "";

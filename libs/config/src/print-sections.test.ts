@@ -13,7 +13,9 @@ const KEYS = defineKeys({
   "Compute.Heartbeat.Interval": {
     schema: duration(),
     default: 15_000,
-    doc: "How often an agent wishes to beat. The policy of the server wins over it, and it never exceeds a third of what makes a node unhealthy.",
+    doc:
+      "How often an agent wishes to beat. The policy of the server wins over it, and it never exceeds a third of " +
+      "what makes a node unhealthy.",
     aliases: ["HEARTBEAT_INTERVAL"],
   },
   "Orchestrator.Address": {

@@ -1,15 +1,15 @@
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
 import { type FoundKey, KeyIndex } from "./key-index.ts";
 import { type DeclaredKey, environmentName } from "./keys.ts";
-import type { Problem } from "./problems.ts";
 
 /** Variables by name, as process.env. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /**
  * Read the assignments of the environment: ROLLCALL_ and the path, the same with an alias, or a variable that the key
- * names. Empty variables set nothing. Unknown ROLLCALL_ variables are told as warnings: Kubernetes makes such ones by
- * itself.
+ * names. Empty variables set nothing. Unknown ROLLCALL_ variables are reported as warnings: Kubernetes makes such ones
+ * by itself.
  */
 export function readEnvironment(
   environment: Environment,

@@ -1,7 +1,7 @@
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type SourceResult, unknownKey } from "./assignment.ts";
 import type { FoundKey, KeyIndex } from "./key-index.ts";
 import type { DeclaredKey } from "./keys.ts";
-import type { Problem } from "./problems.ts";
 import type { Written } from "./value-types.ts";
 
 /**

@@ -1,9 +1,8 @@
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
-import { editDistance } from "./edit-distance.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
-import type { KeyIndex } from "./key-index.ts";
+import { editDistance, type KeyIndex } from "./key-index.ts";
 import { parsePython } from "./parse-python.ts";
-import type { Problem } from "./problems.ts";
 import { type ConfigFile, tooLarge } from "./read-yaml.ts";
 
 /** Whether a file is read as Python, as KohakuRiver's are. */
@@ -11,8 +10,8 @@ export function isPython({ name }: ConfigFile): boolean {
   return name.toLowerCase().endsWith(".py");
 }
 
-/** So few letters apart, a name is a slip of the pen and not a variable of the file's own. */
-const SLIP_LETTERS = 2;
+/** A name this close to a key is a misspelt key and not a variable of the file's own. */
+const MOST_MISSPELT_LETTERS = 2;
 
 /**
  * Read the assignments of a Python file: plain values alone, since nothing is run. A variable that is no key is
@@ -45,5 +44,5 @@ export function readPython(file: ConfigFile, index: KeyIndex, foreign: ForeignIn
 
 function slipOf(name: string, known: readonly string[]): string | undefined {
   const upper = name.toUpperCase().slice(0, 100);
-  return known.find((it) => editDistance(upper, it.toUpperCase()) <= SLIP_LETTERS);
+  return known.find((it) => editDistance(upper, it.toUpperCase()) <= MOST_MISSPELT_LETTERS);
 }

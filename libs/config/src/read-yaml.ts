@@ -1,9 +1,9 @@
 import { readFile, stat } from "node:fs/promises";
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import type { Problem } from "./assignment.ts";
 import { type Assignment, type FileResult, unknownKey } from "./assignment.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
-import type { Problem } from "./problems.ts";
 import type { Written } from "./value-types.ts";
 
 /** A configuration file that was read: the name is the one shown in messages. */

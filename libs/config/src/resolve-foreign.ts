@@ -1,7 +1,6 @@
-import type { Assignment } from "./assignment.ts";
+import type { Assignment, Problem } from "./assignment.ts";
 import type { ForeignIndex, ForeignValue } from "./foreign.ts";
 import type { KeyIndex } from "./key-index.ts";
-import type { Problem } from "./problems.ts";
 
 /** A key of another program that means nothing here. */
 export interface LeftAside {
@@ -20,7 +19,7 @@ export interface ReadAs {
   readonly note: string;
 }
 
-/** What the keys of other programs in a file come to. */
+/** What the keys of other programs in a file mean. */
 export interface ForeignOutcome {
   readonly assignments: readonly Assignment[];
   readonly leftAside: readonly LeftAside[];
@@ -88,7 +87,9 @@ export function foreignWarning(file: string, outcome: ForeignOutcome): readonly 
     ...told.map(({ path, ours, note }) => `${path} is read as ${ours}: ${note}`),
   ];
   if (parts.length === 0) return [];
-  const message = `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` tells why, and writes a file of ours)`;
+  const message =
+    `keys of another program: ${parts.join("; ")} (\`rollcall config convert ${file}\` says why, and writes the ` +
+    "file with Rollcall's keys)";
   return [{ where: file, message }];
 }
 

@@ -16,7 +16,9 @@ const ERA_DAYS = 146_097;
 /** Days from 1 March of year 0 to 1 January 1970: years that begin in March have their leap day at the end. */
 const DAYS_BEFORE_1970 = 719_468;
 
-/** The date of a day since 1970 in the Gregorian calendar. The domain may not use Date, which would also read a clock. */
+/**
+ * The date of a day since 1970 in the Gregorian calendar. The domain may not use Date, which would also read a clock.
+ */
 function civilOf(days: number): readonly [year: number, month: number, day: number] {
   const sinceMarch = days + DAYS_BEFORE_1970;
   const era = Math.floor(sinceMarch / ERA_DAYS);

@@ -1,4 +1,6 @@
-/** Numbers in [0, 1) that the same seed repeats (mulberry32), for simulations and tests. Print the seed when one fails. */
+/**
+ * Numbers in [0, 1) that the same seed repeats (mulberry32), for simulations and tests. Print the seed when one fails.
+ */
 export function seededRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,7 +1,7 @@
 /** What a node is: a process of the control plane itself, or a machine that takes work. */
 export type NodeType = "ORCHESTRATOR" | "COMPUTE";
 
-/** One state of a node together with when, why and by whom it came about. */
+/** One state of a node with its time, reason and actor. */
 export interface Stated<State extends string> {
   readonly state: State;
   /** Wall time in milliseconds since 1970, for display only: nothing is decided by it. */
@@ -110,7 +110,7 @@ export function liftHold(holds: readonly Hold[], kind: HoldKind): readonly Hold[
   return rest.length === holds.length ? holds : rest;
 }
 
-/** The health that everyone is shown: an operator's mark wins over what the detector concluded. */
+/** The health that is shown: an operator's mark wins over what the detector concluded. */
 export function effectiveHealth(detected: Health, mark: Mark | null): Health {
   if (mark === null) return detected;
   return {

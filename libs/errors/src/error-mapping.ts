@@ -59,7 +59,7 @@ const REASON_OF_TRANSPORT: Readonly<Partial<Record<Code, ErrorReasonName>>> = {
 // Connect and grpc-js take these mistakes of a caller for errors of the server, or for methods that are not there.
 const MALFORMED =
   /^(parse binary|premature end of|protocol error|received parsed JSON|unknown compression|received compressed|invalid compressed|Invalid grpc-timeout value|Received (message compressed with|a second request|no request) )/;
-// What follows these is told by a library about its own state.
+// What follows these words is a library's text about its own state.
 const UNDECODABLE = /^(Error deserializing request|Failed to decompress message)/;
 const RESET_BY_PEER = /^http\/2 stream closed with error code/;
 const DEFECTS = new Set([Code.Internal, Code.Unknown, Code.DataLoss]);

@@ -26,12 +26,17 @@ export const EVENTS_KEYS = defineKeys({
     schema: list(natsUrl()),
     default: [],
     flag: "nats",
-    doc: "Servers of the NATS cluster that receives the events: nats://HOST:PORT, or tls://HOST:PORT where TLS must be offered. Name each that may be the only one alive. Without any, nothing is published. Credentials in a URL work; the keys below keep them out of sight.",
+    doc:
+      "Servers of the NATS cluster that receives the events: nats://HOST:PORT, or tls://HOST:PORT where TLS must " +
+      "be offered. Name each that may be the only one alive. Without any, nothing is published. Credentials in a " +
+      "URL work; the keys below keep them out of sight.",
   },
   "Events.Nats.CredentialsFile": {
     schema: optional(text()),
     default: undefined,
-    doc: "A .creds file that says who connects to NATS. It is read for each connection. Of the ways to say who connects, at most one may be set.",
+    doc:
+      "A .creds file that says who connects to NATS. It is read for each connection. Of the ways to say who " +
+      "connects, at most one may be set.",
   },
   "Events.Nats.NkeyFile": {
     schema: optional(text()),
@@ -83,12 +88,18 @@ export const EVENTS_KEYS = defineKeys({
   "Events.Nats.SubjectPrefix": {
     schema: text({ maxLength: 255, pattern: SUBJECT, expects: SUBJECT_RULE }),
     default: "rollcall.events",
-    doc: "First tokens of the subject of each event: an event of type node.approved about web-1 goes to rollcall.events.node.approved.web-1. Characters of a node's id that are not letters, digits, _ or - are written as in URLs: node.1 is node%2E1.",
+    doc:
+      "First tokens of the subject of each event: an event of type node.approved about web-1 goes to " +
+      "rollcall.events.node.approved.web-1. Characters of a node's id that are not letters, digits, _ or - are " +
+      "written as in URLs: node.1 is node%2E1.",
   },
   "Events.Nats.Stream": {
     schema: text({ pattern: STREAM_NAME, expects: "a stream's name: letters, digits, _ and -" }),
     default: "ROLLCALL_EVENTS",
-    doc: "The JetStream stream that keeps the events. When there is none of this name, it is created, with the settings below. One that exists is used as it is; it must take all subjects below Events.Nats.SubjectPrefix.",
+    doc:
+      "The JetStream stream that keeps the events. When there is none of this name, it is created, with the " +
+      "settings below. One that exists is used as it is; it must take all subjects below " +
+      "Events.Nats.SubjectPrefix.",
   },
   "Events.Nats.Storage": {
     schema: oneOf(["file", "memory"]),
@@ -113,13 +124,17 @@ export const EVENTS_KEYS = defineKeys({
   "Events.Nats.DuplicateWindow": {
     schema: duration({ minMs: 100 }),
     default: 120_000,
-    doc: "How long a stream that is created remembers the ids of events, to drop those that it is sent twice. Not longer than Events.Nats.MaxAge. Consumers deduplicate by id for what comes later.",
+    doc:
+      "How long a stream that is created remembers the ids of events, to drop those that it is sent twice. Not " +
+      "longer than Events.Nats.MaxAge. Consumers deduplicate by id for what comes later.",
   },
   "Events.HeartbeatTopic": {
     schema: optional(text({ maxLength: 255, pattern: SUBJECT, expects: SUBJECT_RULE })),
     default: undefined,
     aliases: [...bacalhauNames("Requester", "HeartbeatTopic"), "HeartbeatTopic"],
-    doc: "The NATS subject on which each heartbeat is published, as it comes, without any guarantee; it must not lie below Events.Nats.SubjectPrefix. When not set, or without Events.Nats.Url: none.",
+    doc:
+      "The NATS subject on which each heartbeat is published, as it comes, without any guarantee; it must not " +
+      "lie below Events.Nats.SubjectPrefix. When not set, or without Events.Nats.Url: none.",
   },
 });
 

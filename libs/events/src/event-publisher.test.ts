@@ -185,7 +185,7 @@ describeWithNats("EventPublisher", () => {
       expect(await renderMetrics(metrics)).toContain("rollcall_events_rewinds_total 1");
     });
 
-    it("should find the loss again as long as it is not mended", async () => {
+    it("should find the loss again as long as it is not repaired", async () => {
       const publisher = publisherWith();
       await (await publisher.begin(0n)).publish(makeEvents(20));
       await (await managerNow()).streams.delete(STREAM.name);

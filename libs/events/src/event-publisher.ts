@@ -81,7 +81,7 @@ export class EventPublisher {
   async #resumePoint(manager: JetStreamManager, stream: EventStream, cursor: bigint): Promise<bigint> {
     const { log, logId, stream: settings } = this.#options;
     const lastEvent = await readLastEvent(manager, settings);
-    // What was acknowledged, not what was seen: a loss that is not mended yet must be found again.
+    // What was acknowledged, not what was seen: a loss that is not repaired yet must be found again.
     this.#memory = this.#session?.acknowledged ?? this.#memory;
     const after = decideResumePoint({ cursor, logId, stream, memory: this.#memory, lastEvent });
     if (after < cursor) {

@@ -68,7 +68,8 @@ describeWithNats("ensureEventStream()", () => {
     it("should refuse a stream that does not take all events, and say what to do", async () => {
       await create({ subjects: ["rollcall.events.node.>", "audit.>"] });
       await expect(ensure()).rejects.toThrow(
-        "the NATS stream ROLLCALL_EVENTS takes rollcall.events.node.>, audit.> but not rollcall.events.>: add it to the stream's subjects, or name another stream in Events.Nats.Stream",
+        "the NATS stream ROLLCALL_EVENTS takes rollcall.events.node.>, audit.> but not rollcall.events.>: add " +
+          "it to the stream's subjects, or name another stream in Events.Nats.Stream",
       );
     });
 

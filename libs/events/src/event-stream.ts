@@ -134,7 +134,10 @@ function findProblem({ config }: StreamInfo, { subjectPrefix }: StreamSettings):
   const wanted = subjectsBelow(subjectPrefix);
   const subjects = config.subjects ?? [];
   if (!subjects.some((subject) => covers(subject, wanted))) {
-    return `takes ${subjects.join(", ") || "no subjects"} but not ${wanted}: add it to the stream's subjects, or name another stream in Events.Nats.Stream`;
+    return (
+      `takes ${subjects.join(", ") || "no subjects"} but not ${wanted}: add it to the stream's subjects, or name ` +
+      "another stream in Events.Nats.Stream"
+    );
   }
   if (config.sealed) return "is sealed: it takes no messages any more";
   // Without acknowledgements nothing would ever count as published.

@@ -32,7 +32,7 @@ export interface PublishSessionOptions {
   look(): Promise<EventStream | null>;
 }
 
-/** What a message asks of the stream that shall take it. */
+/** What a message asks of the stream that takes it. */
 type Expectation = NonNullable<JetStreamPublishOptions["expect"]>;
 
 // JSStreamWrongLastMsgIDErrF of the server, which the client does not name.
@@ -102,8 +102,8 @@ export class PublishSession {
   }
 
   /**
-   * Look whether the stream still is what it was; when not, or when it cannot be told, the session ends. It is for long
-   * times without events, in which a stream that was lost would not be noticed. It never rejects.
+   * Check that the stream is still the same; when it is not, or when that is unknown, the session ends. This is for
+   * long times without events, in which the loss of a stream would go unnoticed. It never rejects.
    */
   async check(): Promise<void> {
     const loss = await this.#lossInBetween();

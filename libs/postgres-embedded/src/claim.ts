@@ -31,7 +31,8 @@ export async function claimSupervision(address: ServerAddress): Promise<pg.Clien
     await client.query(`select pg_advisory_lock(${SUPERVISION_LOCK})`).catch(async (cause: unknown) => {
       if (errorCode(cause) !== LOCK_NOT_AVAILABLE) throw cause;
       throw new EmbeddedPostgresError(
-        `${address.dataDirectory} is already supervised by another process (${await holder(client)}): stop that one first`,
+        `${address.dataDirectory} is already supervised by another process (${await holder(client)}): stop ` +
+          "that one first",
         { cause, failure: "supervised-elsewhere" },
       );
     });

@@ -90,7 +90,8 @@ async function isInitialised(target: string): Promise<boolean> {
   }
   if (version === MAJOR_VERSION) return true;
   throw new EmbeddedPostgresError(
-    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: dump it with the old version and restore it, or set DATABASE_URL`,
+    `${target} was made by Postgres ${version}, and the packaged one is ${MAJOR_VERSION}: dump it with the old ` +
+      "version and restore it, or set DATABASE_URL",
   );
 }
 

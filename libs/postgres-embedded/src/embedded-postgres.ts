@@ -140,7 +140,9 @@ async function letIn(
   if (blocked !== null) {
     const mode = (blocked.mode & 0o777).toString(8).padStart(4, "0");
     throw new EmbeddedPostgresError(
-      `Postgres does not run as root, and user ${user.uid}, as which it runs here, cannot enter ${blocked.path} (mode ${mode}) on the way to ${dir}: choose a data directory elsewhere, such as /var/lib/rollcall, let others pass with chmod o+x ${blocked.path}, or set DATABASE_URL`,
+      `Postgres does not run as root, and user ${user.uid}, as which it runs here, cannot enter ` +
+        `${blocked.path} (mode ${mode}) on the way to ${dir}: choose a data directory elsewhere, such as ` +
+        `/var/lib/rollcall, let others pass with chmod o+x ${blocked.path}, or set DATABASE_URL`,
     );
   }
   return programsFor(installed, user, dir);

@@ -107,7 +107,7 @@ async function spawnServer(options: LaunchOptions): Promise<LaunchedServer> {
       once(child, "error").then(([error]) => String(error)),
     ]).catch((error: unknown) => String(error));
     child.unref();
-    // One that has ended already takes no word; its end is told by the promise.
+    // A process that has ended reads nothing; the promise reports its end.
     child.stdin?.on("error", () => {});
     if (child.pid !== undefined) options.onSpawned(child.pid);
     child.stdin?.end("go\n");

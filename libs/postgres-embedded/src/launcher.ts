@@ -19,7 +19,7 @@ export async function launcherRuns(args: readonly string[]): Promise<boolean> {
   return Number.isInteger(pid) && pid > 0 && named === `${pid}.${await began(pid)}`;
 }
 
-/** Without spaces, at which the words of a command line may have to be told apart. */
+/** Without spaces, which may have to separate the words of a command line. */
 async function began(pid: number): Promise<string> {
   return ((await processStart(pid)) ?? "").replaceAll(/[^\w]/g, "_");
 }

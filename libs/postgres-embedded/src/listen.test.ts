@@ -55,7 +55,8 @@ describe("where an embedded Postgres listens and runs", () => {
     expect(Number(new URL(server.url).port)).toBeLessThan(32_768);
     const [settings] = await query(
       server.url,
-      "select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as directories",
+      "select current_setting('listen_addresses') as addresses, current_setting('unix_socket_directories') as " +
+        "directories",
     );
     expect(settings).toEqual({ addresses: "127.0.0.1", directories: "" });
   });

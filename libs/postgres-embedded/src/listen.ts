@@ -34,7 +34,8 @@ export async function chooseListen(input: ListenInput): Promise<Listen> {
     if (found.directory !== null) return { kind: "socket", directory: found.directory };
     log.warn(
       { why: found.why },
-      "postgres cannot have a socket, it listens on loopback, where every user of this machine can take up its connections",
+      "postgres cannot have a socket, it listens on loopback, where every user of this machine can take up its " +
+        "connections",
     );
   }
   return { kind: "loopback", port, rememberedPort: await rememberedPort(dir) };

@@ -43,7 +43,7 @@ export async function removePostmasterFile(dataDirectory: string): Promise<void>
   await rm(postmasterPath(dataDirectory), { force: true });
 }
 
-/** What can be told of a process from outside. */
+/** What can be seen of a process from outside. */
 export type ProcessKind =
   /** There is no such process. */
   | "none"

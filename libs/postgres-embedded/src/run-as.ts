@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import type { Binaries } from "./binaries.ts";
 import { EmbeddedPostgresError } from "./errors.ts";
 
-/** As whom Postgres runs: it refuses to run as root. */
+/** The user that Postgres runs as: it refuses to run as root. */
 export type RunAs =
   | { readonly kind: "self" }
   /** Root in a user namespace without a mapping: not root to Postgres, and still the owner of root's files. */
@@ -21,7 +21,7 @@ export interface RunAsFacts {
   readonly unprivileged: { readonly uid: number; readonly gid: number };
 }
 
-/** Decide as whom Postgres runs. A data directory that belongs to another user goes on to be run as that user. */
+/** Decide the user that Postgres runs as. A data directory of another user is run as that user. */
 export function chooseRunAs(facts: RunAsFacts): RunAs {
   if (facts.uid !== 0) return { kind: "self" };
   if (facts.dataOwnerUid !== null && facts.dataOwnerUid !== 0) {

@@ -71,7 +71,7 @@ export class Watcher {
     else this.#tell(`${pid}`);
   }
 
-  /** Let the server be, whatever becomes of this process. */
+  /** Leave the server running, even when this process ends. */
   release(): void {
     this.#ending.abort(new Error("the watcher is released"));
     this.#tell("release");

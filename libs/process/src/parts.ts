@@ -39,7 +39,7 @@ export async function startParts<T extends object>(start: (parts: Parts) => Prom
     const started = await start(parts);
     return { ...started, close: () => parts.close() };
   } catch (error) {
-    // What went wrong first is what has to be told.
+    // The first error is the one to report.
     await parts.close().catch(() => {});
     throw error;
   }

@@ -25,7 +25,7 @@ export interface RetryPauses {
   readonly maxMs: number;
 }
 
-/** How a task fares. */
+/** The state of a task. */
 export interface TaskStatus {
   readonly name: string;
   readonly state: "running" | "waiting" | "done";

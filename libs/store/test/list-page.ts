@@ -8,7 +8,7 @@ export interface NodePage {
   readonly next: NodeCursor | null;
 }
 
-/** One page of a listing, as those make it who read one more than they want. */
+/** One page of a listing, made as callers do that read one more than they want. */
 export async function listPage(db: Db, options: ListNodesOptions): Promise<NodePage> {
   const { limit } = options;
   const listed = [];

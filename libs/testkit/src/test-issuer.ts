@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from "jose";
 
-/** What a token shall say besides issuer, audience and times. */
+/** What a token says besides issuer, audience and times. */
 export type TestClaims = Readonly<Record<string, unknown>>;
 
 /** How a token differs from what the issuer makes by itself. */

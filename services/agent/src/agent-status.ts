@@ -13,14 +13,14 @@ export type AgentPhase =
   | "idle"
   | "closed";
 
-/** How an agent fares. */
+/** The state of an agent. */
 export interface AgentStatus {
   readonly phase: AgentPhase;
   readonly nodeId: string;
   /** The health replica that holds the stream. */
   readonly endpoint: string | undefined;
   readonly sessionEpoch: bigint | undefined;
-  /** What the operators decided, as far as the agent was told. */
+  /** What the operators decided, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
   /** Intervals of this machine's configuration that have no effect, since its health policy says otherwise. */
   readonly ungrantedWishes: readonly UngrantedWish[];

@@ -19,19 +19,26 @@ export const agentKeys = defineKeys({
     schema: serverAddress(),
     default: { host: "127.0.0.1", port: 7700, scheme: undefined },
     flag: "server",
-    doc: "Where the agent registers: the registry's address, HOST:PORT or https://HOST:PORT. Registration tells it where the health replicas are, and it speaks TLS to them if it does to the registry.",
+    doc:
+      "Where the agent registers: the registry's address, HOST:PORT or https://HOST:PORT. Registration tells it " +
+      "where the health replicas are, and it speaks TLS to them if it does to the registry.",
   },
   "Compute.TLS.CAFile": {
     schema: optional(text()),
     default: undefined,
     flag: "ca-file",
-    doc: "PEM file of the authorities whose servers the agent trusts, instead of those that the system trusts. When set, the agent speaks TLS unless Compute.Server says http://. Like the other files of Compute.TLS it is read for each connection: a file that is replaced needs no restart.",
+    doc:
+      "PEM file of the authorities whose servers the agent trusts, instead of those that the system trusts. When " +
+      "set, the agent speaks TLS unless Compute.Server says http://. Like the other files of Compute.TLS it is " +
+      "read for each connection: a file that is replaced needs no restart.",
   },
   "Compute.TLS.CertFile": {
     schema: optional(text()),
     default: undefined,
     flag: "client-cert",
-    doc: "PEM file of the agent's own certificate, for servers that take only clients with one (TLS.ClientCAFile there). Goes together with Compute.TLS.KeyFile.",
+    doc:
+      "PEM file of the agent's own certificate, for servers that take only clients with one (TLS.ClientCAFile " +
+      "there). Goes together with Compute.TLS.KeyFile.",
   },
   "Compute.TLS.KeyFile": {
     schema: optional(text()),
@@ -49,14 +56,18 @@ export const agentKeys = defineKeys({
     schema: optional(text()),
     default: undefined,
     flag: "state-dir",
-    doc: "Directory of the agent's key and of its sentinel. Each agent on a machine needs its own. When not set: /var/lib/rollcall/agent for root, else .rollcall/agent in the user's home.",
+    doc:
+      "Directory of the agent's key and of its sentinel. Each agent on a machine needs its own. When not set: " +
+      "/var/lib/rollcall/agent for root, else .rollcall/agent in the user's home.",
   },
   "Compute.Name": {
     schema: optional(text({ pattern: NODE_ID_PATTERN, expects: `a node id: ${NODE_ID_RULE}` })),
     default: undefined,
     flag: "name",
     aliases: ["Node.Name"],
-    doc: "The node's id, chosen at its first registration. When not set: the id it registered with before, else the host name.",
+    doc:
+      "The node's id, chosen at its first registration. When not set: the id it registered with before, else the " +
+      "host name.",
   },
   "Compute.JoinToken": {
     schema: optional(text({ maxLength: 512 })),
@@ -64,19 +75,27 @@ export const agentKeys = defineKeys({
     flag: "join-token",
     env: ["ROLLCALL_JOIN_TOKEN"],
     secret: true,
-    doc: "The join token with which this machine registers, as `rollcall token create` shows it. It wins over Compute.JoinTokenFile, which other users of the machine cannot read in the list of processes. A machine that is known needs none.",
+    doc:
+      "The join token with which this machine registers, as `rollcall token create` shows it. It wins over " +
+      "Compute.JoinTokenFile, which other users of the machine cannot read in the list of processes. A machine " +
+      "that is known needs none.",
   },
   "Compute.JoinTokenFile": {
     schema: optional(text()),
     default: undefined,
     flag: "join-token-file",
     env: ["ROLLCALL_JOIN_TOKEN_FILE"],
-    doc: "The file that holds the join token. It is read at each registration, so that the token may be replaced while the agent runs; a machine that registered before does without it.",
+    doc:
+      "The file that holds the join token. It is read at each registration, so that the token may be replaced " +
+      "while the agent runs; a machine that registered before does without it.",
   },
   "Compute.KeyRotationInterval": {
     schema: duration(),
     default: 0,
-    doc: "The age at which the agent replaces the node's key by itself; 0 for never. An operator can ask for another key at any time, whatever this says. The agent keeps the old key until the control plane has taken the new one, so nothing can lock it out.",
+    doc:
+      "The age at which the agent replaces the node's key by itself; 0 for never. An operator can ask for " +
+      "another key at any time, whatever this says. The agent keeps the old key until the control plane has " +
+      "taken the new one, so nothing can lock it out.",
   },
   "Compute.AdvertiseURL": {
     schema: optional(text({ maxLength: 2_048 })),
@@ -96,13 +115,19 @@ export const agentKeys = defineKeys({
     default: undefined,
     aliases: HEARTBEAT_INTERVAL_NAMES,
     env: ["HEARTBEAT_INTERVAL", "HEARTBEAT_INTERVAL_SECONDS"],
-    doc: "The time between heartbeats that this node wishes for. The health policy wins: a shorter one is granted where it says agent-may-shorten, down to 1 second. The agent's log and `rollcall node status` say so when it is not.",
+    doc:
+      "The time between heartbeats that this node wishes for. The health policy wins: a shorter one is granted " +
+      "where it says agent-may-shorten, down to 1 second. The agent's log and `rollcall node status` say so when " +
+      "it is not.",
   },
   "Compute.Heartbeat.InfoUpdateInterval": {
     schema: optional(duration({ minMs: 1_000 })),
     default: undefined,
     aliases: INFO_INTERVAL_NAMES,
-    doc: "The longest time between two looks at whether the machine has changed. A change is reported at once; the report's own interval is the health policy's, unless that says agent-may-shorten: then this one, down to 10 seconds. When not set: 1 minute.",
+    doc:
+      "The longest time between two looks at whether the machine has changed. A change is reported at once; the " +
+      "report's own interval is the health policy's, unless that says agent-may-shorten: then this one, down to " +
+      "10 seconds. When not set: 1 minute.",
   },
   "Compute.Heartbeat.ResourceUpdateInterval": {
     schema: duration(),
@@ -112,7 +137,9 @@ export const agentKeys = defineKeys({
       ...bacalhauNames("Requester", "ResourceUpdateFrequency"),
       "ResourceUpdateFrequency",
     ],
-    doc: "The least time between two measurements of resource usage, for machines where measuring is costly. Usage travels in each heartbeat; a heartbeat that comes sooner repeats the last one.",
+    doc:
+      "The least time between two measurements of resource usage, for machines where measuring is costly. Usage " +
+      "travels in each heartbeat; a heartbeat that comes sooner repeats the last one.",
   },
 });
 

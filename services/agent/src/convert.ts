@@ -148,7 +148,7 @@ function uint32(value: number | undefined): number {
   return Math.min(0xffff_ffff, Math.max(0, Math.trunc(value ?? 0)));
 }
 
-/** One decimal is more than the sensors are good for. */
+/** One decimal is more than the sensors resolve. */
 function round(value: number): number {
   return Math.round(value * 10) / 10;
 }

@@ -11,7 +11,7 @@ export interface UngrantedWish {
   readonly toldMs: number;
 }
 
-/** Find the wishes that settings do not grant. What the settings leave out is not told, and so not judged. */
+/** Find the wishes that settings do not grant. What the settings leave out is unknown, and so not judged. */
 function ungrantedWishes(
   wishes: AgentWishes,
   { heartbeatInterval, infoInterval }: Pick<Settings, "heartbeatInterval" | "infoInterval">,

@@ -73,7 +73,8 @@ export function parseMoment(option: string, text: string, nowMs: number): number
   const atMs = momentIn(text, nowMs);
   if (atMs !== null) return atMs;
   throw new UsageError(
-    `cannot use '${text}' as ${option} value, should be a duration ago such as 1h, or a time such as 2026-05-01T12:00:00Z`,
+    `cannot use '${text}' as ${option} value, should be a duration ago such as 1h, or a time such as ` +
+      "2026-05-01T12:00:00Z",
   );
 }
 

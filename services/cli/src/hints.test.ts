@@ -3,7 +3,7 @@ import { obstacleRemedy, reasonNamed, refusalHint } from "./hints.ts";
 
 describe("refusalHint()", () => {
   const cases: readonly [string, Record<string, string>, string | null][] = [
-    ["NODE_NOT_FOUND", { node: "n1" }, "`rollcall node list` shows the nodes that there are"],
+    ["NODE_NOT_FOUND", { node: "n1" }, "`rollcall node list` shows all nodes"],
     ["NODE_BANNED", { node: "n1" }, "`rollcall node unban n1` lifts the ban"],
     [
       "LABEL_NOT_SET_BY_OPERATOR",
@@ -40,7 +40,7 @@ describe("obstacleRemedy()", () => {
     [
       "scheduling",
       "HARDWARE_IN_DOUBT",
-      "mend what is wrong, or take it as it is with rollcall node accept-hardware n1",
+      "repair the hardware, or accept it as it is with rollcall node accept-hardware n1",
     ],
   ];
   it.each(cases)("should name the command for the %s of %s, or repeat the server's words", (state, reason, remedy) => {

@@ -7,15 +7,15 @@ import { ErrorReason } from "@rollcall/api/rollcall/node/v1/error_reason_pb";
 type Details = Readonly<Record<string, string>>;
 
 const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new Map([
-  [ErrorReason.NODE_NOT_FOUND, () => "`rollcall node list` shows the nodes that there are"],
+  [ErrorReason.NODE_NOT_FOUND, () => "`rollcall node list` shows all nodes"],
   [ErrorReason.NODE_BANNED, ({ node }) => `\`rollcall node unban ${node}\` lifts the ban`],
   [
     ErrorReason.LABEL_NOT_SET_BY_OPERATOR,
     ({ node, labels = "" }) => `\`rollcall node label ${node} ${labels.split(",")[0]}=VALUE\` overrides it`,
   ],
-  [ErrorReason.ACCESS_TOKEN_NOT_FOUND, () => "`rollcall access list` shows the tokens that there are"],
-  [ErrorReason.JOIN_TOKEN_NOT_FOUND, () => "`rollcall token list` shows the tokens that there are"],
-  [ErrorReason.HEALTH_POLICY_NOT_FOUND, () => "`rollcall policy list` shows the policies that there are"],
+  [ErrorReason.ACCESS_TOKEN_NOT_FOUND, () => "`rollcall access list` shows all tokens"],
+  [ErrorReason.JOIN_TOKEN_NOT_FOUND, () => "`rollcall token list` shows all tokens"],
+  [ErrorReason.HEALTH_POLICY_NOT_FOUND, () => "`rollcall policy list` shows all policies"],
   [ErrorReason.BRAKE_GROUP_NOT_FOUND, () => "`rollcall brake status` lists the groups"],
   [ErrorReason.BRAKE_NOT_FROZEN, releaseHint],
   [ErrorReason.ROLE_TOO_LOW, () => "`rollcall whoami` shows who you are here; ask a user whose role is high enough"],
@@ -43,7 +43,10 @@ const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map([
   ["OPERATOR_BANNED", (node) => `rollcall node unban ${node}, then rollcall node approve ${node}`],
   ["OPERATOR_MARKED", (node) => `rollcall node clear-mark ${node}`],
   ["OPERATOR_CORDONED", (node) => `rollcall node uncordon ${node}`],
-  ["HARDWARE_IN_DOUBT", (node) => `mend what is wrong, or take it as it is with rollcall node accept-hardware ${node}`],
+  [
+    "HARDWARE_IN_DOUBT",
+    (node) => `repair the hardware, or accept it as it is with rollcall node accept-hardware ${node}`,
+  ],
 ]);
 
 /** What removes an obstacle to work: a command where there is one, else the control plane's words. */

@@ -93,11 +93,21 @@ const NOUNS: readonly Noun[] = [
 ];
 
 const NOTES = [
-  "The address of the control plane, the nearest wins: --registry, --health, --admin (services deployed apart); --server; the context that --context names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; run.json in the data directory, which `rollcall up` of the same user wrote; 127.0.0.1:7700.",
-  "The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; the context of ROLLCALL_CONTEXT, else the current one; admin-token in the data directory. A context's token is sent to the addresses of that context alone, admin-token to this machine and to the server of run.json alone. `rollcall login` creates contexts.",
-  "TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, --tls-server-name; the same by ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, ROLLCALL_TLS_SERVER_NAME; clients of `rollcall up` read it from run.json.",
-  "The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; ~/.rollcall.",
-  "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. Elsewhere they are as wide as they have to be.",
+  "The address of the control plane, the nearest wins: --registry, --health, --admin (services deployed " +
+    "apart); --server; the context that --context names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; " +
+    "ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; run.json in the data directory, " +
+    "which `rollcall up` of the same user wrote; 127.0.0.1:7700.",
+  "The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; " +
+    "ROLLCALL_TOKEN_FILE; the context of ROLLCALL_CONTEXT, else the current one; admin-token in the data " +
+    "directory. A context's token is sent to the addresses of that context alone, admin-token to this machine " +
+    "and to the server of run.json alone. `rollcall login` creates contexts.",
+  "TLS: https:// in the address, or HOST:PORT with any of --ca-file, --client-cert and --client-key, " +
+    "--tls-server-name; the same by ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, " +
+    "ROLLCALL_TLS_SERVER_NAME; clients of `rollcall up` read it from run.json.",
+  "The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; " +
+    "~/.rollcall.",
+  "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
+    "Elsewhere they are as wide as they have to be.",
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C).",
 ] as const;
 

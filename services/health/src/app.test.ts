@@ -115,7 +115,8 @@ async function reportAll(streams: readonly FakeStream[]): Promise<void> {
 async function settled(): Promise<void> {
   await eventually(async () => {
     const { rows } = await query<{ waiting: string }>(
-      "select count(*) as waiting from nodes join node_sessions on id = node_id where info is null or health <> 'HEALTHY'",
+      "select count(*) as waiting from nodes join node_sessions on id = node_id where info is null or health " +
+        "<> 'HEALTHY'",
     );
     // The node of the test before it.
     expect(Number(rows[0]?.waiting)).toBeLessThanOrEqual(1);

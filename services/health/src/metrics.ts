@@ -88,7 +88,9 @@ export function createHealthMetrics(registry: MetricsRegistry, figures: () => He
 function createDeadlineMetrics(registry: MetricsRegistry): Pick<HealthMetrics, "deadlineExtended" | "returnedAtOnce"> {
   const extensions = counter(registry, {
     name: "rollcall_health_deadline_extensions_total",
-    help: "How often deadlines were put off through no fault of a node: all together for stall, lease and network, one node's for turned_away.",
+    help:
+      "How often deadlines were put off through no fault of a node: all together for stall, lease and network, " +
+      "one node's for turned_away.",
     labelNames: ["cause"],
   });
   const extended = counter(registry, {

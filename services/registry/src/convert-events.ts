@@ -21,7 +21,7 @@ export interface EventListing {
   readonly name: string;
 }
 
-/** Read a ListEvents request. Throws INVALID_REQUEST for a type that there is not. */
+/** Read a ListEvents request. Throws INVALID_REQUEST for an unknown type. */
 export function parseEventListing(request: ListEventsRequest, logId: string): EventListing {
   const filter = parseEventFilter(request);
   const times = parseTimes(request);
@@ -46,7 +46,7 @@ export function parseEventListing(request: ListEventsRequest, logId: string): Ev
   };
 }
 
-/** Read which events are wanted. Throws INVALID_REQUEST for a type that there is not. */
+/** Read which events are wanted. Throws INVALID_REQUEST for an unknown type. */
 export function parseEventFilter(
   request: Pick<ListEventsRequest, "types" | "excludeTypes" | "subject" | "actor">,
 ): EventFilter {

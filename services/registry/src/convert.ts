@@ -88,7 +88,8 @@ export function parseOrderBy(text: string): NodeOrder {
   const column = name === "" ? "id" : ORDER_COLUMNS.find((it) => it === name);
   const isDirection = direction === undefined || direction === "asc" || direction === "desc";
   if (column === undefined || !isDirection || rest.length > 0) {
-    const message = `cannot order by "${text}"; order by one of ${ORDER_COLUMNS.join(", ")}, and add " desc" to reverse`;
+    const message =
+      `cannot order by "${text}"; order by one of ` + `${ORDER_COLUMNS.join(", ")}, and add " desc" to reverse`;
     throw refuse("INVALID_ORDER_BY", message, {
       metadata: { orderBy: text },
       violations: [{ field: "order_by", description: message }],

@@ -176,6 +176,6 @@ function textOf(clusterId: string, { method, nodeId, proof }: NodeCall): string 
 }
 
 function proofInvalid(node: string): Error {
-  const message = `the proof is no signature of this call by the key of node ${node}; sign the text that NodeProof describes`;
+  const message = `the proof is not a signature of this call by the key of node ${node}; sign the text of NodeProof`;
   return refuse("PROOF_INVALID", message, { metadata: { node } });
 }

@@ -15,7 +15,7 @@ const CONFIG = {
 
 let rig: Rig;
 beforeAll(async () => {
-  // A slow machine shall not be one on which all of them are in time.
+  // So low that even a slow machine does not register all of them in time.
   const config = { "Registry.RegistrationsPerSecond": 1 };
   rig = await startRig(await createTestDatabase(), { config });
 });

@@ -7,7 +7,9 @@ import type { WatchLimits } from "./watch/watch-limits.ts";
 /** What the process gives to the registry. */
 export interface RegistryProcess {
   readonly store: Store;
-  /** The process's feed. The first watch starts it where it has not been started; the process closes it after the app. */
+  /**
+   * The process's feed. The first watch starts it where it has not been started; the process closes it after the app.
+   */
   readonly feed: EventFeed;
   /** The instance of the process's lease. */
   readonly instance: string;

@@ -80,7 +80,8 @@ describe("rollcall up", () => {
     const { command, signal } = await up.logged("the local agent ended, start it again with this command");
     expect(signal).toBe("SIGKILL");
     expect(command).toBe(
-      `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ${fixture.dataDirectory}/agent`,
+      `rollcall agent --set Compute.Heartbeat.Interval=500ms --server ${fixture.server} --state-dir ` +
+        `${fixture.dataDirectory}/agent`,
     );
   });
 
@@ -94,7 +95,8 @@ describe("rollcall up", () => {
     const third = fixture.agentOf(join(fixture.dataDirectory, "agent"));
     expect(await third.exit()).toBe(1);
     expect(third.err).toBe(
-      `an agent of ${fixture.dataDirectory}/agent runs already, as process ${ownAgent.pid}: stop it first, or choose another --state-dir\n`,
+      `an agent of ${fixture.dataDirectory}/agent runs already, as process ${ownAgent.pid}: stop it first, or ` +
+        "choose another --state-dir\n",
     );
   });
 

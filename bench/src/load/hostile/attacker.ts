@@ -2,7 +2,7 @@ import type { Socket } from "node:net";
 import { type ConnectTarget, openSocket } from "../open-socket.ts";
 import type { HostileTarget, Scenario } from "./scenario.ts";
 
-/** What a scenario came to. */
+/** The result of a scenario. */
 export interface AttackOutcome {
   readonly connections: number;
   /** Connections that the server, or its kernel, ended or did not take. */

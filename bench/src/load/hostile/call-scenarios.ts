@@ -21,7 +21,7 @@ const CALLS_A_ROUND = 100;
 const MANY_CONNECTIONS = 400;
 const A_FEW_CONNECTIONS = 8;
 
-/** Whole calls of people who have shown nothing. */
+/** Whole calls of strangers. */
 export function strangersCalls(): readonly Scenario[] {
   const nothing = Buffer.alloc(0);
   const stream =
@@ -61,7 +61,7 @@ export function strangersCalls(): readonly Scenario[] {
   ];
 }
 
-/** Streams of people who have shown nothing. */
+/** Streams of strangers. */
 export function strangersStreams(): readonly Scenario[] {
   const beat = toBinary(
     HeartbeatRequestSchema,

@@ -39,7 +39,7 @@ export function strangersTokenRefusal(id: string, by: Revoker): RevocationRefusa
   if (by.role === "admin" || by.tokenId === id) return null;
   return {
     reason: "ROLE_TOO_LOW",
-    message: `to revoke access token ${id} takes the role admin, the caller has ${by.role}; any token may revoke itself`,
+    message: `revoking access token ${id} takes the role admin, not ${by.role}; any token may revoke itself`,
     metadata: { required: "admin", role: by.role, token: id },
   };
 }

@@ -5,7 +5,7 @@ export const BRAKE_WINDOW_MS = 60_000;
 /** Samples of the window at most, so that looking more often costs no memory. */
 const SAMPLES = 60;
 /**
- * A report was begun before the one before it was read: only the second one after a loss is later than it for certain.
+ * A report may begin before the previous one is read: only the second one after a loss is certain to follow it.
  */
 const REPORTS_TO_SETTLE = 2;
 const MOST_UNSETTLED_LOOKS = 64;

@@ -49,14 +49,15 @@ export function releaseBrake(
   const { group, mode, frozen } = row;
   if (order.now && order.cluster !== null && order.cluster.frozen !== null) {
     const holder = order.cluster.frozen.actor;
-    const text = `the brake of the cluster was frozen by ${holder}, which holds ${group} back too: release the cluster first`;
+    const text = `the cluster's brake was frozen by ${holder}, which holds ${group} too: release the cluster first`;
     return refused("BRAKE_CLUSTER_FROZEN", text, { group, actor: holder });
   }
   if (frozen === null && !order.now) {
     const hint =
       mode === "NORMAL"
         ? "it releases by itself"
-        : `it is ${mode} because most of its nodes are gone; a release with now set lets go of everything that is pending`;
+        : `it is ${mode} because most of its nodes are gone; a release with now set lets go of everything that ` +
+          "is pending";
     return refused("BRAKE_NOT_FROZEN", `the brake of ${group} is not frozen: ${hint}`, { group, mode });
   }
   const orders: readonly BrakeEffect[] = order.now ? [{ kind: "release-all", actor, reason: message }] : [];

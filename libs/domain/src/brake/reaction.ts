@@ -120,8 +120,8 @@ export function lossAfterObservation(observed: ObservedLoss): LossChange {
 }
 
 /**
- * Decide what an operator's mark makes of a loss: the reaction is allowed, unless it was before. The brake holds nothing
- * back that an operator declares.
+ * Decide what an operator's mark makes of a loss: the reaction is allowed, unless it was before. The brake holds
+ * nothing back that an operator declares.
  */
 export function lossAfterMark(
   node: { readonly id: string; readonly type: NodeType; readonly loss: Loss } & {
@@ -145,7 +145,7 @@ export function lossAfterClearedMark(loss: Loss, detected: HealthState): Loss {
 }
 
 /**
- * Decide what becomes of a pending reaction that the brake releases. One of a node that is not approved any more is
+ * Decide a pending reaction that the brake releases. One of a node that is not approved any more is
  * dropped: the decision against the node was written while the loss was.
  */
 export function lossAfterRelease(loss: Loss, mayReact: boolean): Loss {

@@ -8,7 +8,7 @@ export interface HoldCauses {
   readonly history: HealthHistory;
   /** What is wrong with its hardware, of all kinds. */
   readonly troubles: readonly Trouble[];
-  /** When it rebooted unexpectedly; null when it did not of late. Wall time of the record. */
+  /** When it rebooted unexpectedly; null when it did not recently. Wall time of the record. */
   readonly rebootedAtMs: number | null;
 }
 
@@ -50,7 +50,7 @@ function hardwareCause(
   return isFresh ? "it rebooted without having said goodbye" : null;
 }
 
-/** @param cause null for no such hold. Who found it again is no news. */
+/** @param cause null for no such hold. A different actor alone is not a change. */
 function withHold(
   holds: readonly Hold[],
   kind: HoldKind,

@@ -5,7 +5,7 @@ export interface GpuState {
   readonly index: number;
   readonly isGone: boolean;
   readonly isHot: boolean;
-  /** The temperature that was last told; null for none. */
+  /** The temperature that was last reported; null for none. */
   readonly celsius: number | null;
   /** Samples in a row that speak against `isGone`. */
   readonly presenceDoubts: number;
@@ -66,8 +66,8 @@ export function gpuTroubles(gpus: readonly GpuState[], maxCelsius: number | null
 }
 
 /**
- * What is known of GPUs before any sample, out of troubles that were recorded: a replica that takes a node over goes on from
- * there, so that a trouble ends by what samples say and not by who holds the node.
+ * What is known of GPUs before any sample, out of troubles that were recorded: a replica that takes a node over goes on
+ * from there, so that a trouble ends by what samples say and not by who holds the node.
  */
 export function gpusInTrouble(troubles: readonly Trouble[]): readonly GpuState[] {
   const gpus = new Map<number, GpuState>();

@@ -110,7 +110,7 @@ export function rebootedHealth(health: Health): Health {
   return {
     ...health,
     reason: "UNEXPECTED_REBOOT",
-    message: "it rebooted of late without having said goodbye",
+    message: "it rebooted recently without having said goodbye",
   };
 }
 

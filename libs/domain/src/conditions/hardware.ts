@@ -3,9 +3,9 @@ import type { MembershipState } from "../states.ts";
 
 /** What a node's hardware is, as far as it is held against it. */
 export interface Hardware {
-  /** Logical processors; 0 when it was not told. */
+  /** Logical processors; 0 when it was not reported. */
   readonly cores: number;
-  /** 0 when it was not told. */
+  /** 0 when it was not reported. */
   readonly memoryBytes: number;
   readonly diskBytes: number;
   /** The GPUs that its own drivers see. */

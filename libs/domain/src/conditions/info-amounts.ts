@@ -12,7 +12,8 @@ export type Amounts = ReadonlyMap<string, number>;
 export type ReportChange = "none" | "facts" | "jitter" | "amounts";
 
 /**
- * For so long after one change of amounts no further one is told: a balloon may take and give back memory each minute.
+ * For so long after one change of amounts no further one is reported: a balloon may take and give back memory each
+ * minute.
  */
 export const AMOUNTS_REST_MS = 600_000;
 
@@ -40,7 +41,7 @@ export function changeOfReport(before: Json, after: Json): ReportChange {
 }
 
 /**
- * Holds the amounts that an agent reports still: what moves by little is not told, what moves by more at most every ten
+ * Holds the amounts that an agent reports still: small changes are not reported, larger ones at most every ten
  * minutes.
  */
 export class SteadyAmounts {

@@ -38,7 +38,7 @@ export function weighReport(
   const missedBefore = missingHardware(baseline, hardwareOf(before.info ?? undefined));
   const isFirst = before.approved === null && before.membership === "APPROVED";
   return {
-    // What is lost is told at once, however little or often it moves.
+    // A loss is reported at once, however little or often it moves.
     verdict: hasNewTrouble(missedBefore, missing) ? "save" : verdictOf(before.info, info),
     missing,
     approved: isFirst ? hardwareIn(approved ?? info) : null,

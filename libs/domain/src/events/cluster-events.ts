@@ -22,7 +22,9 @@ export const OPERATORS = ["token:<id>", "user:<subject>"];
 /** The events of whatever is no node: a part of the catalogue. */
 export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`>, EventDescription>> = {
   "join.token.created": {
-    when: "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and node.approved events that name it.",
+    when:
+      "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and " +
+      "node.approved events that name it.",
     subject: "the join token's id",
     actors: [...OPERATORS, "system"],
     before: null,
@@ -54,7 +56,9 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["ADMIN_REVOKED", "SELF_REVOKED"],
   },
   "policy.health.set": {
-    when: "An operator made or changed a health policy. A group's selector and priority are told with the values that it sets.",
+    when:
+      "An operator made or changed a health policy. It carries a group's selector and priority with the values " +
+      "that it sets.",
     subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
     actors: OPERATORS,
     before: ["selector", "priority", "values"],
@@ -62,7 +66,9 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["OPERATOR_SET"],
   },
   "policy.health.deleted": {
-    when: "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its own.",
+    when:
+      "An operator deleted a health policy. That of a node that is removed goes with it, without an event of its " +
+      "own.",
     subject: "health-policy/default, health-policy/group/<name> or health-policy/node/<id>",
     actors: OPERATORS,
     before: ["selector", "priority", "values"],
@@ -70,7 +76,10 @@ export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`
     reasons: ["OPERATOR_DELETED"],
   },
   "brake.changed": {
-    when: "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was decided from, absent where an operator decided.",
+    when:
+      "A group's brake, or the cluster's, was set, lifted, frozen or released: NORMAL, PARTIAL (a tenth of the " +
+      "group's size is released a minute), FULL or FROZEN (none is). size, silent and lost are what it was " +
+      "decided from, absent where an operator decided.",
     subject: "the group, as <label>=<value>, or cluster",
     actors: ["replica:<id>", ...OPERATORS],
     before: ["brake"],

@@ -8,7 +8,9 @@ const NODE = "the node's id";
 /** Every type of event. A type without a row does not compile. */
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   "node.registered": {
-    when: "A node joined the fleet for the first time; joinToken names the join token that let it in, which is that token's use. One that returns makes no event.",
+    when:
+      "A node joined the fleet for the first time; joinToken names the join token that let it in, which is that " +
+      "token's use. One that returns makes no event.",
     subject: NODE,
     actors: ["node:<id>"],
     before: null,
@@ -16,7 +18,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["AUTO_APPROVED", "APPROVAL_REQUIRED", "JOIN_TOKEN", "CONTROL_PLANE"],
   },
   "node.approved": {
-    when: "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join token, which joinToken names.",
+    when:
+      "An operator let a pending or rejected node join, or a pending one returned with a preauthorized join " +
+      "token, which joinToken names.",
     subject: NODE,
     actors: [...OPERATORS, "join-token:<id>"],
     before: ["membership"],
@@ -32,7 +36,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_REJECTED"],
   },
   "node.deleted": {
-    when: "A node was removed from the record: by an operator, because its control-plane process has been gone for an hour, or because the node has been gone for as long as such nodes are kept.",
+    when:
+      "A node was removed from the record: by an operator, because its control-plane process has been gone for " +
+      "an hour, or because the node has been gone for as long as such nodes are kept.",
     subject: NODE,
     actors: [...OPERATORS, "system"],
     before: ["membership"],
@@ -48,7 +54,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["AGENT_DEREGISTERED"],
   },
   "node.banned": {
-    when: "An operator banned a node, or in advance an id or the fingerprint of a key of no node, which is the subject then.",
+    when:
+      "An operator banned a node, or in advance an id or the fingerprint of a key of no node, which is the " +
+      "subject then.",
     subject: "the node's id, or the fingerprint of a key",
     actors: OPERATORS,
     before: ["membership"],
@@ -104,7 +112,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["ONE_MACHINE_LEFT"],
   },
   "node.info.changed": {
-    when: "What a node says about itself changed. Volatile figures are no part of it: memory and disk that move by 2 % or less (10 % for one NUMA node) make no event, and those that move by more at most one in ten minutes, unless something that was approved is lost.",
+    when:
+      "What a node says about itself changed. Volatile figures are no part of it: memory and disk that move by 2 " +
+      "% or less (10 % for one NUMA node) make no event, and those that move by more at most one in ten minutes, " +
+      "unless something that was approved is lost.",
     subject: NODE,
     actors: ["node:<id>"],
     before: ["infoDigest"],
@@ -138,7 +149,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     ],
   },
   "node.session.moved": {
-    when: "A connected node opened its stream at another health replica before it left the one before, as it is asked to when replicas share agents or end. Its connection does not change, and WatchNodes says nothing of it.",
+    when:
+      "A connected node opened its stream at another health replica before it left the one before, as it is " +
+      "asked to when replicas share agents or end. Its connection does not change, and WatchNodes says nothing " +
+      "of it.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: ["replica"],
@@ -146,7 +160,10 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["STREAM_MOVED"],
   },
   "node.health.changed": {
-    when: "A node's effective health changed, an operator's mark included. Of a node that is held for flapping there is none until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
+    when:
+      "A node's effective health changed, an operator's mark included. A node that is held for flapping has no " +
+      "such event until it is steady. Where silence decided, evidence says how: replica, lastReceivedAgoMs, " +
+      "silentMs, thresholdMs, grantedMs, and the value and policy that set the threshold.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: ["health"],
@@ -161,7 +178,11 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     ],
   },
   "node.reactions.allowed": {
-    when: "Others may now react to the loss of a node: once for each time that an approved compute node stops being HEALTHY, and only after every brake that holds it has let it go. A node that comes back before has none. React to this, never to node.health.changed. group is the node's group of the brake, absent for a node of none; brake is the state that let it go; lostSinceMs is when it was lost, in milliseconds since 1970.",
+    when:
+      "Others may now react to the loss of a node: once for each time that an approved compute node stops being " +
+      "HEALTHY, and only after every brake that holds it has let it go. A node that comes back before has none. " +
+      "React to this, never to node.health.changed. group is the node's group of the brake, absent for a node of " +
+      "none; brake is the state that let it go; lostSinceMs is when it was lost, in milliseconds since 1970.",
     subject: NODE,
     actors: ["replica:<id>", ...OPERATORS],
     before: null,
@@ -177,7 +198,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["OPERATOR_CORDONED", "NODE_FLAPPING", "HARDWARE_IN_DOUBT", "NO_HOLD"],
   },
   "node.flapping.started": {
-    when: "A node changed health more than five times in ten minutes. One event for as long as it flaps; unless its policy never holds it, it is shown UNHEALTHY and held until the end.",
+    when:
+      "A node changed health more than five times in ten minutes. One event for as long as it flaps; unless its " +
+      "policy never holds it, it is shown UNHEALTHY and held until the end.",
     subject: NODE,
     actors: ["replica:<id>"],
     before: null,
@@ -193,7 +216,9 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["STEADY_AGAIN"],
   },
   "node.hardware.degraded": {
-    when: "A node reported less hardware than was approved, or a GPU of it is gone from its samples or too hot. The reason is that of the gravest new trouble; before and after list those of one source, as 'KIND part'.",
+    when:
+      "A node reported less hardware than was approved, or a GPU of it is gone from its samples or too hot. The " +
+      "reason is that of the gravest new trouble; before and after list those of one source, as 'KIND part'.",
     subject: NODE,
     actors: ["node:<id>", "replica:<id>"],
     before: ["troubles"],

@@ -2,7 +2,7 @@ import { toGib } from "../conditions/hardware.ts";
 import { isPolicyField, POLICY_FIELDS } from "../policy/policy-fields.ts";
 import { type EventType, isJsonObject, type Json, type JsonObject } from "./events.ts";
 
-/** An event as far as it is told. */
+/** The parts of an event that the explanation needs. */
 export interface ToldEvent {
   readonly type: EventType;
   /** Wall time in milliseconds since 1970. */
@@ -63,7 +63,8 @@ function silenceWords(evidence: JsonObject): string {
       ? ["never heard by this replica"]
       : [`last received ${seconds(lastReceivedAgoMs)} before`];
   const parts = [
-    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ${seconds(thresholdMs)}`,
+    `nothing received for ${seconds(silentMs)}, where ${dashed(text(value))} of ${text(policy)} allows ` +
+      `${seconds(thresholdMs)}`,
     ...last,
     ...granted,
     `judged by replica ${text(replica)}`,

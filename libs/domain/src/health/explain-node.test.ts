@@ -66,7 +66,8 @@ describe("obstaclesOf()", () => {
     ["OPERATOR_MARKED", "clear the mark"],
     [
       "FLAPPING",
-      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping_hold",
+      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its " +
+        "policy's flapping_hold",
     ],
     ["AGENT_SHUTDOWN", "start its agent again"],
     ["NEVER_CONNECTED", "see that its agent runs and reaches the health endpoints"],
@@ -95,12 +96,7 @@ describe("obstaclesOf()", () => {
       "it is held for flapping",
       "it ends by itself once the node has been steady for its policy's flapping_hold",
     ],
-    [
-      "HARDWARE",
-      "HARDWARE_IN_DOUBT",
-      "it is held for its hardware",
-      "mend what is wrong, or accept the hardware as it is",
-    ],
+    ["HARDWARE", "HARDWARE_IN_DOUBT", "it is held for its hardware", "repair the hardware, or accept it as it is"],
   ])("should explain a hold: %s", (kind, reason, text, remedy) => {
     expect(obstaclesOf(held({ kind, message: "" }))).toEqual([{ state: "scheduling", reason, text, remedy }]);
     expect(obstaclesOf(held({ kind, message: "why" }))).toEqual([
@@ -132,7 +128,8 @@ describe("summarizeNode()", () => {
     ],
     [
       { ...held({ kind: "OPERATOR", message: "disk" }), health: health({ state: "UNKNOWN" }).health },
-      "node n1 is APPROVED, CONNECTED, UNKNOWN, INELIGIBLE; it may take no work because it is UNKNOWN (R), and an operator cordoned it (disk).",
+      "node n1 is APPROVED, CONNECTED, UNKNOWN, INELIGIBLE; it may take no work because it is UNKNOWN (R), and " +
+        "an operator cordoned it (disk).",
     ],
   ])("should say in one sentence: %j", (node, sentence) => {
     expect(summarizeNode(node)).toBe(sentence);

@@ -90,7 +90,10 @@ function healthRemedy(reason: string): string {
     case "OPERATOR_MARKED":
       return "clear the mark";
     case "FLAPPING":
-      return "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping_hold";
+      return (
+        "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its " +
+        "policy's flapping_hold"
+      );
     case "AGENT_SHUTDOWN":
       return "start its agent again";
     case "NEVER_CONNECTED":
@@ -122,6 +125,6 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
   HARDWARE: {
     reason: "HARDWARE_IN_DOUBT",
     text: "it is held for its hardware",
-    remedy: "mend what is wrong, or accept the hardware as it is",
+    remedy: "repair the hardware, or accept it as it is",
   },
 };

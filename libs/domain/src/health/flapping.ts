@@ -11,7 +11,7 @@ export const MOST_CHANGES = 5;
  * 1970.
  */
 export interface HealthHistory {
-  /** When it changed of late, oldest first; as many as decide at most. */
+  /** Its recent changes, oldest first; no more of them than the decision needs. */
   readonly changes: readonly number[];
   /** Since when the node is flapping; null when it is not. */
   readonly flappingSinceMs: number | null;
@@ -54,7 +54,8 @@ export function withinPast(history: HealthHistory, nowMs: number): HealthHistory
 export function flappingHealth(detected: Health, history: HealthHistory, holdMs: number): Health {
   const { flappingSinceMs } = history;
   if (flappingSinceMs === null) return detected;
-  const message = `changed health more than ${MOST_CHANGES} times in ${FLAPPING_WINDOW_MS / 60_000} minutes; ${outlook(holdMs)}`;
+  const message =
+    `changed health more than ${MOST_CHANGES} times in ` + `${FLAPPING_WINDOW_MS / 60_000} minutes; ${outlook(holdMs)}`;
   const state = holdMs === 0 ? detected.state : "UNHEALTHY";
   return { ...detected, state, reason: "FLAPPING", message };
 }

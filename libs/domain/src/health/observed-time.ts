@@ -18,7 +18,10 @@ export class ObservedTime {
   /** Up to when it stands still by itself. */
   #stillUntilMs = Number.NEGATIVE_INFINITY;
   #lostTotalMs = 0;
-  /** When the clock stood still of late, in order, so that a suspension does not take back the same time again. */
+  /**
+   * The recent times at which the clock stood still, in order, so that a suspension does not take back the same time
+   * again.
+   */
   #losses: readonly Loss[] = [];
 
   /**

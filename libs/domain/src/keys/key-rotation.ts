@@ -8,7 +8,7 @@ export interface NodeIdentity {
   readonly next: string | null;
 }
 
-/** What becomes of an identity when a proof by one key has been verified. */
+/** What happens to an identity when a proof by one key has been verified. */
 export type KeyVerdict =
   | { readonly accepted: false }
   | {

@@ -89,7 +89,7 @@ export function checkAgentLabels(labels: Readonly<Record<string, string>>): Labe
 /** A change of the labels that operators give to a node. */
 export interface LabelChange {
   readonly set: Readonly<Record<string, string>>;
-  /** Keys to remove; one that is not there is none to remove. */
+  /** Keys to remove; unknown ones are ignored. */
   readonly remove: readonly string[];
 }
 
@@ -141,7 +141,8 @@ function keyViolations(field: string, key: string): LabelViolation[] {
 }
 
 const KEY_RULE =
-  "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS domain and /";
+  "a key is 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit, after an optional DNS " +
+  "domain and /";
 const VALUE_RULE = "a value is empty or 1-63 characters of [A-Za-z0-9._-], the first and the last a letter or digit";
 
 /** By code unit: the same order everywhere, whatever the locale. */

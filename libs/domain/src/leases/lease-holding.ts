@@ -18,8 +18,8 @@ export interface LeaseDoubt {
 
 /**
  * What the holder of a lease may rely on, by its own monotonic clock. A renewal raises the lease's counter at some time
- * after it was asked for, so no other process ends the lease until `expiryMs` after the question. The time of the answer
- * says nothing.
+ * after it was asked for, so no other process ends the lease until `expiryMs` after the question. The time of the
+ * answer says nothing.
  */
 export class LeaseHolding {
   readonly #expiryMs: number;
@@ -41,8 +41,8 @@ export class LeaseHolding {
   }
 
   /**
-   * A renewal, or the taking of the lease, succeeded. An answer that took `expiryMs` or longer proves nothing about now,
-   * and changes nothing.
+   * A renewal, or the taking of the lease, succeeded. An answer that took `expiryMs` or longer proves nothing about
+   * now, and changes nothing.
    *
    * @returns what begins with it: "held" for the first time, or "held again" after doubt; null for nothing new.
    */

@@ -32,7 +32,7 @@ export class LeaseObserver {
   }
 
   /**
-   * Take in one successful read of all leases. A read that failed is not told: it shows as a gap.
+   * Take in one successful read of all leases. A failed read is not passed in: it shows as a gap.
    *
    * @param nowMs monotonic time, taken at the same point of every read.
    * @param holdingOwn whether the observer holds its own lease. If not, it may be the one that is cut off, and every

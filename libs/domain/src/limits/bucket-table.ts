@@ -33,7 +33,7 @@ export class BucketTable {
     return taken !== null;
   }
 
-  /** Put one back that was taken for nothing. */
+  /** Return one that was taken and not used. */
   giveBack(key: string): void {
     const bucket = this.#buckets.get(key);
     if (bucket === undefined) return;

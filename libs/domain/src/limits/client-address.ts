@@ -1,4 +1,4 @@
-/** What a proxy says of whom it speaks for: the values of both headers as they came, undefined where there is none. */
+/** The headers in which a proxy names its client: both values as received, undefined where there is none. */
 export interface ForwardingHeaders {
   readonly xForwardedFor: string | undefined;
   readonly forwarded: string | undefined;
@@ -105,8 +105,8 @@ function formatHop({ host, port }: Hop): string {
 }
 
 /**
- * What of an address is one party, as far as that can be told: the whole of an IPv4 address, and the /64 of an IPv6
- * address, of which any host has as many as it likes. Anything else is a party of its own.
+ * The part of an address that stands for one party: the whole of an IPv4 address, and the /64 of an IPv6 address,
+ * within which a host may choose any address. Any other text is a party of its own.
  *
  * @param peer HOST:PORT, [HOST]:PORT or HOST.
  */

@@ -1,4 +1,4 @@
-/** What a request says of who made it, and for whom it is meant. */
+/** What a request says about its sender and its addressee. */
 export interface NamedRequest {
   readonly method: string;
   /** `Host` or `:authority`; "" for none. */

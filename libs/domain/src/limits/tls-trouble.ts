@@ -1,4 +1,4 @@
-/** Why a client and a server came to no TLS session, for the client's user. */
+/** Why a TLS handshake failed, for the client's user. */
 export interface TlsTrouble {
   /** What is wrong, as the end of a sentence that begins with the server. */
   readonly problem: string;
@@ -63,7 +63,7 @@ const ROWS: readonly Row[] = [
   },
 ];
 
-/** Explain an error of a client by its code or its text; null when it is none of TLS that is known. */
+/** Explain an error of a client by its code or its text; null when it is no known error of TLS. */
 export function explainTlsError(codeAndText: string): TlsTrouble | null {
   const row = ROWS.find(({ pattern }) => pattern.test(codeAndText));
   if (row === undefined) return null;

@@ -30,7 +30,7 @@ export interface JoiningToken extends AdmittingToken {
 
 /** What decides whether a token admits, and whether one is needed. */
 export interface AdmissionFacts {
-  /** The tokens of the batch that there are, by id, their rows locked. */
+  /** The known tokens of the batch, by id, their rows locked. */
   readonly tokens: ReadonlyMap<string, JoiningToken>;
   readonly enforcement: JoinTokenEnforcement;
   /** How this cluster is named in its tokens. */
@@ -88,7 +88,7 @@ export class Admissions {
         return { ok: false, refusal: joinTokenOfOtherCluster(nodeId, { token: given.cluster, own }) };
       case "own": {
         const token = tokens.get(given.id);
-        // Before anything is said of the token: a machine that has only its id is told nothing.
+        // Before anything is said of the token: a machine that has only its id learns nothing.
         if (token === undefined || !given.isGenuine) return { ok: false, refusal: joinTokenInvalid(nodeId) };
         const uses = token.uses + (this.#used.get(given.id) ?? 0);
         const refusal = joinTokenRefusal({ ...token, uses }, nodeId);

@@ -95,7 +95,7 @@ describe("the refusals of tokens", () => {
       joinTokenRefusal({ ...GOOD, nodeNamePattern: "gpu-*" }, "n1"),
       "JOIN_TOKEN_NAME_MISMATCH",
       { node: "n1", joinToken: ID, pattern: "gpu-*" },
-      /named n1, but such as match gpu-\*/,
+      /only nodes whose name matches gpu-\*, not n1/,
     ],
   ] as const)("should say what to do: %j", (refusal, reason, metadata, message) => {
     expect(refusal).toEqual({ reason, metadata, message: expect.stringMatching(message) });

@@ -3,7 +3,7 @@ import type { Json, NewEvent } from "../events/events.ts";
 import { matchesGlob } from "../labels/glob.ts";
 import { type Refusal, refused } from "../refusal.ts";
 
-/** What becomes of new nodes that give no join token: nothing, they are counted and named, or they are refused. */
+/** How new nodes without a join token are treated: like all others, counted and named, or refused. */
 export type JoinTokenEnforcement = "none" | "warn" | "strict";
 
 /** The text of a join token as a machine gives it. Its secret is the whole of it. */
@@ -85,12 +85,14 @@ export function joinTokenRefusal(token: AdmittingToken, nodeId: string): JoinTok
     case "EXPIRED":
       return refusal("JOIN_TOKEN_EXPIRED", `join token ${id} has expired; ${ASK}`, metadata);
     case "USED_UP": {
-      const message = `join token ${id} has let in as many machines as it may; ${ASK}`;
+      const message = `join token ${id} has admitted as many machines as it may; ${ASK}`;
       return refusal("JOIN_TOKEN_USED_UP", message, metadata);
     }
     case "ACTIVE": {
       if (pattern === "" || matchesGlob(pattern, nodeId)) return null;
-      const message = `join token ${id} does not admit a node named ${nodeId}, but such as match ${pattern}; name the node so, or ${ASK}`;
+      const message =
+        `join token ${id} admits only nodes whose name matches ${pattern}, not ${nodeId}; rename the node, or ` +
+        `${ASK}`;
       return refusal("JOIN_TOKEN_NAME_MISMATCH", message, { ...metadata, pattern });
     }
   }
@@ -102,10 +104,13 @@ export function joinTokenRequired(nodeId: string): JoinTokenRefusal {
   return refusal("JOIN_TOKEN_REQUIRED", message, { node: nodeId });
 }
 
-/** The refusal of a token that is none of this cluster's: malformed, unknown, forgotten, or with another secret. */
+/**
+ * The refusal of a token that does not belong to this cluster: malformed, unknown, forgotten, or with another secret.
+ */
 export function joinTokenInvalid(nodeId: string): JoinTokenRefusal {
-  // One answer for all of them: who guesses learns nothing of the ids that there are.
-  const message = `the join token of node ${nodeId} is none of this cluster; check that it was copied whole, or ${ASK}`;
+  // One answer for all of them: a caller that guesses must not learn which ids exist.
+  const message =
+    `the join token of node ${nodeId} does not belong to this cluster; ` + `check that it was copied whole, or ${ASK}`;
   return refusal("JOIN_TOKEN_INVALID", message, { node: nodeId });
 }
 
@@ -115,7 +120,9 @@ export function joinTokenOfOtherCluster(
   clusters: { readonly token: string; readonly own: string },
 ): JoinTokenRefusal {
   const { token, own } = clusters;
-  const message = `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the address that the agent registers at, or ${ASK}`;
+  const message =
+    `the join token of node ${nodeId} was made by the cluster ${token}..., and this is ${own}...; check the ` +
+    `address that the agent registers at, or ${ASK}`;
   const metadata = { node: nodeId, tokenCluster: token, cluster: own };
   return refusal("JOIN_TOKEN_WRONG_CLUSTER", message, metadata);
 }

@@ -80,8 +80,8 @@ export function banInAdvance(
 }
 
 /**
- * Whether bans are lifted by themselves: none of them shows on a node, because there is none, or because it took the
- * banned key later.
+ * Whether bans show on no node, because no such node exists or because it took the banned key later. Such bans are
+ * lifted alone, without a change of a node.
  */
 export function isBareBan(node: Pick<NodeMember, "membership"> | null, bans: readonly Ban[]): boolean {
   return bans.length > 0 && (node === null || !isBanned(node.membership));

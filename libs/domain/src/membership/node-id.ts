@@ -71,7 +71,9 @@ export function checkNewId(id: string, existing: readonly string[]): Refusal<"NO
   if (existing.includes(id)) return null;
   const other = existing.find((it) => isConfusable(id, it));
   if (other === undefined) return null;
-  const message = `node ${id} would be taken for node ${other}, whose id differs in case alone; join as ${other} with its key, choose another id, or have an operator delete node ${other} first`;
+  const message =
+    `node ${id} would be taken for node ${other}, whose id differs in case alone; join as ${other} with its key, ` +
+    `choose another id, or have an operator delete node ${other} first`;
   return { reason: "NODE_ID_CONFUSABLE", message, metadata: { node: id, existing: other } };
 }
 

@@ -41,7 +41,7 @@ export type RegistrationRefusal =
   | Refusal<RefusalReason | "CHALLENGE_INVALID" | "NODE_KEY_MISMATCH" | "NODE_KEY_IN_USE" | "NODE_ID_CONFUSABLE">
   | JoinTokenRefusal;
 
-/** What comes of one registration of a batch. */
+/** The outcome of one registration of a batch. */
 export type RegistrationResult =
   | {
       readonly ok: true;
@@ -102,7 +102,7 @@ export interface TokenUse {
   readonly fingerprint: string;
 }
 
-/** What a batch of registrations does to the record, and what each of them is told. */
+/** The effects of a batch of registrations on the record, and the answer to each. */
 export interface RegistrationPlan<A extends Applicant = Applicant> {
   readonly creations: readonly NodeCreation<A>[];
   /** Of nodes that this batch does not create. */
@@ -206,7 +206,7 @@ class Planner<A extends Applicant> {
     const known = this.#nodes.get(nodeId);
     // Whatever the key: that a control-plane process has the name is what its operator needs to hear.
     if (known?.type === "ORCHESTRATOR") return null;
-    // Before the membership is looked at: why a node was rejected is told to that node alone.
+    // Before the membership is looked at: only the node itself may learn why it was rejected.
     if (known !== undefined && !isKeyOf(known, fingerprint)) return keyMismatch(nodeId);
     const owner = this.#keyOwners.get(fingerprint);
     return owner === undefined || owner === nodeId ? null : keyInUse(nodeId, owner);
@@ -348,11 +348,13 @@ const NONCE_USED: RegistrationRefusal = {
 };
 
 function keyMismatch(node: string): RegistrationRefusal {
-  const message = `node ${node} is registered with another key; if its key was lost, an operator must delete the node first`;
+  const message = `node ${node} is registered with another key; if it is lost, an operator must delete the node first`;
   return { reason: "NODE_KEY_MISMATCH", message, metadata: { node } };
 }
 
 function keyInUse(node: string, owner: string): RegistrationRefusal {
-  const message = `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or have an operator delete node ${owner} first`;
+  const message =
+    `the key of node ${node} is registered for node ${owner}; give each node a state directory of its own, or ` +
+    `have an operator delete node ${owner} first`;
   return { reason: "NODE_KEY_IN_USE", message, metadata: { node, owner } };
 }

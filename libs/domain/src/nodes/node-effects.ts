@@ -51,7 +51,7 @@ export interface SessionStates {
   readonly health: Health;
   /** What was detected of a node that flaps; null for all others. */
   readonly detected: Health | null;
-  /** When detected health changed of late, and since when the node flaps. */
+  /** The recent changes of detected health, and since when the node flaps. */
   readonly changes: readonly number[];
   readonly flappingSinceMs: number | null;
   readonly loss: LossAfter;

@@ -78,7 +78,7 @@ export interface NodeRecord {
   readonly gpuTroubles: readonly Trouble[];
   /** The recent changes of its health. */
   readonly history: HealthHistory;
-  /** When it rebooted unexpectedly, if that was of late. */
+  /** When it rebooted unexpectedly, if that was recently. */
   readonly rebootedAtMs: number | null;
   readonly loss: Loss;
   readonly session: {

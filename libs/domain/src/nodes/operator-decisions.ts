@@ -97,7 +97,7 @@ export function acceptHardware(node: NodeRecord, { actor, message }: CommandSour
   const before = approvedHardware === null ? null : hardwareFacts(approvedHardware);
   const after = hardwareFacts(present);
   if (isSameFacts(before, after)) {
-    const text = "has the hardware that was accepted of it; nothing is missing and nothing is new";
+    const text = "already has the accepted hardware; nothing is missing and nothing is new";
     return refuseNode("NODE_HARDWARE_UNCHANGED", id, text);
   }
   const event = hardwareAcceptedEvent({ subject: id, actor, message, before, after });
@@ -110,7 +110,9 @@ export function changeLabels(node: NodeRecord, change: LabelChange, { actor, mes
   if (others.length > 0) return setByOthers(node.id, others);
   const labels = changeOperatorLabels(node.labels, change);
   if (labels.length > MAX_OPERATOR_LABELS) {
-    const text = `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some first`;
+    const text =
+      `would have ${labels.length} labels from operators; at most ${MAX_OPERATOR_LABELS} are kept, remove some ` +
+      "first";
     return refuseNode("INVALID_LABEL", node.id, text);
   }
   const kept = node.labels.filter(({ tier }) => tier !== "operator");
@@ -143,7 +145,9 @@ function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): Node
 function setByOthers(node: string, labels: readonly Label[]): NodeVerdict {
   const named = labels.map(({ key, value, tier }) => `${key}=${value} from ${SOURCES[tier]}`);
   const keys = labels.map(({ key }) => key);
-  const message = `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value to override it`;
+  const message =
+    `node ${node} has ${named.join(", ")}, and only labels that operators set can be removed; set another value ` +
+    "to override it";
   const metadata = { node, labels: keys.join(","), tiers: labels.map(({ tier }) => tier).join(",") };
   return refused("LABEL_NOT_SET_BY_OPERATOR", message, metadata);
 }

@@ -22,7 +22,7 @@ export interface OpenedSession {
   readonly key: string;
   /** The key that it replaced by its first use; null when it is the node's key already. */
   readonly retiredKey: string | null;
-  /** The machines that opened the node's sessions of late, this one included. */
+  /** The machines that recently opened the node's sessions, this one included. */
   readonly machines: readonly MachineSighting[];
   readonly before: {
     readonly connection: Connection;

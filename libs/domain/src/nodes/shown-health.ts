@@ -11,7 +11,7 @@ export interface HealthCauses {
   readonly machines: MachinePair | null;
   /** What is wrong with its hardware, of all kinds. */
   readonly troubles: readonly Trouble[];
-  /** Whether it rebooted unexpectedly of late. */
+  /** Whether it rebooted unexpectedly a short while ago. */
   readonly hasRebooted: boolean;
 }
 

@@ -49,7 +49,7 @@ export interface TransitionFacts {
   readonly nowMs: number;
 }
 
-/** What becomes of a session, null when it stays as it is, and the events of the change. */
+/** The changed session, null when it stays as it is, and the events of the change. */
 export interface TransitionPlan {
   readonly after: SessionStates | null;
   readonly events: readonly NewEvent[];

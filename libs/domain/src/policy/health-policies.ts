@@ -22,7 +22,7 @@ export interface HealthPolicies {
   readonly nodes: ReadonlyMap<string, PolicyOverride>;
 }
 
-/** For whom a policy is. */
+/** The scope of a policy. */
 export type PolicyScope =
   | { readonly kind: "default" }
   | { readonly kind: "group"; readonly name: string }
@@ -84,7 +84,7 @@ export function withoutPolicy(policies: HealthPolicies, scope: PolicyScope): Hea
   }
 }
 
-/** For whom a policy is. */
+/** The scope of a policy. */
 export function scopeOf(entry: PolicyEntry): PolicyScope {
   switch (entry.kind) {
     case "default":

@@ -72,7 +72,7 @@ export function policiesAfter(policies: HealthPolicies, edit: PolicyEdit): Healt
   return edit.kind === "set" ? withPolicy(policies, edit.entry) : withoutPolicy(policies, edit.scope);
 }
 
-/** For whom the policy is that an edit changes. */
+/** The scope of the policy that an edit changes. */
 export function scopeOfEdit(edit: PolicyEdit): PolicyScope {
   return edit.kind === "set" ? scopeOf(edit.entry) : edit.scope;
 }
@@ -91,7 +91,9 @@ export function policyEtagRefusal(
   etag: string,
 ): Refusal<"ETAG_MISMATCH"> | null {
   if (etag === "" || etag === currentEtag) return null;
-  const message = `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and decide again`;
+  const message =
+    `the health policy of ${describePolicyScope(scope)} has changed since this etag was read; read it again and ` +
+    "decide again";
   return {
     reason: "ETAG_MISMATCH",
     message,

@@ -87,7 +87,9 @@ export const POLICY_FIELDS = {
   hardwareHold: {
     name: "hardwareHold",
     kind: "switch",
-    doc: "whether a node with less hardware than was approved, or with a GPU gone or too hot, takes no new work: on or off",
+    doc:
+      "whether a node with less hardware than was approved, or with a GPU gone or too hot, takes no new work: on " +
+      "or off",
   },
   rebootHoldMs: {
     name: "rebootHold",
@@ -102,7 +104,9 @@ export const POLICY_FIELDS = {
   agentMayShorten: {
     name: "agentMayShorten",
     kind: "switch",
-    doc: "whether agents whose own configuration asks for shorter intervals get them, down to a heartbeat each second and information every 10s: on or off",
+    doc:
+      "whether agents whose own configuration asks for shorter intervals get them, down to a heartbeat each " +
+      "second and information every 10s: on or off",
   },
 } as const satisfies Readonly<Record<keyof HealthPolicy, PolicyField>>;
 

@@ -82,8 +82,8 @@ export function checkPolicy(policy: HealthPolicy): string[] {
  * Say how often an agent reports. The heartbeat never takes more than a third of the time to UNHEALTHY.
  *
  * @param wishes what the agent wished for in its Hello. The policy wins: a wish to report more often is granted only
- * where it says
- *   so, and within bounds; one to beat less often only as far as the time to UNHEALTHY stays as it is. No wish changes a threshold.
+ *   where it says so, and within bounds; one to beat less often only as far as the time to UNHEALTHY stays as it is. No
+ *   wish changes a threshold.
  */
 export function intervalsFor(policy: HealthPolicy, wishes: Wishes): Intervals {
   const { heartbeatIntervalMs, unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMissed } = policy;
@@ -147,12 +147,14 @@ function contradictions(policy: HealthPolicy): string[] {
   const { unhealthyAfterMs, unhealthyAfterMissed, unknownAfterMs, heartbeatIntervalMs } = policy;
   if (unhealthyAfterMs < 2 * heartbeatIntervalMs) {
     problems.push(
-      `unhealthyAfterMs is ${unhealthyAfterMs}: it must be at least two heartbeats of ${heartbeatIntervalMs} ms, or one lost heartbeat looks like a failure`,
+      `unhealthyAfterMs is ${unhealthyAfterMs}: it must be at least two heartbeats of ${heartbeatIntervalMs} ` +
+        "ms, or one lost heartbeat looks like a failure",
     );
   }
   if (unhealthyAfterMissed !== null && unhealthyAfterMissed < HEARTBEATS_IN_THRESHOLD) {
     problems.push(
-      `unhealthyAfterMissed is ${unhealthyAfterMissed}: it must be at least ${HEARTBEATS_IN_THRESHOLD}, or one late heartbeat looks like a failure`,
+      `unhealthyAfterMissed is ${unhealthyAfterMissed}: it must be at least ${HEARTBEATS_IN_THRESHOLD}, or one ` +
+        "late heartbeat looks like a failure",
     );
   }
   if (unknownAfterMs <= unhealthyAfterMs) {
@@ -166,13 +168,15 @@ function missedContradictions(policy: HealthPolicy): string[] {
   if (unknownAfterMissed === null) return [];
   if (unhealthyAfterMissed !== null && unknownAfterMissed <= unhealthyAfterMissed) {
     return [
-      `unknownAfterMissed is ${unknownAfterMissed}: it must be greater than unhealthyAfterMissed, ${unhealthyAfterMissed}`,
+      `unknownAfterMissed is ${unknownAfterMissed}: it must be greater than unhealthyAfterMissed, ` +
+        `${unhealthyAfterMissed}`,
     ];
   }
   const unknownMs = unknownAfterMissed * heartbeatIntervalMs;
   if (unhealthyAfterMissed === null && unknownMs <= unhealthyAfterMs) {
     return [
-      `unknownAfterMissed is ${unknownAfterMissed}: as many heartbeats of ${heartbeatIntervalMs} ms must take longer than unhealthyAfterMs, ${unhealthyAfterMs}`,
+      `unknownAfterMissed is ${unknownAfterMissed}: as many heartbeats of ${heartbeatIntervalMs} ms must take ` +
+        `longer than unhealthyAfterMs, ${unhealthyAfterMs}`,
     ];
   }
   return [];

@@ -16,7 +16,8 @@ export interface Adoption {
 }
 
 /**
- * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps since
+ * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps
+ * since
  * when and why.
  */
 export function adoptSession(

@@ -20,7 +20,7 @@ export function pacedIntervalMs(
   return Math.max(intervalMs, Math.floor(Math.min(intervalMs * factor, longestMs)));
 }
 
-/** Heartbeats per second of all sessions under a factor; `Infinity` for what they come to at the longest intervals. */
+/** Heartbeats per second of all sessions under a factor; `Infinity` for their sum at the longest intervals. */
 export function heartbeatsPerSecond(groups: Iterable<PacedGroup>, factor: number): number {
   let total = 0;
   for (const group of groups) total += (group.sessions * 1000) / pacedIntervalMs(group, factor);

@@ -35,8 +35,8 @@ export type SessionEffect =
   | { readonly action: "refuse"; readonly refusal: Refusal<SessionRefusalReason> };
 
 /**
- * The protocol of one session, for streams and for unary calls alike: which frame takes effect when. Its owner does what
- * `receive()` returns and keeps no state of the protocol beside it.
+ * The protocol of one session, for streams and for unary calls alike: which frame takes effect when. Its owner does
+ * what `receive()` returns and keeps no state of the protocol beside it.
  */
 export class Session {
   readonly #firstSequence: number;
@@ -90,8 +90,8 @@ export class Session {
   }
 
   /**
-   * Open a session whose epoch was taken. False when it has been closed in the meantime: then no Welcome may be sent and
-   * the epoch has no session.
+   * Open a session whose epoch was taken. False when it has been closed in the meantime: then no Welcome may be sent
+   * and the epoch has no session.
    */
   open(epoch: number): boolean {
     if (this.#phase !== "opening") return false;

@@ -68,7 +68,8 @@ async function verify(bearer: string, { issuer, keys }: KnownIssuer, wallMs: num
     });
     return payload;
   } catch (error) {
-    // The signature is checked before the claims: these are told to the holder of a token that the issuer did make.
+    // The signature is checked before the claims: only the holder of a token that the issuer made may learn what is
+    // wrong with them.
     switch (codeOf(error)) {
       case "ERR_JWT_EXPIRED":
         throw refuse("TOKEN_EXPIRED", `the token of ${issuer.issuer} has expired: log in again`, {
@@ -91,7 +92,9 @@ function callerOf(claims: Claims, issuer: OidcIssuer): Caller {
   const { name, subject } = who;
   const role = roleOfClaims(claims, name, issuer);
   if (role === null) {
-    const message = `user:${subject} has no role here: neither the claim ${issuer.roleClaim} of the token nor OIDC.SubjectRoles gives one`;
+    const message =
+      `user:${subject} has no role here: neither the claim ${issuer.roleClaim} of the token nor ` +
+      "OIDC.SubjectRoles gives one";
     throw refuse("ROLE_TOO_LOW", message, { metadata: { role: "none", subject } });
   }
   const expiresAtMs = Number(claims.exp) * 1000;

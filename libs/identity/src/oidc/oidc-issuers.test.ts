@@ -89,7 +89,8 @@ describe("checkOidcConfig()", () => {
       "each issuer needs a SubjectPrefix of its own",
     ],
     [
-      "OIDC: {Issuer: https://a.example, Audience: a, MoreIssuers: [{Issuer: https://a.example, Audience: a, SubjectPrefix: x}]}",
+      "OIDC: {Issuer: https://a.example, Audience: a, MoreIssuers: [{Issuer: https://a.example, Audience: a, " +
+        "SubjectPrefix: x}]}",
       "names an issuer twice",
     ],
   ])("should find what is wrong with %s", (text, problem) => {

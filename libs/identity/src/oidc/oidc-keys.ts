@@ -10,67 +10,96 @@ export const OIDC_KEYS = defineKeys({
   "OIDC.Issuer": {
     schema: optional(url()),
     default: undefined,
-    doc: "URL of the OpenID Connect issuer whose tokens are taken, exactly as its tokens name it; https, or http on this machine. Its keys are found through /.well-known/openid-configuration, fetched when the first token comes, and kept: no start depends on it. Needs OIDC.Audience.",
+    doc:
+      "URL of the OpenID Connect issuer whose tokens are taken, exactly as its tokens name it; https, or http on " +
+      "this machine. Its keys are found through /.well-known/openid-configuration, fetched when the first token " +
+      "comes, and kept: no start depends on it. Needs OIDC.Audience.",
   },
   "OIDC.Audience": {
     schema: optional(text()),
     default: undefined,
-    doc: "The audience that a token must have. Without it a token that the issuer made for another service would be taken here.",
+    doc:
+      "The audience that a token must have. Without it a token that the issuer made for another service would be " +
+      "taken here.",
   },
   "OIDC.ClientID": {
     schema: optional(text()),
     default: undefined,
-    doc: "The client id with which `rollcall login --oidc` logs people in, by the device flow (RFC 8628); it must be a public client at the issuer. Without it that login is not offered, and tokens that were got elsewhere are taken all the same.",
+    doc:
+      "The client id with which `rollcall login --oidc` logs people in, by the device flow (RFC 8628); it must " +
+      "be a public client at the issuer. Without it that login is not offered, and tokens that were got " +
+      "elsewhere are taken all the same.",
   },
   "OIDC.Scopes": {
     schema: text(),
     default: "openid offline_access",
-    doc: "The scopes for which `rollcall login --oidc` asks, divided by blanks. offline_access is what makes most issuers give a refresh token.",
+    doc:
+      "The scopes for which `rollcall login --oidc` asks, divided by blanks. offline_access is what makes most " +
+      "issuers give a refresh token.",
   },
   "OIDC.RoleClaim": {
     schema: text(),
     default: "rollcall_role",
-    doc: "The claim that gives the role: its name, or a path with dots such as realm_access.roles. A text or a list of texts; of several roles the highest counts.",
+    doc:
+      "The claim that gives the role: its name, or a path with dots such as realm_access.roles. A text or a list " +
+      "of texts; of several roles the highest counts.",
   },
   "OIDC.RoleMap": {
     schema: stringMap(),
     default: {},
-    doc: "Which values of OIDC.RoleClaim give which role (viewer, operator or admin), for example sre=admin,oncall=operator. When empty, the values are the roles' own names.",
+    doc:
+      "Which values of OIDC.RoleClaim give which role (viewer, operator or admin), for example " +
+      "sre=admin,oncall=operator. When empty, the values are the roles' own names.",
   },
   "OIDC.SubjectClaim": {
     schema: text(),
     default: "sub",
-    doc: "The claim that says who it is, as events and the audit log name them: user:<subject>. It must be one that the issuer gives to one person for ever.",
+    doc:
+      "The claim that says who it is, as events and the audit log name them: user:<subject>. It must be one that " +
+      "the issuer gives to one person for ever.",
   },
   "OIDC.SubjectPrefix": {
     schema: text({ minLength: 0, maxLength: 64 }),
     default: "",
-    doc: "Put before the subject. With several issuers each needs another one, so that none can vouch for another's people.",
+    doc:
+      "Put before the subject. With several issuers each needs another one, so that none can vouch for another's " +
+      "people.",
   },
   "OIDC.SubjectRoles": {
     schema: stringMap(),
     default: {},
-    doc: "Roles of subjects by name, without the prefix, for issuers whose tokens have no claim for it, for example system:serviceaccount:ci:deployer=operator.",
+    doc:
+      "Roles of subjects by name, without the prefix, for issuers whose tokens have no claim for it, for example " +
+      "system:serviceaccount:ci:deployer=operator.",
   },
   "OIDC.DefaultRole": {
     schema: oneOf(["none", "viewer", "operator", "admin"]),
     default: "none" as const,
-    doc: "The role of those to whom neither OIDC.RoleClaim nor OIDC.SubjectRoles gives one. With none they are refused.",
+    doc:
+      "The role of those to whom neither OIDC.RoleClaim nor OIDC.SubjectRoles gives one. With none they are " +
+      "refused.",
   },
   "OIDC.CAFile": {
     schema: optional(text()),
     default: undefined,
-    doc: "File with the certificates, in PEM, that vouch for the issuer's server, in place of those that Node.js knows.",
+    doc:
+      "File with the certificates, in PEM, that vouch for the issuer's server, in place of those that Node.js " +
+      "knows.",
   },
   "OIDC.JWKSURL": {
     schema: optional(url()),
     default: undefined,
-    doc: "Where the issuer's keys are, for an issuer without /.well-known/openid-configuration, or one that is reached under another name.",
+    doc:
+      "Where the issuer's keys are, for an issuer without /.well-known/openid-configuration, or one that is " +
+      "reached under another name.",
   },
   "OIDC.MoreIssuers": {
     schema: list(stringMap()),
     default: [],
-    doc: "Further issuers, for example a Kubernetes cluster for its service accounts: a list of maps with the same keys without `OIDC.` in front. RoleMap and SubjectRoles are written as one text: sre=admin,oncall=operator. In a file alone.",
+    doc:
+      "Further issuers, for example a Kubernetes cluster for its service accounts: a list of maps with the same " +
+      "keys without `OIDC.` in front. RoleMap and SubjectRoles are written as one text: " +
+      "sre=admin,oncall=operator. In a file alone.",
   },
 });
 

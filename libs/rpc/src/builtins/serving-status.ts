@@ -31,7 +31,7 @@ export class ServingStatus {
     return [...this.#statuses];
   }
 
-  /** Be told after each change. Returns the function that ends it. */
+  /** Call a listener after each change. Returns an unsubscribe function. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

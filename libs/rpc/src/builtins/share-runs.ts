@@ -17,7 +17,7 @@ export function shareRuns<T>(run: () => Promise<T>, clock: Clock): () => Promise
     const startMs = clock.nowMs();
     const begun = run();
     const rest = () => clock.sleep(Math.min(REST_FACTOR * (clock.nowMs() - startMs), LONGEST_REST_MS), signal);
-    // A failure is told to those who asked for that run.
+    // A failure goes to the callers that asked for that run.
     const rested = begun.then(rest, rest).then(() => {
       if (busy === rested) busy = null;
     });

@@ -20,7 +20,7 @@ export function requestIdOf(context: Pick<HandlerContext, "values">): string {
   return context.values.get(requestIdKey);
 }
 
-/** The address that a call comes from, as HOST:PORT; HOST alone where a proxy told no port. */
+/** The address that a call comes from, as HOST:PORT; HOST alone where a proxy named no port. */
 export const peerKey = createContextKey<string>("", { description: "address of the caller" });
 
 /** Whether the call got as far as the interceptors; one that did not has left no line in the log. */

@@ -1,6 +1,6 @@
 import type net from "node:net";
 
-/** What a proxy says of whom it speaks for. */
+/** The headers in which a proxy names its client. */
 interface ForwardingHeaders {
   readonly xForwardedFor: string | undefined;
   readonly forwarded: string | undefined;

@@ -11,7 +11,7 @@ export function needsRole(needs: MethodCaller): needs is Role {
  * Find who calls a method by the call's authorization header, null when it has none.
  * Throws TOKEN_MISSING, TOKEN_INVALID, ROLE_TOO_LOW, or what the authenticator throws.
  *
- * @param onFound told of a caller whose identity is known, before it is judged whether the role suffices.
+ * @param onFound called with a caller whose identity is known, before it is judged whether the role suffices.
  */
 export async function findCaller(
   needs: MethodCaller,

@@ -8,7 +8,7 @@ import { UnpackingQueue } from "../limits/unpacking-queue.ts";
 import { MESSAGE_LIMIT_BYTES } from "./server-options.ts";
 
 const queue = new UnpackingQueue();
-/** Of whom a message is that was packed is not known any more; it comes one after the other anyway. */
+/** The sender of a compressed message is unknown here; messages are processed one after the other. */
 const UNPACKED = "unpacked";
 
 /**

@@ -40,9 +40,9 @@ export interface RpcHandlerOptions {
   readonly log: Logger;
   /** The error of a call that is refused before anything of it is read; null for one that may go on. */
   refuseUnread(method: DescMethod, authorization: string | null): ConnectError | null;
-  /** Told of the calls that failed before any interceptor saw them. */
+  /** Called for calls that failed before any interceptor saw them. */
   onEarlyError(method: string, error: ConnectError, peer: string): void;
-  /** Told of calls of methods that there are not. */
+  /** Called for calls of unknown methods. */
   onUnknownMethod(path: string, peer: string): void;
   /** Counts calls under way; they are not counted when absent. */
   readonly calls?: CallAdmission | undefined;
@@ -64,7 +64,7 @@ interface Served {
   readonly isStream: boolean;
 }
 
-/** What does not depend on which method it is: a page, or a method that there is not. */
+/** What does not depend on which method it is: a page, or an unknown method. */
 const NO_METHOD = { method: "none", needs: "anyone", deadlineMs: 0, isStream: false } as const;
 
 /**

@@ -23,7 +23,7 @@ export interface ConnectionLimits {
 export type Crowd = "port" | "address";
 
 /**
- * What becomes of a new connection. When `shed` is not null, that one has to be ended for it; it is in the table no
+ * What to do with a new connection. When `shed` is not null, that one has to be ended for it; it is in the table no
  * more.
  */
 export type Admission<E> =

@@ -5,7 +5,7 @@ import { loopBudget } from "../limits/loop-budget.ts";
 import { TableEntry } from "./connection-table.ts";
 import type { FloodBudget, Nuisance } from "./flood-budget.ts";
 
-/** Is told what happens to connections. */
+/** Receives what happens to connections. */
 export interface ConnectionOwner {
   /** The socket is gone. */
   gone(connection: Connection): void;
@@ -96,7 +96,7 @@ export function watchSocket(socket: net.Socket, connection: Connection): void {
  * Tell the owners of connections of the sessions and calls of a server, and have so many of those calls begin in one
  * turn of the event loop. To be called once the server has its listeners: what their owners end is never seen by them.
  *
- * @param countsSettings whether owners are told of settings, for which Node.js keeps some 300 bytes a session.
+ * @param countsSettings whether owners see settings, for which Node.js keeps some 300 bytes a session.
  */
 export function watchHttp2(server: http2.Http2Server, countsSettings: boolean): void {
   server.on("session", (session: http2.ServerHttp2Session) => {

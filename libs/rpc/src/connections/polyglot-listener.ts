@@ -37,7 +37,7 @@ export interface PolyglotOptions {
     /** See TlsAcceptorOptions. */
     readonly asksClients?: boolean;
   };
-  /** Where strangers are told of, and what they cost is counted. */
+  /** Logs strangers, and counts their cost. */
   readonly strangers: StrangerLog;
   /** What the port is called in the log and in metrics. */
   readonly name: string;

@@ -115,7 +115,7 @@ export class SessionChecks {
     if (session === null || socket.destroyed) return;
     if (session.destroyed) this.linger(connection);
     else if (this.#judgeBytes(connection)) return;
-    // What becomes of an agent that was welcomed is seen by its Beats.
+    // Whether a welcomed agent is alive is seen by its Beats.
     else if (connection.standing !== "known") this.#checkAnswer(connection, session);
   }
 

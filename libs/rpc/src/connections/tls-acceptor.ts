@@ -11,7 +11,7 @@ export interface TlsAcceptorOptions {
   readonly source: TlsSource;
   /** Whether clients must show a certificate. Default: as the source says. */
   readonly asksClients?: boolean;
-  /** Where failures are told. */
+  /** Receives failures. */
   readonly strangers: StrangerLog;
   readonly metrics: MetricsRegistry;
   /** How long a new connection may take to show its first bytes, and again to finish its handshake. */
@@ -107,7 +107,7 @@ export class TlsAcceptor {
     const { strangers, metrics } = this.#options;
     counter(metrics, {
       name: "rollcall_tls_handshake_failures_total",
-      help: "Connections to ports that speak TLS that came to nothing, by reason.",
+      help: "Connections to TLS ports that failed before or during the handshake, by reason.",
       labelNames: ["reason"],
     }).inc({ reason });
     // Balancers and port scans connect and leave: not worth a line.

@@ -59,7 +59,7 @@ export async function serveDirect(call: DirectCall): Promise<void> {
   } finally {
     response.stream.off("close", onClose);
     clearTimeout(timer);
-    // Listeners for the end of the call are told, however it ended.
+    // Listeners for the end of the call are called, however it ended.
     context.abort(CALL_ENDED);
   }
 }
@@ -125,7 +125,7 @@ async function serveStream(
   }
 }
 
-/** What an implementation is told of its call, and how that is ended. */
+/** The context that an implementation has of its call, and the function that ends it. */
 interface Context extends HandlerContext {
   abort(reason: unknown): void;
 }

@@ -45,7 +45,7 @@ const HANDSHAKE_MS = 10_000;
 /** An agent opens its stream at once; health checks may call again and again. */
 const IDLE_MS = 30_000;
 /**
- * A stranger with a call is asked for its Hello within 10 s, and waits for what becomes of that; one with other calls
+ * A stranger with a call is asked for its Hello within 10 s, and waits for its answer; one with other calls
  * has to make room then.
  */
 const SPARE_BUSY_MS = 30_000;
@@ -56,9 +56,9 @@ const DEFAULT_MAX_CONNECTIONS = 65_536;
 const DEFAULT_MAX_STRANGERS = 2_048;
 
 /**
- * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports fare like all others
- * with new certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks after peers
- * that fell silent.
+ * Bind a grpc-js server. We listen ourselves and hand it connections: so that over TLS these ports behave like all
+ * others with new certificates, clear text and strangers, none of which grpc-js tells of, and that the kernel asks
+ * after peers that fell silent.
  */
 export async function bindGrpc(server: Server, options: BindingOptions): Promise<GrpcBinding> {
   const { host, port } = options;
@@ -120,7 +120,7 @@ export async function bindGrpc(server: Server, options: BindingOptions): Promise
 
 /** grpc-js keeps to itself the HTTP/2 server that it feeds, whose sessions have to be looked after. */
 function innerServer(server: Server): http2.Http2Server {
-  // biome-ignore lint/complexity/useLiteralKeys: the compiler allows no other access, and fails when there is no such field any more.
+  // biome-ignore lint/complexity/useLiteralKeys: the compiler allows no other access, and fails without such a field.
   const [inner]: http2.Http2Server[] = [...server["http2Servers"].keys()];
   if (inner === undefined) throw new Error("this version of grpc-js has no HTTP/2 server to look at");
   return inner;

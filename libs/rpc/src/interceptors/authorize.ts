@@ -6,7 +6,7 @@ import { methodName } from "../calls/method-name.ts";
 import type { PolicyTable } from "../calls/policy.ts";
 import { beforeAbort } from "./end-after-abort.ts";
 
-/** Find out who calls, and let only those pass whom the method's policy row allows. */
+/** Identify the caller, and admit only callers that the method's policy row allows. */
 export function authorize(policies: PolicyTable, authenticate: Authenticator): Interceptor {
   return (next) => async (request) => {
     const method = methodName(request.method);
@@ -16,7 +16,7 @@ export function authorize(policies: PolicyTable, authenticate: Authenticator): I
       policy.caller,
       request.header.get("authorization"),
       (bearer) => beforeAbort(authenticate(bearer), request.signal),
-      // One who is refused for the role is known by name all the same, to the log and to the audit.
+      // A caller that lacks the role is still named in the log and in the audit.
       (caller) => request.contextValues.set(callerKey, caller),
     );
     return await next(request);

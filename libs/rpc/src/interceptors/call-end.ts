@@ -30,7 +30,7 @@ export async function runToEnd(next: Next, request: Request, onEnd: OnEnd): Prom
 }
 
 /**
- * Messages that pass on, until their end is told. A class, since a generator would cost each held stream more, and each
+ * Passes messages on, and reports their end. A class, since a generator would cost each held stream more, and each
  * message.
  */
 class UntilEnd<T> implements AsyncIterable<T>, AsyncIterator<T> {
@@ -90,5 +90,5 @@ class UntilEnd<T> implements AsyncIterable<T>, AsyncIterator<T> {
   }
 }
 
-/** How the end of a stream is told whose reader stopped early. */
+/** How the end of a stream is reported whose reader stopped early. */
 const CALLER_LEFT = new DOMException("the caller went away", "AbortError");

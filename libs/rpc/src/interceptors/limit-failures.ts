@@ -18,7 +18,7 @@ export function limitFailures(policies: PolicyTable, failures: FailedAttempts): 
       failures.passed(attempt);
       return response;
     } catch (error) {
-      // A caller who was recognised and then refused something has a good token all the same.
+      // A caller that is known and refused for another reason still has a valid token.
       if (request.contextValues.get(callerKey).kind !== "anonymous") failures.passed(attempt);
       else failures.ended(attempt, error);
       throw error;

@@ -67,7 +67,8 @@ describe("unread answers", () => {
     const socket = clients.socket(fixture.server.port);
     const body = '{"node":"n"}';
     socket.write(
-      `POST ${GET_NODE} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer viewer-token\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      `POST ${GET_NODE} HTTP/1.1\r\nhost: h\r\nauthorization: Bearer viewer-token\r\ncontent-type: ` +
+        `application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
     );
     await until("it was given up", () => givenUp("answer"));
     await until("its place is free", () => fixture.held.size === 0);

@@ -148,7 +148,9 @@ function tooMany(party: CallParty, isStream: boolean, most: number): Error {
   const limit = String(most);
   const details = { retryAfterMs: RETRY_AFTER_MS };
   if (party.kind !== "caller") {
-    const message = `${limit} calls from this address are under way already, which is as many as may be; read their answers first`;
+    const message =
+      `${limit} calls from this address are under way already, which is as many as may be; read their answers ` +
+      "first";
     return refuse("TOO_MANY_CALLS", message, { ...details, metadata: { limit } });
   }
   const metadata = { actor: party.name, limit };

@@ -40,7 +40,7 @@ export class HostGuard {
     if (isAllowed !== false) return null;
     counter(metrics, {
       name: "rollcall_hosts_refused_total",
-      help: "Requests that a browser can have made, refused because they name a host that is none of this server's.",
+      help: "Requests that a browser can have made, refused because they name a host that is not this server's.",
     }).inc();
     const host = authority.slice(0, MOST_SHOWN);
     strangers.write({

@@ -43,7 +43,7 @@ export interface StrangerLine {
   readonly what: string;
   readonly fields: object;
   readonly message: string;
-  /** Whether it came to nothing by the stranger's own fault: such things are charged to its address. */
+  /** Whether it failed through the stranger's own fault: such events are charged to its address. */
   readonly isFault?: boolean;
 }
 

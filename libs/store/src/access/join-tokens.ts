@@ -8,9 +8,9 @@ export interface JoinToken {
   /** Rises with each token. */
   readonly number: bigint;
   readonly description: string;
-  /** Machines that it lets in at most; null for any number. */
+  /** Machines that it admits at most; null for any number. */
   readonly maxUses: number | null;
-  /** Machines that it has let in. */
+  /** Machines that it has admitted. */
   readonly uses: number;
   /** Null before the first use. */
   readonly lastUsedAtMs: number | null;
@@ -58,7 +58,7 @@ export interface LockedJoinToken extends JoinToken {
   readonly hash: Uint8Array;
 }
 
-/** One machine that a token let in. */
+/** One machine that a token admitted. */
 export interface JoinTokenUse {
   readonly tokenId: string;
   readonly nodeId: string;
@@ -131,10 +131,10 @@ export async function lockJoinToken(tx: Tx, id: string): Promise<JoinToken | nul
 }
 
 /**
- * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no other
- * counts at the same time; the others only against revocation, so that any number of registries admit by them at once.
- * Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never wait
- * for each other in a circle.
+ * The tokens of these ids with their rows locked, by id: one of limited uses for this transaction alone, so that no
+ * other counts at the same time; the others only against revocation, so that any number of registries admit by them at
+ * once. Comes before nodes are locked. Limited ones are locked first, each kind in order of id: two transactions never
+ * wait for each other in a circle.
  */
 export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<ReadonlyMap<string, LockedJoinToken>> {
   if (ids.length === 0) return new Map();
@@ -157,7 +157,7 @@ export async function lockJoinTokens(tx: Tx, ids: readonly string[]): Promise<Re
   return new Map(rows.map((row) => [row.id, { ...toJoinToken(row), hash: row.hash }]));
 }
 
-/** Count the machines that locked tokens let in, each once. */
+/** Count the machines that locked tokens admitted, each once. */
 export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): Promise<void> {
   if (uses.length === 0) return;
   await tx
@@ -172,7 +172,7 @@ export async function saveJoinTokenUses(tx: Tx, uses: readonly JoinTokenUse[]): 
     .execute();
 }
 
-/** The last machines that a token let in, the newest first. */
+/** The last machines that a token admitted, the newest first. */
 export async function lastUsesOf(db: Db, tokenId: string, limit: number): Promise<readonly PastUse[]> {
   const rows = await db
     .selectFrom("join_token_uses")
@@ -207,7 +207,7 @@ export async function pruneJoinTokens(db: Db, olderThanMs: number): Promise<numb
   return Number(numDeletedRows);
 }
 
-/** To count what an unlimited token let in takes longer the more it has let in: no part of a registration. */
+/** Counting the uses of an unlimited token takes longer with each use, so registrations count limited tokens alone. */
 function selectTokens(db: Db, counted: "all" | "limited" = "all") {
   const isCounted = sql<SqlBool>`(${counted === "all"} or t.max_uses is not null)`;
   return db.selectFrom("join_tokens as t").select([

@@ -134,13 +134,13 @@ export interface NodeSessionsTable {
   readonly machines: ColumnType<readonly MachineSighting[], string | undefined, string>;
   /** Since when two machines have used the node's identity in turns, or null. */
   readonly duplicated_since: Date | null;
-  /** When health changed of late, in milliseconds since 1970, oldest first. */
+  /** The recent changes of health, in milliseconds since 1970, oldest first. */
   readonly health_changes: ColumnType<readonly number[], string | undefined, string>;
   readonly flapping_since: Date | null;
   /** What was detected of a node that flaps; null for all others. */
   readonly detected: ColumnType<Health | null, string | null | undefined, string | null>;
   readonly gpu_troubles: ColumnType<readonly Trouble[], string | undefined, string>;
-  /** When the machine rebooted unexpectedly, if that was of late. */
+  /** When the machine rebooted unexpectedly, if that was recently. */
   readonly rebooted_at: Date | null;
   readonly connection: ConnectionState;
   readonly connection_since: Timestamp;
@@ -341,7 +341,8 @@ export interface JoinTokenUsesTable {
 }
 
 /**
- * Brakes that are, or were of late, not NORMAL. Written by the health process that decides, but for what operators say.
+ * Brakes that are, or recently were, not NORMAL. Written by the health process that decides, but for what operators
+ * say.
  */
 export interface BrakesTable {
   readonly group_name: string;

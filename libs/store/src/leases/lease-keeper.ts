@@ -11,7 +11,9 @@ import { openOwnConnections, type ReservedStore } from "../database/store.ts";
 import { endLostProcess, endOwnProcess } from "../sessions/process-end.ts";
 import { type Lease, type LeaseClaim, type LeaseReport, listLeases, renewLease, takeLease } from "./leases.ts";
 
-/** The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record. */
+/**
+ * The leases of the record, as a keeper of one of them needs them. A call that rejects says nothing about the record.
+ */
 export interface LeaseRecord {
   /** Raise the own counter. Null when the lease is lost. */
   renew(report: LeaseReport | undefined): Promise<number | null>;
@@ -36,7 +38,7 @@ export interface LeaseKeeping extends Partial<LeaseTiming> {
   readonly log: Logger;
   /** The process, without the name: its own lease is named as its instance. */
   readonly claim: Omit<LeaseClaim, "name">;
-  /** Asked at each renewal for what is told with it. */
+  /** Called at each renewal for the values that are written with it. */
   readonly report?: () => LeaseReport;
   /**
    * The lease is held: at first, and again after doubt. After doubt others may have ended the process's node and

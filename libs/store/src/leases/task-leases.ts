@@ -205,6 +205,6 @@ class Leased implements LeasedTask {
   #noteFailure(err: unknown): void {
     this.#failures += 1;
     const { log, claim } = this.#options;
-    if (this.#failures === 1) log.warn({ err, lease: claim.name }, "lease of a task cannot be told");
+    if (this.#failures === 1) log.warn({ err, lease: claim.name }, "the lease of a task cannot be read");
   }
 }

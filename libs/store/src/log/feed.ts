@@ -21,7 +21,7 @@ export interface FollowOptions {
   readonly interest?: EventInterest;
   /** Begin after this revision; absent means after the present position of the feed. */
   readonly after?: bigint;
-  /** Shortest time between two looks: what is committed meanwhile is read at once. The least of all followers. Default 0. */
+  /** Shortest time between two looks: commits of that time are read at once. The least of all followers. Default 0. */
   readonly gatherMs?: number;
   /**
    * Receive events in order, each once; everything of interest up to `through` has been delivered then. Called without
@@ -62,8 +62,8 @@ const BACKOFF_MAX_MS = 2_000;
 /**
  * The log as it grows, read once for all followers in this process: over one connection that is woken by notifications,
  * and by polling when those fail. Events that no follower wants are not read. It goes on from where it was whenever the
- * server comes back. A follower that begins further back, or joins while a batch is read, catches up by reads of its own,
- * between those for all.
+ * server comes back. A follower that begins further back, or joins while a batch is read, catches up by reads of its
+ * own, between those for all.
  */
 export class EventFeed {
   readonly #options: EventFeedOptions;
@@ -84,7 +84,7 @@ export class EventFeed {
     this.#logId = options.store.logId();
   }
 
-  /** Everything up to here has been delivered to those who have caught up. */
+  /** Everything up to here has been delivered to all that have caught up. */
   get position(): bigint {
     return this.#position;
   }
@@ -246,7 +246,9 @@ export class EventFeed {
     return batch.events.length < batchSize;
   }
 
-  /** Help who is furthest back; true when that came further. A failure holds up nobody else: the next look tries again. */
+  /**
+   * Help who is furthest back; true when that came further. A failure holds up nobody else: the next look tries again.
+   */
   async #helpOneCatchUp(): Promise<boolean> {
     try {
       return await this.#readForLast();

@@ -17,8 +17,8 @@ export interface GoneNodes {
 
 /**
  * Ids of compute nodes that have had no stream for long, in order. Rejected ones are not among them: their rows are
- * what keeps them out. The caller looks again under the lock of the row before it removes one, because it may be back: see
- * removeGoneNodes().
+ * what keeps them out. The caller looks again under the lock of the row before it removes one, because it may be back:
+ * see removeGoneNodes().
  */
 export async function findGoneNodes(db: Db, gone: GoneNodes): Promise<readonly string[]> {
   const { ephemeralForMs, othersForMs, after, limit } = gone;

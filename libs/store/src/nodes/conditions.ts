@@ -20,7 +20,7 @@ export interface TroubledNode {
 }
 
 /**
- * The nodes of a replica that flap, have rebooted of late, have something wrong with their hardware, or are held for
+ * The nodes of a replica that flap, have rebooted recently, have something wrong with their hardware, or are held for
  * one of these; in order of id, at most `limit` after `after`. Costs two looks at small indexes while there are none.
  */
 export async function troubledNodes(

@@ -1,7 +1,7 @@
 import { effectiveLabels, type Label, type LabelTier } from "@rollcall/domain";
 import type { Db, Tx } from "../database/store.ts";
 
-/** Replace the labels of one tier of a node whose row the transaction has locked, and mark again which labels are in effect. */
+/** Replace the labels of one tier of a node whose row is locked, and mark again which labels are in effect. */
 export async function replaceLabels(tx: Tx, nodeId: string, tier: LabelTier, labels: readonly Label[]): Promise<void> {
   const before = await tx
     .selectFrom("node_labels")

@@ -28,8 +28,8 @@ export interface NewComputeNode {
 
 /**
  * Begin to admit nodes under these ids: until this transaction ends no ban is placed, and no other admits a node
- * under an id of the same letters, in whatever case. Comes before any row is locked, because a transaction that places a ban locks
- * rows after it; look at the record afterwards.
+ * under an id of the same letters, in whatever case. Comes before any row is locked, because a transaction that places
+ * a ban locks rows after it; look at the record afterwards.
  */
 export async function beginAdmission(tx: Tx, ids: readonly string[]): Promise<void> {
   // Names in one order, so that two who want the same ones wait for each other and never in a circle.

@@ -12,7 +12,9 @@ export const HARDWARE_OF_ROW = sql<string>`
     'diskBytes', info -> 'diskBytes', 'gpus', info -> 'gpus'
   )) end`;
 
-/** What becomes of a report: it is saved, the record says the same but for what moves by itself, or a later one will do. */
+/**
+ * The outcome of a report: it is saved, the record says the same but for what moves by itself, or a later one will do.
+ */
 export type SavedInfo = "saved" | "known" | "later";
 
 /**

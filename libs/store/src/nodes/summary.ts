@@ -30,7 +30,7 @@ export interface Capacity {
 export interface ClusterSummary {
   readonly orchestrators: NodeCounts;
   readonly compute: NodeCounts;
-  /** The combinations that there are, in the order of their names. */
+  /** The combinations that occur, in the order of their names. */
   readonly states: readonly StateCount[];
   /** Compute nodes that may take work. */
   readonly mayTakeWork: number;

@@ -80,8 +80,8 @@ export async function* readHealthPolicyList(db: Db, after: string): AsyncGenerat
 const POLICIES_OF_ONE_READ = 128;
 
 /**
- * Keep others from changing policies until the transaction ends: whether a policy contradicts others is decided with all
- * of them in view. Readers do not wait.
+ * Keep others from changing policies until the transaction ends: whether a policy contradicts others is decided with
+ * all of them in view. Readers do not wait.
  */
 export async function lockHealthPolicies(tx: Tx): Promise<void> {
   // Not a lock of the table: removing a node deletes from it, and would wait for every node of the fleet to be looked
@@ -135,7 +135,7 @@ export async function tellConfiguredPolicy(db: Db, instance: string, configured:
   return (numAffectedRows ?? 0n) > 0n;
 }
 
-/** What health's configuration says; the defaults as long as no replica has told. */
+/** What health's configuration says; the defaults as long as no replica has written it. */
 export async function configuredPolicy(db: Db): Promise<HealthPolicy> {
   const row = await db.selectFrom("configured_health_policy").select("configured").executeTakeFirst();
   // One written by another release may lack fields.

@@ -67,7 +67,7 @@ async function lockOrphans(tx: Tx, replicaId: string, limit: number): Promise<re
         and not exists (select from leases where leases.name = holder.replica_id)
     ),
     before as materialized (
-      -- One replica after the other, so that the index is used; asked for all at once, Postgres reads every session of the fleet.
+      -- One replica after the other, so that the index is used: for all at once, Postgres reads every session.
       select session.*
       from lost
       cross join lateral (

@@ -24,7 +24,9 @@ export async function readBrake(db: Db, marks: BrakeMarks): Promise<BrakeReading
     with counted as (
       select
         s.loss_group as "group",
-        count(*) filter (where s.loss > coalesce((${JSON.stringify(windows)}::jsonb ->> s.loss_group)::bigint, ${marks.window}::bigint)) as lost,
+        count(*) filter (
+          where s.loss > coalesce((${JSON.stringify(windows)}::jsonb ->> s.loss_group)::bigint, ${marks.window}::bigint)
+        ) as lost,
         count(*) filter (where s.loss > ${ofCluster}::bigint) as "lostOfCluster",
         count(*) filter (where s.loss > ${marks.settled}::bigint) as unsettled
       from node_sessions as s
@@ -136,7 +138,7 @@ export async function saveFreeze(
     .execute();
 }
 
-/** Order that everything of a brake that is locked be let go which is pending by now. */
+/** Order the release of everything that is pending now under a locked brake. */
 export async function saveOrder(
   tx: Tx,
   group: string,

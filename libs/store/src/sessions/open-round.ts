@@ -150,5 +150,5 @@ export async function openRound(tx: Tx, hellos: readonly SessionHello[]): Promis
 const HELLO_COLUMNS = sql`
   "nodeId" text, "replicaId" text, "bootId" text, "machineFingerprint" text, "keyFingerprint" text, address text`;
 const OPENED = connectionAfter("opened", { actor: "", atMs: 0 });
-/** A state that is not left keeps when, why and by whom it came about: no event would tell of another. */
+/** A state that does not change keeps its time, reason and actor: no event would report others. */
 const STAYS = sql`s.connection = ${OPENED.state}`;

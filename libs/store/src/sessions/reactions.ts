@@ -12,7 +12,7 @@ export interface AllowedReaction {
   readonly lostSinceMs: number;
 }
 
-/** Write what becomes of a node's loss. The row of its session is locked. */
+/** Write the reaction to a node's loss. The row of its session is locked. */
 export function saveLoss(tx: Tx, nodeId: string, loss: LossAfter): Promise<void> {
   return saveLosses(tx, new Map([[nodeId, loss]]));
 }

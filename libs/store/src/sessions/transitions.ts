@@ -14,7 +14,7 @@ import { LOSS_COLUMNS, LOSS_NUMBER, toLossColumns } from "./reactions.ts";
 
 /**
  * Write what was observed, in one transaction: rows that still belong to (replica, epoch) change, all others do not.
- * What becomes of each, and its events, is decided by planTransition(). Returns the ids of the nodes that still belonged
+ * planTransition() decides each of them and its events. Returns the ids of the nodes that still belonged
  * to the replica; forget the others.
  */
 export async function writeTransitions(

@@ -28,7 +28,7 @@ class NativeRuntime {
     this.#config = config;
   }
 
-  /** Load jest-circus anew: what it holds is one file's. */
+  /** Load jest-circus again for each test file: its state belongs to one file. */
   requireInternalModule(path) {
     delete require.cache[path];
     delete globalThis[Symbol.for("EVENT_HANDLERS")];

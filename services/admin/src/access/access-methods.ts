@@ -119,7 +119,7 @@ function revokeAccessToken(services: AdminServices): MethodImpl<typeof AccessSer
   return async (request, context) => {
     const { id } = request;
     const by = revokerOf(knownCallerOf(context));
-    // Before it is looked for: who may not revoke learns nothing of the ids that there are.
+    // Before it is looked for: a caller that may not revoke must not learn which ids exist.
     const strangers = strangersTokenRefusal(id, by);
     if (strangers !== null) throw refusalError(strangers, id);
     const operation = readOperation(services, method, request, context);

@@ -29,9 +29,9 @@ const TOKEN = /^[\x21-\x7e]{16,4096}$/;
 const OWN_TOKEN = /^rc_([0-9a-f]{12})_/;
 
 /**
- * Make sure that there is a token for admin: keep the hash of the token that is given, or of a new one that is written to
- * the file. Any number of processes may do so at once; with one file they come to one token. Throws when the token is
- * unusable, when it was revoked and the record has no other, and when none was given and the record has none.
+ * Make sure that there is a token for admin: keep the hash of the token that is given, or of a new one that is written
+ * to the file. Any number of processes may do so at once; with one file they all use one token. Throws when the token
+ * is unusable, when it was revoked and the record has no other, and when none was given and the record has none.
  */
 export async function ensureAdminToken(source: AdminTokenSource): Promise<AdminTokenPlace> {
   const { store, value, file } = source;
@@ -63,7 +63,8 @@ async function keep(store: Pick<Store, "db">, token: string, what: string): Prom
   // An operator who revokes the first token after making others must find that everything starts again.
   if (await hasAccessToken(store.db, ROLE)) return { kind: "ended", id: kept.id, what };
   throw new Error(
-    `${what} was revoked, and the record has no other of role admin: give another one, or remove the file for a new one`,
+    `${what} was revoked, and the record has no other of role admin: give another one, or remove the file for ` +
+      "a new one",
   );
 }
 

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from "node:crypto";
 
-/** The text of an access token, with what of it may be known. */
+/** The text of an access token, with the parts of it that may be shown. */
 export interface TokenText {
   /** Public: 12 hexadecimal digits. */
   readonly id: string;

@@ -145,7 +145,8 @@ function checkBareName(id: string | null, { fingerprint, etag }: BanNodeRequest)
   }
   if (id === null && !isKeyFingerprint(fingerprint)) {
     const description =
-      "no node has such a key, and a fingerprint is SHA256: and 43 letters, digits, - and _, as in Node.key_fingerprint";
+      "no node has such a key, and a fingerprint is SHA256: and 43 letters, digits, - and _, as in " +
+      "Node.key_fingerprint";
     throw refuse("INVALID_REQUEST", `invalid request: fingerprint: ${description}`, {
       violations: [{ field: "fingerprint", description }],
     });

@@ -12,13 +12,13 @@ import { checkAgentLabels, GROUP_LABEL, isLabelValue, joinTokenState } from "@ro
 import { refuse, refuseFields } from "@rollcall/errors";
 import type { JoinToken, NewJoinToken, PastUse } from "@rollcall/store";
 
-/** What a token shall do, as it was asked for. */
+/** The properties that a request asks for in a new token. */
 export type TokenTerms = Omit<NewJoinToken, "id" | "hash" | "createdBy">;
 
 const DEFAULT_MAX_USES = 1;
 const DEFAULT_TTL_MS = 24 * 3_600_000;
 
-/** Read what a token shall do. Throws INVALID_LABEL with every violation. */
+/** Read the properties of a new token. Throws INVALID_LABEL with every violation. */
 export function parseTerms(request: CreateJoinTokenRequest): TokenTerms {
   const { description, nodeNamePattern, preauthorized, ephemeral } = request;
   return {

@@ -44,7 +44,7 @@ export function routeJoinTokens(router: ConnectRouter, services: AdminServices):
 
 const MOST_USES = 100;
 
-/** Return one join token, and the machines that it let in last. */
+/** Return one join token, and the machines that it admitted last. */
 function getJoinToken({ store }: AdminServices): MethodImpl<typeof JoinTokenService.method.getJoinToken> {
   return async ({ id }) => {
     const token = await getStored(store.db, id);

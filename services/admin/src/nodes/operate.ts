@@ -34,7 +34,9 @@ import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import { type AnswerCodec, auditOf, commit, type Operation } from "../operation.ts";
 
-/** Decides what becomes of a node, whose row is locked until that is written. `bans` are those on its id and keys. */
+/**
+ * Decides the change of a node, whose row is locked until the change is written. `bans` are those on its id and keys.
+ */
 export type DecideNode = (node: NodeRecord, by: CommandSource, bans: readonly Ban[]) => NodeVerdict;
 
 /** What of the record a decision needs beside the node. */
@@ -143,7 +145,7 @@ export async function operateOnLocked(
     events.push(...decided.events);
     changed.push(node.id);
   }
-  // One that was removed is told as it last was.
+  // A removed node is returned as it last was.
   const after = new Map((await getNodes(tx, changed)).map((node) => [node.id, node]));
   const outcomes = nodes.map((node) => {
     const refusal = refusals.get(node.id);

@@ -18,7 +18,7 @@ export function nodeFinder(db: Db): FindNode {
   return (ref) => findNode(db, ref);
 }
 
-/** For whom a policy is. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_IS_ORCHESTRATOR. */
+/** The scope of a policy. Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_IS_ORCHESTRATOR. */
 export async function parseScope(message: HealthPolicyScope | undefined, find: FindNode): Promise<PolicyScope> {
   const scope = message?.scope;
   switch (scope?.case) {

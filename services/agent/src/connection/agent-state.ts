@@ -54,9 +54,9 @@ export interface HeldSession {
 export interface AgentState {
   readonly stage: Stage;
   readonly held: HeldSession | null;
-  /** What the operators decided, as far as the agent was told. */
+  /** What the operators decided, as far as the agent knows. */
   readonly membership: MembershipState | undefined;
-  /** Health endpoints, as registration or the last Welcome told them. */
+  /** Health endpoints, as registration or the last Welcome named them. */
   readonly endpoints: readonly string[];
   /** With which of them the next attempt begins. */
   readonly turn: number;

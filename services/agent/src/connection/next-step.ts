@@ -8,7 +8,7 @@ export type NextStep =
       readonly kind: "retry";
       readonly delayMs: number;
       /**
-       * `no`: open a stream. `try`: register first, and open a stream whatever comes of it. `must`: a stream is
+       * `no`: open a stream. `try`: register first, and open a stream whether or not that succeeds. `must`: a stream is
        * of no use before a registration has succeeded.
        */
       readonly register: "no" | "try" | "must";

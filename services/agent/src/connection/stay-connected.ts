@@ -22,7 +22,7 @@ export interface StayConnectedOptions extends EnrolmentOptions, SessionServices 
   readonly onSettings?: (settings: Settings) => void;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
-  /** Told that the next key was taken in a proof, and is the node's key. */
+  /** Called when a proof by the next key was accepted: it is the node's key now. */
   readonly onKeyUsed?: () => void;
 }
 

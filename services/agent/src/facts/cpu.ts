@@ -37,7 +37,7 @@ export function parseCpuInfo(text: string): CpuInfo {
   };
 }
 
-/** Thousandths of a hardware thread that a container's CPUs and CPU time come to. */
+/** Thousandths of a hardware thread that a container's CPUs and CPU time allow. */
 export function usableMillis(threads: number, limits: ContainerLimits): number {
   const cpus = Math.min(threads, limits.cpus ?? threads, limits.cpuSet?.length || threads);
   return Math.round(cpus * 1000);

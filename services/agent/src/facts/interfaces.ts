@@ -67,7 +67,7 @@ function lastingNames(
   };
   const chosen = [...kinds.keys()].filter(lasting);
   if (chosen.length > 0) return chosen;
-  // Inside a container nothing is hardware: there, what has an address is what the machine is reached by.
+  // A container has no hardware interfaces: there, every interface with an address counts.
   return [...kinds.keys()].filter((name) => addresses.some(({ interfaceName }) => interfaceName === name));
 }
 

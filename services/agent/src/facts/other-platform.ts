@@ -68,7 +68,7 @@ export async function readOtherPlatform(
 }
 
 function interfacesOf(machine: Machine): readonly InterfaceFacts[] {
-  // Which IPv6 addresses are temporary cannot be told here, so only IPv4 ones are reported.
+  // Which IPv6 addresses are temporary is unknown here, so only IPv4 ones are reported.
   const addresses = machine.system
     .addresses()
     .filter(({ address, internal }) => !internal && !address.includes(":") && isLasting(address));

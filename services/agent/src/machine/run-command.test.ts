@@ -34,7 +34,8 @@ describe("createCommandRunner()", () => {
 
   it("should run a program once at a time", async () => {
     const run = createCommandRunner({ timeoutMs: 30_000, outputLimitBytes: 1024 });
-    const script = `const at = process.hrtime.bigint(); setTimeout(() => console.log(at + " " + process.hrtime.bigint()), 50)`;
+    const script =
+      `const at = process.hrtime.bigint(); ` + `setTimeout(() => console.log(at + " " + process.hrtime.bigint()), 50)`;
     const results = await Promise.all([1, 2, 3].map(() => run(execPath, ["-e", script])));
     const spans = results
       .map((result) => (result.kind === "finished" ? result.stdout.trim().split(" ").map(BigInt) : []))

@@ -32,7 +32,9 @@ async function readToken(file: string): Promise<string> {
     return (await readFile(file, "utf8")).trim();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    const message = `the join token file ${file} cannot be read; write the token there, or set another Compute.JoinTokenFile: ${why}`;
+    const message =
+      `the join token file ${file} cannot be read; write the token there, or set another Compute.JoinTokenFile: ` +
+      `${why}`;
     throw new JoinTokenError(message, { cause });
   }
 }

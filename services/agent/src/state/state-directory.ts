@@ -90,7 +90,8 @@ function toKeyPair(path: string, pem: string): NodeKeyPair {
     return keyPairFromPem(pem);
   } catch (cause) {
     throw new Error(
-      `${path} is not an Ed25519 private key; restore it, or remove it and have the node deleted so that it can register with a new key`,
+      `${path} is not an Ed25519 private key; restore it, or remove it and have the node deleted so that it ` +
+        "can register with a new key",
       { cause },
     );
   }

@@ -18,6 +18,6 @@ export interface HeartbeatStream {
   send(request: HeartbeatRequest): void;
   /** No frame follows; the server ends the stream when it has read all. */
   finish(): void;
-  /** Leave at once, and let go of the connection. */
+  /** Leave at once, and release the connection. */
   cancel(): void;
 }

@@ -44,7 +44,7 @@ export interface SessionState {
   readonly settingsGeneration: number;
   /** Generation that the server knows to be kept to. */
   readonly toldGeneration: number;
-  /** When a frame last told the wall time. */
+  /** When a frame last carried the wall time. */
   readonly timeToldAtMs: number;
   /** Digest of the NodeInfo that the server has, or was told that it could ask for. */
   readonly knownDigest: Uint8Array;
@@ -103,7 +103,7 @@ export type SessionEffect =
   | { readonly kind: "cancel" }
   | { readonly kind: "tell"; readonly news: SessionNews };
 
-/** What the owner of a session is told. */
+/** What a session reports to its owner. */
 export type SessionNews =
   | { readonly kind: "opened"; readonly welcome: Welcome }
   | { readonly kind: "membership"; readonly membership: Membership }

@@ -41,7 +41,8 @@ describe("findAddresses()", () => {
     "should refuse %s",
     (text) => {
       expect(() => findAddresses({ server: text }, {}, null)).toThrow(
-        `cannot use '${text}' from --server as an address, should be HOST:PORT or a URL such as https://rollcall.example:7700`,
+        `cannot use '${text}' from --server as an address, should be HOST:PORT or a URL such as ` +
+          "https://rollcall.example:7700",
       );
     },
   );

@@ -84,7 +84,8 @@ function toBaseUrl(text: string, source: string, isTls: (hostAndPort: string) =>
   const complete = hasScheme || /^[^/@?#]+:\d+$/.test(text);
   if (url === null || !complete || url.username !== "" || url.search !== "" || url.hash !== "") {
     throw new UsageError(
-      `cannot use '${text}' from ${source} as an address, should be HOST:PORT or a URL such as https://rollcall.example:7700`,
+      `cannot use '${text}' from ${source} as an address, should be HOST:PORT or a URL such as ` +
+        "https://rollcall.example:7700",
     );
   }
   return url.href.replace(/\/+$/, "");

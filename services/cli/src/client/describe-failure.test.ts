@@ -23,7 +23,8 @@ describe("describeFailure()", () => {
     const error = new ConnectError("x", Code.Unavailable, undefined, undefined, cause);
     expect(describeIt(error)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused\n" +
-        "hint: `rollcall up` starts a control plane here; --server or ROLLCALL_SERVER names another address, --registry that of registry alone",
+        "hint: `rollcall up` starts a control plane here; --server or ROLLCALL_SERVER names another address, " +
+        "--registry that of registry alone",
     );
     expect(describeBriefly(error, CALLEE)).toBe(
       "cannot reach the registry service at 127.0.0.1:7700: connection refused",
@@ -40,7 +41,8 @@ describe("describeFailure()", () => {
 
   it("should say that something else answers", () => {
     expect(describeIt(new ConnectError("HTTP 404", Code.Unimplemented))).toBe(
-      "what answers at 127.0.0.1:7700 is not the registry service (HTTP 404)\nhint: --server or ROLLCALL_SERVER names another address",
+      "what answers at 127.0.0.1:7700 is not the registry service (HTTP 404)\nhint: --server or " +
+        "ROLLCALL_SERVER names another address",
     );
   });
 

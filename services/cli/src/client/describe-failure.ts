@@ -78,7 +78,8 @@ export function describeFailure(error: unknown, callee: Callee): string {
   }
   if (failure.code === Code.DeadlineExceeded && reason === undefined) {
     return lines([
-      `no answer from the ${callee.service} service at ${displayAddress(callee.baseUrl)} within ${formatExactDuration(callee.timeoutMs)}`,
+      `no answer from the ${callee.service} service at ${displayAddress(callee.baseUrl)} within ` +
+        `${formatExactDuration(callee.timeoutMs)}`,
       "hint: --timeout waits longer",
     ]);
   }
@@ -130,6 +131,7 @@ function hintLines(reason: string, metadata: Readonly<Record<string, string>>): 
 function tokenHint(failure: ConnectError): string[] {
   if (failure.code !== Code.Unauthenticated) return [];
   return [
-    "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
+    "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names " +
+      "one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
   ];
 }

@@ -32,5 +32,8 @@ export async function describeWrongService(
   );
   const found = served.flat();
   if (found.length === 0 || found.includes(service)) return null;
-  return `${displayAddress(baseUrl)} is the ${found.join(" and ")} service, not ${service}\nhint: name ${service} with --${service} or ROLLCALL_${service.toUpperCase()}`;
+  return (
+    `${displayAddress(baseUrl)} is the ${found.join(" and ")} service, not ${service}\nhint: name ${service} ` +
+    `with --${service} or ROLLCALL_${service.toUpperCase()}`
+  );
 }

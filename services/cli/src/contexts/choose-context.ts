@@ -23,7 +23,8 @@ export async function chooseContext(
     const context = contextNamed(contexts, name);
     if (context !== null) return () => chosen(shell, context, Boolean(named));
     throw new Failure(
-      `there is no context '${name}'\nhint: \`rollcall context list\` shows them all, \`rollcall login --context ${name}\` creates it`,
+      `there is no context '${name}'\nhint: \`rollcall context list\` shows them all, \`rollcall login ` +
+        `--context ${name}\` creates it`,
     );
   } catch (error) {
     return () => {

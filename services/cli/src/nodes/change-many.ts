@@ -35,7 +35,7 @@ export interface ManyWork {
   readonly yes: boolean;
   /** Whether to say what would be done, and do nothing. */
   readonly dryRun: boolean;
-  /** Whether a node that there is nothing to change about counts as refused. */
+  /** Whether a node without anything to change counts as refused. */
   readonly strict: boolean;
   readonly format: "table" | "name" | "json" | "yaml";
   call(command: ManyCommand): Promise<ManyAnswer>;
@@ -63,8 +63,8 @@ export async function changeMany(shell: Shell, work: ManyWork): Promise<void> {
 }
 
 /**
- * Do it to the nodes of these names, or to all that are chosen. When it breaks off, the outcomes until then are reported
- * first.
+ * Do it to the nodes of these names, or to all that are chosen. When it breaks off, the outcomes until then are
+ * reported first.
  */
 async function doAndReport(
   shell: Shell,
@@ -168,7 +168,7 @@ async function print(shell: Shell, work: ManyWork, outcomes: readonly NodeOutcom
   }
 }
 
-/** Whether a node was refused; one that there is nothing to change about was not. */
+/** Whether a node was refused; one without anything to change was not. */
 function isRefused({ strict }: ManyWork, { result }: NodeOutcome): boolean {
   if (result.case === "refusal") return strict || !isAlreadyDone(result.value.reason);
   return result.case !== "node";

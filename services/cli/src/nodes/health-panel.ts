@@ -55,11 +55,11 @@ export function contactLine(health: NodeHealth | undefined): string {
   return [`last seen ${formatDuration(silent)} ago`, ...told, ...clockText(health)].join(", ");
 }
 
-/** How the node's clock differs from its replica's; nothing when it was not told. */
+/** How the node's clock differs from its replica's; nothing when it is unknown. */
 function clockText({ clockSkew }: NodeHealth): string[] {
   if (clockSkew === undefined) return [];
   const skewMs = durationMs(clockSkew);
-  // The way of the frame that told it is in there, too.
+  // It includes the travel time of the frame that carried it.
   if (Math.abs(skewMs) < IN_STEP_MS) return ["clock in step"];
   return [`clock ${formatDuration(Math.abs(skewMs))} ${skewMs > 0 ? "ahead" : "behind"}`];
 }

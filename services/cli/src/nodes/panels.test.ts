@@ -87,7 +87,8 @@ describe("healthColumns()", () => {
     const spark = " ".repeat(17);
     expect(new TablePrinter(healthColumns(20)).print([row])).toBe(
       lines(
-        "ID  HEALTH   LAST SEEN  CPU                        MEMORY                     TEMP   GPU                        GPU MEMORY",
+        "ID  HEALTH   LAST SEEN  CPU                        MEMORY                     TEMP   GPU              " +
+          "          GPU MEMORY",
         `n1  HEALTHY  2s ago     ${spark}▁▅█ 95%   ${spark}▃▃▃ 25%   61 °C  ${spark}▇▇▇ 80%   50%`,
       ),
     );

@@ -174,7 +174,8 @@ function parseOrder(named: string): (typeof ORDER_WORDS)[number] {
   const total = AVAILABLE[named.toLowerCase()];
   if (total === undefined) return pickWord("order-by", named, ORDER_WORDS);
   throw new UsageError(
-    `cannot order by ${named}: what is free on a node is not recorded; --order-by ${total} orders by what it has in total`,
+    `cannot order by ${named}: what is free on a node is not recorded; --order-by ${total} orders by what it ` +
+      "has in total",
   );
 }
 
@@ -206,7 +207,8 @@ function toChoice(selector: Selector): NodeChoice {
   const [node] = nodes;
   if (node === undefined && !isFiltered && !all) {
     throw new UsageError(
-      "name the nodes, or choose them with --labels, --filter-approval, --filter-status, --filter-scheduling, --type or --all",
+      "name the nodes, or choose them with --labels, --filter-approval, --filter-status, --filter-scheduling, " +
+        "--type or --all",
     );
   }
   if (node !== undefined && nodes.length === 1 && !isFiltered) return { kind: "one", node };

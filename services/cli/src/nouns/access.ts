@@ -37,7 +37,8 @@ export function defineAccess(access: Command, shell: Shell): void {
     .action(action(shell, accessCreate));
   addNotes(
     make,
-    "The token alone goes to standard output, and what it is to standard error: rollcall access create ci --role viewer > token.",
+    "The token alone goes to standard output, and what it is to standard error: rollcall access create ci " +
+      "--role viewer > token.",
     "-o json|yaml prints a rollcall.admin.v1.CreateAccessTokenResponse in proto JSON.",
   );
   const list = access
@@ -93,11 +94,17 @@ const accessCreate: Verb<AccessCreateOptions> = async ({ shell, args, options })
 function hint({ accessToken: token, text }: CreateAccessTokenResponse): string {
   const id = token?.id ?? "";
   if (text === "") {
-    return `An earlier call with this request id created access token ${id}, and its text cannot be shown again; use \`rollcall access revoke ${id}\` and create another.\n`;
+    return (
+      `An earlier call with this request id created access token ${id}, and its text cannot be shown again; use ` +
+      `\`rollcall access revoke ${id}\` and create another.\n`
+    );
   }
   const until = token?.expireTime === undefined ? "it is revoked" : formatTime(timestampMs(token.expireTime));
   const role = roleWord(token?.role ?? 0);
-  return `Access token ${id} (${printable(token?.name ?? "")}) has the role ${role} and is valid until ${until}. It is not shown again.\n`;
+  return (
+    `Access token ${id} (${printable(token?.name ?? "")}) has the role ${role} and is valid until ${until}. It ` +
+    "is not shown again.\n"
+  );
 }
 
 interface AccessListOptions extends ListingOptions {
@@ -150,7 +157,9 @@ interface AccessRevokeOptions {
 }
 
 const NO_ADMIN_LEFT =
-  "warning: no access token of role admin is left\nhint: a person who logs in by an issuer with that role can create one; else restart admin with a new Admin.Token or Admin.TokenFile, or `rollcall up` without the admin-token file in its data directory\n";
+  "warning: no access token of role admin is left\nhint: a person who logs in by an issuer with that role can " +
+  "create one; else restart admin with a new Admin.Token or Admin.TokenFile, or `rollcall up` without the " +
+  "admin-token file in its data directory\n";
 
 const accessRevoke: Verb<AccessRevokeOptions> = async ({ shell, args, options }) => {
   const format = outputFormat(options, ANSWER_FORMATS);

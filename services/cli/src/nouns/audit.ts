@@ -37,7 +37,8 @@ export function defineAudit(audit: Command, shell: Shell): void {
   addNotes(
     list,
     "Times are RFC 3339, such as 2026-05-01T12:00:00Z, or a day such as 2026-05-01, which begins in UTC.",
-    '-o json|yaml prints a rollcall.admin.v1.ListAuditEntriesResponse in proto JSON: {"entries": [...], "nextPageToken": "..."}.',
+    '-o json|yaml prints a rollcall.admin.v1.ListAuditEntriesResponse in proto JSON: {"entries": [...], ' +
+      '"nextPageToken": "..."}.',
   );
   const verify = audit
     .command("verify")
@@ -46,7 +47,9 @@ export function defineAudit(audit: Command, shell: Shell): void {
     .action(action(shell, auditVerify));
   addNotes(
     verify,
-    "Exits with 1 when the log is broken; the error names the first broken entry. An attacker who can write to the whole database can also rewrite the whole log: keep the printed head somewhere else, and pass it to --expect-head the next time.",
+    "Exits with 1 when the log is broken; the error names the first broken entry. An attacker who can write to " +
+      "the whole database can also rewrite the whole log: keep the printed head somewhere else, and pass it to " +
+      "--expect-head the next time.",
     "-o json|yaml prints a rollcall.admin.v1.VerifyAuditLogResponse.",
   );
 }

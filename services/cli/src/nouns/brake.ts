@@ -51,7 +51,8 @@ export function defineBrake(brake: Command, shell: Shell): void {
     addCommandOptions(release)
       .option("--now", "Release everything that is pending now, whatever the brake says")
       .option("-y, --yes", "With --now: do not ask first"),
-    "With --now and without --group, the reactions of all groups are released that are not frozen themselves. Later losses are judged by the brake.",
+    "With --now and without --group, the reactions of all groups are released that are not frozen themselves. " +
+      "Later losses are judged by the brake.",
     "-o json|yaml prints a rollcall.admin.v1.ReleaseReactionsResponse in proto JSON.",
   );
   release.action(action(shell, brakeRelease));

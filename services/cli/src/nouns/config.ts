@@ -16,7 +16,8 @@ export function defineConfig(config: Command, shell: Shell, { configuration }: P
     .action(action(shell, configList(configuration)));
   addNotes(
     addListingOptions(list),
-    '-o json|yaml prints a list of {"key", "value", "default", "source", "alias", "aliases", "environment", "flag", "description"}.',
+    '-o json|yaml prints a list of {"key", "value", "default", "source", "alias", "aliases", "environment", ' +
+      '"flag", "description"}.',
   );
   const convert = config
     .command("convert")
@@ -25,9 +26,13 @@ export function defineConfig(config: Command, shell: Shell, { configuration }: P
     .action(action(shell, configConvert(configuration)));
   addNotes(
     convert,
-    "The file is read as YAML, or as Python when its name ends in .py: only plain values, and nothing is run. Older names of Rollcall's keys are converted as well. Keys that mean nothing here are comments at the end of the YAML. Secrets are printed as they are in the file.",
-    '-o json prints {"settings": [{"key", "value", "source", "alias", "note"}], "leftAside": [{"key", "source", "why"}]}.',
-    "Exit codes: 0 when it was converted, 1 when the file cannot be read or holds keys that neither program knows, 2 for wrong usage.",
+    "The file is read as YAML, or as Python when its name ends in .py: only plain values, and nothing is run. " +
+      "Older names of Rollcall's keys are converted as well. Keys that mean nothing here are comments at the end " +
+      "of the YAML. Secrets are printed as they are in the file.",
+    '-o json prints {"settings": [{"key", "value", "source", "alias", "note"}], "leftAside": [{"key", ' +
+      '"source", "why"}]}.',
+    "Exit codes: 0 when it was converted, 1 when the file cannot be read or holds keys that neither program " +
+      "knows, 2 for wrong usage.",
   );
   config
     .command("default")

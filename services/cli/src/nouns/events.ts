@@ -31,7 +31,8 @@ export function defineEvents(events: Command, shell: Shell): void {
     .option("--last <count>", "Print the latest events, so many of them (default: 50)")
     .option(
       "--since <start>",
-      "Print every event since a time, a duration ago such as 1h, or after a revision; 0 is everything that is kept; with --follow a resume token too",
+      "Print every event since a time, a duration ago such as 1h, or after a revision; 0 is everything that is " +
+        "kept; with --follow a resume token too",
     )
     .option("--until <time>", "Only events before a time, or a duration ago")
     .option("--type <types>", "Only events of these types; several with commas: node.approved,node.rejected")
@@ -42,18 +43,23 @@ export function defineEvents(events: Command, shell: Shell): void {
     .option("--node <id>", "Only events about this node, by its exact id; it may have been removed")
     .option(
       "--actor <actor>",
-      'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", "replica:<id>"',
+      'Only events by this actor: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", ' +
+        '"replica:<id>"',
     );
   addLimit(addListingOptions(events), "events, then end").action(action(shell, listOrFollow));
   addNotes(
     events,
-    "A stream that breaks is resumed after the last event that was printed: none is missing and none comes twice. The server filters; with several filters, all of them must match. Events that were compacted are refused with the revision from which to begin.",
+    "A stream that breaks is resumed after the last event that was printed: none is missing and none comes " +
+      "twice. The server filters; with several filters, all of them must match. Events that were compacted are " +
+      "refused with the revision from which to begin.",
     `Types; docs/events.md says when they happen and which reasons they have:
 ${EVENT_TYPE_WORDS.map((type) => `  ${type}`).join("\n")}`,
     `Examples:
   rollcall events --follow --type node.health.changed,node.connection.changed
   rollcall events --node n1 --since 1h -o csv`,
-    '-o json|yaml prints a rollcall.events.v1.ListEventsResponse in proto JSON: {"events": [...], "nextPageToken": "", "resumeToken": "..."}; with --follow each rollcall.events.v1.Event in one line, or one YAML document. -o csv prints RFC 4180.',
+    '-o json|yaml prints a rollcall.events.v1.ListEventsResponse in proto JSON: {"events": [...], ' +
+      '"nextPageToken": "", "resumeToken": "..."}; with --follow each rollcall.events.v1.Event in one line, or ' +
+      "one YAML document. -o csv prints RFC 4180.",
   );
   const republish = events
     .command("republish")
@@ -63,7 +69,8 @@ ${EVENT_TYPE_WORDS.map((type) => `  ${type}`).join("\n")}`,
     .action(action(shell, eventsRepublish));
   addNotes(
     republish,
-    "Consumers that deduplicate by id see no event twice. -o json|yaml prints a rollcall.events.v1.RepublishEventsResponse.",
+    "Consumers that deduplicate by id see no event twice. -o json|yaml prints a " +
+      "rollcall.events.v1.RepublishEventsResponse.",
   );
 }
 
@@ -160,7 +167,7 @@ async function latestAfter(source: Source, after: bigint, count: number): Promis
 
 const BACKOFF = { baseMs: 200, maxMs: 10_000 };
 
-/** Print the events that there are, if any were asked for, and then each new one. */
+/** Print the existing events, if any were asked for, and then each new one. */
 async function follow(invocation: Invocation<EventsOptions>, source: Source): Promise<void> {
   const { err } = invocation.shell;
   const { query } = source;

@@ -29,9 +29,11 @@ export function defineLogin(command: Command, shell: Shell): void {
     .action(action(shell, login));
   addNotes(
     command,
-    "The token: --token; --token-file, of which the path is kept; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; what is typed at the terminal, or else standard input: rollcall login --server HOST:PORT < token.",
+    "The token: --token; --token-file, of which the path is kept; ROLLCALL_TOKEN; ROLLCALL_TOKEN_FILE; what is " +
+      "typed at the terminal, or else standard input: rollcall login --server HOST:PORT < token.",
     "With --oidc the login is renewed automatically, as long as the issuer agrees (OAuth 2.0 device flow, RFC 8628).",
-    "The context: --context NAME; else the current one if it has this address; else the name of the host. It becomes the current one.",
+    "The context: --context NAME; else the current one if it has this address; else the name of the host. It " +
+      "becomes the current one.",
   );
 }
 

@@ -48,7 +48,9 @@ export function defineNode(node: Command, shell: Shell): void {
     .argument("[node...]", "Nodes as for the other verbs, then key=value and key-");
   addNotes(
     addChoice(label),
-    "Such labels override those of join tokens and of the nodes themselves, which cannot be removed here; `rollcall node describe` shows where each comes from. Keys with the prefix rollcall.io/ are reserved, except rollcall.io/group.",
+    "Such labels override those of join tokens and of the nodes themselves, which cannot be removed here; " +
+      "`rollcall node describe` shows where each comes from. Keys with the prefix rollcall.io/ are reserved, " +
+      "except rollcall.io/group.",
   );
   label.action(
     action(
@@ -119,7 +121,8 @@ function defineList(node: Command, shell: Shell): void {
   const list = addSelection(node.command("list").description("List nodes"))
     .option(
       "--show <groups>",
-      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, seen, connection, version, hardware, features, reasons (default: scheduling,labels,capacity,seen,connection)",
+      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, seen, " +
+        "connection, version, hardware, features, reasons (default: scheduling,labels,capacity,seen,connection)",
     )
     .option("--next-token <token>", "Go on where an earlier list with --limit ended; use the same filters and order")
     .option("--deleted", "List removed nodes instead: when, by whom and why, the newest first; no filters")
@@ -132,8 +135,13 @@ function defineList(node: Command, shell: Shell): void {
     );
   addNotes(
     addListingOptions(addLimit(list, "nodes")),
-    'STATUS is the health of a machine, and the connection of a process of the control plane. LAST SEEN comes from the health service; "-" is unknown. Where the terminal is too narrow, columns are left out; -o wide prints them all.',
-    'With --limit, the token to go on from goes to standard error. -o json|yaml prints a rollcall.registry.v1.ListNodesResponse in proto JSON: {"nodes": [...], "nextPageToken": ""}; with --deleted a rollcall.registry.v1.ListDeletedNodesResponse. -o csv prints RFC 4180 with bytes and RFC 3339 times.',
+    "STATUS is the health of a machine, and the connection of a process of the control plane. LAST SEEN comes " +
+      'from the health service; "-" is unknown. Where the terminal is too narrow, columns are left out; -o wide ' +
+      "prints them all.",
+    "With --limit, the token to go on from goes to standard error. -o json|yaml prints a " +
+      'rollcall.registry.v1.ListNodesResponse in proto JSON: {"nodes": [...], "nextPageToken": ""}; with ' +
+      "--deleted a rollcall.registry.v1.ListDeletedNodesResponse. -o csv prints RFC 4180 with bytes and RFC 3339 " +
+      "times.",
   );
 }
 
@@ -172,7 +180,9 @@ function addChoice(command: Command): Command {
   return addNotes(
     addChangeOptions(command),
     "One node that is named: prints Ok; -o json|yaml prints the rollcall.node.v1.Node as it is then.",
-    'Several, or chosen by options: shows them and asks first; without a terminal it needs --yes. Prints the outcome of each, and exits with 1 when one was refused. -o json|yaml prints {"outcomes": [rollcall.admin.v1.NodeOutcome, ...]}.',
+    "Several, or chosen by options: shows them and asks first; without a terminal it needs --yes. Prints the " +
+      'outcome of each, and exits with 1 when one was refused. -o json|yaml prints {"outcomes": ' +
+      "[rollcall.admin.v1.NodeOutcome, ...]}.",
   );
 }
 
@@ -191,7 +201,8 @@ function defineWhy(node: Command, shell: Shell): void {
     );
   addNotes(
     why,
-    "Each entry says when, what, on which evidence (silence, threshold and the policy that set it, time not counted) and by whom, the newest last.",
+    "Each entry says when, what, on which evidence (silence, threshold and the policy that set it, time not " +
+      "counted) and by whom, the newest last.",
     "-o json|yaml prints a rollcall.registry.v1.ExplainNodeResponse in proto JSON, with every replica that took part.",
   );
 }
@@ -210,7 +221,8 @@ function defineHealth(node: Command, shell: Shell): void {
     );
   addNotes(
     addListingOptions(health),
-    "-o json|yaml prints a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse in proto JSON; -o csv prints the latest sample of each node.",
+    "-o json|yaml prints a rollcall.health.v1.GetNodeHealthResponse or ListNodeHealthResponse in proto JSON; " +
+      "-o csv prints the latest sample of each node.",
   );
 }
 

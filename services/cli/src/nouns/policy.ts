@@ -40,7 +40,9 @@ export function definePolicy(policy: Command, shell: Shell): void {
   const set = addEdit(policy.command("set").description("Create a policy, or change the given values"));
   addNotes(
     addEtag(addChangeOptions(set)),
-    "The value of the strongest policy counts, value by value: configuration, default, groups by priority, the node's own. A policy that contradicts itself, or others on any node, is refused. `policy preview` with the same flags shows what would change.",
+    "The value of the strongest policy counts, value by value: configuration, default, groups by priority, the " +
+      "node's own. A policy that contradicts itself, or others on any node, is refused. `policy preview` with " +
+      "the same flags shows what would change.",
     `Examples:
   rollcall policy set --default --unhealthy-after 45s
   rollcall policy set --group gpus --selector gpu --priority 10 \\

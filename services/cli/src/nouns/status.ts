@@ -32,7 +32,10 @@ import { brakeWarnings } from "./brake.ts";
 export function defineStatus(command: Command, shell: Shell): void {
   addNotes(
     command,
-    '-o json|yaml prints {"summary", "processes", "status", "brake"}: a rollcall.registry.v1.GetClusterSummaryResponse, a list of rollcall.node.v1.Node, a rollcall.registry.v1.GetControlPlaneStatusResponse and, unless admin does not answer, a rollcall.admin.v1.GetBrakeResponse in proto JSON.',
+    '-o json|yaml prints {"summary", "processes", "status", "brake"}: a ' +
+      "rollcall.registry.v1.GetClusterSummaryResponse, a list of rollcall.node.v1.Node, a " +
+      "rollcall.registry.v1.GetControlPlaneStatusResponse and, unless admin does not answer, a " +
+      "rollcall.admin.v1.GetBrakeResponse in proto JSON.",
   );
   command.action(action(shell, status));
 }

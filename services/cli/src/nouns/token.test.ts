@@ -6,7 +6,8 @@ describe("joinCommand()", () => {
     const trust = { caFile: "/etc/our ca.pem", serverName: "rollcall.example" };
     const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, token: "rcj_x" });
     expect(text).toContain(
-      "  rollcall agent --server https://10.0.0.1:7700 --ca-file '/etc/our ca.pem' --tls-server-name rollcall.example --join-token rcj_x\n",
+      "  rollcall agent --server https://10.0.0.1:7700 --ca-file '/etc/our ca.pem' --tls-server-name " +
+        "rollcall.example --join-token rcj_x\n",
     );
     expect(text).toContain("Another machine needs a copy of /etc/our ca.pem.\n");
     expect(text).not.toContain("leads here");

@@ -73,7 +73,8 @@ function defineCreate(command: Command, shell: Shell): void {
   addNotes(
     command,
     "The token alone goes to standard output, and how to use it to standard error: TOKEN=$(rollcall token create).",
-    '-o json|yaml prints a rollcall.admin.v1.CreateJoinTokenResponse in proto JSON: {"token": {...}, "text": "rcj_..."}.',
+    '-o json|yaml prints a rollcall.admin.v1.CreateJoinTokenResponse in proto JSON: {"token": {...}, "text": ' +
+      '"rcj_..."}.',
   );
 }
 
@@ -117,12 +118,18 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
   const id = token?.id ?? "";
   if (text === "") {
-    return `An earlier call with this request id created join token ${id}, and its text cannot be shown again; use \`rollcall token revoke ${id}\` and create another.\n`;
+    return (
+      `An earlier call with this request id created join token ${id}, and its text cannot be shown again; use ` +
+      `\`rollcall token revoke ${id}\` and create another.\n`
+    );
   }
   const limit = token?.maxUses ?? 0;
   const machines = limit === 0 ? "any number of machines" : limit === 1 ? "one machine" : `${limit} machines`;
   const until = token?.expireTime === undefined ? "until it is revoked" : `until ${timeText(token.expireTime)}`;
-  return `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On the machine:\n\n${joinCommand(command)}`;
+  return (
+    `\nJoin token ${id} is valid for ${machines} ${until}. It is not shown again. On the ` +
+    `machine:\n\n${joinCommand(command)}`
+  );
 }
 
 /** What the command that joins a machine depends on. */

@@ -41,7 +41,8 @@ function chooseIssuer(issuers: readonly LoginIssuer[], wanted: string | undefine
   const [first, ...others] = issuers;
   if (first === undefined) {
     throw new Failure(
-      `the control plane at ${server} offers no login by an issuer\nhint: OIDC.Issuer and OIDC.ClientID configure one; \`rollcall login --token-file\` takes an access token`,
+      `the control plane at ${server} offers no login by an issuer\nhint: OIDC.Issuer and OIDC.ClientID ` +
+        `configure one; \`rollcall login --token-file\` takes an access token`,
     );
   }
   if (wanted === undefined && others.length === 0) return first;

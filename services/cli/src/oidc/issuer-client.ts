@@ -64,7 +64,8 @@ export async function beginLogin(
 ): Promise<PendingLogin> {
   if (device === null) {
     throw new Failure(
-      `the issuer ${client.issuer} has no device login\nhint: get a token there by other means, and give it with \`rollcall login --token-file\``,
+      `the issuer ${client.issuer} has no device login\nhint: get a token there by other means, and give it ` +
+        `with \`rollcall login --token-file\``,
     );
   }
   const { clientId: client_id, scopes: scope, audience } = client;
@@ -110,7 +111,8 @@ export async function finishLogin(
 }
 
 /**
- * Get a new token for a login; null when the issuer no longer renews it. Throws Failure when the issuer does not answer.
+ * Get a new token for a login; null when the issuer no longer renews it. Throws Failure when the issuer does not
+ * answer.
  */
 export async function renewLogin(
   client: OidcClient,
@@ -150,7 +152,8 @@ function tokensIn(fields: Fields, client: OidcClient, nowMs: number): IssuedToke
   const token = given.find((it) => it !== null && isFor(it, client.audience)) ?? null;
   if (token === null) {
     throw new Failure(
-      `the issuer ${client.issuer} gave no token for the audience ${client.audience}\nhint: the operator of the issuer must let the client ${client.clientId} have that audience`,
+      `the issuer ${client.issuer} gave no token for the audience ${client.audience}\nhint: the operator of ` +
+        `the issuer must let the client ${client.clientId} have that audience`,
     );
   }
   const exp = claimsOf(token)?.exp;

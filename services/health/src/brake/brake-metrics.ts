@@ -20,7 +20,9 @@ export function createBrakeMetrics(
 ): BrakeMetrics {
   const state = gauge(registry, {
     name: "rollcall_brake_state",
-    help: "The brake of a group: 0 NORMAL, 1 PARTIAL, 2 FULL, 3 FROZEN. Shown by the process that decides, of 100 groups at most.",
+    help:
+      "The brake of a group: 0 NORMAL, 1 PARTIAL, 2 FULL, 3 FROZEN. Shown by the process that decides, of 100 " +
+      "groups at most.",
     labelNames: ["group"],
   });
   const allowed = counter(registry, {

@@ -71,7 +71,7 @@ export class ConditionKeeper {
   }
 }
 
-/** The end of a hold need not come to the second. */
+/** The end of a hold need not be exact to the second. */
 const EVERY_MS = 10_000;
 
 /** Settle conditions every 10 s, and on call. */

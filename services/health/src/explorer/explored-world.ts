@@ -120,7 +120,10 @@ export class ExploredWorld {
     return this.violation() ?? this.#disagreement();
   }
 
-  /** All that makes a difference to what can happen, as a text. Two states that differ in which replica is which are one. */
+  /**
+   * All that makes a difference to what can happen, as a text. Two states that differ in which replica is which are
+   * one.
+   */
   fingerprint(): string {
     const texts = [this.#fingerprintOf(this.#replicas), this.#fingerprintOf(this.#replicas.toReversed())];
     return texts.sort().join();

@@ -30,7 +30,10 @@ async function simulateSeeds(what: string, options: Omit<SimulationOptions, "see
     if (violation !== null) return `${violation} (simulation, ${what}, seed ${seed})`;
     const isOwn = options.faults === OWN_FAULTS || options.faults === cuts.faults;
     if (isOwn && recordedLosses > 0) {
-      return `${recordedLosses} nodes were judged for the control plane's own faults (simulation, ${what}, seed ${seed})`;
+      return (
+        `${recordedLosses} nodes were judged for the control plane's own faults (simulation, ${what}, seed ` +
+        `${seed})`
+      );
     }
   }
   return null;

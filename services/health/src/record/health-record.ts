@@ -45,7 +45,9 @@ export interface HealthRecord {
   collectedAmong(nodeIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** Take the next epoch for each of these hellos. One opening for each, in their order. */
   openSessions(hellos: readonly Omit<SessionHello, "replicaId">[]): Promise<readonly RecordedOpening[]>;
-  /** Write what was observed under epochs that are still current. Returns the nodes that still belong to the replica. */
+  /**
+   * Write what was observed under epochs that are still current. Returns the nodes that still belong to the replica.
+   */
   writeTransitions(transitions: readonly Transition[]): Promise<ReadonlySet<string>>;
   /** Adopt up to `limit` nodes of replicas without a lease. None for a replica without a lease of its own. */
   adoptOrphans(limit: number): Promise<readonly AdoptedNode[]>;

@@ -51,7 +51,7 @@ export function helloMissing(withinMs: number): Farewell {
 
 /** Another stream of the same node was welcomed after this one. */
 export function superseded(nodeId: string, random: Random): Farewell {
-  const message = `a newer stream of node ${nodeId} took over; if no agent was restarted, two machines share its identity`;
+  const message = `a newer stream of node ${nodeId} took over; if no agent restarted, two machines share one id`;
   // An honest agent has left this stream already. Two that share an identity must not take turns every second.
   const retryAfterMs = jittered(30_000, 60_000, random);
   return reconnect("SESSION_SUPERSEDED", message, about(nodeId, { retryAfterMs }));

@@ -1,4 +1,4 @@
-export { simulateBrake } from "./brake-simulation.ts";
+export { simulateBrake } from "./brake/brake-simulation.ts";
 export { type SimulationVerdict, simulate } from "./simulation.ts";
 export {
   ALL_FAULTS,

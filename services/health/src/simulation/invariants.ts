@@ -1,7 +1,16 @@
-import type { ConnectionState, HealthState } from "@rollcall/domain";
-import type { RecordedSession } from "./recorded-session.ts";
+import type { Connection, ConnectionState, Health, HealthState } from "@rollcall/domain";
 import { LEASE_EXPIRY_MS, MAX_GAP_MS, policyOf, STEP_MS } from "./simulation-options.ts";
 import { UnheardTime } from "./unheard-time.ts";
+
+/** A node's session as the record has it. */
+export interface RecordedSession {
+  readonly node: number;
+  epoch: number;
+  /** The instance that owns it. */
+  replica: string | null;
+  connection: Connection;
+  health: Health;
+}
 
 /** Observed time may stand still for so long after a doubt, until what was given out before is paid. */
 const HANGOVER_MS = 1.5 * LEASE_EXPIRY_MS;
@@ -24,7 +33,7 @@ export interface Silence {
   readonly stretches: number;
 }
 
-/** A sign of life: when it was told, and how long the node had been silent then. */
+/** A sign of life: when it was reported, and how long the node had been silent then. */
 interface Sign {
   readonly atMs: number;
   readonly silentMs: number;
@@ -132,7 +141,7 @@ export class Invariants {
   violation: string | null = null;
   events = 0;
   declarations = 0;
-  /** Declarations of UNHEALTHY or UNKNOWN that came to be in the record. */
+  /** Declarations of UNHEALTHY or UNKNOWN that were written to the record. */
   recordedLosses = 0;
 
   constructor(nodes: number) {

@@ -11,8 +11,8 @@ const RETRY_MS = 2_000;
 const MOST_DOUBLINGS = 3;
 
 /**
- * An agent of the virtual network, which knows neither sockets nor gRPC: it says hello, beats, and leaves a path on which
- * nothing is acknowledged. Tests over real connections have the testkit's FakeAgent.
+ * An agent of the virtual network, which knows neither sockets nor gRPC: it says hello, beats, and leaves a path on
+ * which nothing is acknowledged. Tests over real connections have the testkit's FakeAgent.
  */
 export class SimulatedAgent implements WorldAgent, StreamAgent {
   readonly index: number;

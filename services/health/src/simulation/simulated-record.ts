@@ -16,8 +16,7 @@ import {
 } from "@rollcall/domain";
 import type { AdoptedNode, Lease, OwnedSession, StoredEvent, Transition } from "@rollcall/store";
 import type { RecordedOpening } from "../record/health-record.ts";
-import type { Invariants } from "./invariants.ts";
-import type { RecordedSession } from "./recorded-session.ts";
+import type { Invariants, RecordedSession } from "./invariants.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
 
 const MOST_EVENTS_KEPT = 50_000;
@@ -107,7 +106,8 @@ export class SimulatedRecord {
   }
 
   /**
-   * Write what was observed under the epochs that are still current. Returns the nodes that still belong to the replica.
+   * Write what was observed under the epochs that are still current. Returns the nodes that still belong to the
+   * replica.
    */
   write(instance: string, items: readonly Transition[]): ReadonlySet<string> {
     const held = new Set<string>();

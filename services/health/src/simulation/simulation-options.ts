@@ -1,8 +1,8 @@
 import type { Thresholds } from "@rollcall/domain";
 
 /**
- * A rule of the record that is broken on purpose, to show that the invariants would notice. The rules of the shipped code
- * are broken by patches: see mutants/.
+ * A rule of the record that is broken on purpose, to show that the invariants would notice. The rules of the shipped
+ * code are broken by patches: see mutants/.
  */
 export type BrokenRule =
   /** A transition is written whatever replica owns the node by then. */

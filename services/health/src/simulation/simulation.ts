@@ -14,7 +14,7 @@ import { type SimulationOptions, STEP_MS } from "./simulation-options.ts";
 import { StateCheck } from "./state-check.ts";
 import type { World, WorldAgent } from "./world.ts";
 
-/** What a simulation came to. */
+/** The result of a simulation. */
 export interface SimulationVerdict {
   readonly steps: number;
   readonly simulatedMs: number;
@@ -22,7 +22,7 @@ export interface SimulationVerdict {
   readonly transitions: number;
   /** Nodes declared UNHEALTHY or UNKNOWN by a replica. */
   readonly declarations: number;
-  /** Of these, and of goodbyes, what came to be in the record. */
+  /** How many of these, and of goodbyes, were written to the record. */
   readonly recordedLosses: number;
   readonly faults: number;
   readonly checks: number;

@@ -1,12 +1,14 @@
 import { AgentSession } from "../session/agent-session.ts";
-import type { RecordedSession } from "./recorded-session.ts";
+import type { RecordedSession } from "./invariants.ts";
 import { indexOf, nodeIdOf } from "./simulation-options.ts";
 import type { World, WorldProcess } from "./world.ts";
 
 /** How long the record may lag behind an owner that can reach it: an answer that never came, and a few tries more. */
 const LONGEST_LAG_MS = 60_000;
 
-/** How long it may take until the lease of a lost process has run out and its nodes are adopted, with faults meanwhile. */
+/**
+ * How long it may take until the lease of a lost process has run out and its nodes are adopted, with faults meanwhile.
+ */
 const LONGEST_ORPHANED_MS = 150_000;
 
 /** Looks at every node and every replica, by plain comparison. */

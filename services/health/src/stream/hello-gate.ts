@@ -54,6 +54,6 @@ export class HelloGate {
 
 function tooManyStreams(node: string): Error {
   const limit = String(MOST_WAITING_HELLOS);
-  const message = `${limit} streams of node ${node} wait to be let in already; one is enough`;
+  const message = `${limit} streams of node ${node} already wait for their Welcome; open one at a time`;
   return refuse("TOO_MANY_STREAMS", message, { metadata: { node, limit }, retryAfterMs: 5_000 });
 }

@@ -33,7 +33,7 @@ export interface TestReplicaOptions extends Partial<Pick<HealthProcess, "limits"
   readonly feedPollMs?: number;
 }
 
-/** The replicas of a test file, closed together whatever becomes of a test. */
+/** The replicas of a test file, closed together even when a test fails. */
 export class TestReplicas {
   readonly #replicas: TestReplica[] = [];
 

@@ -37,7 +37,9 @@ export async function handOver(
     const refusal = refusalOf(error);
     if (refusal !== null) throw refusal;
     log.warn({ replica: replicaId, node: nodeId, err: error }, "replica did not answer");
-    const message = `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a new session`;
+    const message =
+      `replica ${replicaId}, which holds the session of node ${nodeId}, does not answer; try again, then open a ` +
+      "new session";
     throw refuse("OWNER_UNAVAILABLE", message, {
       metadata: { node: nodeId, replica: replicaId },
       retryAfterMs: OWNER_RETRY_AFTER_MS,

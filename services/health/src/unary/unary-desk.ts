@@ -56,7 +56,7 @@ export class UnaryDesk {
     const token = isCarried ? step.value.sessionToken : "";
     const claims = openSessionToken(this.#options.store.clusterSecret(), token);
     if (claims?.nodeId === nodeId) return claims;
-    const message = `the session token is none of node ${nodeId}; open a session without one`;
+    const message = `the session token does not belong to node ${nodeId}; open a session without one`;
     throw refuse("SESSION_TOKEN_INVALID", message, { metadata: { node: nodeId } });
   }
 

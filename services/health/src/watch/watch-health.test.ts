@@ -179,7 +179,7 @@ describe("watchNodeHealth()", () => {
 
   it("should watch all that is held when nothing is chosen, later ones too", async () => {
     const follower = new Follower([]);
-    await until("the nodes that there are", () => follower.latest.has("w-near"));
+    await until("the existing nodes", () => follower.latest.has("w-near"));
     await joined("w-later", left);
     await eventually(() => expect(follower.cpuOf("w-later")).toBe(1));
     follower.stop();

@@ -52,7 +52,8 @@ const RETRY_AFTER_MS = 1_000;
 
 /**
  * Carry out a batch of registrations; an answer for each, in their order. What is wrong with one of them never fails
- * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and all may try again.
+ * another. Rejects when the record cannot be reached: then none was admitted, or it is not known whether they were, and
+ * all may try again.
  */
 export async function registerBatch(
   services: Omit<RegistryProcess, "feed">,

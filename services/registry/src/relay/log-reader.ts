@@ -13,7 +13,7 @@ export interface LogReading {
   readonly isFirst: boolean;
 }
 
-/** Reads the log in batches for the relay, and tells what of it was forgotten before it was read. */
+/** Reads the log in batches for the relay, and reports which part of it was forgotten before it was read. */
 export class LogReader {
   readonly #store: ReservedStore;
   readonly #log: Logger;

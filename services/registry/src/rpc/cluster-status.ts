@@ -43,7 +43,7 @@ function stateCountToProto({ membership, health, scheduling, count }: StateCount
   };
 }
 
-/** Tell how the log, its relay and upkeep fare. */
+/** Describe the state of the log, its relay and upkeep. */
 export function getControlPlaneStatus({
   store,
   outward,

@@ -64,13 +64,16 @@ describe("explainNode()", () => {
       "node.registered | APPROVED: AUTO_APPROVED",
       "node.connection.changed | DISCONNECTED -> CONNECTED: STREAM_OPENED",
       "node.health.changed | UNKNOWN -> HEALTHY: HEARTBEAT_RECEIVED",
-      "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s, where unhealthy-after of the configuration allows 60.0 s; last received 72.5 s before; 12.4 s not counted, in which it could not have been heard; judged by replica r1",
+      "node.health.changed | HEALTHY -> UNHEALTHY: HEARTBEATS_MISSED, nothing received for 60.1 s, where " +
+        "unhealthy-after of the configuration allows 60.0 s; last received 72.5 s before; 12.4 s not counted, in " +
+        "which it could not have been heard; judged by replica r1",
       "node.scheduling.changed | ELIGIBLE, holds none -> INELIGIBLE, holds OPERATOR: OPERATOR_CORDONED, disk swap",
     ]);
     expect(answer.hasEarlier).toBe(false);
     expect(answer.node?.mayTakeWork).toBe(false);
     expect(answer.summary).toBe(
-      "node lost is APPROVED, CONNECTED, UNHEALTHY, INELIGIBLE; it may take no work because it is UNHEALTHY (nothing received for 60 s), and an operator cordoned it (disk swap).",
+      "node lost is APPROVED, CONNECTED, UNHEALTHY, INELIGIBLE; it may take no work because it is UNHEALTHY " +
+        "(nothing received for 60 s), and an operator cordoned it (disk swap).",
     );
     expect(answer.obstacles).toMatchObject([
       { state: "health", reason: "HEARTBEATS_MISSED" },

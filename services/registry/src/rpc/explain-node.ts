@@ -13,12 +13,12 @@ import type { RegistryServices } from "../registry-services.ts";
 
 const DEFAULT_LIMIT = 100;
 
-/** What a node reports again now and then is no part of how it came to be in its state. */
+/** Repeated reports of a node do not explain its state. */
 const TYPES = EVENT_TYPES.filter(
   (type) => type.startsWith("node.") && type !== "node.info.changed" && type !== "node.labels.changed",
 );
 
-/** Tell how a node came to be in the state that it is in. */
+/** Explain how a node came into its state. */
 export function explainNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.explainNode> {
   return async ({ node: reference, limit: asked, fromTime }, context) => {
     const limit = asked === 0 ? DEFAULT_LIMIT : asked;

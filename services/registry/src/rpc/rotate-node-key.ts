@@ -80,8 +80,8 @@ function parseRotation(
 }
 
 /**
- * Strangers shall not come so far as to hold off bans and registrations. What is found here is found again under the
- * lock.
+ * Check the caller before taking the lock, so that strangers cannot delay bans and registrations. The check is repeated
+ * under the lock.
  */
 async function checkIsKnown(services: RegistryServices, call: NodeCall): Promise<void> {
   const { nodeId } = call;

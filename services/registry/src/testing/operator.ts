@@ -19,7 +19,8 @@ import {
 export const OPERATOR = "token:operator";
 
 /**
- * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the decision allowed it.
+ * Do to a node what admin would do, in the same transaction: lock, decide, save, append. Whether the decision allowed
+ * it.
  */
 export async function decideOn(
   store: Store,

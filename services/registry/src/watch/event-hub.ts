@@ -34,7 +34,9 @@ interface Live {
   readonly window: LogWindow<StoredEvent>;
 }
 
-/** The log for all watchers of events in this process: a window of recent events in memory. The first watcher begins it. */
+/**
+ * The log for all watchers of events in this process: a window of recent events in memory. The first watcher begins it.
+ */
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #reads: Limiter;

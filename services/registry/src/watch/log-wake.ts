@@ -18,7 +18,7 @@ const CROWD_PAUSE_MS = 40;
 /** Between two reads of the log for watchers: what is committed meanwhile goes along. */
 export const GATHER_MS = 20;
 
-/** Wakes those who wait for the log to grow. It reads no event. */
+/** Wakes all that wait for the log to grow. It reads no event. */
 export class LogWake {
   readonly #options: LogWakeOptions;
   readonly #waiters = new Set<Waiter>();

@@ -53,7 +53,8 @@ export function invalidResumeToken(message: string, metadata: Readonly<Record<st
 export function revisionCompacted(compacted: bigint, why: "compacted" | "other-log"): Error {
   const message =
     why === "compacted"
-      ? `events up to revision ${compacted} have been forgotten; list again, or watch from the beginning of what is kept`
+      ? `events up to revision ${compacted} have been forgotten; list again, or watch from the beginning of what ` +
+        "is kept"
       : "the log is another than the one that was read before, since the database was restored; list again";
   return refuse("REVISION_COMPACTED", message, {
     metadata: { compactedRevision: `${compacted}`, listAfterRevision: `${compacted}` },

@@ -31,6 +31,8 @@ export function refusePlaintext(config: ProcessConfig): void {
   const host = config["Listen.Host"];
   if (!isBeyondLoopback(host) || speaksTls(config) || config["Listen.InsecurePlaintext"]) return;
   throw new UsageError(
-    `--listen ${host} can be reached by other machines, and there is no TLS: access tokens could be read on the way and used. Set --tls-cert and --tls-key, or \`up --tls\` for a development certificate; or say --insecure-plaintext if the network encrypts by itself`,
+    `--listen ${host} can be reached by other machines, and there is no TLS: access tokens could be read on ` +
+      `the way and used. Set --tls-cert and --tls-key, or \`up --tls\` for a development certificate; or say ` +
+      "--insecure-plaintext if the network encrypts by itself",
   );
 }

@@ -14,7 +14,10 @@ export const PROCESS_KEYS = defineKeys({
     schema: optional(text()),
     default: undefined,
     flag: "data-dir",
-    doc: "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the working directory if there is one that belongs to this user, else .rollcall in the user's home.",
+    doc:
+      "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and " +
+      "run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the " +
+      "working directory if there is one that belongs to this user, else .rollcall in the user's home.",
   },
   "Database.URL": {
     schema: optional(
@@ -27,36 +30,58 @@ export const PROCESS_KEYS = defineKeys({
     flag: "database-url",
     env: ["DATABASE_URL"],
     secret: true,
-    doc: "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE. Without it `up` runs a Postgres of its own in its data directory; `serve` cannot do without.",
+    doc:
+      "The Postgres that holds the record, as postgres://USER:PASSWORD@HOST:PORT/DATABASE. Without it `up` runs " +
+      "a Postgres of its own in its data directory; `serve` cannot do without.",
   },
   "Database.PoolSize": {
     schema: int({ min: 2, max: 500 }),
     default: 16,
-    doc: "Most connections to Postgres of one process for what callers ask of it. A call that gets none within 5 seconds, or finds 32 calls for each connection waiting already, is refused with OVERLOADED and told when to try again.",
+    doc:
+      "Most connections to Postgres of one process for what callers ask of it. A call that gets none within 5 " +
+      "seconds, or finds 32 calls for each connection waiting already, is refused with OVERLOADED and told when " +
+      "to try again.",
   },
   "Database.ReservedPoolSize": {
     schema: int({ min: 2, max: 100 }),
     default: 6,
-    doc: "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call can take them. A process has three more at most, one for its lease and two that listen: 25 by default, so that Postgres must take that many for each process (max_connections). Workers of `up` with its own Postgres share 170, and take less each where there are more than six of them.",
+    doc:
+      "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes " +
+      "safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call " +
+      "can take them. A process has three more at most, one for its lease and two that listen: 25 by default, so " +
+      "that Postgres must take that many for each process (max_connections). Workers of `up` with its own " +
+      "Postgres share 170, and take less each where there are more than six of them.",
   },
   "Listen.Host": {
     schema: text(),
     default: "127.0.0.1",
     flag: "listen",
     aliases: ["API.Host"],
-    doc: "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS (TLS.CertFile) or Listen.InsecurePlaintext, and any machine that reaches it may register; set Orchestrator.NodeManager.ManualApproval then.",
+    doc:
+      "Address of this machine on which everything listens; 0.0.0.0 or :: for all. Beyond loopback it needs TLS " +
+      "(TLS.CertFile) or Listen.InsecurePlaintext, and any machine that reaches it may register; set " +
+      "Orchestrator.NodeManager.ManualApproval then.",
   },
   "Listen.TrustedProxies": {
     schema: list(network()),
     default: [] as readonly string[],
     flag: "trusted-proxies",
     aliases: ["TrustedProxies", "API.TrustedProxies"],
-    doc: "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From other addresses both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default none: then all that a proxy passes on are one caller to the limits of an address.",
+    doc:
+      "Addresses and networks of load balancers and proxies in front, such as 10.0.0.7 or 10.0.0.0/8. Of a call " +
+      "that comes from one of them, limits, the audit log and logs take the address from X-Forwarded-For: the " +
+      "last one that is no trusted proxy itself; from Forwarded where there is no X-Forwarded-For. So a proxy " +
+      "named here must write the header itself, and one that writes Forwarded must remove X-Forwarded-For. From " +
+      "other addresses both headers are ignored. Name 127.0.0.1 and ::1 for a proxy on this machine. By default " +
+      "none: then all that a proxy passes on are one caller to the limits of an address.",
   },
   "Listen.CallsPerCaller": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.callerCalls,
-    doc: "Calls with one answer that one caller (an access token, a person) may have under way at one process; more are refused with TOO_MANY_CALLS. A call counts until its answer was read. Eight of them work at a time, or half of Database.PoolSize where that is more; the others wait.",
+    doc:
+      "Calls with one answer that one caller (an access token, a person) may have under way at one process; more " +
+      "are refused with TOO_MANY_CALLS. A call counts until its answer was read. Eight of them work at a time, " +
+      "or half of Database.PoolSize where that is more; the others wait.",
   },
   "Listen.StreamsPerCaller": {
     schema: int({ min: 1, max: 100_000 }),
@@ -66,12 +91,17 @@ export const PROCESS_KEYS = defineKeys({
   "Listen.CallsPerAddress": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.stranger,
-    doc: "Calls and streams of methods that are open to anyone that one address (IPv6: one /64) may have under way at one process; more are refused with TOO_MANY_CALLS. See Listen.TrustedProxies.",
+    doc:
+      "Calls and streams of methods that are open to anyone that one address (IPv6: one /64) may have under way " +
+      "at one process; more are refused with TOO_MANY_CALLS. See Listen.TrustedProxies.",
   },
   "Listen.NodeCallsPerAddress": {
     schema: int({ min: 1, max: 100_000 }),
     default: DEFAULT_CALL_LIMITS.node,
-    doc: "Calls of nodes, such as registrations, that one address may have under way at one process; more are refused with TOO_MANY_CALLS, and agents try again. 256 of them work at a time, the others wait. Many nodes may be behind one address.",
+    doc:
+      "Calls of nodes, such as registrations, that one address may have under way at one process; more are " +
+      "refused with TOO_MANY_CALLS, and agents try again. 256 of them work at a time, the others wait. Many " +
+      "nodes may be behind one address.",
   },
   "Listen.HostNames": {
     schema: list(
@@ -81,24 +111,41 @@ export const PROCESS_KEYS = defineKeys({
       }),
     ),
     default: [],
-    doc: "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for all below a domain, * for any. Besides these, addresses, localhost, this machine's name, Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, which a scraper of /metrics by a service's name sends too. Other clients use any name. So no foreign page reaches this server through a visitor's browser under a name that it has resolve here.",
+    doc:
+      "Names by which browsers and scrapers reach the API and /metrics, separated by commas; *.example.org for " +
+      "all below a domain, * for any. Besides these, addresses, localhost, this machine's name, " +
+      "Health.AdvertiseAddress and the names of TLS.CertFile are taken. What a browser can have sent under any " +
+      "other name is refused with HOST_NOT_ALLOWED: requests with Origin or Sec-Fetch headers, and every GET, " +
+      "which a scraper of /metrics by a service's name sends too. Other clients use any name. So no foreign page " +
+      "reaches this server through a visitor's browser under a name that it has resolve here.",
   },
   "Listen.MaxConnections": {
     schema: int({ min: 16, max: 1_000_000 }),
     default: 8_192,
-    doc: "Most connections at a time on the API's port of one process. At the limit, connections without a call make room for new ones, those that have had none for the longest first. Where the limit of open files (ulimit -n) leaves fewer, the port takes fewer, and the log says so at the start. See Health.MaxConnections for the agents' port.",
+    doc:
+      "Most connections at a time on the API's port of one process. At the limit, connections without a call " +
+      "make room for new ones, those that have had none for the longest first. Where the limit of open files " +
+      "(ulimit -n) leaves fewer, the port takes fewer, and the log says so at the start. See " +
+      "Health.MaxConnections for the agents' port.",
   },
   "Listen.InsecurePlaintext": {
     schema: bool(),
     default: false,
     flag: "insecure-plaintext",
-    doc: "Whether to listen beyond loopback without TLS, where access tokens can be read on the way and used. For networks that encrypt by themselves.",
+    doc:
+      "Whether to listen beyond loopback without TLS, where access tokens can be read on the way and used. For " +
+      "networks that encrypt by themselves.",
   },
   "TLS.CertFile": {
     schema: optional(text()),
     default: undefined,
     flag: "tls-cert",
-    doc: "PEM file of the server's certificate, followed by those between it and its authority. When set, the API and the agents' port speak TLS (1.3, or 1.2 by ECDHE with AES-GCM or ChaCha20-Poly1305) and nothing else. This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks at once on SIGHUP.",
+    doc:
+      "PEM file of the server's certificate, followed by those between it and its authority. When set, the API " +
+      "and the agents' port speak TLS (1.3, or 1.2 by ECDHE with AES-GCM or ChaCha20-Poly1305) and nothing else. " +
+      "This file, TLS.KeyFile and TLS.ClientCAFile are looked at every 2 seconds: new connections use what is " +
+      "there, those that stand are left alone, and what cannot be used is logged and left aside. `serve` looks " +
+      "at once on SIGHUP.",
   },
   "TLS.KeyFile": {
     schema: optional(text()),
@@ -110,18 +157,24 @@ export const PROCESS_KEYS = defineKeys({
     schema: optional(text()),
     default: undefined,
     flag: "tls-client-ca",
-    doc: "PEM file of authorities of clients. When set, the API and the agents' port take only clients with a certificate signed by one of them; access tokens and nodes' proofs are asked for all the same.",
+    doc:
+      "PEM file of authorities of clients. When set, the API and the agents' port take only clients with a " +
+      "certificate signed by one of them; access tokens and nodes' proofs are asked for all the same.",
   },
   "TLS.CAFile": {
     schema: optional(text()),
     default: undefined,
     flag: "tls-ca",
-    doc: "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to its own agent, and to this user's clients by run.json.",
+    doc:
+      "PEM file of the authority of TLS.CertFile, when it is not one that the system trusts. `up` names it to " +
+      "its own agent, and to this user's clients by run.json.",
   },
   "TLS.Probes": {
     schema: bool(),
     default: false,
-    doc: "Whether /livez, /readyz and /metrics speak TLS too. Clients are not asked for a certificate there. Without it they are plain HTTP, for kubelets and scrapers.",
+    doc:
+      "Whether /livez, /readyz and /metrics speak TLS too. Clients are not asked for a certificate there. " +
+      "Without it they are plain HTTP, for kubelets and scrapers.",
   },
   "Listen.Port": {
     schema: port(),
@@ -140,7 +193,12 @@ export const PROCESS_KEYS = defineKeys({
     schema: port(),
     default: 7720,
     flag: "internal-port",
-    doc: "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve health`. They need nothing but the database to trust each other; no other caller is answered. With TLS.CertFile it speaks TLS as well, asks for no certificate, and expects of the others one of TLS.CAFile for their address or for a name that its own certificate has. 0 takes a free one: they find it in the record.",
+    doc:
+      "Port at which health replicas ask each other, in `up` (on the loopback interface alone) and in `serve " +
+      "health`. They need nothing but the database to trust each other; no other caller is answered. With " +
+      "TLS.CertFile it speaks TLS as well, asks for no certificate, and expects of the others one of TLS.CAFile " +
+      "for their address or for a name that its own certificate has. 0 takes a free one: they find it in the " +
+      "record.",
   },
   "Listen.ProbePort": {
     schema: port(),
@@ -188,7 +246,10 @@ export const PROCESS_KEYS = defineKeys({
     schema: bool(),
     default: false,
     flag: "tls",
-    doc: "Whether `up` makes a development authority and a certificate for this machine in its data directory (tls/), renews them in time, and speaks TLS with them. The clients of this user and the local agent trust it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
+    doc:
+      "Whether `up` makes a development authority and a certificate for this machine in its data directory " +
+      "(tls/), renews them in time, and speaks TLS with them. The clients of this user and the local agent trust " +
+      "it by themselves; others by --ca-file. For more than one machine's use take TLS.CertFile.",
   },
   "Log.Level": {
     schema: oneOf<LogLevel>(["trace", "debug", "info", "warn", "error", "fatal", "silent"]),
@@ -201,7 +262,9 @@ export const PROCESS_KEYS = defineKeys({
     schema: oneOf<LogFormat>(["auto", "pretty", "json"]),
     default: "auto" as const,
     flag: "log-format",
-    doc: "How the log is written: readable lines, one JSON object a line, or readable on a terminal and JSON elsewhere.",
+    doc:
+      "How the log is written: readable lines, one JSON object a line, or readable on a terminal and JSON " +
+      "elsewhere.",
   },
 });
 

@@ -25,7 +25,7 @@ export function exposureFacts(host: string, config: ControlPlaneConfig): Exposur
   };
 }
 
-/** What must not go unnoticed about who may join and who can listen; nothing when only this machine can. */
+/** Warnings about who may join and who can listen; none when only this machine can. */
 export function exposure(facts: ExposureFacts): readonly string[] {
   if (!isBeyondLoopback(facts.host) && !facts.proxied) return [];
   return [...openGuards(facts), ...openTransport(facts)];
@@ -37,7 +37,9 @@ function openGuards(facts: ExposureFacts): readonly string[] {
   if (manualApproval || joinTokens === "strict") return [];
   const where = isBeyondLoopback(host) || !proxied ? "" : ", proxies pass on to it what others call";
   return [
-    `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: any machine that reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict (--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.`,
+    `Everything listens on ${host}${where}, manual approval is off and join tokens are not required: any ` +
+      "machine that reaches it may join the fleet. Set Orchestrator.NodeManager.JoinTokens to strict " +
+      "(--join-tokens strict), or Orchestrator.NodeManager.ManualApproval (--manual-approval) to decide yourself.",
   ];
 }
 
@@ -45,6 +47,7 @@ function openGuards(facts: ExposureFacts): readonly string[] {
 export function openTransport({ host, plaintext }: ExposureFacts): readonly string[] {
   if (!plaintext || !isBeyondLoopback(host)) return [];
   return [
-    `Everything listens on ${host} in clear text: access tokens, and what replicas of health tell each other, can be read on the way. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).`,
+    `Everything listens on ${host} in clear text: access tokens, and what replicas of health tell each other, ` +
+      "can be read on the way. Set TLS.CertFile and TLS.KeyFile (--tls-cert, --tls-key).",
   ];
 }

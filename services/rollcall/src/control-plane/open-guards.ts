@@ -16,7 +16,7 @@ import { type CallStore, createRefusalRecorder, type RefusalRecorder } from "@ro
 import type { ProcessConfig } from "../config/process-keys.ts";
 import { judgeProxies } from "./judge-proxies.ts";
 
-/** What limits callers, and notes down who is refused: shared by all servers of a process. */
+/** What limits callers and records refusals: shared by all servers of a process. */
 export interface CallGuards {
   readonly failures: FailedAttempts;
   readonly refusals: RefusalRecorder;

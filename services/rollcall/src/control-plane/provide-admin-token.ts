@@ -9,7 +9,7 @@ export interface ProvideAdminTokenOptions {
   /** Where it is kept when the configuration names no place. */
   readonly file: string;
   /**
-   * Whether that file shall hold a token even where the record knows one already: `up` promises it to the clients of
+   * Whether that file must hold a token even where the record knows one already: `up` promises it to the clients of
    * its user.
    */
   readonly always: boolean;

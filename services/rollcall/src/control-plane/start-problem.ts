@@ -7,7 +7,7 @@ import type { ProcessConfig } from "../config/process-keys.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { internalPort, type ProcessPlan } from "./process-plan.ts";
 
-/** What a start is told with, so that its errors name what can be changed. */
+/** The settings of a start, so that its errors name what can be changed. */
 export interface StartFacts {
   /** By port, the flag that sets it. */
   readonly portFlags: ReadonlyMap<number, string>;
@@ -28,7 +28,7 @@ export function portFlagsOf(plan: ProcessPlan, config: ProcessConfig): StartFact
   return new Map([...flags].reverse());
 }
 
-/** Run a start, and throw what its user can mend as a StartError. */
+/** Run a start, and throw what its user can repair as a StartError. */
 export async function explainingStart<T>(facts: StartFacts, start: () => Promise<T>): Promise<T> {
   try {
     return await start();
@@ -79,11 +79,13 @@ async function listeningProblem(error: ListeningError, { portFlags }: StartFacts
 
 const DATABASE_ADVICE: Readonly<Record<DatabaseProblem, string>> = {
   password:
-    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, @ as %40",
+    "check user and password of the URL; characters such as @ : / # % in a password are percent-encoded there, " +
+    "@ as %40",
   user: "check the user of the URL and pg_hba.conf; a server that asks for TLS wants sslmode=require in the URL",
   "no-database": "create the database, or name another one at the end of the URL",
   privilege:
-    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE on its schema",
+    "the user of the URL must be able to create tables: make it the owner of the database, or grant it CREATE " +
+    "on its schema",
   "disk-full": "the disk of Postgres is full: free some space",
 };
 

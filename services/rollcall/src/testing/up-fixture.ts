@@ -25,7 +25,7 @@ export interface UpFixture {
   launch(...more: readonly string[]): RollcallProcess;
   /** Start an agent of its own; `name` is its node id and names its state directory. */
   agent(name: string, ...more: readonly string[]): RollcallProcess;
-  /** Start an agent on a state directory that there is already. */
+  /** Start an agent on an existing state directory. */
   agentOf(stateDirectory: string): RollcallProcess;
   /** End every process, and remove every file. */
   dispose(): Promise<void>;

@@ -46,7 +46,9 @@ describe("lockStateDirectory()", () => {
 describe("lockDataDirectory()", () => {
   it("should name the directory and the process that has it, in one line", async () => {
     const unlock = await lockDataDirectory(directory, process.pid);
-    const text = `rollcall up runs already in ${directory}, as process ${process.pid}: stop that process, or use another --data-dir`;
+    const text =
+      `rollcall up runs already in ${directory}, as process ${process.pid}: ` +
+      "stop that process, or use another --data-dir";
     await expect(lockDataDirectory(directory, process.ppid)).rejects.toThrow(text);
     // The agent's lock is another one.
     await lockStateDirectory(directory, process.ppid);

@@ -25,7 +25,8 @@ const UP_LOCK = "up.pid";
 
 /**
  * Lock a state directory for the agent of this process: two agents with one identity would take the session from each
- * other for ever. Returns the function that unlocks it. A holder that has ended, however it ended, holds nothing. Throws
+ * other for ever. Returns the function that unlocks it. A holder that has ended, however it ended, holds nothing.
+ * Throws
  * AgentRunningError.
  */
 export async function lockStateDirectory(stateDirectory: string, pid: number): Promise<() => Promise<void>> {

@@ -33,7 +33,8 @@ describe("localAgentOptions()", () => {
       ],
     });
     expect(options.commandForPeople).toBe(
-      "bin/rollcall agent --config c.yaml --log-level debug --set 'Compute.Name=it'\\''s me' --server 127.0.0.1:7700 --state-dir /data/agent",
+      "bin/rollcall agent --config c.yaml --log-level debug --set 'Compute.Name=it'\\''s me' --server " +
+        "127.0.0.1:7700 --state-dir /data/agent",
     );
     expect(options.stateDirectory).toBe("/data/agent");
   });

@@ -50,7 +50,8 @@ function helpOf(word: string | undefined): VerbHelp {
 const HELP: VerbHelp = {
   usage: "serve <registry|health|admin> [options]",
   description:
-    "Run one service of the control plane in a process of its own, against the Postgres that all of them share (--database-url or DATABASE_URL).",
+    "Run one service of the control plane in a process of its own, against the Postgres that all of them share " +
+    "(--database-url or DATABASE_URL).",
   keys: SERVE_KEYS,
   notes: [
     "--port and --probe-port set Listen.<Service>Port and Listen.<Service>ProbePort:",

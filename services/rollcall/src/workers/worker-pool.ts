@@ -80,7 +80,7 @@ export class WorkerPool {
     for (const worker of this.#running.values()) worker.kill(name);
   }
 
-  /** End all in order; those that do not come to an end are killed. */
+  /** End all in order; those that do not end in time are killed. */
   async close(): Promise<void> {
     const { clock, log } = this.#options;
     this.#ending.abort(new Error("the process is ending"));

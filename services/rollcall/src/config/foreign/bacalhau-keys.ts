@@ -105,5 +105,5 @@ const FORMER: readonly ForeignKey[] = [
   ...nothing("metrics are at /metrics of the probes' port", ["Metrics"]),
 ];
 
-/** Every key of Bacalhau that is none of ours by an alias. */
+/** Every key of Bacalhau that is not an alias of ours. */
 export const BACALHAU_KEYS: readonly ForeignKey[] = [...PRESENT, ...FORMER];

@@ -39,7 +39,7 @@ Log:
 
 Compute:
   # HOST_ADDRESS, runner_config.py:7: the agent registers at 192.0.2.10:7700; set Compute.Server
-  # if the control plane is elsewhere or speaks TLS
+  # if the control plane is elsewhere or has TLS
   Server: 192.0.2.10:7700
   Heartbeat:
     # HEARTBEAT_INTERVAL_SECONDS, runner_config.py:13

@@ -52,7 +52,7 @@ export function serverOf(path: string): ForeignKey {
         return { kind: "nothing", why: "it names no host; set Compute.Server" };
       }
       const server = formatAddress({ host, port: API_PORT });
-      const note = `the agent registers at ${server}; set Compute.Server if the control plane is elsewhere or speaks TLS`;
+      const note = `the agent registers at ${server}; set Compute.Server if the control plane is elsewhere or has TLS`;
       return { kind: "sets", path: "Compute.Server", written: server, note };
     },
   };
@@ -70,7 +70,8 @@ export function listenHost(path: string): ForeignKey {
       const isSafe = ["TLS.CertFile", "Up.TLS", "Listen.InsecurePlaintext"].some(isSet);
       if (isBeyondLoopback(host) && !isSafe) {
         const why =
-          "it would listen to other machines in clear text; set Listen.Host, with TLS.CertFile, Up.TLS or Listen.InsecurePlaintext";
+          "it would listen to other machines in clear text; set Listen.Host, with TLS.CertFile, Up.TLS or " +
+          "Listen.InsecurePlaintext";
         return { kind: "nothing", why };
       }
       return { kind: "sets", path: "Listen.Host", written, note: "" };

@@ -1453,7 +1453,7 @@ export type SetNodeLabelsRequest = Message<"rollcall.admin.v1.SetNodeLabelsReque
   set: { [key: string]: string };
 
   /**
-   * Keys of the operator's labels to remove. One that is not there is none to remove.
+   * Keys of the operator's labels to remove. Keys that the node does not have are ignored.
    *
    * @generated from field: repeated string remove = 9;
    */

@@ -641,7 +641,7 @@ export const ErrorReason = {
   NODE_ID_CONFUSABLE: 109,
 
   /**
-   * [PERMISSION_DENIED] A request of a browser, or one that could be, names a host that is none of this server's: configure it in Listen.HostNames.
+   * [PERMISSION_DENIED] A request of a browser, or one that could be, names a host that is not this server's: configure it in Listen.HostNames.
    *
    * @generated from enum value: ERROR_REASON_HOST_NOT_ALLOWED = 110;
    */

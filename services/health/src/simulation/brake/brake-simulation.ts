@@ -7,10 +7,10 @@ import {
   type GroupSum,
   seededRandom,
 } from "@rollcall/domain";
-import type { BrakeRecord, ReleasedReaction } from "../brake/brake-record.ts";
+import type { BrakeRecord, ReleasedReaction } from "../../brake/brake-record.ts";
+import { Schedule } from "../schedule.ts";
 import { BrakeLease, type BrakeProcess, type BrakeWorld } from "./brake-process.ts";
 import { BrakeProcesses } from "./brake-processes.ts";
-import { Schedule } from "./schedule.ts";
 
 /** One node, as it is and as the record has it. */
 interface Member {

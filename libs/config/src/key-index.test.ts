@@ -1,5 +1,5 @@
 import { describe, expect, it } from "@jest/globals";
-import { editDistance } from "./edit-distance.ts";
+import { editDistance } from "./key-index.ts";
 
 describe("editDistance()", () => {
   it.each([

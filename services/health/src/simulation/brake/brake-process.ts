@@ -2,10 +2,10 @@ import type { LeaseTiming } from "@rollcall/domain";
 import { StoreUnavailableError } from "@rollcall/errors";
 import { createMetrics, silentLogger, superviseTasks } from "@rollcall/process";
 import { BRAKE_LEASE, type Lease, leasedTaskOf, type TaskLeaseRecord } from "@rollcall/store";
-import { BrakeDecider } from "../brake/brake-decider.ts";
-import type { BrakeRecord } from "../brake/brake-record.ts";
-import { createVirtualClock, type Schedule } from "./schedule.ts";
-import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "./simulation-options.ts";
+import { BrakeDecider } from "../../brake/brake-decider.ts";
+import type { BrakeRecord } from "../../brake/brake-record.ts";
+import { createVirtualClock, type Schedule } from "../schedule.ts";
+import { LEASE_EXPIRY_MS, RENEW_EVERY_MS } from "../simulation-options.ts";
 
 const TIMING: LeaseTiming = { renewEveryMs: RENEW_EVERY_MS, expiryMs: LEASE_EXPIRY_MS };
 const REQUEST_LOST_SHARE = 0.002;
@@ -60,7 +60,10 @@ export interface BrakeWorld {
   fail(message: string): void;
 }
 
-/** A process of health that decides about the brake while it holds the lease: the decider and the leased task as they ship. */
+/**
+ * A process of health that decides about the brake while it holds the lease: the decider and the leased task as they
+ * ship.
+ */
 export class BrakeProcess {
   readonly instance: string;
   /** How many writes there were when it last began to decide. */
