@@ -153,7 +153,7 @@ class SupervisedTask {
     const isAway = isStoreUnavailable(err) || reasonOf(err) === "OVERLOADED";
     if (!isAway) log.warn(fields, "task failed");
     else if (!this.#isAway) log.warn(fields, "task waits for the record");
-    this.#isAway = isAway;
+    this.#isAway ||= isAway;
   }
 
   #countFailure(): void {

@@ -152,6 +152,8 @@ export function createCore(deps: CoreDeps): Core {
       replica.apply(events);
     },
     leaseHeld: () => {
+      // While it was in doubt others may have adopted its nodes, of which the disconnected ones have no event.
+      if (replica.isInDoubt) adopter.doubt();
       replica.leaseHeld();
       adoption.call();
     },

@@ -43,19 +43,19 @@ describe("obstaclesOf()", () => {
   });
 
   it.each<[string, Partial<Membership>, string, string]>([
-    ["PENDING", { state: "PENDING" }, "it waits for an operator's approval", "rollcall node approve n1"],
-    ["REJECTED", { state: "REJECTED" }, "it was rejected", "rollcall node approve n1"],
+    ["PENDING", { state: "PENDING" }, "it waits for an operator's approval", "approve it"],
+    ["REJECTED", { state: "REJECTED" }, "it was rejected", "approve it"],
     [
       "REJECTED with a reason",
       { state: "REJECTED", message: "wrong rack" },
       "it was rejected (wrong rack)",
-      "rollcall node approve n1",
+      "approve it",
     ],
     [
       "banned",
       { state: "REJECTED", reason: "OPERATOR_BANNED", message: "stolen" },
       "it was banned (stolen)",
-      "rollcall node unban n1, then rollcall node approve n1",
+      "lift the ban, then approve it",
     ],
   ])("should explain a membership that is %s", (_, changes, text, remedy) => {
     const node = membership(changes);
@@ -63,10 +63,10 @@ describe("obstaclesOf()", () => {
   });
 
   it.each<[string, string]>([
-    ["OPERATOR_MARKED", "rollcall node clear-mark n1"],
+    ["OPERATOR_MARKED", "clear the mark"],
     [
       "FLAPPING",
-      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping-hold",
+      "find out why its heartbeats come and go; the hold ends by itself once it has been steady for its policy's flapping_hold",
     ],
     ["AGENT_SHUTDOWN", "start its agent again"],
     ["NEVER_CONNECTED", "see that its agent runs and reaches the health endpoints"],
@@ -88,18 +88,18 @@ describe("obstaclesOf()", () => {
   });
 
   it.each<[HoldKind, string, string, string]>([
-    ["OPERATOR", "OPERATOR_CORDONED", "an operator cordoned it", "rollcall node uncordon n1"],
+    ["OPERATOR", "OPERATOR_CORDONED", "an operator cordoned it", "uncordon it"],
     [
       "FLAPPING",
       "NODE_FLAPPING",
       "it is held for flapping",
-      "it ends by itself once the node has been steady for its policy's flapping-hold",
+      "it ends by itself once the node has been steady for its policy's flapping_hold",
     ],
     [
       "HARDWARE",
       "HARDWARE_IN_DOUBT",
       "it is held for its hardware",
-      "mend what is wrong, or take it as it is with rollcall node accept-hardware n1",
+      "mend what is wrong, or accept the hardware as it is",
     ],
   ])("should explain a hold: %s", (kind, reason, text, remedy) => {
     expect(obstaclesOf(held({ kind, message: "" }))).toEqual([{ state: "scheduling", reason, text, remedy }]);

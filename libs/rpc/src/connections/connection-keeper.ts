@@ -2,7 +2,6 @@ import type http from "node:http";
 import http2 from "node:http2";
 import type net from "node:net";
 import { type Clock, errorCode, gauge, type Logger, type MetricsRegistry, onScrape } from "@rollcall/process";
-import { loopBudget } from "../limits/loop-budget.ts";
 import type { StrangerAccounts } from "../limits/stranger-log.ts";
 import { AddressKeeper } from "./address-keeper.ts";
 import {
@@ -63,7 +62,6 @@ export class ConnectionKeeper {
   readonly #strangers: Map<string, Connection> | null;
   readonly #addresses: AddressKeeper;
   readonly #timer: NodeJS.Timeout;
-  #isRefusing = false;
 
   constructor(options: ConnectionKeeperOptions) {
     const { limits, clock, tickMs = TICK_MS, answerMs = ANSWER_MS } = options;
@@ -113,20 +111,15 @@ export class ConnectionKeeper {
     const begin = () => {
       connection.isWaiting = false;
       connection.cost = CONNECTION_COST;
-      if (this.#isRefusing) socket.destroy();
       if (!socket.destroyed) serve();
-      // Only its time counts, not that it is one more piece of work.
-      return false;
     };
-    // A thousand agents behind one address reconnect at the same moment, and must not queue behind each other. But a
-    // crowd that connects at once must not take one long turn of the event loop either.
-    if (connection.isTrusted || this.#strangers !== null) loopBudget.run(connection.address, () => begin());
+    // A thousand agents behind one address reconnect at the same moment, and must not queue behind each other.
+    if (connection.isTrusted || this.#strangers !== null) begin();
     else this.#addresses.enter(connection, begin);
   }
 
   /** Cut the connections that still wait to be served. Call it once the port has stopped accepting. */
   refuseNewcomers(): void {
-    this.#isRefusing = true;
     for (const { socket } of this.#addresses.refuseNewcomers()) socket.destroy();
   }
 

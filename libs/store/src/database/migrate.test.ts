@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { silentLogger } from "@rollcall/process";
-import { createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { createGate, createTestDatabase, type TestDatabase, until } from "@rollcall/testkit";
+import { captureLog } from "@rollcall/testkit/log-capture";
 import { sql } from "kysely";
 import { migrate } from "./migrate.ts";
 import { openStore } from "./store.ts";
@@ -39,6 +40,28 @@ describe("migrate()", () => {
     } finally {
       await sql`drop database ${sql.ref(name)} with (force)`.execute(db);
     }
+  });
+
+  it("should hold up no reader while a table is locked, and go on when it is free", async () => {
+    const { store } = database;
+    const { db } = store;
+    await sql`alter table events drop column displaces`.execute(db);
+    await sql`delete from kysely_migration where name = '0019-displaced-replicas'`.execute(db);
+    const { log, lines } = captureLog();
+    const released = createGate();
+    const reader = store.transaction(async (tx) => {
+      await sql`lock table events in access share mode`.execute(tx);
+      await released.passed;
+    });
+    const migrating = migrate(database.url, log);
+    await until("the migration to give up once", () => lines.length > 0, 20_000);
+    released.open();
+    await Promise.all([reader, migrating]);
+    await expect(sql`select displaces from events limit 1`.execute(db)).resolves.toBeDefined();
+    expect(lines.map(({ msg }) => msg)).toEqual([
+      "migration waits for a table that others have locked, such as a dump of the database",
+      "database migrated",
+    ]);
   });
 
   it("should leave alone what a newer release has migrated further", async () => {

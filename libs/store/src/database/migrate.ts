@@ -1,7 +1,12 @@
-import type { Logger } from "@rollcall/process";
-import { Kysely, Migrator, PostgresDialect, sql } from "kysely";
+import { type Logger, systemClock } from "@rollcall/process";
+import { Kysely, type MigrationResult, Migrator, PostgresDialect, sql } from "kysely";
 import { MIGRATIONS } from "./migrations/index.ts";
 import { createPool } from "./pool.ts";
+
+/** An hour, with the time that each attempt waits. */
+const MOST_ATTEMPTS = 1_200;
+const PAUSE_MS = 1_000;
+const NEVER = new AbortController().signal;
 
 /**
  * Bring the database at `url` to the newest schema. Any number of processes may do so at once: one works, the others
@@ -23,13 +28,31 @@ export async function migrate(url: string, log: Logger): Promise<void> {
   try {
     const done = await appliedMigrations(db);
     if (Object.keys(MIGRATIONS).every((name) => done.has(name))) return;
-    const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
-    const { error, results = [] } = await migrator.migrateToLatest();
-    if (error !== undefined) throw error;
+    const results = await migrateToLatest(db, log);
     log.info({ migrations: results.length, to: results.at(-1)?.migrationName }, "database migrated");
   } finally {
     await db.destroy();
   }
+}
+
+/**
+ * A change of a table waits for its longest reader, and everybody else who wants the table waits behind it. So a
+ * migration of a table in use sets a lock_timeout, gives up, and is tried again: others go on in between.
+ */
+async function migrateToLatest(db: Kysely<unknown>, log: Logger): Promise<readonly MigrationResult[]> {
+  const migrator = new Migrator({ db, provider: { getMigrations: async () => MIGRATIONS } });
+  for (let attempt = 1; ; attempt += 1) {
+    const { error, results = [] } = await migrator.migrateToLatest();
+    if (error === undefined) return results;
+    if (!isLockTimeout(error) || attempt === MOST_ATTEMPTS) throw error;
+    if (attempt === 1)
+      log.warn({}, "migration waits for a table that others have locked, such as a dump of the database");
+    await systemClock.sleep(PAUSE_MS, NEVER);
+  }
+}
+
+function isLockTimeout(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "55P03";
 }
 
 async function appliedMigrations(db: Kysely<unknown>): Promise<ReadonlySet<string>> {

@@ -344,6 +344,19 @@ describe("EventFeed", () => {
     }
   });
 
+  it("should give a follower what there is where the log ends before what was delivered", async () => {
+    const { store } = database;
+    const after = await currentRevision(store.db);
+    const head = await store.transaction((tx) => appendEvents(tx, [eventOf("last")]));
+    const feed = createFeed({ store: store.reserved, pollMs: 3_600_000 });
+    await feed.start(head + 1_000n);
+    const seen: string[] = [];
+    const following = feed.follow({ after, deliver: (events) => seen.push(...events.map(({ subject }) => subject)) });
+    await following.caughtUp;
+    expect(seen).toEqual(["last"]);
+    expect(following.position).toBe(head);
+  });
+
   it("should tell followers without interest that the log has grown", async () => {
     const { store } = database;
     const feed = createFeed({ store: store.reserved });

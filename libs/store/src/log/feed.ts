@@ -246,17 +246,32 @@ export class EventFeed {
     return batch.events.length < batchSize;
   }
 
-  /**
-   * Read the next batch for those who are furthest back, up to where others are; true when one is behind even then.
-   */
+  /** Help who is furthest back; true when that came further. A failure holds up nobody else: the next look tries again. */
   async #helpOneCatchUp(): Promise<boolean> {
+    try {
+      return await this.#readForLast();
+    } catch (err) {
+      if (!this.#ending.signal.aborted) this.#options.log.warn({ err }, "feed cannot read what a follower lacks");
+      return false;
+    }
+  }
+
+  /** Read the next batch for those who are furthest back, up to where others are. */
+  async #readForLast(): Promise<boolean> {
+    const { batchSize = DEFAULT_BATCH_SIZE } = this.#options;
     const positions = [...this.#followers].map(({ position }) => position).filter((it) => it < this.#position);
     const [lowest, next = this.#position] = [...new Set(positions)].toSorted((one, other) => (one < other ? -1 : 1));
     if (lowest === undefined) return false;
     const followers = [...this.#followers].filter(({ position }) => position === lowest);
     const batch = await this.#read(followers, lowest, next);
-    if (!this.#ending.signal.aborted) this.#deliver(batch, followers);
-    return true;
+    if (this.#ending.signal.aborted) return false;
+    this.#deliver(batch, followers);
+    if (batch.through < next && batch.events.length < batchSize) {
+      // The log ends before what was delivered: it may have been restored, which is looked at in the next turn.
+      this.#isHistoryKnown = false;
+      for (const { caughtUp } of followers) caughtUp.resolve();
+    }
+    return batch.through > lowest;
   }
 
   #read(followers: readonly Follower[], after: bigint, upTo?: bigint): Promise<EventBatch> {

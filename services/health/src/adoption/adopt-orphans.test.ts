@@ -11,6 +11,10 @@ function setUp(recorded: readonly string[]) {
   const failing = new Set<keyof HealthRecord>();
   const orphans: string[][] = [];
   const held: string[][] = [];
+  const present = new Map<string, { readonly id: string; epoch: number }>();
+  const released: string[] = [];
+  /** Called while the record is asked. */
+  const meanwhile = { act: () => {} };
   const answer = async <T>(name: keyof HealthRecord, value: T): Promise<T> => {
     if (failing.has(name)) throw AWAY;
     return value;
@@ -21,11 +25,19 @@ function setUp(recorded: readonly string[]) {
     record: {
       currentRevision: () => answer("currentRevision", 7n),
       adoptOrphans: () => answer("adoptOrphans", rowsOf(orphans.shift() ?? [])),
-      held: () => answer("held", rowsOf(recorded)),
+      held: () => {
+        meanwhile.act();
+        return answer("held", rowsOf(recorded));
+      },
       labelsOf: () => answer("labelsOf", new Map()),
     },
     replica: {
       mayOpen: true,
+      nodes: { all: () => present.values(), find: (nodeId: string) => present.get(nodeId) },
+      notOurs: ({ id }: { readonly id: string }) => {
+        present.delete(id);
+        released.push(id);
+      },
       adopt: (rows: readonly { readonly nodeId: string }[]) => {
         if (rows.length > 0) held.push(rows.map(({ nodeId }) => nodeId));
       },
@@ -35,7 +47,7 @@ function setUp(recorded: readonly string[]) {
     knowPeers: async () => {},
     onAdopted: () => {},
   } as unknown as AdoptOrphansOptions);
-  return { adopter, opening, failing, orphans, held };
+  return { adopter, opening, failing, orphans, held, present, released, meanwhile };
 }
 
 describe("OrphanAdopter", () => {
@@ -47,6 +59,19 @@ describe("OrphanAdopter", () => {
     await adopter.turn();
     expect(held).toEqual([["a"]]);
     expect(adopter.isUncertain).toBe(false);
+  });
+
+  it("should release what is held and is another replica's, unless a session of it opens or has opened since", async () => {
+    const { adopter, opening, present, released, meanwhile } = setUp(["ours"]);
+    for (const id of ["ours", "theirs", "opening", "reopened"]) present.set(id, { id, epoch: 1 });
+    opening.add("opening");
+    meanwhile.act = () => {
+      present.set("reopened", { id: "reopened", epoch: 2 });
+      present.set("new", { id: "new", epoch: 1 });
+    };
+    adopter.doubt();
+    await adopter.turn();
+    expect(released).toEqual(["theirs"]);
   });
 
   it("should not release a node whose session is opening, and look it up again", async () => {

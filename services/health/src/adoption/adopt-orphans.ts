@@ -29,12 +29,12 @@ export class OrphanAdopter {
     this.#options = options;
   }
 
-  /** Whether the record may name this replica the owner of nodes that it does not hold. */
+  /** Whether the nodes that are held may not be those of which the record names this replica the owner. */
   get isUncertain(): boolean {
     return this.#isUncertain;
   }
 
-  /** The record may name this replica the owner of nodes that it does not hold: find them at the next turn. */
+  /** The nodes that are held may not be those of the record: compare them at the next turn. */
   doubt(): void {
     this.#isUncertain = true;
   }
@@ -70,14 +70,20 @@ export class OrphanAdopter {
   }
 
   async #recount(asOfRevision: bigint): Promise<void> {
-    const { record, isOpening } = this.#options;
+    const { record, replica, isOpening } = this.#options;
     this.#isUncertain = false;
+    const before = [...replica.nodes.all()].map((node) => ({ node, epoch: node.epoch }));
     const recorded = await record.held().catch((error: unknown) => {
       this.#isUncertain = true;
       throw error;
     });
     const settled = recorded.filter(({ nodeId }) => !isOpening(nodeId));
     if (settled.length < recorded.length) this.#isUncertain = true;
+    const owned = new Set(recorded.map(({ nodeId }) => nodeId));
+    for (const { node, epoch } of before) {
+      const isUnchanged = replica.nodes.find(node.id) === node && node.epoch === epoch;
+      if (isUnchanged && !owned.has(node.id) && !isOpening(node.id)) replica.notOurs(node);
+    }
     await this.#hold(settled, asOfRevision);
   }
 

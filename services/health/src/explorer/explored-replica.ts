@@ -149,8 +149,10 @@ export class ExploredReplica {
       // This read follows an opening or an adoption, and can fail after it.
       labelsOf: (ids) => (ids.length === 0 ? NO_LABELS : this.#call("labels", false, () => new Map())),
       collectedAmong: async () => new Set(),
-      openSessions: (hellos) =>
-        this.#call("open", true, () => hellos.map(({ nodeId }) => record.open(nodeId, instance))),
+      openSessions: (hellos) => {
+        const { revision } = record;
+        return this.#call("open", true, () => hellos.map(({ nodeId }) => record.open(nodeId, instance, revision)));
+      },
       writeTransitions: (items) => this.#call("write", false, () => record.write(instance, items)),
       adoptOrphans: (limit) => this.#call("adopt", true, () => record.adopt(instance, limit)),
       held: () => this.#call("held", false, () => record.heldBy(instance)),

@@ -15,6 +15,18 @@ export const RECORD_RETRY: RetryPauses = { baseMs: 100, maxMs: 2_000 };
 /** What the loops of a replica share. */
 export type SharedLoop = Pick<LoopOptions, "clock" | "retry">;
 
+/** What a hello led to, as a replica learns it. */
+export type RecordedOpening = Exclude<SessionOpening, { outcome: "OPENED" }> | OpenedSession;
+
+/** A session that was opened. */
+export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }> & {
+  /**
+   * Events up to here by which this replica loses a session are about an earlier one: the opening waits for the node's
+   * row, so that another opening may have been committed after the membership was read and before this one.
+   */
+  readonly openedRevision: bigint;
+};
+
 /**
  * What a replica needs of the record to admit agents, write what it observes, and adopt nodes. Each call is one
  * transaction; a rejection does not tell whether it was committed. The record knows the replica's instance.
@@ -32,7 +44,7 @@ export interface HealthRecord {
   /** Of nodes that do not exist, those that were collected because they were away for too long. */
   collectedAmong(nodeIds: readonly string[]): Promise<ReadonlySet<string>>;
   /** Take the next epoch for each of these hellos. One opening for each, in their order. */
-  openSessions(hellos: readonly Omit<SessionHello, "replicaId">[]): Promise<readonly SessionOpening[]>;
+  openSessions(hellos: readonly Omit<SessionHello, "replicaId">[]): Promise<readonly RecordedOpening[]>;
   /** Write what was observed under epochs that are still current. Returns the nodes that still belong to the replica. */
   writeTransitions(transitions: readonly Transition[]): Promise<ReadonlySet<string>>;
   /** Adopt up to `limit` nodes of replicas without a lease. None for a replica without a lease of its own. */

@@ -30,8 +30,9 @@ export function createPostgresRecord(options: {
     collectedAmong: (nodeIds) => collectedAmong(store.db, nodeIds),
     openSessions: async (hellos) => {
       const sessions = hellos.map((hello) => ({ ...hello, replicaId: instance }));
-      const { result } = await store.change((tx) => openSessions(tx, sessions));
-      return result;
+      const { result, revision } = await store.change((tx) => openSessions(tx, sessions));
+      // Without an event no other replica had the session before, so nothing can be older than what was read.
+      return result.map((opening) => ({ ...opening, openedRevision: revision === 0n ? opening.revision : revision }));
     },
     writeTransitions: (transitions) => writeTransitions(store, instance, transitions),
     adoptOrphans: (limit) => adoptOrphans(store, instance, limit),

@@ -57,6 +57,8 @@ export interface HeldNode {
   membership: Membership | null;
   /** The revision up to which the node's state is known; older events are ignored. */
   asOfRevision: bigint;
+  /** See OpenedSession; 0 for a node that was adopted. */
+  openedRevision: bigint;
   /** Digest of the recorded NodeInfo; null when unknown. */
   infoDigest: string | null;
   /** The key that verified the last Hello; null before the first one here. */
@@ -113,6 +115,7 @@ export function createHeldNode(
     isRecordUncertain: false,
     membership: null,
     asOfRevision: 0n,
+    openedRevision: 0n,
     infoDigest: null,
     publicKey: null,
     terms,

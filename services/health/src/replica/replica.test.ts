@@ -14,6 +14,19 @@ function usageOf(...celsius: readonly number[]): ResourceUsage {
   return create(ResourceUsageSchema, { gpus });
 }
 
+describe("Replica.apply()", () => {
+  it("should keep a session whose opening waited for another one's that was committed after the membership was read", () => {
+    const { replica } = bareReplica();
+    replica.take(new BareStream(), opening(3, { revision: 40n, openedRevision: 60n }), HELLO);
+    replica.apply([eventOf(50n, "node.session.moved", { actor: "replica:other" })]);
+    expect(replica.nodes.find("n1")?.epoch).toBe(3);
+    replica.apply([eventOf(51n, "node.rejected")]);
+    expect(replica.nodes.find("n1")?.membership?.state).toBe("REJECTED");
+    replica.apply([eventOf(61n, "node.session.moved", { actor: "replica:other" })]);
+    expect(replica.nodes.find("n1")).toBeUndefined();
+  });
+});
+
 describe("Replica.take()", () => {
   it("should keep the state of a node that it has held throughout", () => {
     const { replica, pass } = bareReplica();

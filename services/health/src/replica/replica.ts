@@ -8,11 +8,12 @@ import {
   replicaActor,
   type Wishes,
 } from "@rollcall/domain";
-import type { OwnedSession, SessionOpening, StoredEvent } from "@rollcall/store";
+import type { OwnedSession, StoredEvent } from "@rollcall/store";
 import { watchGpus } from "../conditions/gpu-watch.ts";
 import { SilenceVerdicts } from "../conditions/silence-verdicts.ts";
 import { NodePolicies, type NodePoliciesOptions } from "../policy/node-policies.ts";
 import type { TrustedLabels } from "../policy/node-terms.ts";
+import type { OpenedSession } from "../record/health-record.ts";
 import { WatchedNodes } from "../watch/watched-nodes.ts";
 import { applyEffect, type CutReason, type EffectHooks } from "./apply-effect.ts";
 import { type Farewell, movedOn, type Random, shuttingDown, stale, superseded } from "./farewell.ts";
@@ -23,7 +24,6 @@ import { SampleRing } from "./sample-ring.ts";
 import { Silence, type SilenceOptions } from "./silence.ts";
 
 /** A session that the record opened for a Hello. */
-export type OpenedSession = Extract<SessionOpening, { outcome: "OPENED" }>;
 
 export interface ReplicaOptions extends SilenceOptions, Omit<NodePoliciesOptions, "silence"> {
   /** The timing of the nodes; created from these options when absent. */
@@ -139,6 +139,7 @@ export class Replica {
     this.nodes.setStream(node, stream)?.leave(superseded(node.id, this.#options.random));
     node.epoch = opening.epoch;
     node.asOfRevision = opening.revision;
+    node.openedRevision = opening.openedRevision;
     node.membership = opening.membership;
     node.infoDigest = opening.infoDigest;
     node.publicKey = hello.publicKey;
@@ -238,7 +239,9 @@ export class Replica {
       if (node === undefined || event.revision <= node.asOfRevision) continue;
       // A newer release may write events that are unknown here.
       if (!isEventType(event.type)) continue;
-      applyEffect(node, effectOf(event, this.#actor), this.#hooks);
+      const effect = effectOf(event, this.#actor);
+      if (effect.kind === "moved" && event.revision <= node.openedRevision) continue;
+      applyEffect(node, effect, this.#hooks);
     }
   }
 

@@ -143,7 +143,10 @@ export class SimulatedProcess {
       keysOf: (ids) => (ids.length === 0 ? NOTHING : call(() => new Map(ids.map((id) => [id, keysOf(id)])))),
       labelsOf: (ids) => (ids.length === 0 ? NOTHING : call(() => new Map(ids.map((id) => [id, labelsOf(id)])))),
       collectedAmong: () => Promise.resolve(new Set()),
-      openSessions: (hellos) => call(() => hellos.map(({ nodeId }) => record.open(nodeId, instance))),
+      openSessions: (hellos) => {
+        const { revision } = record;
+        return call(() => hellos.map(({ nodeId }) => record.open(nodeId, instance, revision)));
+      },
       writeTransitions: (items) => call(() => record.write(instance, items)),
       adoptOrphans: (limit) => call(() => record.adopt(instance, limit)),
       held: () => call(() => record.heldBy(instance)),

@@ -14,7 +14,8 @@ import {
   type Stated,
   sessionMovedEvent,
 } from "@rollcall/domain";
-import type { AdoptedNode, Lease, OwnedSession, SessionOpening, StoredEvent, Transition } from "@rollcall/store";
+import type { AdoptedNode, Lease, OwnedSession, StoredEvent, Transition } from "@rollcall/store";
+import type { RecordedOpening } from "../record/health-record.ts";
 import type { Invariants } from "./invariants.ts";
 import type { RecordedSession } from "./recorded-session.ts";
 import { type BrokenRule, indexOf, nodeIdOf } from "./simulation-options.ts";
@@ -80,11 +81,14 @@ export class SimulatedRecord {
     return this.leases.get(instance)?.counter === counter && this.leases.delete(instance);
   }
 
-  /** Open a session: the next epoch, CONNECTED. */
-  open(nodeId: string, instance: string): SessionOpening {
+  /**
+   * Open a session: the next epoch, CONNECTED. `readRevision` is the record's when the call began: it reads the
+   * membership, and may then wait for the node's row.
+   */
+  open(nodeId: string, instance: string, readRevision: number): RecordedOpening {
     const session = this.#session(nodeId);
     const { replica, health: detectedHealth } = session;
-    const revision = BigInt(this.#revision);
+    const before = this.#revision;
     this.#give(session, instance, session.epoch + 1);
     const actor = actorOf(instance);
     if (session.connection.state === "CONNECTED" && replica !== null && replica !== instance) {
@@ -97,7 +101,8 @@ export class SimulatedRecord {
       previous: { replicaId: replica, bootId: null, machineFingerprint: null },
       detectedHealth,
       infoDigest: null,
-      revision,
+      revision: BigInt(readRevision),
+      openedRevision: BigInt(this.#revision > before ? this.#revision : readRevision),
     };
   }
 

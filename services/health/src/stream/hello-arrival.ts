@@ -7,9 +7,9 @@ import {
   type NodeKeys,
   type PublicKey,
   type SessionHello,
-  type SessionOpening,
   type StoredEvent,
 } from "@rollcall/store";
+import type { RecordedOpening } from "../record/health-record.ts";
 import type { GreetedStream } from "../session/session-host.ts";
 import { toText } from "./hello-fields.ts";
 import type { Greeting } from "./hello-gate.ts";
@@ -68,7 +68,7 @@ export function isInForce(keys: NodeKeys, key: PublicKey): boolean {
 }
 
 /** The nodes that do not exist. */
-export function unknownIn(openings: readonly SessionOpening[]): readonly string[] {
+export function unknownIn(openings: readonly RecordedOpening[]): readonly string[] {
   return openings.filter(({ outcome }) => outcome === "UNKNOWN_NODE").map(({ nodeId }) => nodeId);
 }
 

@@ -5,8 +5,9 @@ import { FailureLimiter, HelloAdmission, NODE_FAILURE_LIMITS } from "@rollcall/d
 import { generateKeyPair } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { FailedAttempts } from "@rollcall/rpc";
-import { NO_LABELS, type NodeKeys, type SessionOpening } from "@rollcall/store";
+import { NO_LABELS, type NodeKeys } from "@rollcall/store";
 import { settle } from "@rollcall/testkit/time";
+import type { RecordedOpening } from "../record/health-record.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { GreetedStream, WelcomeFacts } from "../session/session-host.ts";
@@ -39,7 +40,7 @@ interface Facts {
   readonly keys?: NodeKeys;
   /** What the record has of the keys once the session is open. */
   readonly keysAfter?: NodeKeys | null;
-  readonly opened?: SessionOpening;
+  readonly opened?: RecordedOpening;
   readonly isCollected?: boolean;
   /** Whether the signature holds. */
   readonly isSigned?: boolean;

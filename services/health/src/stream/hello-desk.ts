@@ -4,11 +4,11 @@ import { checkNodeId, type HelloAdmission } from "@rollcall/domain";
 import { isStoreUnavailable, refuse } from "@rollcall/errors";
 import { Batcher, type Clock, type Logger } from "@rollcall/process";
 import type { FailedAttempts, RequestValidator } from "@rollcall/rpc";
-import { NO_LABELS, type NodeKeys, type SessionOpening, type StoredEvent } from "@rollcall/store";
+import { NO_LABELS, type NodeKeys, type StoredEvent } from "@rollcall/store";
 import type { HealthMetrics, HelloOutcome } from "../metrics.ts";
 import type { Reconnects } from "../moves/reconnects.ts";
 import { rotationSpreadMs } from "../policy/node-policies.ts";
-import type { HealthRecord } from "../record/health-record.ts";
+import type { HealthRecord, OpenedSession, RecordedOpening } from "../record/health-record.ts";
 import {
   deleted,
   type Farewell,
@@ -20,7 +20,7 @@ import {
   storeAway,
   superseded,
 } from "../replica/farewell.ts";
-import type { OpenedSession, Replica } from "../replica/replica.ts";
+import type { Replica } from "../replica/replica.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { GreetedStream } from "../session/session-host.ts";
 import {
@@ -228,7 +228,11 @@ export class HelloDesk {
     }
   }
 
-  #settle(candidate: Candidate, opening: SessionOpening, known: Known & { readonly keys: NodeKeys | undefined }): void {
+  #settle(
+    candidate: Candidate,
+    opening: RecordedOpening,
+    known: Known & { readonly keys: NodeKeys | undefined },
+  ): void {
     const { random } = this.#options;
     const { nodeId } = opening;
     switch (opening.outcome) {

@@ -2,9 +2,10 @@ import { DEFAULT_HEALTH_POLICY, type Health, type Membership, NO_WISHES } from "
 import type { OwnedSession } from "@rollcall/store";
 import { ManualClock } from "@rollcall/testkit/time";
 import type { HealthMetrics } from "../metrics.ts";
+import type { OpenedSession } from "../record/health-record.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { NodeStream } from "../replica/held-node.ts";
-import { type OpenedSession, Replica } from "../replica/replica.ts";
+import { Replica } from "../replica/replica.ts";
 
 const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
 
@@ -89,6 +90,7 @@ export function opening(epoch: number, changes: Partial<OpenedSession> = {}): Op
     detectedHealth: recordedHealth("HEALTHY"),
     infoDigest: null,
     revision: 10n,
+    openedRevision: 10n,
     ...changes,
   };
 }

@@ -33,7 +33,7 @@ const MOST_NODES = 200;
 /** How often the record is read for the owners while no event arrives. */
 const ROUTE_EVERY_MS = 5_000;
 /** The shortest pause between two reads of the owners. */
-const ROUTE_PAUSE_MS = 250;
+export const ROUTE_PAUSE_MS = 250;
 
 /** The part of a watch at one replica. */
 interface Link {

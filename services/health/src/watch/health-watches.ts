@@ -3,7 +3,7 @@ import { EVENT_TYPES, type EventInterest } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import type { EventFeed, Following, StoredEvent } from "@rollcall/store";
 import { MOST_WITH_SAMPLES } from "../query/held-page.ts";
-import { HealthWatch, type HealthWatchesOptions, type WatchedSelection } from "./health-watch.ts";
+import { HealthWatch, type HealthWatchesOptions, ROUTE_PAUSE_MS, type WatchedSelection } from "./health-watch.ts";
 import type { Mail } from "./mailbox.ts";
 
 /** Most watches of one replica; each may have 200 nodes. */
@@ -49,7 +49,11 @@ export class HealthWatches {
     const { signal } = selection;
     const watch = new HealthWatch(this.#options, selection);
     this.#watches.add(watch);
-    this.#following ??= this.#feed.follow({ interest: ABOUT_NODES, deliver: (events) => this.#observe(events) });
+    this.#following ??= this.#feed.follow({
+      interest: ABOUT_NODES,
+      gatherMs: ROUTE_PAUSE_MS,
+      deliver: (events) => this.#observe(events),
+    });
     const following = watch.follow();
     // It ends by failing, which the reader is told below.
     following.catch(() => {});

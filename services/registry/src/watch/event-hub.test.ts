@@ -39,7 +39,8 @@ describe("EventHub.readTable()", () => {
     const signal = new AbortController().signal;
     const feed = new EventFeed({ store: store.reserved, log: silentLogger });
     const limits = DEFAULT_WATCH_LIMITS;
-    const options = { feed, limits, wake: new LogWake({ feed, clock: systemClock, limits }) };
+    const clock = systemClock;
+    const options = { feed, clock, limits, wake: new LogWake({ feed, clock, limits }) };
     const whole = new EventHub({ store, ...options });
     expect((await whole.readTable(after, {}, signal)).items).toHaveLength(100);
     const compacted = afterFirstQuery(store, () => compactEvents(store, 0));

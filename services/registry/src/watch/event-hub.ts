@@ -1,4 +1,5 @@
 import type { EventType } from "@rollcall/domain";
+import type { Clock } from "@rollcall/process";
 import { Limiter } from "@rollcall/rpc";
 import {
   compactedRevision,
@@ -9,7 +10,7 @@ import {
   type Store,
   type StoredEvent,
 } from "@rollcall/store";
-import { type LogWake, orAborted } from "./log-wake.ts";
+import { GATHER_MS, type LogWake, orAborted } from "./log-wake.ts";
 import { LogWindow, type WindowPiece } from "./log-window.ts";
 import { invalidResumeToken, revisionCompacted } from "./resume-token.ts";
 import { sizeOfEvent } from "./sizes.ts";
@@ -21,8 +22,12 @@ export interface EventHubOptions {
   readonly store: Store;
   readonly feed: EventFeed;
   readonly wake: LogWake;
+  readonly clock: Clock;
   readonly limits: WatchLimits;
 }
+
+/** How long the window stays after the last watcher: one that reconnects goes on from it. */
+const KEPT_MS = 60_000;
 
 interface Live {
   readonly following: Following;
@@ -35,6 +40,7 @@ export class EventHub {
   readonly #reads: Limiter;
   readonly #ending = new AbortController();
   #watchers = 0;
+  #forgetting = new AbortController();
   #live: Live | null = null;
   #beginning: Promise<void> | null = null;
   /** The history of the log to which the window belongs. */
@@ -69,6 +75,7 @@ export class EventHub {
     return () => {
       leave();
       this.#watchers -= 1;
+      if (this.#watchers === 0) this.#forgetSoon();
     };
   }
 
@@ -128,8 +135,24 @@ export class EventHub {
     this.#live?.following.leave();
   }
 
+  /** Without watchers for a while the window goes, and the events are not read any more. */
+  #forgetSoon(): void {
+    this.#forgetting.abort();
+    this.#forgetting = new AbortController();
+    const signal = AbortSignal.any([this.#ending.signal, this.#forgetting.signal]);
+    this.#options.clock.sleep(KEPT_MS, signal).then(
+      () => {
+        if (this.#watchers > 0) return;
+        this.#live?.following.leave();
+        this.#live = null;
+        this.#beginning = null;
+      },
+      () => {},
+    );
+  }
+
   async #begin(): Promise<void> {
-    const { store, feed, wake, limits } = this.#options;
+    const { store, feed, limits } = this.#options;
     const head = await currentRevision(store.db);
     const compacted = await compactedRevision(store.db);
     this.#ending.signal.throwIfAborted();
@@ -141,13 +164,13 @@ export class EventHub {
     this.#logId = feed.logId;
     const following = feed.follow({
       after: floor,
+      gatherMs: GATHER_MS,
       deliver: (events, through) => {
         if (feed.logId !== this.#logId) {
           this.#logId = feed.logId;
           window.reset((events[0]?.revision ?? through + 1n) - 1n);
         }
         window.push(events, through);
-        wake.wakeSoon();
       },
     });
     this.#live = { following, window };

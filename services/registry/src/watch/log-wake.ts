@@ -15,6 +15,8 @@ export interface LogWakeOptions {
 /** From so many watchers on, they are woken at most once in so many milliseconds. */
 const CROWD = 100;
 const CROWD_PAUSE_MS = 40;
+/** Between two reads of the log for watchers: what is committed meanwhile goes along. */
+export const GATHER_MS = 20;
 
 /** Wakes those who wait for the log to grow. It reads no event. */
 export class LogWake {
@@ -22,6 +24,7 @@ export class LogWake {
   readonly #waiters = new Set<Waiter>();
   readonly #ending = new AbortController();
   #following: Following | null = null;
+  #isTicking = false;
   #wokenAtMs = Number.NEGATIVE_INFINITY;
   #isWakeDue = false;
 
@@ -29,9 +32,9 @@ export class LogWake {
     this.#options = options;
   }
 
-  /** How far the log was when they were last woken; 0 before it has begun. */
+  /** How far the log was when watchers were last woken. */
   get position(): bigint {
-    return this.#following?.position ?? 0n;
+    return this.#following?.position ?? this.#options.feed.position;
   }
 
   /** The history of the log to which `position` belongs. */
@@ -41,17 +44,26 @@ export class LogWake {
 
   /** Begin unless it has begun. Rejects with the store's error when that cannot be reached, or the signal's reason. */
   async ready(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
     await orAborted(this.#options.feed.start(), signal);
-    if (this.#following !== null || this.#ending.signal.aborted) return;
-    this.#following = this.#options.feed.follow({ interest: NO_EVENT, deliver: () => this.wakeSoon() });
+    if (this.#isTicking) return;
+    this.#isTicking = true;
     void this.#tick();
   }
 
   /** Wake a watcher whenever the log has grown, and now and then. Returns an unsubscribe function. */
   join(waiter: Waiter): () => void {
     this.#waiters.add(waiter);
+    this.#following ??= this.#options.feed.follow({
+      interest: NO_EVENT,
+      gatherMs: GATHER_MS,
+      deliver: () => this.#wakeSoon(),
+    });
     return () => {
       this.#waiters.delete(waiter);
+      if (this.#waiters.size > 0) return;
+      this.#following?.leave();
+      this.#following = null;
     };
   }
 
@@ -59,7 +71,7 @@ export class LogWake {
    * Wake all watchers, a crowd of them only so often: a message costs about the same with one event as with several, so
    * what comes meanwhile goes along, and the process has time for other work.
    */
-  wakeSoon(): void {
+  #wakeSoon(): void {
     const { clock } = this.#options;
     const waitMs = this.#waiters.size < CROWD ? 0 : this.#wokenAtMs + CROWD_PAUSE_MS - clock.nowMs();
     if (waitMs <= 0) {
@@ -78,6 +90,7 @@ export class LogWake {
   close(): void {
     this.#ending.abort(new Error("watches are closed"));
     this.#following?.leave();
+    this.#following = null;
     this.#wakeAll();
   }
 
@@ -101,10 +114,10 @@ export class LogWake {
 
 /** Wait for what others wait for too, until the signal aborts; rejects with its reason then. */
 export async function orAborted<T>(shared: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   return new Promise<T>((resolve, reject) => {
     const onAbort = () => reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
     shared.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
   });
 }

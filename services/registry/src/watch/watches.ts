@@ -29,7 +29,7 @@ export function createWatches({
 }: Pick<RegistryProcess, "store" | "feed" | "clock" | "log" | "metrics" | "watchLimits">): Watches {
   const limits = { ...DEFAULT_WATCH_LIMITS, ...watchLimits };
   const wake = new LogWake({ feed, clock, limits });
-  const events = new EventHub({ store, feed, wake, limits });
+  const events = new EventHub({ store, feed, wake, clock, limits });
   const nodes = new NodeHub({ store, clock, log, limits, wake });
   const watchers = gauge(metrics, {
     name: "rollcall_watchers",

@@ -6,6 +6,8 @@ import { type Migration, sql } from "kysely";
  */
 export const displacedReplicas: Migration = {
   async up(db) {
+    // The log is read all the time: see migrateToLatest().
+    await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`alter table events add column displaces text`.execute(db);
     await sql`
       comment on column events.displaces is
