@@ -16,8 +16,8 @@ export interface Adoption {
 }
 
 /**
- * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps since
- * when and why.
+ * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps
+ * since when and why.
  */
 export function adoptSession(
   { nodeId: subject, connection: before, previousReplicaId: displaces }: OrphanedSession,
