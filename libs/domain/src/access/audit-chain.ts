@@ -86,7 +86,7 @@ function judgeEntry(entry: AuditLink, before: AuditHead, hash: string): AuditPro
   if (entry.previousHash !== before.hash) {
     const message =
       before.sequence === 0n
-        ? `entry ${sequence} does not begin the chain: it, or what was before it, was put there by another hand`
+        ? `entry ${sequence} does not begin the chain: it was inserted, or the entries before it were changed`
         : `entry ${sequence} does not follow entry ${before.sequence}: one of them was changed and sealed again, ` +
           "swapped, or inserted";
     return { sequence, kind: "LINK_BROKEN", message };
@@ -101,21 +101,20 @@ function judgeHead(through: AuditHead, head: AuditHead | null): AuditProblem | n
     return { sequence, kind, message: "the head of the log was removed" };
   }
   if (head.sequence > sequence) {
-    const message =
-      `the log ends with entry ${sequence}, and its head says ${head.sequence}: ` + "the newest entries were removed";
+    const message = `the log ends with entry ${sequence}, its head says ${head.sequence}: the newest were removed`;
     return { sequence: sequence + 1n, kind, message };
   }
   if (head.sequence < sequence) {
     const first = head.sequence + 1n;
     const message =
-      `the log goes on to entry ${sequence}, and its head says ${head.sequence}: ` +
-      `entries from ${first} on were put in`;
+      `the log goes on to entry ${sequence}, and its head says ${head.sequence}: entries from ${first} on were ` +
+      "inserted";
     return { sequence: first, kind, message };
   }
   if (head.hash === hash) return null;
   const message =
-    `the head of the log has another hash than entry ${sequence}: ` +
-    "the last entry was changed and sealed again, or the head was";
+    `the head of the log has another hash than entry ${sequence}: the last entry was changed and sealed again, ` +
+    "or the head was";
   return { sequence, kind, message };
 }
 

@@ -362,7 +362,7 @@ describe("planRegistrations(), all that follows", () => {
   });
 
   it.each([
-    [known("a"), { fingerprint: "x" }, { node: "a" }, /node a is registered with another key.*delete the node first/],
+    [known("a"), { fingerprint: "x" }, { node: "a" }, /node a is registered with another key.*delete the node/],
     [known("b"), { fingerprint: "key of b" }, { node: "a", owner: "b" }, /key of node a is registered for node b/],
   ] as const)("should say what to do about a key", (node, changes, metadata, message) => {
     expect(plan([registration("a", changes)], { nodes: [node] }).results).toMatchObject([

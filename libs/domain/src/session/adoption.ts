@@ -17,8 +17,7 @@ export interface Adoption {
 
 /**
  * Decide what changes when a replica takes a session over; null for a node that was disconnected already: it keeps
- * since
- * when and why.
+ * since when and why.
  */
 export function adoptSession(
   { nodeId: subject, connection: before, previousReplicaId: displaces }: OrphanedSession,
