@@ -118,14 +118,17 @@ describe("startAgent()", () => {
   it("should hear a GoAway that comes right before the end of the stream", async () => {
     await start();
     await eventually(() => expect(beats()).toBeGreaterThan(0));
-    const [stream] = server.streams;
-    if (stream === undefined) throw new Error("no stream");
-    send(stream, {
-      case: "goAway",
-      value: { reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP },
+    const told = new Set<unknown>();
+    await eventually(() => {
+      // On a busy machine the agent may have opened another stream meanwhile.
+      const stream = server.streams.at(-1);
+      if (stream !== undefined && !told.has(stream)) {
+        told.add(stream);
+        send(stream, { case: "goAway", value: { reason: ErrorReason.NODE_DELETED, action: GoAwayAction.STOP } });
+        stream.end();
+      }
+      expect(agent?.status().phase).toBe("idle");
     });
-    stream.end();
-    await eventually(() => expect(agent?.status().phase).toBe("idle"));
     await eventually(async () => {
       await expect(stat(join(stateDir, "sentinel.json"))).rejects.toThrow("ENOENT");
     });
