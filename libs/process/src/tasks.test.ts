@@ -117,7 +117,6 @@ describe("superviseTasks()", () => {
     expect(lines.map(({ level, msg, failures }) => `${level} ${msg} ${failures}`)).toEqual([
       "warn task waits for the record 1",
       "warn task failed 3",
-      "warn task waits for the record 4",
       "info task goes on 5",
     ]);
     stop.abort();
