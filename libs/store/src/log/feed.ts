@@ -247,7 +247,7 @@ export class EventFeed {
   }
 
   /**
-   * Help who is furthest back; true when that came further. A failure holds up nobody else: the next look tries again.
+   * Read on for the followers furthest back; true on progress. A failure delays no other follower: the next turn retries.
    */
   async #helpOneCatchUp(): Promise<boolean> {
     try {
@@ -258,7 +258,7 @@ export class EventFeed {
     }
   }
 
-  /** Read the next batch for those who are furthest back, up to where others are. */
+  /** Read the next batch for the followers furthest back, up to the position of the next ones. */
   async #readForLast(): Promise<boolean> {
     const { batchSize = DEFAULT_BATCH_SIZE } = this.#options;
     const positions = [...this.#followers].map(({ position }) => position).filter((it) => it < this.#position);
