@@ -247,7 +247,7 @@ export class EventFeed {
   }
 
   /**
-   * Read on for the followers furthest back; true on progress. A failure delays no other follower: the next turn retries.
+   * Read on for the followers furthest back; true on progress. A failure delays no other: the next turn retries.
    */
   async #helpOneCatchUp(): Promise<boolean> {
     try {
