@@ -212,7 +212,10 @@ function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: 
       if (goAway.action !== GoAwayAction.MOVE || state.phase !== "open") return end(state, endOfGoAway(goAway));
       return { state, effects: [tell({ kind: "move-asked", goAway })] };
     }
-    // A frame of a newer server.
+    // Frames of a newer server, and frames about work.
+    case "executions":
+    case "spec":
+    case "reportAck":
     case undefined:
       return stay(state);
   }

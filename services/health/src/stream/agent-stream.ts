@@ -164,6 +164,8 @@ function toFrame(frame: Exclude<HeartbeatRequest["frame"], { case: "beat" }>): A
       return { kind: "node-info", info: frame.value };
     case "goodbye":
       return { kind: "goodbye", reason: toText(frame.value.reason) };
+    case "executionReport":
+    case "wantSpecs":
     case undefined:
       return { kind: "unknown" };
   }

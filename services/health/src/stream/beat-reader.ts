@@ -11,6 +11,7 @@ const BEAT = {
   usage: tag(2, WireType.LengthDelimited),
   agentTimeMs: tag(3, WireType.Varint),
   settingsGeneration: tag(4, WireType.Varint),
+  executionsDigest: tag(5, WireType.Bit64),
 } as const;
 
 const USAGE = {
@@ -58,6 +59,7 @@ function readBeat(reader: BinaryReader, end: number): Beat {
     sequence: 0,
     agentTimeMs: 0n,
     settingsGeneration: 0,
+    executionsDigest: 0n,
   };
   while (reader.pos < end) {
     switch (reader.uint32()) {
@@ -74,6 +76,9 @@ function readBeat(reader: BinaryReader, end: number): Beat {
         break;
       case BEAT.settingsGeneration:
         beat.settingsGeneration = reader.uint32();
+        break;
+      case BEAT.executionsDigest:
+        beat.executionsDigest = BigInt(reader.fixed64());
         break;
       default:
         throw UNUSUAL;

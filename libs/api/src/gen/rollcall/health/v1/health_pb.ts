@@ -15,13 +15,15 @@ import type { Label, Membership, NodeInfo } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { ResourceUsage } from "../../node/v1/usage_pb.ts";
 import { file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
+import type { ExecutionObservation, ExecutionReference } from "../../work/v1/work_pb.ts";
+import { file_rollcall_work_v1_work } from "../../work/v1/work_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/health/v1/health.proto.
  */
 export const file_rollcall_health_v1_health: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEi2QEKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSABCDgoFZnJhbWUSBbpIAggBIr0CChFIZWFydGJlYXRSZXNwb25zZRIyCgljaGFsbGVuZ2UYASABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuQ2hhbGxlbmdlSAASLgoHd2VsY29tZRgCIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5XZWxjb21lSAASJgoDYWNrGAMgASgLMhcucm9sbGNhbGwuaGVhbHRoLnYxLkFja0gAEjIKCm1lbWJlcnNoaXAYBCABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXBIABIwCghzZXR0aW5ncxgFIAEoCzIcLnJvbGxjYWxsLmhlYWx0aC52MS5TZXR0aW5nc0gAEi0KB2dvX2F3YXkYBiABKAsyGi5yb2xsY2FsbC5oZWFsdGgudjEuR29Bd2F5SABCBwoFZnJhbWUiLgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMEhIKCmNsdXN0ZXJfaWQYAiABKAki0QIKBUhlbGxvEhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhoKCXNpZ25hdHVyZRgCIAEoDEIHukgEegJoQBIeCg1hZ2VudF92ZXJzaW9uGAMgASgJQge6SARyAhhAEhkKB2Jvb3RfaWQYBCABKAlCCLpIBXIDGIABEiUKE21hY2hpbmVfZmluZ2VycHJpbnQYBSABKAlCCLpIBXIDGIABEjwKGXdpc2hlZF9oZWFydGJlYXRfaW50ZXJ2YWwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoQbm9kZV9pbmZvX2RpZ2VzdBgHIAEoDEIHukgEegIYQBIVCg1hZ2VudF90aW1lX21zGAggASgDEjcKFHdpc2hlZF9pbmZvX2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIvsBCgdXZWxjb21lEhUKDXNlc3Npb25fZXBvY2gYASABKAQSLwoLc2VydmVyX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCm1lbWJlcnNoaXAYAyABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASLgoIc2V0dGluZ3MYBCABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3MSEgoKY2x1c3Rlcl9pZBgFIAEoCRIYChBub2RlX2luZm9fd2FudGVkGAYgASgIEhgKEGhlYWx0aF9lbmRwb2ludHMYByADKAkimgIKCFNldHRpbmdzEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIwCg1pbmZvX2ludGVydmFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBmxhYmVscxgDIAMoCzIXLnJvbGxjYWxsLm5vZGUudjEuTGFiZWwSMgoPdW5oZWFsdGh5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEXJvdGF0ZV9rZXlfd2l0aGluGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmdlbmVyYXRpb24YBiABKA0ifAoEQmVhdBIQCghzZXF1ZW5jZRgBIAEoDRIuCgV1c2FnZRgCIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZRIVCg1hZ2VudF90aW1lX21zGAMgASgDEhsKE3NldHRpbmdzX2dlbmVyYXRpb24YBCABKA0iMQoDQWNrEhAKCHNlcXVlbmNlGAEgASgNEhgKEG5leHRfaW50ZXJ2YWxfbXMYAiABKA0iIwoHR29vZGJ5ZRIYCgZyZWFzb24YASABKAlCCLpIBXIDGIAIIr0BCgZHb0F3YXkSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEi4KC3JldHJ5X2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKBmFjdGlvbhgEIAEoDjIgLnJvbGxjYWxsLmhlYWx0aC52MS5Hb0F3YXlBY3Rpb24SEQoJZW5kcG9pbnRzGAUgAygJKpsBCgxHb0F3YXlBY3Rpb24SHgoaR09fQVdBWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhHT19BV0FZX0FDVElPTl9SRUNPTk5FQ1QQARIbChdHT19BV0FZX0FDVElPTl9SRUdJU1RFUhACEhcKE0dPX0FXQVlfQUNUSU9OX01PVkUQAxIXChNHT19BV0FZX0FDVElPTl9TVE9QEAQybQoNSGVhbHRoU2VydmljZRJcCglIZWFydGJlYXQSJC5yb2xsY2FsbC5oZWFsdGgudjEuSGVhcnRiZWF0UmVxdWVzdBolLnJvbGxjYWxsLmhlYWx0aC52MS5IZWFydGJlYXRSZXNwb25zZSgBMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage]);
+  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizwIKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSAASPwoQZXhlY3V0aW9uX3JlcG9ydBgFIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5FeGVjdXRpb25SZXBvcnRIABIzCgp3YW50X3NwZWNzGAYgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLldhbnRTcGVjc0gAQg4KBWZyYW1lEgW6SAIIASLXAwoRSGVhcnRiZWF0UmVzcG9uc2USMgoJY2hhbGxlbmdlGAEgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLkNoYWxsZW5nZUgAEi4KB3dlbGNvbWUYAiABKAsyGy5yb2xsY2FsbC5oZWFsdGgudjEuV2VsY29tZUgAEiYKA2FjaxgDIAEoCzIXLnJvbGxjYWxsLmhlYWx0aC52MS5BY2tIABIyCgptZW1iZXJzaGlwGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwSAASMAoIc2V0dGluZ3MYBSABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3NIABItCgdnb19hd2F5GAYgASgLMhoucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUgAEjQKCmV4ZWN1dGlvbnMYByABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuRXhlY3V0aW9uc0gAEi0KBHNwZWMYCCABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuU3BlY0ZyYW1lSAASMwoKcmVwb3J0X2FjaxgJIAEoCzIdLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRBY2tIAEIHCgVmcmFtZSIuCglDaGFsbGVuZ2USDQoFbm9uY2UYASABKAwSEgoKY2x1c3Rlcl9pZBgCIAEoCSLkAgoFSGVsbG8SGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAEh4KDWFnZW50X3ZlcnNpb24YAyABKAlCB7pIBHICGEASGQoHYm9vdF9pZBgEIAEoCUIIukgFcgMYgAESJQoTbWFjaGluZV9maW5nZXJwcmludBgFIAEoCUIIukgFcgMYgAESPAoZd2lzaGVkX2hlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIhChBub2RlX2luZm9fZGlnZXN0GAcgASgMQge6SAR6AhhAEhUKDWFnZW50X3RpbWVfbXMYCCABKAMSNwoUd2lzaGVkX2luZm9faW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJcnVuc193b3JrGAogASgIIvsBCgdXZWxjb21lEhUKDXNlc3Npb25fZXBvY2gYASABKAQSLwoLc2VydmVyX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCm1lbWJlcnNoaXAYAyABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASLgoIc2V0dGluZ3MYBCABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3MSEgoKY2x1c3Rlcl9pZBgFIAEoCRIYChBub2RlX2luZm9fd2FudGVkGAYgASgIEhgKEGhlYWx0aF9lbmRwb2ludHMYByADKAkimgIKCFNldHRpbmdzEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIwCg1pbmZvX2ludGVydmFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBmxhYmVscxgDIAMoCzIXLnJvbGxjYWxsLm5vZGUudjEuTGFiZWwSMgoPdW5oZWFsdGh5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEXJvdGF0ZV9rZXlfd2l0aGluGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmdlbmVyYXRpb24YBiABKA0ilwEKBEJlYXQSEAoIc2VxdWVuY2UYASABKA0SLgoFdXNhZ2UYAiABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLlJlc291cmNlVXNhZ2USFQoNYWdlbnRfdGltZV9tcxgDIAEoAxIbChNzZXR0aW5nc19nZW5lcmF0aW9uGAQgASgNEhkKEWV4ZWN1dGlvbnNfZGlnZXN0GAUgASgGIjEKA0FjaxIQCghzZXF1ZW5jZRgBIAEoDRIYChBuZXh0X2ludGVydmFsX21zGAIgASgNIlIKB0dvb2RieWUSGAoGcmVhc29uGAEgASgJQgi6SAVyAxiACBItCgRraW5kGAIgASgOMh8ucm9sbGNhbGwuaGVhbHRoLnYxLkdvb2RieWVLaW5kIr0BCgZHb0F3YXkSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEi4KC3JldHJ5X2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKBmFjdGlvbhgEIAEoDjIgLnJvbGxjYWxsLmhlYWx0aC52MS5Hb0F3YXlBY3Rpb24SEQoJZW5kcG9pbnRzGAUgAygJIp4BCgpFeGVjdXRpb25zEg4KBmxvZ19pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg0KBXdob2xlGAMgASgIEgwKBG1vcmUYBCABKAgSFQoNcmVwb3J0X3dhbnRlZBgFIAEoCBI4CgpyZWZlcmVuY2VzGAYgAygLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2UiLAoJV2FudFNwZWNzEh8KB2RpZ2VzdHMYASADKAxCDrpIC5IBCBBkIgR6AmggIikKCVNwZWNGcmFtZRIOCgZkaWdlc3QYASABKAwSDAoEc3BlYxgCIAEoDCKXAQoPRXhlY3V0aW9uUmVwb3J0Eg4KBm51bWJlchgBIAEoBBINCgV3aG9sZRgCIAEoCBIMCgRtb3JlGAMgASgIEg4KBmRpZ2VzdBgEIAEoBhJHCgxvYnNlcnZhdGlvbnMYBSADKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uQgm6SAaSAQMQ6AciGwoJUmVwb3J0QWNrEg4KBm51bWJlchgBIAEoBCpjCgtHb29kYnllS2luZBIcChhHT09EQllFX0tJTkRfVU5TUEVDSUZJRUQQABIZChVHT09EQllFX0tJTkRfU1RPUFBJTkcQARIbChdHT09EQllFX0tJTkRfUkVTVEFSVElORxACKpsBCgxHb0F3YXlBY3Rpb24SHgoaR09fQVdBWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhHT19BV0FZX0FDVElPTl9SRUNPTk5FQ1QQARIbChdHT19BV0FZX0FDVElPTl9SRUdJU1RFUhACEhcKE0dPX0FXQVlfQUNUSU9OX01PVkUQAxIXChNHT19BV0FZX0FDVElPTl9TVE9QEAQybQoNSGVhbHRoU2VydmljZRJcCglIZWFydGJlYXQSJC5yb2xsY2FsbC5oZWFsdGgudjEuSGVhcnRiZWF0UmVxdWVzdBolLnJvbGxjYWxsLmhlYWx0aC52MS5IZWFydGJlYXRSZXNwb25zZSgBMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage, file_rollcall_work_v1_work]);
 
 /**
  * HeartbeatRequest is one frame from an agent.
@@ -66,6 +68,22 @@ export type HeartbeatRequest = Message<"rollcall.health.v1.HeartbeatRequest"> & 
      */
     value: Goodbye;
     case: "goodbye";
+  } | {
+    /**
+     * What became of the node's executions: after a Welcome, when something changes, and when asked.
+     *
+     * @generated from field: rollcall.health.v1.ExecutionReport execution_report = 5;
+     */
+    value: ExecutionReport;
+    case: "executionReport";
+  } | {
+    /**
+     * Specs that the agent lacks.
+     *
+     * @generated from field: rollcall.health.v1.WantSpecs want_specs = 6;
+     */
+    value: WantSpecs;
+    case: "wantSpecs";
   } | { case: undefined; value?: undefined };
 };
 
@@ -135,6 +153,30 @@ export type HeartbeatResponse = Message<"rollcall.health.v1.HeartbeatResponse"> 
      */
     value: GoAway;
     case: "goAway";
+  } | {
+    /**
+     * What should run on the node, to agents that run work: whole after the Welcome, then by change.
+     *
+     * @generated from field: rollcall.health.v1.Executions executions = 7;
+     */
+    value: Executions;
+    case: "executions";
+  } | {
+    /**
+     * One spec that was asked for.
+     *
+     * @generated from field: rollcall.health.v1.SpecFrame spec = 8;
+     */
+    value: SpecFrame;
+    case: "spec";
+  } | {
+    /**
+     * What the record has of the agent's reports.
+     *
+     * @generated from field: rollcall.health.v1.ReportAck report_ack = 9;
+     */
+    value: ReportAck;
+    case: "reportAck";
   } | { case: undefined; value?: undefined };
 };
 
@@ -244,6 +286,13 @@ export type Hello = Message<"rollcall.health.v1.Hello"> & {
    * @generated from field: google.protobuf.Duration wished_info_interval = 9;
    */
   wishedInfoInterval?: Duration | undefined;
+
+  /**
+   * Whether the agent runs work. One that does not is sent no Executions.
+   *
+   * @generated from field: bool runs_work = 10;
+   */
+  runsWork: boolean;
 };
 
 /**
@@ -406,6 +455,14 @@ export type Beat = Message<"rollcall.health.v1.Beat"> & {
    * @generated from field: uint32 settings_generation = 4;
    */
   settingsGeneration: number;
+
+  /**
+   * Digest of what the node has of executions, as its last whole ExecutionReport told it; 0 for none. When it differs from what the server has, the
+   * server asks for a report.
+   *
+   * @generated from field: fixed64 executions_digest = 5;
+   */
+  executionsDigest: bigint;
 };
 
 /**
@@ -455,6 +512,13 @@ export type Goodbye = Message<"rollcall.health.v1.Goodbye"> & {
    * @generated from field: string reason = 1;
    */
   reason: string;
+
+  /**
+   * What the agent does next.
+   *
+   * @generated from field: rollcall.health.v1.GoodbyeKind kind = 2;
+   */
+  kind: GoodbyeKind;
 };
 
 /**
@@ -515,6 +579,223 @@ export const GoAwaySchema: GenMessage<GoAway> = /*@__PURE__*/
   messageDesc(file_rollcall_health_v1_health, 9);
 
 /**
+ * Executions is what should run on a node. An agent does what it says and nothing more: an execution that it does not name goes on.
+ *
+ * @generated from message rollcall.health.v1.Executions
+ */
+export type Executions = Message<"rollcall.health.v1.Executions"> & {
+  /**
+   * The history of the record. When it is another than that by which an execution was started, the record may have been restored: the agent keeps
+   * what runs and reports it.
+   *
+   * @generated from field: string log_id = 1;
+   */
+  logId: string;
+
+  /**
+   * Rises with each change of what the node should run. Changes that the agent has not seen come again.
+   *
+   * @generated from field: uint64 generation = 2;
+   */
+  generation: bigint;
+
+  /**
+   * True in the parts of a whole list, which names all there is to know.
+   *
+   * @generated from field: bool whole = 3;
+   */
+  whole: boolean;
+
+  /**
+   * Whether further parts of the same generation follow at once.
+   *
+   * @generated from field: bool more = 4;
+   */
+  more: boolean;
+
+  /**
+   * True: answer with a whole ExecutionReport.
+   *
+   * @generated from field: bool report_wanted = 5;
+   */
+  reportWanted: boolean;
+
+  /**
+   * The executions.
+   *
+   * @generated from field: repeated rollcall.work.v1.ExecutionReference references = 6;
+   */
+  references: ExecutionReference[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.Executions.
+ * Use `create(ExecutionsSchema)` to create a new message.
+ */
+export const ExecutionsSchema: GenMessage<Executions> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 10);
+
+/**
+ * WantSpecs names specs that the agent needs to start executions.
+ *
+ * @generated from message rollcall.health.v1.WantSpecs
+ */
+export type WantSpecs = Message<"rollcall.health.v1.WantSpecs"> & {
+  /**
+   * SHA-256 of each. Each is answered by a SpecFrame, in this order.
+   *
+   * @generated from field: repeated bytes digests = 1;
+   */
+  digests: Uint8Array[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.WantSpecs.
+ * Use `create(WantSpecsSchema)` to create a new message.
+ */
+export const WantSpecsSchema: GenMessage<WantSpecs> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 11);
+
+/**
+ * SpecFrame is one spec.
+ *
+ * @generated from message rollcall.health.v1.SpecFrame
+ */
+export type SpecFrame = Message<"rollcall.health.v1.SpecFrame"> & {
+  /**
+   * Its SHA-256.
+   *
+   * @generated from field: bytes digest = 1;
+   */
+  digest: Uint8Array;
+
+  /**
+   * The spec as it was digested: an encoded rollcall.work.v1.ExecutionSpec. Empty: there is none any more.
+   *
+   * @generated from field: bytes spec = 2;
+   */
+  spec: Uint8Array;
+};
+
+/**
+ * Describes the message rollcall.health.v1.SpecFrame.
+ * Use `create(SpecFrameSchema)` to create a new message.
+ */
+export const SpecFrameSchema: GenMessage<SpecFrame> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 12);
+
+/**
+ * ExecutionReport is what a node says about its executions.
+ *
+ * @generated from message rollcall.health.v1.ExecutionReport
+ */
+export type ExecutionReport = Message<"rollcall.health.v1.ExecutionReport"> & {
+  /**
+   * Rises by one each report of a session, from 1. Parts of a report have the same one.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+
+  /**
+   * True in the parts of a whole report, which names all executions that the node has.
+   *
+   * @generated from field: bool whole = 2;
+   */
+  whole: boolean;
+
+  /**
+   * Whether further parts of the same report follow at once.
+   *
+   * @generated from field: bool more = 3;
+   */
+  more: boolean;
+
+  /**
+   * Digest of all that the node has after this report, see Beat.
+   *
+   * @generated from field: fixed64 digest = 4;
+   */
+  digest: bigint;
+
+  /**
+   * The executions.
+   *
+   * @generated from field: repeated rollcall.work.v1.ExecutionObservation observations = 5;
+   */
+  observations: ExecutionObservation[];
+};
+
+/**
+ * Describes the message rollcall.health.v1.ExecutionReport.
+ * Use `create(ExecutionReportSchema)` to create a new message.
+ */
+export const ExecutionReportSchema: GenMessage<ExecutionReport> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 13);
+
+/**
+ * ReportAck says what has been committed.
+ *
+ * @generated from message rollcall.health.v1.ReportAck
+ */
+export type ReportAck = Message<"rollcall.health.v1.ReportAck"> & {
+  /**
+   * All reports up to this number are in the record.
+   *
+   * @generated from field: uint64 number = 1;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReportAck.
+ * Use `create(ReportAckSchema)` to create a new message.
+ */
+export const ReportAckSchema: GenMessage<ReportAck> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 14);
+
+/**
+ * GoodbyeKind is what an agent does after a Goodbye.
+ *
+ * @generated from enum rollcall.health.v1.GoodbyeKind
+ */
+export const GoodbyeKind = {
+  /**
+   * As STOPPING.
+   *
+   * @generated from enum value: GOODBYE_KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It stops, and leaves no execution running: the node is UNHEALTHY at once.
+   *
+   * @generated from enum value: GOODBYE_KIND_STOPPING = 1;
+   */
+  STOPPING: 1,
+
+  /**
+   * It stops, and leaves its executions running: the node is DISCONNECTED, its health follows its thresholds.
+   *
+   * @generated from enum value: GOODBYE_KIND_RESTARTING = 2;
+   */
+  RESTARTING: 2,
+} as const;
+
+/**
+ * GoodbyeKind is what an agent does after a Goodbye.
+ *
+ * @generated from enum rollcall.health.v1.GoodbyeKind
+ */
+export type GoodbyeKind = (typeof GoodbyeKind)[keyof typeof GoodbyeKind] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.health.v1.GoodbyeKind.
+ */
+export const GoodbyeKindSchema: GenEnum<GoodbyeKind> = /*@__PURE__*/
+  enumDesc(file_rollcall_health_v1_health, 0);
+
+/**
  * GoAwayAction is what an agent does after a GoAway.
  *
  * @generated from enum rollcall.health.v1.GoAwayAction
@@ -567,7 +848,7 @@ export type GoAwayAction = (typeof GoAwayAction)[keyof typeof GoAwayAction] | Un
  * Describes the enum rollcall.health.v1.GoAwayAction.
  */
 export const GoAwayActionSchema: GenEnum<GoAwayAction> = /*@__PURE__*/
-  enumDesc(file_rollcall_health_v1_health, 0);
+  enumDesc(file_rollcall_health_v1_health, 1);
 
 /**
  * HealthService holds the agents' streams. It has a port of its own.

@@ -15,7 +15,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/node/v1/node.proto.
  */
 export const file_rollcall_node_v1_node: GenFile = /*@__PURE__*/
-  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEi4AUKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCJ7CgRIb2xkEigKBGtpbmQYASABKA4yGi5yb2xsY2FsbC5ub2RlLnYxLkhvbGRLaW5kEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdtZXNzYWdlGAMgASgJEg0KBWFjdG9yGAQgASgJIoQBCgVMYWJlbBILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkSKQoEdGllchgDIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEjQKCW92ZXJyaWRlcxgEIAMoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3ZlcnJpZGRlbkxhYmVsIksKD092ZXJyaWRkZW5MYWJlbBIpCgR0aWVyGAEgASgOMhsucm9sbGNhbGwubm9kZS52MS5MYWJlbFRpZXISDQoFdmFsdWUYAiABKAki5gQKCE5vZGVJbmZvEhoKCGhvc3RuYW1lGAEgASgJQgi6SAVyAxj9ARIfCg1hZHZlcnRpc2VfdXJsGAIgASgJQgi6SAVyAxiAEBIeCg1hZ2VudF92ZXJzaW9uGAMgASgJQge6SARyAhhAEi0KAm9zGAQgASgLMiEucm9sbGNhbGwubm9kZS52MS5PcGVyYXRpbmdTeXN0ZW0SIgoDY3B1GAUgASgLMhUucm9sbGNhbGwubm9kZS52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAYgASgEEhIKCmRpc2tfYnl0ZXMYByABKAQSOQoKbnVtYV9ub2RlcxgIIAMoCzIaLnJvbGxjYWxsLm5vZGUudjEuTnVtYU5vZGVCCbpIBpIBAxCAARItCgRncHVzGAkgAygLMhUucm9sbGNhbGwubm9kZS52MS5HcHVCCLpIBZIBAhBAEioKAnZtGAogASgLMh4ucm9sbGNhbGwubm9kZS52MS5WbUNhcGFiaWxpdHkSNgoJdmZpb19ncHVzGAsgAygLMhkucm9sbGNhbGwubm9kZS52MS5WZmlvR3B1Qgi6SAWSAQIQQBJBCgppbnRlcmZhY2VzGAwgAygLMiIucm9sbGNhbGwubm9kZS52MS5OZXR3b3JrSW50ZXJmYWNlQgm6SAaSAQMQgAESQAoGbGFiZWxzGA0gAygLMiYucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mby5MYWJlbHNFbnRyeUIIukgFmgECEEAaLQoLTGFiZWxzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJ7Cg9PcGVyYXRpbmdTeXN0ZW0SFwoGZmFtaWx5GAEgASgJQge6SARyAhhAEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhgKBmtlcm5lbBgDIAEoCUIIukgFcgMYgAISHQoMYXJjaGl0ZWN0dXJlGAQgASgJQge6SARyAhhAImYKA0NwdRIXCgVtb2RlbBgBIAEoCUIIukgFcgMYgAISDwoHc29ja2V0cxgCIAEoDRINCgVjb3JlcxgDIAEoDRIPCgd0aHJlYWRzGAQgASgNEhUKDXVzYWJsZV9taWxsaXMYBSABKA0iYgoITnVtYU5vZGUSCgoCaWQYASABKA0SFgoEY3B1cxgCIAEoCUIIukgFcgMYgAgSFAoMbWVtb3J5X2J5dGVzGAMgASgEEhwKCWRpc3RhbmNlcxgEIAMoDUIJukgGkgEDEIABIrABCgNHcHUSDQoFaW5kZXgYASABKA0SFgoEbmFtZRgCIAEoCUIIukgFcgMYgAISFgoEdXVpZBgDIAEoCUIIukgFcgMYgAESFwoGdmVuZG9yGAQgASgJQge6SARyAhhAEhwKC3BjaV9hZGRyZXNzGAUgASgJQge6SARyAhhAEhIKCm1lbW9yeV9taWIYBiABKA0SHwoOZHJpdmVyX3ZlcnNpb24YByABKAlCB7pIBHICGEAiSgoMVm1DYXBhYmlsaXR5Eg8KB2NhcGFibGUYASABKAgSGQoHbWVzc2FnZRgCIAEoCUIIukgFcgMYgAISDgoGbmVzdGVkGAMgASgIInQKB1ZmaW9HcHUSHAoLcGNpX2FkZHJlc3MYASABKAlCB7pIBHICGEASGgoJdmVuZG9yX2lkGAIgASgJQge6SARyAhgQEhoKCWRldmljZV9pZBgDIAEoCUIHukgEcgIYEBITCgtpb21tdV9ncm91cBgEIAEoDSJ2ChBOZXR3b3JrSW50ZXJmYWNlEhUKBG5hbWUYASABKAlCB7pIBHICGEASFAoDbWFjGAIgASgJQge6SARyAhhAEiEKCWFkZHJlc3NlcxgDIAMoCUIOukgLkgEIECAiBHICGEASEgoKc3BlZWRfbWJwcxgEIAEoDSpYCghOb2RlVHlwZRIZChVOT0RFX1RZUEVfVU5TUEVDSUZJRUQQABIaChZOT0RFX1RZUEVfT1JDSEVTVFJBVE9SEAESFQoRTk9ERV9UWVBFX0NPTVBVVEUQAiqPAQoPTWVtYmVyc2hpcFN0YXRlEiAKHE1FTUJFUlNISVBfU1RBVEVfVU5TUEVDSUZJRUQQABIcChhNRU1CRVJTSElQX1NUQVRFX1BFTkRJTkcQARIdChlNRU1CRVJTSElQX1NUQVRFX0FQUFJPVkVEEAISHQoZTUVNQkVSU0hJUF9TVEFURV9SRUpFQ1RFRBADKnYKD0Nvbm5lY3Rpb25TdGF0ZRIgChxDT05ORUNUSU9OX1NUQVRFX1VOU1BFQ0lGSUVEEAASHgoaQ09OTkVDVElPTl9TVEFURV9DT05ORUNURUQQARIhCh1DT05ORUNUSU9OX1NUQVRFX0RJU0NPTk5FQ1RFRBACKnsKC0hlYWx0aFN0YXRlEhwKGEhFQUxUSF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEhFQUxUSF9TVEFURV9IRUFMVEhZEAESGgoWSEVBTFRIX1NUQVRFX1VOSEVBTFRIWRACEhgKFEhFQUxUSF9TVEFURV9VTktOT1dOEAMqcwoPU2NoZWR1bGluZ1N0YXRlEiAKHFNDSEVEVUxJTkdfU1RBVEVfVU5TUEVDSUZJRUQQABIdChlTQ0hFRFVMSU5HX1NUQVRFX0VMSUdJQkxFEAESHwobU0NIRURVTElOR19TVEFURV9JTkVMSUdJQkxFEAIqbQoISG9sZEtpbmQSGQoVSE9MRF9LSU5EX1VOU1BFQ0lGSUVEEAASFgoSSE9MRF9LSU5EX09QRVJBVE9SEAESFgoSSE9MRF9LSU5EX0ZMQVBQSU5HEAISFgoSSE9MRF9LSU5EX0hBUkRXQVJFEAMqbAoJTGFiZWxUaWVyEhoKFkxBQkVMX1RJRVJfVU5TUEVDSUZJRUQQABIUChBMQUJFTF9USUVSX0FHRU5UEAESFAoQTEFCRUxfVElFUl9UT0tFThACEhcKE0xBQkVMX1RJRVJfT1BFUkFUT1IQA2IGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp]);
+  fileDesc("Chtyb2xsY2FsbC9ub2RlL3YxL25vZGUucHJvdG8SEHJvbGxjYWxsLm5vZGUudjEimQYKBE5vZGUSCgoCaWQYASABKAkSKAoEdHlwZRgCIAEoDjIaLnJvbGxjYWxsLm5vZGUudjEuTm9kZVR5cGUSMAoKbWVtYmVyc2hpcBgDIAEoCzIcLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcBIwCgpjb25uZWN0aW9uGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uEigKBmhlYWx0aBgFIAEoCzIYLnJvbGxjYWxsLm5vZGUudjEuSGVhbHRoEjAKCnNjaGVkdWxpbmcYBiABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmcSFQoNbWF5X3Rha2Vfd29yaxgHIAEoCBIoCgRpbmZvGAggASgLMhoucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mbxInCgZsYWJlbHMYCSADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEhcKD2tleV9maW5nZXJwcmludBgKIAEoCRIZCg1zZXNzaW9uX2Vwb2NoGAsgASgEQgIYARIMCgRldGFnGAwgASgJEi8KC2NyZWF0ZV90aW1lGA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJa2V5X3NpbmNlGBQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIcChRuZXh0X2tleV9maW5nZXJwcmludBgVIAEoCRI/ChtrZXlfcm90YXRpb25fcmVxdWlyZWRfc2luY2UYFiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDWpvaW5fdG9rZW5faWQYHiABKAkSEQoJZXBoZW1lcmFsGB8gASgIEhwKFGpvaW5lZF93aXRob3V0X3Rva2VuGCAgASgIEjcKCWFsbG9jYXRlZBghIAEoCzIkLnJvbGxjYWxsLm5vZGUudjEuQWxsb2NhdGVkUmVzb3VyY2VzInkKEkFsbG9jYXRlZFJlc291cmNlcxISCgptaWxsaWNvcmVzGAEgASgNEhQKDG1lbW9yeV9ieXRlcxgCIAEoBBISCgpkaXNrX2J5dGVzGAMgASgEEhEKCWdwdV91dWlkcxgEIAMoCRISCgpleGVjdXRpb25zGAUgASgNIpkBCgpNZW1iZXJzaGlwEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpkBCgpDb25uZWN0aW9uEjAKBXN0YXRlGAEgASgOMiEucm9sbGNhbGwubm9kZS52MS5Db25uZWN0aW9uU3RhdGUSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEg0KBWFjdG9yGAUgASgJIpEBCgZIZWFsdGgSLAoFc3RhdGUYASABKA4yHS5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aFN0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCSLAAQoKU2NoZWR1bGluZxIwCgVzdGF0ZRgBIAEoDjIhLnJvbGxjYWxsLm5vZGUudjEuU2NoZWR1bGluZ1N0YXRlEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YAyABKAkSDwoHbWVzc2FnZRgEIAEoCRINCgVhY3RvchgFIAEoCRIlCgVob2xkcxgGIAMoCzIWLnJvbGxjYWxsLm5vZGUudjEuSG9sZCJ7CgRIb2xkEigKBGtpbmQYASABKA4yGi5yb2xsY2FsbC5ub2RlLnYxLkhvbGRLaW5kEikKBXNpbmNlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdtZXNzYWdlGAMgASgJEg0KBWFjdG9yGAQgASgJIoQBCgVMYWJlbBILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAkSKQoEdGllchgDIAEoDjIbLnJvbGxjYWxsLm5vZGUudjEuTGFiZWxUaWVyEjQKCW92ZXJyaWRlcxgEIAMoCzIhLnJvbGxjYWxsLm5vZGUudjEuT3ZlcnJpZGRlbkxhYmVsIksKD092ZXJyaWRkZW5MYWJlbBIpCgR0aWVyGAEgASgOMhsucm9sbGNhbGwubm9kZS52MS5MYWJlbFRpZXISDQoFdmFsdWUYAiABKAkilAUKCE5vZGVJbmZvEhoKCGhvc3RuYW1lGAEgASgJQgi6SAVyAxj9ARIfCg1hZHZlcnRpc2VfdXJsGAIgASgJQgi6SAVyAxiAEBIeCg1hZ2VudF92ZXJzaW9uGAMgASgJQge6SARyAhhAEi0KAm9zGAQgASgLMiEucm9sbGNhbGwubm9kZS52MS5PcGVyYXRpbmdTeXN0ZW0SIgoDY3B1GAUgASgLMhUucm9sbGNhbGwubm9kZS52MS5DcHUSFAoMbWVtb3J5X2J5dGVzGAYgASgEEhIKCmRpc2tfYnl0ZXMYByABKAQSOQoKbnVtYV9ub2RlcxgIIAMoCzIaLnJvbGxjYWxsLm5vZGUudjEuTnVtYU5vZGVCCbpIBpIBAxCAARItCgRncHVzGAkgAygLMhUucm9sbGNhbGwubm9kZS52MS5HcHVCCLpIBZIBAhBAEioKAnZtGAogASgLMh4ucm9sbGNhbGwubm9kZS52MS5WbUNhcGFiaWxpdHkSNgoJdmZpb19ncHVzGAsgAygLMhkucm9sbGNhbGwubm9kZS52MS5WZmlvR3B1Qgi6SAWSAQIQQBJBCgppbnRlcmZhY2VzGAwgAygLMiIucm9sbGNhbGwubm9kZS52MS5OZXR3b3JrSW50ZXJmYWNlQgm6SAaSAQMQgAESQAoGbGFiZWxzGA0gAygLMiYucm9sbGNhbGwubm9kZS52MS5Ob2RlSW5mby5MYWJlbHNFbnRyeUIIukgFmgECEEASLAoEd29yaxgOIAEoCzIeLnJvbGxjYWxsLm5vZGUudjEuV29ya0NhcGFjaXR5Gi0KC0xhYmVsc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEijgIKDFdvcmtDYXBhY2l0eRIhCglleGVjdXRvcnMYASADKAlCDrpIC5IBCBAIIgRyAhggEhIKCm1pbGxpY29yZXMYAiABKA0SFAoMbWVtb3J5X2J5dGVzGAMgASgEEhIKCmRpc2tfYnl0ZXMYBCABKAQSGwoIcG9ydF9taW4YBSABKA1CCbpIBioEGP//AxIbCghwb3J0X21heBgGIAEoDUIJukgGKgQY//8DEh4KBmxpbWl0cxgHIAMoCUIOukgLkgEIEAgiBHICGCASHQoFdXNlcnMYCCADKAlCDrpIC5IBCBBAIgRyAhhAEiQKC2RpcmVjdG9yaWVzGAkgAygJQg+6SAySAQkQQCIFcgMYgCAiewoPT3BlcmF0aW5nU3lzdGVtEhcKBmZhbWlseRgBIAEoCUIHukgEcgIYQBIWCgRuYW1lGAIgASgJQgi6SAVyAxiAAhIYCgZrZXJuZWwYAyABKAlCCLpIBXIDGIACEh0KDGFyY2hpdGVjdHVyZRgEIAEoCUIHukgEcgIYQCJmCgNDcHUSFwoFbW9kZWwYASABKAlCCLpIBXIDGIACEg8KB3NvY2tldHMYAiABKA0SDQoFY29yZXMYAyABKA0SDwoHdGhyZWFkcxgEIAEoDRIVCg11c2FibGVfbWlsbGlzGAUgASgNImIKCE51bWFOb2RlEgoKAmlkGAEgASgNEhYKBGNwdXMYAiABKAlCCLpIBXIDGIAIEhQKDG1lbW9yeV9ieXRlcxgDIAEoBBIcCglkaXN0YW5jZXMYBCADKA1CCbpIBpIBAxCAASKwAQoDR3B1Eg0KBWluZGV4GAEgASgNEhYKBG5hbWUYAiABKAlCCLpIBXIDGIACEhYKBHV1aWQYAyABKAlCCLpIBXIDGIABEhcKBnZlbmRvchgEIAEoCUIHukgEcgIYQBIcCgtwY2lfYWRkcmVzcxgFIAEoCUIHukgEcgIYQBISCgptZW1vcnlfbWliGAYgASgNEh8KDmRyaXZlcl92ZXJzaW9uGAcgASgJQge6SARyAhhAIkoKDFZtQ2FwYWJpbGl0eRIPCgdjYXBhYmxlGAEgASgIEhkKB21lc3NhZ2UYAiABKAlCCLpIBXIDGIACEg4KBm5lc3RlZBgDIAEoCCJ0CgdWZmlvR3B1EhwKC3BjaV9hZGRyZXNzGAEgASgJQge6SARyAhhAEhoKCXZlbmRvcl9pZBgCIAEoCUIHukgEcgIYEBIaCglkZXZpY2VfaWQYAyABKAlCB7pIBHICGBASEwoLaW9tbXVfZ3JvdXAYBCABKA0idgoQTmV0d29ya0ludGVyZmFjZRIVCgRuYW1lGAEgASgJQge6SARyAhhAEhQKA21hYxgCIAEoCUIHukgEcgIYQBIhCglhZGRyZXNzZXMYAyADKAlCDrpIC5IBCBAgIgRyAhhAEhIKCnNwZWVkX21icHMYBCABKA0qWAoITm9kZVR5cGUSGQoVTk9ERV9UWVBFX1VOU1BFQ0lGSUVEEAASGgoWTk9ERV9UWVBFX09SQ0hFU1RSQVRPUhABEhUKEU5PREVfVFlQRV9DT01QVVRFEAIqjwEKD01lbWJlcnNoaXBTdGF0ZRIgChxNRU1CRVJTSElQX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYTUVNQkVSU0hJUF9TVEFURV9QRU5ESU5HEAESHQoZTUVNQkVSU0hJUF9TVEFURV9BUFBST1ZFRBACEh0KGU1FTUJFUlNISVBfU1RBVEVfUkVKRUNURUQQAyp2Cg9Db25uZWN0aW9uU3RhdGUSIAocQ09OTkVDVElPTl9TVEFURV9VTlNQRUNJRklFRBAAEh4KGkNPTk5FQ1RJT05fU1RBVEVfQ09OTkVDVEVEEAESIQodQ09OTkVDVElPTl9TVEFURV9ESVNDT05ORUNURUQQAip7CgtIZWFsdGhTdGF0ZRIcChhIRUFMVEhfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRIRUFMVEhfU1RBVEVfSEVBTFRIWRABEhoKFkhFQUxUSF9TVEFURV9VTkhFQUxUSFkQAhIYChRIRUFMVEhfU1RBVEVfVU5LTk9XThADKrABCg9TY2hlZHVsaW5nU3RhdGUSIAocU0NIRURVTElOR19TVEFURV9VTlNQRUNJRklFRBAAEh0KGVNDSEVEVUxJTkdfU1RBVEVfRUxJR0lCTEUQARIfChtTQ0hFRFVMSU5HX1NUQVRFX0lORUxJR0lCTEUQAhIdChlTQ0hFRFVMSU5HX1NUQVRFX0RSQUlOSU5HEAMSHAoYU0NIRURVTElOR19TVEFURV9EUkFJTkVEEAQqggEKCEhvbGRLaW5kEhkKFUhPTERfS0lORF9VTlNQRUNJRklFRBAAEhYKEkhPTERfS0lORF9PUEVSQVRPUhABEhYKEkhPTERfS0lORF9GTEFQUElORxACEhYKEkhPTERfS0lORF9IQVJEV0FSRRADEhMKD0hPTERfS0lORF9EUkFJThAEKmwKCUxhYmVsVGllchIaChZMQUJFTF9USUVSX1VOU1BFQ0lGSUVEEAASFAoQTEFCRUxfVElFUl9BR0VOVBABEhQKEExBQkVMX1RJRVJfVE9LRU4QAhIXChNMQUJFTF9USUVSX09QRVJBVE9SEANiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_timestamp]);
 
 /**
  * Node is one machine of the fleet, or one process of the control plane, as the record knows it.
@@ -165,6 +165,13 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
    * @generated from field: bool joined_without_token = 32;
    */
   joinedWithoutToken: boolean;
+
+  /**
+   * What executions have been given of the node. Absent for a node that takes no work.
+   *
+   * @generated from field: rollcall.node.v1.AllocatedResources allocated = 33;
+   */
+  allocated?: AllocatedResources | undefined;
 };
 
 /**
@@ -173,6 +180,55 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
   messageDesc(file_rollcall_node_v1_node, 0);
+
+/**
+ * AllocatedResources is what is taken of a node.
+ *
+ * @generated from message rollcall.node.v1.AllocatedResources
+ */
+export type AllocatedResources = Message<"rollcall.node.v1.AllocatedResources"> & {
+  /**
+   * Thousandths of a logical processor.
+   *
+   * @generated from field: uint32 millicores = 1;
+   */
+  millicores: number;
+
+  /**
+   * Memory in bytes.
+   *
+   * @generated from field: uint64 memory_bytes = 2;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Disk in bytes.
+   *
+   * @generated from field: uint64 disk_bytes = 3;
+   */
+  diskBytes: bigint;
+
+  /**
+   * UUIDs of GPUs.
+   *
+   * @generated from field: repeated string gpu_uuids = 4;
+   */
+  gpuUuids: string[];
+
+  /**
+   * Executions that are counted.
+   *
+   * @generated from field: uint32 executions = 5;
+   */
+  executions: number;
+};
+
+/**
+ * Describes the message rollcall.node.v1.AllocatedResources.
+ * Use `create(AllocatedResourcesSchema)` to create a new message.
+ */
+export const AllocatedResourcesSchema: GenMessage<AllocatedResources> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 1);
 
 /**
  * Membership is what the operators, or the rules they set, decided about a node.
@@ -221,7 +277,7 @@ export type Membership = Message<"rollcall.node.v1.Membership"> & {
  * Use `create(MembershipSchema)` to create a new message.
  */
 export const MembershipSchema: GenMessage<Membership> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 1);
+  messageDesc(file_rollcall_node_v1_node, 2);
 
 /**
  * Connection says whether a health replica holds the node's stream.
@@ -270,7 +326,7 @@ export type Connection = Message<"rollcall.node.v1.Connection"> & {
  * Use `create(ConnectionSchema)` to create a new message.
  */
 export const ConnectionSchema: GenMessage<Connection> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 2);
+  messageDesc(file_rollcall_node_v1_node, 3);
 
 /**
  * Health is the failure detector's judgement, or an operator's mark over it.
@@ -319,7 +375,7 @@ export type Health = Message<"rollcall.node.v1.Health"> & {
  * Use `create(HealthSchema)` to create a new message.
  */
 export const HealthSchema: GenMessage<Health> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 3);
+  messageDesc(file_rollcall_node_v1_node, 4);
 
 /**
  * Scheduling says whether new work may be placed on the node. It is derived from holds: ELIGIBLE means that there is none.
@@ -375,7 +431,7 @@ export type Scheduling = Message<"rollcall.node.v1.Scheduling"> & {
  * Use `create(SchedulingSchema)` to create a new message.
  */
 export const SchedulingSchema: GenMessage<Scheduling> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 4);
+  messageDesc(file_rollcall_node_v1_node, 5);
 
 /**
  * Hold is one reason why no new work may come.
@@ -417,7 +473,7 @@ export type Hold = Message<"rollcall.node.v1.Hold"> & {
  * Use `create(HoldSchema)` to create a new message.
  */
 export const HoldSchema: GenMessage<Hold> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 5);
+  messageDesc(file_rollcall_node_v1_node, 6);
 
 /**
  * Label is one key and its value in effect.
@@ -459,7 +515,7 @@ export type Label = Message<"rollcall.node.v1.Label"> & {
  * Use `create(LabelSchema)` to create a new message.
  */
 export const LabelSchema: GenMessage<Label> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 6);
+  messageDesc(file_rollcall_node_v1_node, 7);
 
 /**
  * OverriddenLabel is a value that a stronger tier's value hides.
@@ -487,7 +543,7 @@ export type OverriddenLabel = Message<"rollcall.node.v1.OverriddenLabel"> & {
  * Use `create(OverriddenLabelSchema)` to create a new message.
  */
 export const OverriddenLabelSchema: GenMessage<OverriddenLabel> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 7);
+  messageDesc(file_rollcall_node_v1_node, 8);
 
 /**
  * NodeInfo is what a node says about itself. It holds nothing volatile: no free disk, no clock rate, no temporary address.
@@ -587,6 +643,13 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
    * @generated from field: map<string, string> labels = 13;
    */
   labels: { [key: string]: string };
+
+  /**
+   * What work the node takes. Absent: none.
+   *
+   * @generated from field: rollcall.node.v1.WorkCapacity work = 14;
+   */
+  work?: WorkCapacity | undefined;
 };
 
 /**
@@ -594,7 +657,84 @@ export type NodeInfo = Message<"rollcall.node.v1.NodeInfo"> & {
  * Use `create(NodeInfoSchema)` to create a new message.
  */
 export const NodeInfoSchema: GenMessage<NodeInfo> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 8);
+  messageDesc(file_rollcall_node_v1_node, 9);
+
+/**
+ * WorkCapacity is what a node offers to executions.
+ *
+ * @generated from message rollcall.node.v1.WorkCapacity
+ */
+export type WorkCapacity = Message<"rollcall.node.v1.WorkCapacity"> & {
+  /**
+   * Executors that its operator turned on: "process", "docker".
+   *
+   * @generated from field: repeated string executors = 1;
+   */
+  executors: string[];
+
+  /**
+   * Thousandths of a logical processor that executions may be given together.
+   *
+   * @generated from field: uint32 millicores = 2;
+   */
+  millicores: number;
+
+  /**
+   * Memory in bytes.
+   *
+   * @generated from field: uint64 memory_bytes = 3;
+   */
+  memoryBytes: bigint;
+
+  /**
+   * Disk in bytes.
+   *
+   * @generated from field: uint64 disk_bytes = 4;
+   */
+  diskBytes: bigint;
+
+  /**
+   * Lowest port of the dynamic range.
+   *
+   * @generated from field: uint32 port_min = 5;
+   */
+  portMin: number;
+
+  /**
+   * Highest port of the dynamic range. 0: the node grants no dynamic ports.
+   *
+   * @generated from field: uint32 port_max = 6;
+   */
+  portMax: number;
+
+  /**
+   * What the machine enforces: "cpu", "memory" (OOM is told apart then).
+   *
+   * @generated from field: repeated string limits = 7;
+   */
+  limits: string[];
+
+  /**
+   * Users that a job may name; empty: none.
+   *
+   * @generated from field: repeated string users = 8;
+   */
+  users: string[];
+
+  /**
+   * Directories in, or below, which a job may run; empty: none.
+   *
+   * @generated from field: repeated string directories = 9;
+   */
+  directories: string[];
+};
+
+/**
+ * Describes the message rollcall.node.v1.WorkCapacity.
+ * Use `create(WorkCapacitySchema)` to create a new message.
+ */
+export const WorkCapacitySchema: GenMessage<WorkCapacity> = /*@__PURE__*/
+  messageDesc(file_rollcall_node_v1_node, 10);
 
 /**
  * OperatingSystem is what the machine runs.
@@ -636,7 +776,7 @@ export type OperatingSystem = Message<"rollcall.node.v1.OperatingSystem"> & {
  * Use `create(OperatingSystemSchema)` to create a new message.
  */
 export const OperatingSystemSchema: GenMessage<OperatingSystem> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 9);
+  messageDesc(file_rollcall_node_v1_node, 11);
 
 /**
  * Cpu is the machine's processors together.
@@ -685,7 +825,7 @@ export type Cpu = Message<"rollcall.node.v1.Cpu"> & {
  * Use `create(CpuSchema)` to create a new message.
  */
 export const CpuSchema: GenMessage<Cpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 10);
+  messageDesc(file_rollcall_node_v1_node, 12);
 
 /**
  * NumaNode is one memory domain of the machine.
@@ -727,7 +867,7 @@ export type NumaNode = Message<"rollcall.node.v1.NumaNode"> & {
  * Use `create(NumaNodeSchema)` to create a new message.
  */
 export const NumaNodeSchema: GenMessage<NumaNode> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 11);
+  messageDesc(file_rollcall_node_v1_node, 13);
 
 /**
  * Gpu is one accelerator that the machine's own drivers see.
@@ -790,7 +930,7 @@ export type Gpu = Message<"rollcall.node.v1.Gpu"> & {
  * Use `create(GpuSchema)` to create a new message.
  */
 export const GpuSchema: GenMessage<Gpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 12);
+  messageDesc(file_rollcall_node_v1_node, 14);
 
 /**
  * VmCapability says whether the machine can run hardware-assisted virtual machines.
@@ -825,7 +965,7 @@ export type VmCapability = Message<"rollcall.node.v1.VmCapability"> & {
  * Use `create(VmCapabilitySchema)` to create a new message.
  */
 export const VmCapabilitySchema: GenMessage<VmCapability> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 13);
+  messageDesc(file_rollcall_node_v1_node, 15);
 
 /**
  * VfioGpu is a GPU set aside for virtual machines.
@@ -867,7 +1007,7 @@ export type VfioGpu = Message<"rollcall.node.v1.VfioGpu"> & {
  * Use `create(VfioGpuSchema)` to create a new message.
  */
 export const VfioGpuSchema: GenMessage<VfioGpu> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 14);
+  messageDesc(file_rollcall_node_v1_node, 16);
 
 /**
  * NetworkInterface is one way in and out of the machine.
@@ -909,7 +1049,7 @@ export type NetworkInterface = Message<"rollcall.node.v1.NetworkInterface"> & {
  * Use `create(NetworkInterfaceSchema)` to create a new message.
  */
 export const NetworkInterfaceSchema: GenMessage<NetworkInterface> = /*@__PURE__*/
-  messageDesc(file_rollcall_node_v1_node, 15);
+  messageDesc(file_rollcall_node_v1_node, 17);
 
 /**
  * NodeType separates the machines that do the work from the processes that govern them.
@@ -1115,6 +1255,20 @@ export const SchedulingState = {
    * @generated from enum value: SCHEDULING_STATE_INELIGIBLE = 2;
    */
   INELIGIBLE: 2,
+
+  /**
+   * No new work, and what runs here is moved or ended.
+   *
+   * @generated from enum value: SCHEDULING_STATE_DRAINING = 3;
+   */
+  DRAINING: 3,
+
+  /**
+   * A drain is done: nothing that it concerned runs here any more.
+   *
+   * @generated from enum value: SCHEDULING_STATE_DRAINED = 4;
+   */
+  DRAINED: 4,
 } as const;
 
 /**
@@ -1163,6 +1317,13 @@ export const HoldKind = {
    * @generated from enum value: HOLD_KIND_HARDWARE = 3;
    */
   HARDWARE: 3,
+
+  /**
+   * An operator drains the node, or drained it; lifted when the drain is cancelled or the node uncordoned.
+   *
+   * @generated from enum value: HOLD_KIND_DRAIN = 4;
+   */
+  DRAIN: 4,
 } as const;
 
 /**
