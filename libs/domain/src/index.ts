@@ -441,3 +441,4 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export * from "./work/index.ts";
