@@ -454,3 +454,4 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export * from "./work/index.ts";
