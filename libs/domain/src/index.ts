@@ -47,6 +47,7 @@ export {
   connectionEvent,
   type EventType,
   healthEvent,
+  type JobEventType,
   type Json,
   type MembershipEventType,
   membershipEvent,
@@ -56,6 +57,18 @@ export {
   sessionMovedEvent,
 } from "./events/events.ts";
 export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
+export {
+  type ExecutionFacts,
+  executionEvent,
+  executionOrderedEvent,
+  executionsPlacedEvents,
+  type JobChangeReason,
+  type JobFacts,
+  jobChangedEvent,
+  jobSubmittedEvent,
+  MOST_PLACED_IDS,
+  schedulerActor,
+} from "./events/job-events.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
 export {
   type ExplainedNode,

@@ -1,0 +1,94 @@
+import type { EventDescription } from "./cluster-events.ts";
+import type { JobEventType } from "./events.ts";
+
+const OPERATORS = ["token:<id>", "user:<subject>"];
+const SCHEDULER = ["scheduler:<id>"];
+const JOB = "the job's name";
+
+/** The events of jobs and their executions: a part of the catalogue. */
+export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
+  "job.submitted": {
+    when: "A job was submitted: a new one, a new version, or a stopped one again. The same spec again makes no event.",
+    subject: JOB,
+    actors: OPERATORS,
+    before: ["state", "version", "count"],
+    after: ["state", "version", "count", "type"],
+    reasons: ["JOB_SUBMITTED"],
+  },
+  "job.changed": {
+    when:
+      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. wanted is how many " +
+      "executions it should have.",
+    subject: JOB,
+    actors: [...OPERATORS, ...SCHEDULER],
+    before: ["state", "count", "restarts", "halted"],
+    after: ["state", "count", "restarts", "halted"],
+    reasons: ["JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_COMPLETED", "JOB_FAILED", "JOB_UPDATED"],
+  },
+  "job.executions.placed": {
+    when:
+      "Executions of a job were placed on nodes: one event for those of a commit, with at most 200 ids. That they " +
+      "start, run and become ready makes no event: WatchExecutions shows it.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: null,
+    after: ["executions"],
+    reasons: ["PLACED"],
+  },
+  "job.execution.ordered": {
+    when: "An operator wants one execution stopped, or one that the record did not know adopted.",
+    subject: JOB,
+    actors: OPERATORS,
+    before: null,
+    after: ["execution", "node", "order"],
+    reasons: ["STOP_ORDERED", "ADOPTION_ORDERED"],
+  },
+  "job.execution.ended": {
+    when: "An execution reached a state that is final: COMPLETED, FAILED, STOPPED or KILLED_OOM.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "state"],
+    reasons: ["EXECUTION_ENDED"],
+  },
+  "job.execution.lost": {
+    when: "The node of an execution is lost and reactions are allowed, or two whole reports of its node lack it.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "state"],
+    reasons: ["EXECUTION_LOST"],
+  },
+  "job.execution.found": {
+    when: "An execution that was lost, and not replaced, runs.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "state"],
+    reasons: ["EXECUTION_FOUND"],
+  },
+  "job.execution.replaced": {
+    when: "Another execution took the place of one: replacedBy.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "replacedBy"],
+    reasons: ["EXECUTION_REPLACED"],
+  },
+  "job.execution.orphaned": {
+    when: "A node runs an execution that the record does not know, since the record was restored or lost.",
+    subject: "the name of its job, as the node has it",
+    actors: SCHEDULER,
+    before: null,
+    after: ["execution", "node", "state"],
+    reasons: ["EXECUTION_ORPHANED"],
+  },
+  "job.execution.adopted": {
+    when: "An execution that the record did not know is one of its job again.",
+    subject: JOB,
+    actors: SCHEDULER,
+    before: ["state"],
+    after: ["execution", "node", "index", "state"],
+    reasons: ["EXECUTION_ADOPTED"],
+  },
+};

@@ -1,0 +1,149 @@
+import type { Desired, EndReason, Json, JobType, Observed } from "@rollcall/domain";
+import type { ColumnType, Generated } from "kysely";
+
+type Timestamp = ColumnType<Date, Date | undefined, Date>;
+type JsonColumn<T> = ColumnType<T, string, string>;
+/** The transaction that wrote a row last: see changes.ts. */
+type WrittenBy = ColumnType<string, never, never>;
+
+/** What is stored of where a job stands. */
+export type JobState = "ACTIVE" | "STOPPED" | "COMPLETED" | "FAILED";
+
+/** What is stored of where an execution stands; what its node says completes PLACED. */
+export type StoredState = "PLACED" | "LOST" | "ORPHANED" | "COMPLETED" | "FAILED" | "STOPPED" | "KILLED_OOM" | "REPLACED";
+
+/** What an operator wants of one execution. */
+export type ExecutionOrder = "STOP" | "ADOPT";
+
+/** What should run. */
+export interface JobsTable {
+  readonly name: string;
+  readonly type: JobType;
+  readonly version: number;
+  readonly count: number;
+  readonly spec: JsonColumn<Json>;
+  readonly spec_digest: Buffer;
+  readonly actor: string;
+  readonly restarts: Generated<number>;
+  readonly state: Generated<JobState>;
+  readonly message: Generated<string>;
+  readonly wanted: Generated<number>;
+  readonly waiting: Generated<number>;
+  readonly update_halted: Generated<boolean>;
+  readonly update_message: Generated<string>;
+  readonly edition: Generated<number>;
+  readonly created_at: Timestamp;
+  readonly version_at: Timestamp;
+  readonly updated_at: Timestamp;
+}
+
+/** What was submitted, each version as it was. */
+export interface JobVersionsTable {
+  readonly job: string;
+  readonly version: number;
+  readonly spec: JsonColumn<Json>;
+  readonly spec_digest: Buffer;
+  readonly actor: string;
+  readonly reason: string;
+  readonly created_at: Timestamp;
+}
+
+/** What nodes are told to run, by its digest. */
+export interface ExecutionSpecsTable {
+  readonly digest: Buffer;
+  readonly spec: Buffer;
+  readonly created_at: Timestamp;
+}
+
+/** Runs of jobs on nodes. */
+export interface ExecutionsTable {
+  readonly id: string;
+  readonly job: string;
+  readonly version: number;
+  readonly index: number;
+  readonly node_id: string;
+  readonly desired: Desired;
+  readonly generation: bigint;
+  readonly spec_digest: Buffer;
+  readonly ports: JsonColumn<Readonly<Record<string, number>>>;
+  readonly gpu_uuids: readonly string[];
+  readonly millicores: bigint;
+  readonly memory_bytes: bigint;
+  readonly disk_bytes: bigint;
+  /** Whether its resources are still taken off its node. */
+  readonly taken: Generated<boolean>;
+  readonly previous: string | null;
+  readonly replaced_by: string | null;
+  readonly attempt: number;
+  /** The job's restarts when it was placed. */
+  readonly restarts: number;
+  readonly state: StoredState;
+  readonly reason: string;
+  readonly message: string;
+  readonly order_kind: ExecutionOrder | null;
+  readonly order_actor: string | null;
+  readonly order_message: string | null;
+  readonly created_at: Timestamp;
+  readonly ended_at: Date | null;
+  readonly changed: WrittenBy;
+}
+
+/** What nodes say of executions. */
+export interface ExecutionObservationsTable {
+  readonly execution_id: string;
+  readonly node_id: string;
+  readonly epoch: bigint;
+  readonly report: bigint;
+  readonly observed: Observed | "ABSENT";
+  readonly started_at: Date | null;
+  readonly ended_at: Date | null;
+  readonly end_reason: EndReason | null;
+  readonly exit_code: number | null;
+  readonly signal: string | null;
+  readonly message: Generated<string>;
+  readonly job: Generated<string>;
+  readonly spec_digest: Buffer | null;
+  readonly missing: Generated<number>;
+  /** Since when it has been READY without a break, by the record's clock. */
+  readonly ready_at: Date | null;
+  readonly observed_at: Timestamp;
+  readonly changed: WrittenBy;
+}
+
+/** What executions have been given of each node. */
+export interface NodeAllocationsTable {
+  readonly node_id: string;
+  readonly generation: Generated<bigint>;
+  readonly millicores: Generated<bigint>;
+  readonly memory_bytes: Generated<bigint>;
+  readonly disk_bytes: Generated<bigint>;
+  readonly gpu_uuids: Generated<readonly string[]>;
+  readonly ports: Generated<readonly number[]>;
+  readonly executions: Generated<number>;
+  readonly changed: WrittenBy;
+}
+
+/** Nodes whose work is to move or end, or has. */
+export interface DrainsTable {
+  readonly node_id: string;
+  readonly deadline: Date;
+  readonly force: Generated<boolean>;
+  readonly ignore_daemons: Generated<boolean>;
+  readonly keep_ineligible: Generated<boolean>;
+  readonly max_parallel: Generated<number>;
+  readonly reason: Generated<string>;
+  readonly actor: string;
+  readonly started_at: Timestamp;
+  readonly drained_at: Date | null;
+}
+
+/** The tables of work. */
+export interface WorkTables {
+  readonly jobs: JobsTable;
+  readonly job_versions: JobVersionsTable;
+  readonly execution_specs: ExecutionSpecsTable;
+  readonly executions: ExecutionsTable;
+  readonly execution_observations: ExecutionObservationsTable;
+  readonly node_allocations: NodeAllocationsTable;
+  readonly drains: DrainsTable;
+}
