@@ -1,12 +1,12 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ExecutionReportSchema, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { replicaInterest, unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
 import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
-import { type LeaseReport, withdraw } from "@rollcall/store";
+import { type LeaseReport, WORK_CHANNEL, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
 import { createBrakeRecord } from "./brake/brake-record.ts";
@@ -33,6 +33,8 @@ import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
 import { UnaryDesk } from "./unary/unary-desk.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
+import { createPostgresWork } from "./work/postgres-work.ts";
+import { WorkDesk } from "./work/work-desk.ts";
 
 /** Health, ready to be put behind its two ports. */
 export interface HealthApp {
@@ -81,7 +83,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
   const loops = { clock, retry: RECORD_RETRY };
-  const validator = createRequestValidator([HelloSchema, NodeInfoSchema]);
+  const validator = createRequestValidator([HelloSchema, NodeInfoSchema, ExecutionReportSchema]);
   const metrics = createHealthMetrics(deps.metrics, () => ({
     sessions: replica.nodes.sessions,
     nodes: replica.nodes.size,
@@ -135,8 +137,10 @@ export function createApp(deps: HealthProcess): HealthApp {
     ...deps.brakeTimes,
   });
   const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
+  const work = new WorkDesk({ record: createPostgresWork(store), replica, validator, loops });
+  deps.feed.listen(WORK_CHANNEL, () => work.observe());
   const host: StreamHost = {
-    ...{ replica, clock, log },
+    ...{ replica, clock, log, work },
     strangers: deps.strangers ?? new StrangerLog({ log }),
     clientAddress: deps.clientAddress,
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
@@ -175,6 +179,7 @@ export function createApp(deps: HealthProcess): HealthApp {
     agentRoutes: createAgentRoutes(host),
     tasks: [
       ...core.tasks,
+      ...work.tasks,
       ...[informing, followPoliciesTask(policies, loops), pushing, advertisement, keeping],
       clearDuplicatesTask({ store, instance, clock, log }),
       decideBrakeTask(decider, brakeLease),

@@ -17,7 +17,7 @@ export interface BrakeTimes {
 export interface HealthProcess {
   readonly store: Store;
   /** The process's feed. The process starts it when the app has been created, and closes it after the app. */
-  readonly feed: Pick<EventFeed, "follow" | "caughtUpTo">;
+  readonly feed: Pick<EventFeed, "follow" | "listen" | "caughtUpTo">;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: HealthConfig;

@@ -1,7 +1,7 @@
 import type { Desired, Observation } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import { type Changes, changedSince, type ChangePosition } from "./changes.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 import type { ExecutionOrder, StoredState } from "./work-tables.ts";
 
 /** What a node said last of an execution, with what the record adds. */

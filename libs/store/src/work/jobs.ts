@@ -1,4 +1,4 @@
-import type { Json, JobFacts, JobType } from "@rollcall/domain";
+import type { JobFacts, JobType, Json } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import type { JobState, JobsTable } from "./work-tables.ts";

@@ -1,4 +1,4 @@
-import { type NodeRecord, type Reaction } from "@rollcall/domain";
+import type { NodeRecord, Reaction } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, ReservedStore } from "../database/store.ts";
 import { readNodes } from "../nodes/read-nodes.ts";

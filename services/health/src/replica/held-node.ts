@@ -13,9 +13,9 @@ import {
 } from "@rollcall/domain";
 import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
-import type { Farewell } from "./farewell.ts";
 import type { NodeWork } from "../work/node-work.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
+import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
 
 /** A node's open stream as its replica sees it. */

@@ -8,7 +8,14 @@ import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { clockSkewMs } from "../stream/hello-fields.ts";
 import type { WorkFrame } from "../work/work-frames.ts";
-import type { AgentLink, AgentWorkFrame, GreetedStream, SessionEnd, SessionHost, WelcomeFacts } from "./session-host.ts";
+import type {
+  AgentLink,
+  AgentWorkFrame,
+  GreetedStream,
+  SessionEnd,
+  SessionHost,
+  WelcomeFacts,
+} from "./session-host.ts";
 
 export interface SessionOptions {
   /** The lowest sequence of a Beat: 0 on streams, 1 in calls. */

@@ -3,9 +3,8 @@ import type { ExecutionReport } from "@rollcall/api/rollcall/health/v1/health_pb
 import { EndReason, type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { EndReason as DomainEndReason, Observed } from "@rollcall/domain";
 import { refuseFields } from "@rollcall/errors";
-import { toText } from "../stream/hello-fields.ts";
+import type { ReportedExecution } from "@rollcall/store";
 import type { ReportPart } from "./node-work.ts";
-import type { ReportedExecution } from "./work-record.ts";
 
 const OBSERVED: ReadonlyMap<ObservedState, Observed> = new Map([
   [ObservedState.STARTING, "STARTING"],
@@ -32,7 +31,7 @@ const LAST_MS = Date.UTC(10_000, 0, 1) - 1;
 
 /** A part of a report as values. Throws INVALID_REQUEST. */
 export function reportPart(report: ExecutionReport): ReportPart {
-  const { number, whole, more, digest, generation, observations } = report;
+  const { number, whole, more, digest, observations } = report;
   if (number < 1n || number > BigInt(Number.MAX_SAFE_INTEGER)) {
     throw refuseFields("INVALID_REQUEST", [
       { field: "execution_report.number", description: "reports are numbered from 1" },
@@ -43,7 +42,6 @@ export function reportPart(report: ExecutionReport): ReportPart {
     isWhole: whole,
     hasMore: more,
     digest,
-    generation,
     executions: observations.map(reportedExecution),
   };
 }
@@ -64,9 +62,9 @@ function reportedExecution(observation: ExecutionObservation, index: number): Re
     endedAtMs: endTime === undefined ? null : withinTime(timestampMs(endTime)),
     end,
     exitCode: end === null ? null : (exitCode ?? null),
-    signal: end === null || signal === "" ? null : toText(signal),
-    message: toText(message),
-    job: toText(job),
+    signal: end === null || signal === "" ? null : signal,
+    message,
+    job,
     specDigest,
   };
 }

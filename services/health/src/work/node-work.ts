@@ -1,4 +1,4 @@
-import type { NodeReport, ReportedExecution } from "./work-record.ts";
+import type { NodeReport, ReportedExecution } from "@rollcall/store";
 
 /** Most executions that a node may report: more than it may be given, for those that the record does not know. */
 export const MOST_REPORTED = 2_000;
@@ -11,7 +11,6 @@ export interface ReportPart {
   readonly isWhole: boolean;
   readonly hasMore: boolean;
   readonly digest: bigint;
-  readonly generation: bigint;
   readonly executions: readonly ReportedExecution[];
 }
 
@@ -65,8 +64,7 @@ export class NodeWork {
       this.#open = { number: part.number, executions };
       return "more";
     }
-    const { number, generation } = part;
-    const whole = part.isWhole ? { ids: [...executions.keys()], generation } : null;
+    const { number, isWhole: whole } = part;
     const waiting = merge(this.#waiting, { number, whole, executions });
     if (waiting.executions.size > MOST_REPORTED) return "too-many";
     this.#open = null;
@@ -101,13 +99,13 @@ export class NodeWork {
   }
 }
 
-/** One report that says what two said, one after the other. */
+/**
+ * One report that says what two said, one after the other. What a node had and has no more it keeps in its reports until
+ * it was told to forget it, so both together are whole when one of them is.
+ */
 function merge(earlier: Waiting | null, later: Waiting): Waiting {
   if (earlier === null) return later;
   const executions = new Map(earlier.executions);
   for (const [id, execution] of later.executions) executions.set(id, execution);
-  const reported = [...later.executions.keys()];
-  const whole =
-    later.whole ?? (earlier.whole && { ...earlier.whole, ids: [...new Set([...earlier.whole.ids, ...reported])] });
-  return { number: later.number, whole, executions };
+  return { number: later.number, whole: earlier.whole || later.whole, executions };
 }

@@ -2,6 +2,7 @@ import { ExecutionReportSchema } from "@rollcall/api/rollcall/health/v1/health_p
 import { refuse } from "@rollcall/errors";
 import { Loop, type Task } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
+import type { NodeReport, NodeWork as NodeWorkList } from "@rollcall/store";
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -9,7 +10,8 @@ import type { AgentWorkFrame, WorkHost } from "../session/session-host.ts";
 import { reportPart } from "./convert.ts";
 import { MOST_REPORTED, MOST_WANTED, NodeWork } from "./node-work.ts";
 import { SpecCache } from "./spec-cache.ts";
-import type { NodeWorkList, WorkRecord } from "./work-record.ts";
+import type { WorkFrame } from "./work-frames.ts";
+import type { WorkRecord } from "./work-record.ts";
 
 export interface WorkDeskOptions {
   readonly record: WorkRecord;
@@ -22,6 +24,7 @@ export interface WorkDeskOptions {
 const NODES_A_READ = 100;
 /** References in one frame: some 40 KiB. */
 const REFERENCES_A_FRAME = 200;
+const FORGOTTEN = { desired: "FORGET", specDigest: Buffer.alloc(0), index: 0, ports: {}, gpuUuids: [] } as const;
 /** Executions that are saved in one transaction, unless one node reports more. */
 const EXECUTIONS_A_SAVE = 2_000;
 
@@ -42,7 +45,8 @@ export class WorkDesk implements WorkHost {
   readonly #reported = new Set<HeldNode>();
   readonly #telling: Loop;
   readonly #saving: Loop;
-  #hasNews = false;
+  /** At the beginning, so that changes are followed from before the first list is read. */
+  #hasNews = true;
 
   constructor(options: WorkDeskOptions) {
     this.#options = options;
@@ -66,15 +70,7 @@ export class WorkDesk implements WorkHost {
 
   onDigest(node: HeldNode, digest: bigint): void {
     if (node.work?.asksForReport(digest) !== true) return;
-    node.stream?.sendWork({
-      kind: "executions",
-      logId: this.#options.record.logId(),
-      generation: node.work.told ?? 0n,
-      isWhole: false,
-      hasMore: false,
-      isReportWanted: true,
-      references: [],
-    });
+    node.stream?.sendWork({ ...this.#changes(node.work), isReportWanted: true });
   }
 
   receive(node: HeldNode, frame: AgentWorkFrame): void {
@@ -135,9 +131,9 @@ export class WorkDesk implements WorkHost {
   async #tellSome(nodes: readonly HeldNode[]): Promise<void> {
     const { record } = this.#options;
     const asked = nodes.filter((node) => this.#isServed(node));
-    const questions = asked.map(({ id, work }) => ({ nodeId: id, after: work?.told ?? null }));
+    const queries = asked.map(({ id, work }) => ({ nodeId: id, after: work?.told ?? 0n }));
     const works = new Map(asked.map((node) => [node.id, { node, work: node.work }]));
-    const lists = await record.readNodes(questions).catch((error: unknown) => {
+    const lists = await record.readNodes(queries).catch((error: unknown) => {
       for (const node of asked) this.#untold.add(node);
       throw error;
     });
@@ -157,15 +153,12 @@ export class WorkDesk implements WorkHost {
   #tellOne(node: HeldNode, work: NodeWork, { generation, references }: NodeWorkList): void {
     const isWhole = work.told === null;
     if (!isWhole && references.length === 0) return;
-    const logId = this.#options.record.logId();
     for (let from = 0; from === 0 || from < references.length; from += REFERENCES_A_FRAME) {
       const isSent = node.stream?.sendWork({
-        kind: "executions",
-        logId,
+        ...this.#changes(work),
         generation,
         isWhole,
         hasMore: from + REFERENCES_A_FRAME < references.length,
-        isReportWanted: false,
         references: references.slice(from, from + REFERENCES_A_FRAME),
       });
       if (isSent !== true) return;
@@ -193,19 +186,54 @@ export class WorkDesk implements WorkHost {
     while (this.#reported.size > 0) {
       const batch = this.#beginSave();
       if (batch.length === 0) continue;
-      const kept = await this.#options.record.saveReports(batch.map(({ report }) => report)).catch((error: unknown) => {
+      const { record } = this.#options;
+      await record.saveReports(batch.map(({ report }) => report)).catch((error: unknown) => {
         for (const { node, work } of batch) {
           work.notSaved();
           this.#reported.add(node);
         }
         throw error;
       });
-      for (const { node, work } of batch) {
+      for (const { node, work, report } of batch) {
         const number = BigInt(work.saved());
-        if (kept.has(node.id) && node.work === work) node.stream?.sendWork({ kind: "report-ack", number });
+        if (node.work !== work) continue;
+        node.stream?.sendWork({ kind: "report-ack", number });
         if (work.hasReport) this.#reported.add(node);
+        if (report.whole) await this.#letForget(node, work, report);
       }
     }
+  }
+
+  /** A whole list leaves out what has ended: an agent that missed to be told of it forgets it by its whole report. */
+  async #letForget(node: HeldNode, work: NodeWork, { executions }: Pick<NodeReport, "executions">): Promise<void> {
+    const { record } = this.#options;
+    const ended = executions.filter(({ observed }) => observed === "ENDED").map(({ id }) => id);
+    if (ended.length === 0) return;
+    const ids = await record.forgettable(node.id, ended);
+    if (node.work !== work) return;
+    const references = ids.map((id) => ({ ...FORGOTTEN, id }));
+    for (let from = 0; from < references.length; from += REFERENCES_A_FRAME) {
+      node.stream?.sendWork({
+        ...this.#changes(work),
+        hasMore: from + REFERENCES_A_FRAME < references.length,
+        references: references.slice(from, from + REFERENCES_A_FRAME),
+      });
+    }
+  }
+
+  /** A frame of changes without any. */
+  #changes(work: NodeWork): Extract<WorkFrame, { readonly kind: "executions" }> {
+    const logId = this.#options.record.logId();
+    const generation = work.told ?? 0n;
+    return {
+      kind: "executions",
+      logId,
+      generation,
+      isWhole: false,
+      hasMore: false,
+      isReportWanted: false,
+      references: [],
+    };
   }
 
   #beginSave() {

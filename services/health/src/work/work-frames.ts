@@ -2,17 +2,7 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import type { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { DesiredState, ExecutionReferenceSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
 import type { Desired } from "@rollcall/domain";
-
-/** One execution, as its node is told of it. */
-export interface WorkReference {
-  readonly id: string;
-  readonly desired: Desired;
-  readonly specDigest: Uint8Array;
-  readonly index: number;
-  /** The ports granted, by label. */
-  readonly ports: Readonly<Record<string, number>>;
-  readonly gpuUuids: readonly string[];
-}
+import type { WorkReference } from "@rollcall/store";
 
 /** A frame about work, to an agent. */
 export type WorkFrame =
