@@ -17,8 +17,8 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   },
   "job.changed": {
     when:
-      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. halted says "
-      + "why the update stopped.",
+      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. halted says " +
+      "why the update stopped.",
     subject: JOB,
     actors: [...OPERATORS, ...SCHEDULER],
     before: ["state", "count", "halted"],

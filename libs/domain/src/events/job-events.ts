@@ -1,5 +1,5 @@
 import type { CommandSource } from "../membership/membership.ts";
-import type { Json, JobEventType, NewEvent } from "./events.ts";
+import type { JobEventType, Json, NewEvent } from "./events.ts";
 
 /** Ids that one event of placements has at most. */
 export const MOST_PLACED_IDS = 200;

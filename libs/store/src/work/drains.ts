@@ -48,9 +48,7 @@ export async function saveDrain(tx: Tx, { nodeId, deadlineAfterMs, ...drain }: N
     .insertInto("drains")
     .values({ node_id: nodeId, ...columns })
     .onConflict((conflict) =>
-      conflict
-        .constraint("drains_pkey")
-        .doUpdateSet({ ...columns, started_at: sql<Date>`now()`, drained_at: null }),
+      conflict.constraint("drains_pkey").doUpdateSet({ ...columns, started_at: sql<Date>`now()`, drained_at: null }),
     )
     .returningAll()
     .executeTakeFirstOrThrow();

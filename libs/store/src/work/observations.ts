@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
-import { type Changes, changedSince, type ChangePosition } from "./changes.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 
 /** Notified when nodes have said something of executions. */
 export const OBSERVED_CHANNEL = "rollcall_observed";
