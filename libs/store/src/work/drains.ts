@@ -23,9 +23,10 @@ export type NewDrain = Omit<StoredDrain, "startedAtMs" | "drainedAtMs" | "deadli
   readonly deadlineAfterMs: number | null;
 };
 
-/** All drains, of nodes that are drained too. */
-export async function listDrains(db: Db): Promise<readonly StoredDrain[]> {
-  return (await db.selectFrom("drains").selectAll().orderBy("node_id").execute()).map(toDrain);
+/** The drains of these nodes, of those that are drained too. */
+export async function listDrains(db: Db, nodeIds: readonly string[]): Promise<readonly StoredDrain[]> {
+  if (nodeIds.length === 0) return [];
+  return (await db.selectFrom("drains").selectAll().where("node_id", "in", nodeIds).execute()).map(toDrain);
 }
 
 /** The drain of a node; null for none. */
