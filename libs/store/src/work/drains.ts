@@ -3,13 +3,13 @@ import type { Db, Tx } from "../database/store.ts";
 import type { DrainsTable } from "./work-tables.ts";
 
 /** A node whose work is to move or end, or has. */
-export interface DrainRecord {
+export interface StoredDrain {
   readonly nodeId: string;
-  readonly deadlineMs: number;
+  /** By the record's clock; null for none. */
+  readonly deadlineAtMs: number | null;
   readonly force: boolean;
   readonly ignoreDaemons: boolean;
   readonly keepIneligible: boolean;
-  readonly maxParallel: number;
   readonly reason: string;
   readonly actor: string;
   readonly startedAtMs: number;
@@ -18,30 +18,30 @@ export interface DrainRecord {
 }
 
 /** What an operator wants of a drain. */
-export type NewDrain = Omit<DrainRecord, "startedAtMs" | "drainedAtMs" | "deadlineMs"> & {
-  /** From now, by the record's clock. */
-  readonly deadlineAfterMs: number;
+export type NewDrain = Omit<StoredDrain, "startedAtMs" | "drainedAtMs" | "deadlineAtMs"> & {
+  /** From now, by the record's clock; null for none. */
+  readonly deadlineAfterMs: number | null;
 };
 
-/** All drains, of nodes that are drained too. */
-export async function listDrains(db: Db): Promise<readonly DrainRecord[]> {
-  return (await db.selectFrom("drains").selectAll().orderBy("node_id").execute()).map(toDrain);
+/** The drains of these nodes, of those that are drained too. */
+export async function listDrains(db: Db, nodeIds: readonly string[]): Promise<readonly StoredDrain[]> {
+  if (nodeIds.length === 0) return [];
+  return (await db.selectFrom("drains").selectAll().where("node_id", "in", nodeIds).execute()).map(toDrain);
 }
 
 /** The drain of a node; null for none. */
-export async function getDrain(db: Db, nodeId: string): Promise<DrainRecord | null> {
+export async function getDrain(db: Db, nodeId: string): Promise<StoredDrain | null> {
   const row = await db.selectFrom("drains").selectAll().where("node_id", "=", nodeId).executeTakeFirst();
   return row === undefined ? null : toDrain(row);
 }
 
 /** Begin a drain, or begin it again with other terms. The node's row is locked. */
-export async function saveDrain(tx: Tx, { nodeId, deadlineAfterMs, ...drain }: NewDrain): Promise<DrainRecord> {
+export async function saveDrain(tx: Tx, { nodeId, deadlineAfterMs, ...drain }: NewDrain): Promise<StoredDrain> {
   const columns = {
-    deadline: sql<Date>`now() + ${deadlineAfterMs} * interval '1 millisecond'`,
+    deadline: sql<Date | null>`now() + ${deadlineAfterMs}::bigint * interval '1 millisecond'`,
     force: drain.force,
     ignore_daemons: drain.ignoreDaemons,
     keep_ineligible: drain.keepIneligible,
-    max_parallel: drain.maxParallel,
     reason: drain.reason,
     actor: drain.actor,
   };
@@ -62,14 +62,13 @@ export async function deleteDrain(tx: Tx, nodeId: string): Promise<boolean> {
   return numDeletedRows > 0n;
 }
 
-function toDrain(row: Selectable<DrainsTable>): DrainRecord {
+function toDrain(row: Selectable<DrainsTable>): StoredDrain {
   return {
     nodeId: row.node_id,
-    deadlineMs: row.deadline.getTime(),
+    deadlineAtMs: row.deadline?.getTime() ?? null,
     force: row.force,
     ignoreDaemons: row.ignore_daemons,
     keepIneligible: row.keep_ineligible,
-    maxParallel: row.max_parallel,
     reason: row.reason,
     actor: row.actor,
     startedAtMs: row.started_at.getTime(),

@@ -1,27 +1,19 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
-export {
-  commitWork,
-  type ExecutionChange,
-  type JobFinding,
-  MOST_EXECUTIONS_OF_NODE,
-  type NewExecution,
-  type Orphan,
-  type WorkCommit,
-  type WorkCommitted,
-} from "./commit-work.ts";
-export { type DrainRecord, deleteDrain, getDrain, listDrains, type NewDrain, saveDrain } from "./drains.ts";
+export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { deleteDrain, getDrain, listDrains, type NewDrain, type StoredDrain, saveDrain } from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
-  type ExecutionRecord,
   type ExecutionTally,
   findExecutions,
   getExecutions,
   lockExecution,
-  type ObservationRecord,
   readChangedExecutions,
   readExecutions,
   readLiveExecutions,
+  readNewestEnded,
+  type StoredExecution,
+  type StoredObservation,
   saveExecutionOrder,
   tallyExecutions,
 } from "./executions.ts";
@@ -32,14 +24,14 @@ export {
   getJobVersions,
   type JobEdit,
   type JobFilter,
-  type JobRecord,
   type JobVersionRecord,
-  jobFactsOf,
   lockJob,
   lockJobName,
   type NewJobVersion,
   readJobs,
   readJobVersions,
+  type StoredJob,
+  type SubmittedVersion,
   saveJobEdit,
   saveJobVersion,
 } from "./jobs.ts";
@@ -62,12 +54,6 @@ export {
   type UnknownExecution,
 } from "./observations.ts";
 export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
-export {
-  type AllocationRecord,
-  ensureAllocations,
-  readAllocations,
-  readComputeNodeIds,
-  readWorkNodes,
-  type WorkNode,
-} from "./work-nodes.ts";
-export type { ExecutionOrder, JobState, StoredState } from "./work-tables.ts";
+export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
+export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export type { ExecutionOrder, StoredState } from "./work-tables.ts";
