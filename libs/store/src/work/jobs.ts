@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-import type { JobFacts, JobType, Json } from "@rollcall/domain";
-=======
 import type { JobState, JobType, Json } from "@rollcall/domain";
->>>>>>> scheduler
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
 import type { JobsTable } from "./work-tables.ts";

@@ -1,7 +1,3 @@
-<<<<<<< HEAD
-import type { NodeRecord, Reaction } from "@rollcall/domain";
-=======
->>>>>>> scheduler
 import { sql } from "kysely";
 import type { Db, ReservedStore } from "../database/store.ts";
 
