@@ -33,6 +33,7 @@ import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
 import { UnaryDesk } from "./unary/unary-desk.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
+import { LogDesk } from "./work/log-desk.ts";
 import { createPostgresWork } from "./work/postgres-work.ts";
 import { WorkDesk } from "./work/work-desk.ts";
 
@@ -150,10 +151,11 @@ export function createApp(deps: HealthProcess): HealthApp {
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
   };
+  const logs = new LogDesk();
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: HealthServices = {
     ...shared,
-    random,
+    ...{ random, logs },
     totals: new ClusterTotals(shared),
     unary: new UnaryDesk({ store, host }),
     watches: new HealthWatches({ ...shared, feed: deps.feed }),
@@ -176,7 +178,7 @@ export function createApp(deps: HealthProcess): HealthApp {
       policies: INTERNAL_POLICIES,
       authenticateReplica: replicasOnly(methods),
     },
-    agentRoutes: createAgentRoutes(host),
+    agentRoutes: createAgentRoutes(host, logs),
     tasks: [
       ...core.tasks,
       ...work.tasks,

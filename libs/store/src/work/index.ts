@@ -38,6 +38,7 @@ export {
 export {
   type NodeWork,
   type NodeWorkQuery,
+  nodeOfExecution,
   readChangedNodeWork,
   readForgettable,
   readNodeWork,

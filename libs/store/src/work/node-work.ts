@@ -63,6 +63,15 @@ export async function readForgettable(db: Db, nodeId: string, ids: readonly stri
   return rows.map(({ id }) => id);
 }
 
+/** The node of an execution, known to the record or only reported; null when there is none. */
+export async function nodeOfExecution(db: Db, id: string): Promise<string | null> {
+  const { rows } = await sql<{ readonly nodeId: string }>`
+    select node_id as "nodeId" from executions where id = ${id}
+    union all select node_id from execution_observations where execution_id = ${id}
+    limit 1`.execute(db);
+  return rows[0]?.nodeId ?? null;
+}
+
 /** The nodes whose work changed since a position, with its generation; a node may come twice. */
 export async function readChangedNodeWork(
   db: Db,

@@ -18,6 +18,16 @@ export type WorkFrame =
     }
   /** A spec that was asked for; empty when there is none. */
   | { readonly kind: "spec"; readonly digest: Uint8Array; readonly spec: Uint8Array }
+  /** Output of an execution is read: the agent is to open the call that brings it. */
+  | {
+      readonly kind: "log-request";
+      readonly token: Uint8Array;
+      readonly executionId: string;
+      readonly stream: number;
+      readonly offset: bigint;
+      readonly tailBytes: bigint;
+      readonly follow: boolean;
+    }
   /** All reports up to this number are in the record. */
   | { readonly kind: "report-ack"; readonly number: bigint };
 
@@ -39,6 +49,10 @@ export function workFrameToProto(frame: WorkFrame): Frame {
     }
     case "spec":
       return { case: "spec", value: { digest: new Uint8Array(frame.digest), spec: new Uint8Array(frame.spec) } };
+    case "log-request": {
+      const { kind: _, token, ...query } = frame;
+      return { case: "logRequest", value: { ...query, token: new Uint8Array(token) } };
+    }
     case "report-ack":
       return { case: "reportAck", value: { number: frame.number } };
   }
