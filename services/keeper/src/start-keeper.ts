@@ -1,7 +1,16 @@
 import { createHash } from "node:crypto";
 import { chmod } from "node:fs/promises";
 import { dirname } from "node:path";
-import { type Logger, makeDirectory, type Running, StartError, startParts } from "@rollcall/process";
+import {
+  type Logger,
+  Loop,
+  makeDirectory,
+  type Running,
+  StartError,
+  startParts,
+  startTasks,
+  systemClock,
+} from "@rollcall/process";
 import { openCgroups } from "./cgroup/cgroup-hierarchy.ts";
 import { machineClock } from "./execution/keeper-services.ts";
 import { Journal } from "./journal/journal.ts";
@@ -25,8 +34,13 @@ export interface StartKeeperOptions {
   readonly settings: KeeperSettings;
   /** Version of this program. */
   readonly version: string;
+  /** Whether it ends when it has nothing to keep, and no agent to wait for. Default false. */
+  readonly endsIdle?: boolean;
   readonly log: Logger;
 }
+
+/** An agent that is restarted is back within this. */
+const IDLE_MS = 10_000;
 
 /** The digest of settings, by which an agent sees that a keeper was started with others. */
 export function settingsDigest(settings: KeeperSettings): string {
@@ -39,7 +53,8 @@ export function settingsDigest(settings: KeeperSettings): string {
  * Start the keeper of this machine. `done` resolves when an agent has it retire. Rejects with StartError for what a
  * person must put right; without a user to run executions as it starts, keeps what runs, and starts nothing.
  */
-export async function startKeeper({ settings, version, log }: StartKeeperOptions): Promise<Running> {
+export async function startKeeper(options: StartKeeperOptions): Promise<Running> {
+  const { settings, version, endsIdle = false, log } = options;
   if (process.platform !== "linux") throw new StartError("work runs on Linux alone");
   const places = await keeperPlaces(settings.stateDirectory);
   await makeDirectory(places.directory, 0o700);
@@ -72,11 +87,27 @@ export async function startKeeper({ settings, version, log }: StartKeeperOptions
       directories: [...settings.directories],
       problem: problem ?? "",
     };
-    parts.add(await KeeperSocket.open({ path: places.socket, keeper, facts, onRetire: () => retire(), log }));
+    const onRetire = (): void => retire();
+    const socket = parts.add(await KeeperSocket.open({ path: places.socket, keeper, facts, onRetire, log }));
+    if (endsIdle) parts.add(startTasks([idleTask(keeper, socket, onRetire)], { log, clock: systemClock }));
     log.info({ version, socket: places.socket, limits: facts.limits, executors: facts.executors }, "keeper started");
     return {};
   });
   return { ...running, done: retired };
+}
+
+function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
+  let sinceMs = machineClock.nowMs();
+  return new Loop({
+    name: "end-idle",
+    clock: systemClock,
+    everyMs: IDLE_MS / 10,
+    turn: async () => {
+      const isBusy = socket.connections > 0 || keeper.records().some(({ state }) => state.phase.kind !== "ended");
+      if (isBusy) sinceMs = machineClock.nowMs();
+      else if (machineClock.nowMs() - sinceMs > IDLE_MS) end();
+    },
+  });
 }
 
 const OWN_USER_WARNING =

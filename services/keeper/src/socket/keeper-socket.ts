@@ -43,6 +43,11 @@ export class KeeperSocket {
     return opened;
   }
 
+  /** Agents that are connected. */
+  get connections(): number {
+    return this.#sockets.size;
+  }
+
   async close(): Promise<void> {
     for (const socket of this.#sockets) socket.destroy();
     await new Promise((resolve) => this.#server.close(resolve));
