@@ -18,10 +18,11 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   health: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   admin: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
   agent: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
+  keeper: ["api", "process", "wire"],
   cli: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   rollcall: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    ...["rpc", "store", "wire", "registry", "health", "admin", "agent", "cli"],
+    ...["rpc", "store", "wire", "registry", "health", "admin", "agent", "keeper", "cli"],
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],

@@ -13,6 +13,8 @@ import type { AgentIdentity } from "./stream/hello.ts";
 import { createUsageFeed } from "./usage/usage-feed.ts";
 import type { UsageSampler } from "./usage/usage-sampler.ts";
 import { WishLog } from "./wish-log.ts";
+import type { AgentWork } from "./work/agent-work.ts";
+import { type AllocatedShares, type PortRange, workCapacity } from "./work/work-capacity.ts";
 
 /** What an agent is made of. Nothing of it is looked up elsewhere: a test hands in everything. */
 export interface AgentOptions {
@@ -38,6 +40,12 @@ export interface AgentOptions {
   readonly keyRotationIntervalMs?: number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
+  /** The agent's part in work, and what of the machine is given to it. Default: the node runs none. */
+  readonly work?: {
+    readonly make: (onGreeting: () => void) => AgentWork;
+    readonly shares: AllocatedShares;
+    readonly ports: PortRange;
+  };
   /** When the node's key was made, by this machine's wall clock. Default: now. */
   readonly keyMadeAtMs?: number;
 }
@@ -59,9 +67,17 @@ export function createAgent(options: AgentOptions): Agent {
   const { clock, identity } = options;
   const log = options.log.child({ node_id: identity.nodeId });
   const wishes = new WishLog(log, identity.wishes);
+  const work = options.work?.make(() => stayConnected.look()) ?? null;
+  const given = options.work;
+  const info = createNodeInfoKeeper({
+    ...options,
+    log,
+    ...(given && { capacity: (facts) => workCapacity(facts, work?.greeting ?? null, given) }),
+  });
   const stayConnected = new StayConnected({
     ...options,
-    info: createNodeInfoKeeper({ ...options, log }),
+    work,
+    info,
     usage: createUsageFeed(options.usage, () => clock.nowMs(), options.usageGapMs ?? 0),
     infoCheckMs: options.infoCheckMs ?? DEFAULT_INFO_CHECK_MS,
     log,
@@ -82,6 +98,7 @@ export function createAgent(options: AgentOptions): Agent {
     tasks: [
       { name: "stay-connected", run: (signal, succeeded) => stayConnected.run(signal, succeeded) },
       { name: "rotate-key", run: (signal, succeeded) => rotation.run(signal, succeeded) },
+      ...(work?.tasks ?? []),
     ],
     status: () => ({ ...stayConnected.status(), ungrantedWishes: wishes.ungranted }),
     close: (reason) => stayConnected.close(reason),

@@ -12,6 +12,7 @@ import {
 } from "@rollcall/config";
 import { checkAgentLabels, isNodeId, NODE_ID_PATTERN, NODE_ID_RULE } from "@rollcall/domain";
 import { checkAgentTls } from "./agent-tls.ts";
+import { checkWorkConfig, workKeys } from "./work/work-keys.ts";
 
 /** The configuration of an agent. */
 export const agentKeys = defineKeys({
@@ -141,6 +142,7 @@ export const agentKeys = defineKeys({
       "The least time between two measurements of resource usage, for machines where measuring is costly. Usage " +
       "travels in each heartbeat; a heartbeat that comes sooner repeats the last one.",
   },
+  ...workKeys,
 });
 
 /** The values of an agent's configuration. */
@@ -154,7 +156,7 @@ export function checkAgentConfig(
     path: "Compute.Labels" as const,
     message: `${field}: ${description}`,
   }));
-  return [...labels, ...checkAgentTls(values)];
+  return [...labels, ...checkAgentTls(values), ...checkWorkConfig(values)];
 }
 
 /** Decide the node's id: as configured, else as registered before, else the host name. */

@@ -7,3 +7,5 @@ export {
   type StartAgentOptions,
   startAgent,
 } from "./start-agent.ts";
+export type { KeeperAccess } from "./work/keeper-link.ts";
+export { checkWorkConfig, type WorkConfig, workKeys } from "./work/work-keys.ts";

@@ -1,7 +1,7 @@
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { type Clock, type Logger, type Running, superviseTasks, systemClock } from "@rollcall/process";
-import { createAgent } from "./agent.ts";
+import { type AgentOptions, createAgent } from "./agent.ts";
 import type { AgentStatus } from "./agent-status.ts";
 import { agentTls } from "./agent-tls.ts";
 import { type AgentConfig, chooseNodeId } from "./config.ts";
@@ -14,6 +14,10 @@ import { NodeKeys } from "./state/node-keys.ts";
 import { openStateDirectory } from "./state/state-directory.ts";
 import { createGrpcHeartbeatTransport } from "./stream/grpc-heartbeat-transport.ts";
 import { createUsageSampler } from "./usage/usage-sampler.ts";
+import { AgentWork, type AgentWorkOptions } from "./work/agent-work.ts";
+import type { KeeperAccess } from "./work/keeper-link.ts";
+import { parseShares } from "./work/work-capacity.ts";
+import { parsePorts } from "./work/work-keys.ts";
 
 /** What an agent is started with. */
 export interface StartAgentOptions {
@@ -27,6 +31,8 @@ export interface StartAgentOptions {
   readonly random?: () => number;
   /** Told of each session that a server has welcomed. */
   readonly onConnected?: () => void;
+  /** How the keeper of this machine is reached. Default: the node runs no work, whatever is configured. */
+  readonly keeper?: KeeperAccess;
 }
 
 /** An agent at work. `close` says goodbye first. */
@@ -87,6 +93,7 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
     keyMadeAtMs: await state.keyMadeAtMs(),
     ...infoCheck(config["Compute.Heartbeat.InfoUpdateInterval"]),
     ...(options.onConnected && { onConnected: options.onConnected }),
+    ...workOptions(options, { nodeId, clock, random }),
   });
   const ending = new AbortController();
   const supervision = superviseTasks(agent.tasks, { log, clock, signal: ending.signal, random });
@@ -103,6 +110,24 @@ export async function startAgent(options: StartAgentOptions): Promise<RunningAge
 /** Where an agent keeps its state when none is configured: system-wide for root, else in the user's home. */
 export function defaultStateDirectory(): string {
   return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
+}
+
+function workOptions(
+  { keeper, config, log }: StartAgentOptions,
+  others: Pick<AgentWorkOptions, "nodeId" | "clock" | "random">,
+): Pick<AgentOptions, "work"> {
+  if (keeper === undefined || config["Work.Executors"].length === 0) return {};
+  const shares = parseShares(config["Compute.AllocatedCapacity"]);
+  const ports = parsePorts(config["Work.Ports"]);
+  // Both were checked with the configuration.
+  if (!shares.ok || ports === null) return {};
+  return {
+    work: {
+      make: (onGreeting) => new AgentWork({ ...others, keeper, log, onGreeting }),
+      shares: shares.shares,
+      ports,
+    },
+  };
 }
 
 function infoCheck(ms: number | undefined): { readonly infoCheckMs?: number } {

@@ -8,7 +8,7 @@ const MISUSED = 2;
 
 type Run = (words: readonly string[], shell: Shell, process: NodeJS.Process) => Promise<number>;
 
-/** `up`, `serve` and `agent`. Each is loaded only when it is called. */
+/** `up`, `serve`, `agent` and `keeper`. Each is loaded only when it is called. */
 export function createServerVerbs(
   shell: Shell,
   process: NodeJS.Process,
@@ -46,6 +46,10 @@ export function createServerVerbs(
     verb("agent", "", "Run the agent of this machine", async () => {
       const { AGENT_FLAGS, runAgent } = await import("./verbs/agent.ts");
       return { run: runAgent, flags: AGENT_FLAGS };
+    }),
+    verb("keeper", "", "Keep the executions of this machine for its agent", async () => {
+      const { KEEPER_FLAGS, runKeeper } = await import("./verbs/keeper.ts");
+      return { run: runKeeper, flags: KEEPER_FLAGS };
     }),
   ];
 }

@@ -67,6 +67,11 @@ export class StayConnected {
     this.#dispatch({ kind: "move-asked", isOwnWish: true, retryAfterMs: 0, endpoints: [] });
   }
 
+  /** Have the server told soon that what the node is has changed. */
+  look(): void {
+    this.#held?.look();
+  }
+
   /** Work until the signal aborts or the agent is closed. An abort leaves without a goodbye. */
   async run(signal: AbortSignal, succeeded: () => void = () => {}): Promise<void> {
     this.#succeeded = succeeded;
@@ -205,6 +210,11 @@ export class StayConnected {
 
   #note(news: Exclude<SessionNews, { readonly kind: "opened" | "ended" }>): void {
     switch (news.kind) {
+      // The session itself hands on what is about work.
+      case "executions":
+      case "spec":
+      case "report-acked":
+        return;
       case "acked":
         this.#dispatch({ kind: "acked" });
         return;

@@ -1,9 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type NodeInfo, NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type NodeInfo, NodeInfoSchema, type WorkCapacity } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Clock, Logger } from "@rollcall/process";
 import { nodeInfoDigest } from "@rollcall/wire";
 import { type NodeDescription, toNodeInfo } from "../convert.ts";
 import type { FactsReader } from "../facts/facts-reader.ts";
+import type { MachineFacts } from "../facts/machine-facts.ts";
 import { SteadyFacts } from "../facts/steady-facts.ts";
 import { fitNodeInfo } from "./fit-node-info.ts";
 
@@ -26,12 +27,15 @@ export interface NodeInfoKeeper {
 export interface NodeInfoKeeperOptions {
   readonly facts: FactsReader;
   readonly description: NodeDescription;
+  /** What work the machine takes. Default: none. */
+  readonly capacity?: (facts: MachineFacts) => WorkCapacity | undefined;
   readonly clock: Pick<Clock, "nowMs">;
   readonly log: Logger;
 }
 
 /** Create the keeper of this machine's report. Amounts that move by themselves are held still, see SteadyAmounts. */
-export function createNodeInfoKeeper({ facts, description, clock, log }: NodeInfoKeeperOptions): NodeInfoKeeper {
+export function createNodeInfoKeeper(options: NodeInfoKeeperOptions): NodeInfoKeeper {
+  const { facts, description, capacity, clock, log } = options;
   const steady = new SteadyFacts();
   let last: NodeInfoSnapshot | undefined;
   let underWay: Promise<NodeInfoSnapshot> | undefined;
@@ -51,7 +55,8 @@ export function createNodeInfoKeeper({ facts, description, clock, log }: NodeInf
   async function read(): Promise<NodeInfoSnapshot> {
     try {
       const read = steady.take(await facts.read(), clock.nowMs());
-      last = snapshotOf(fitted(toNodeInfo(read, description)));
+      const work = capacity?.(read);
+      last = snapshotOf(fitted({ ...toNodeInfo(read, description), ...(work && { work }) }));
       return last;
     } catch (error) {
       // A machine so odd that it cannot be described is still a machine that can be watched.

@@ -1,11 +1,13 @@
 import { create } from "@bufbuild/protobuf";
-import { type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { GoodbyeKind, type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeKeyPair } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
 import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { UsageFeed } from "../usage/usage-feed.ts";
+import { reportParts } from "../work/report-parts.ts";
+import type { WorkFeed } from "../work/work-feed.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
 import { type AgentIdentity, makeHello } from "./hello.ts";
 import type { Pace } from "./pace.ts";
@@ -28,6 +30,8 @@ export interface SessionServices {
   readonly usage: UsageFeed;
   /** The longest time between two looks at whether the machine has changed. */
   readonly infoCheckMs: number;
+  /** The machine's executions. Default: the node runs no work. */
+  readonly work?: WorkFeed | null;
 }
 
 /** How to open a session. */
@@ -54,6 +58,9 @@ export class HeartbeatSession {
   readonly #alarm: Alarm;
   #state: SessionState;
   #sent: SentTotals = NO_TOTALS;
+  /** The digest that the last report told, and the executions that it named. */
+  #told: { readonly digest: bigint; readonly ids: readonly string[] } = { digest: 0n, ids: [] };
+  readonly #unsubscribe: () => void;
 
   constructor(services: SessionServices, { endpoint, pace, onNews }: SessionOptions) {
     const { clock, identity, transport, infoCheckMs } = services;
@@ -61,7 +68,9 @@ export class HeartbeatSession {
     this.#onNews = onNews;
     this.endpoint = endpoint;
     this.keyPair = identity.keys.toUse();
-    this.#state = beginSession({ pace, infoCheckMs, nowMs: clock.nowMs() });
+    const work = services.work ?? null;
+    this.#state = beginSession({ pace, infoCheckMs, nowMs: clock.nowMs(), work });
+    this.#unsubscribe = work?.subscribe((change) => this.#dispatch({ kind: "work-changed", ...change })) ?? (() => {});
     this.#alarm = new Alarm(clock, () => this.#dispatch({ kind: "due" }));
     this.#stream = transport.open(endpoint, {
       onFrame: ({ frame }) => this.#dispatch({ kind: "frame", frame }),
@@ -82,7 +91,13 @@ export class HeartbeatSession {
 
   /** Say goodbye, and leave once the server has taken it, after `limitMs` at the latest. */
   goodbye(reason: string, limitMs: number): void {
-    this.#dispatch({ kind: "goodbye", reason, limitMs });
+    const leavesWork = this.#services.work?.isRunning ?? false;
+    this.#dispatch({ kind: "goodbye", reason, limitMs, leavesWork });
+  }
+
+  /** Look at the machine now: what the node is may have changed. */
+  look(): void {
+    this.#dispatch({ kind: "look" });
   }
 
   #dispatch(event: SessionEvent): void {
@@ -118,7 +133,8 @@ export class HeartbeatSession {
       case "send-hello": {
         const { challenge, digest, tellsTime } = effect;
         const hello = makeHello(identity, this.keyPair, challenge, digest);
-        this.#send({ case: "hello", value: { ...hello, agentTimeMs: this.#wallMs(tellsTime) } });
+        const runsWork = this.#state.reports !== null;
+        this.#send({ case: "hello", value: { ...hello, runsWork, agentTimeMs: this.#wallMs(tellsTime) } });
         return;
       }
       case "send-beat": {
@@ -126,23 +142,58 @@ export class HeartbeatSession {
         const { usage: message, sent } = toResourceUsage(usage.latest(intervalMs), this.#sent);
         this.#sent = sent;
         const agentTimeMs = this.#wallMs(tellsTime);
-        this.#send({ case: "beat", value: { sequence, usage: message, settingsGeneration, agentTimeMs } });
+        const executionsDigest = this.#told.digest;
+        const value = { sequence, usage: message, settingsGeneration, agentTimeMs, executionsDigest };
+        this.#send({ case: "beat", value });
         return;
       }
       case "send-info":
         this.#send({ case: "nodeInfo", value: effect.info });
         return;
-      case "send-goodbye":
-        this.#send({ case: "goodbye", value: { reason: effect.reason } });
+      case "send-report":
+        this.#report(effect.number, effect.ids);
+        return;
+      case "send-want-specs": {
+        const digests = effect.digests.map((digest) => Buffer.from(digest, "hex"));
+        this.#send({ case: "wantSpecs", value: { digests } });
+        return;
+      }
+      case "send-goodbye": {
+        const kind = effect.leavesWork ? GoodbyeKind.RESTARTING : GoodbyeKind.STOPPING;
+        this.#send({ case: "goodbye", value: { reason: effect.reason, kind } });
         this.#stream.finish();
         return;
+      }
       case "cancel":
+        this.#unsubscribe();
         this.#stream.cancel();
         return;
       case "tell":
+        this.#hearOfWork(effect.news);
         this.#onNews(this, effect.news);
         return;
     }
+  }
+
+  #report(number: number, ids: readonly string[] | null): void {
+    const { work } = this.#services;
+    if (work === null || work === undefined) return;
+    const observations = work.observations(ids);
+    const digest = work.digest();
+    this.#told = { digest, ids: observations.map(({ id }) => id) };
+    for (const value of reportParts({ number, whole: ids === null, digest }, observations)) {
+      this.#send({ case: "executionReport", value });
+    }
+  }
+
+  #hearOfWork(news: SessionNews): void {
+    const { work } = this.#services;
+    if (work === null || work === undefined) return;
+    if (news.kind === "opened") work.opened();
+    else if (news.kind === "executions") work.executions(news.executions);
+    else if (news.kind === "spec") work.spec(news.spec);
+    else if (news.kind === "report-acked") work.reported(this.#told.ids);
+    else if (news.kind === "acked") work.seen();
   }
 
   /**

@@ -1,13 +1,24 @@
 import {
   type Challenge,
+  type Executions,
   type GoAway,
   GoAwayAction,
   type HeartbeatResponse,
   type Settings,
+  type SpecFrame,
   type Welcome,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership, NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { sameDigest } from "../info/node-info-keeper.ts";
+import { hexOf } from "../work/desired-work.ts";
+import {
+  beginReports,
+  type ReportEffect,
+  type ReportEvent,
+  type ReportState,
+  reportDueMs,
+  stepReports,
+} from "../work/report-machine.ts";
 import { type Pace, paceAfter, paceAfterAck, silentAtMs } from "./pace.ts";
 import { endOfGoAway, endOfStatus, type SessionEnd } from "./session-end.ts";
 
@@ -56,6 +67,8 @@ export interface SessionState {
   readonly measureAtMs: number | null;
   readonly lookAtMs: number | null;
   readonly patienceAtMs: number | null;
+  /** What was told of executions, from the Welcome on; null on a node that runs no work. */
+  readonly reports: ReportState | null;
 }
 
 /** What happens to a stream. */
@@ -69,8 +82,12 @@ export type SessionEvent =
   | { readonly kind: "due" }
   /** The transport ended; `error` is undefined for an end in good order. */
   | { readonly kind: "stream-ended"; readonly error: unknown }
-  /** Say goodbye, and leave after `limitMs` at the latest. */
-  | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number }
+  /** The machine's executions are known, or some of these have changed; or specs are missing. */
+  | { readonly kind: "work-changed"; readonly ids: readonly string[]; readonly wantedSpecs: readonly string[] }
+  /** What the node is has changed: look at it now. */
+  | { readonly kind: "look" }
+  /** Say goodbye, and leave after `limitMs` at the latest. `leavesWork`: executions go on, and the agent will be back. */
+  | { readonly kind: "goodbye"; readonly reason: string; readonly limitMs: number; readonly leavesWork: boolean }
   /** Leave at once, without a goodbye. */
   | { readonly kind: "drop" };
 
@@ -97,8 +114,9 @@ export type SessionEffect =
       readonly tellsTime: boolean;
     }
   | { readonly kind: "send-info"; readonly info: NodeInfo }
+  | ReportEffect
   /** Send a Goodbye, after which no frame follows. */
-  | { readonly kind: "send-goodbye"; readonly reason: string }
+  | { readonly kind: "send-goodbye"; readonly reason: string; readonly leavesWork: boolean }
   /** Let go of the connection. */
   | { readonly kind: "cancel" }
   | { readonly kind: "tell"; readonly news: SessionNews };
@@ -110,6 +128,12 @@ export type SessionNews =
   /** What to keep to, as a Welcome says first and the server whenever it changes. */
   | { readonly kind: "settings"; readonly settings: Settings }
   | { readonly kind: "acked" }
+  /** What should run on the node. */
+  | { readonly kind: "executions"; readonly executions: Executions }
+  /** A spec that was asked for. */
+  | { readonly kind: "spec"; readonly spec: SpecFrame }
+  /** All reports up to this one are in the record. */
+  | { readonly kind: "report-acked"; readonly number: number }
   /** The server asks to open another stream, and to leave this one after its Welcome. */
   | { readonly kind: "move-asked"; readonly goAway: GoAway }
   | { readonly kind: "ended"; readonly end: SessionEnd };
@@ -125,8 +149,10 @@ export function beginSession(options: {
   readonly pace: Pace;
   readonly infoCheckMs: number;
   readonly nowMs: number;
+  /** Whether the node runs work, and whether its executions are known. Default: it runs none. */
+  readonly work?: { readonly isKnown: boolean } | null;
 }): SessionState {
-  const { pace, infoCheckMs, nowMs } = options;
+  const { pace, infoCheckMs, nowMs, work = null } = options;
   return {
     phase: "connecting",
     pace,
@@ -142,12 +168,14 @@ export function beginSession(options: {
     infoCheckMs,
     ...NOTHING_DUE,
     patienceAtMs: nowMs + CONNECT_TIMEOUT_MS,
+    reports: work === null ? null : beginReports(work.isKnown, nowMs),
   };
 }
 
 /** When the next `due` event is to come; null for never. */
-export function nextDueMs({ beatAtMs, measureAtMs, lookAtMs, patienceAtMs }: SessionState): number | null {
-  const times = [beatAtMs, measureAtMs, lookAtMs, patienceAtMs].filter((atMs) => atMs !== null);
+export function nextDueMs(state: SessionState): number | null {
+  const { beatAtMs, measureAtMs, lookAtMs, patienceAtMs } = state;
+  const times = [beatAtMs, measureAtMs, lookAtMs, patienceAtMs, reportAtMs(state)].filter((atMs) => atMs !== null);
   return times.length === 0 ? null : Math.min(...times);
 }
 
@@ -172,11 +200,15 @@ export function stepSession(state: SessionState, event: SessionEvent, nowMs: num
       return onDue(state, nowMs);
     case "stream-ended":
       return end(state, endOfStatus(event.error, state.phase !== "connecting"));
+    case "work-changed":
+      return onWork(state, { ...event, kind: "changed" }, nowMs);
+    case "look":
+      return stay(state.phase === "open" && state.lookAtMs !== null ? { ...state, lookAtMs: nowMs } : state);
     case "goodbye":
       if (state.phase !== "open") return end(state, { kind: "left" });
       return {
         state: { ...state, ...NOTHING_DUE, phase: "leaving", patienceAtMs: nowMs + event.limitMs },
-        effects: [{ kind: "send-goodbye", reason: event.reason.slice(0, MOST_REASON) }],
+        effects: [{ kind: "send-goodbye", reason: event.reason.slice(0, MOST_REASON), leavesWork: event.leavesWork }],
       };
     case "drop":
       return end(state, { kind: "left" });
@@ -212,13 +244,39 @@ function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: 
       if (goAway.action !== GoAwayAction.MOVE || state.phase !== "open") return end(state, endOfGoAway(goAway));
       return { state, effects: [tell({ kind: "move-asked", goAway })] };
     }
-    // Frames of a newer server, and frames about work.
-    case "executions":
+    case "executions": {
+      const { value: executions } = frame;
+      const asked = executions.reportWanted ? onWork(state, { kind: "asked" }, nowMs) : stay(state);
+      return withNews(asked, { kind: "executions", executions });
+    }
     case "spec":
-    case "reportAck":
+      return withNews(onWork(state, { kind: "spec", digest: hexOf(frame.value.digest) }, nowMs), {
+        kind: "spec",
+        spec: frame.value,
+      });
+    case "reportAck": {
+      const number = Number(frame.value.number);
+      return withNews(onWork(state, { kind: "acked", number }, nowMs), { kind: "report-acked", number });
+    }
+    // A frame of a newer server.
     case undefined:
       return stay(state);
   }
+}
+
+/** Before the Welcome executions may change as well, and the first report has them all. */
+function onWork(state: SessionState, event: ReportEvent, nowMs: number): SessionStep {
+  if (state.reports === null) return stay(state);
+  const isOpen = state.phase === "open";
+  const { state: reports, effects } = stepReports(state.reports, event, nowMs);
+  return isOpen
+    ? { state: { ...state, reports }, effects }
+    : stay({ ...state, reports: { ...reports, asked: new Map() } });
+}
+
+/** Only while the stream is open. */
+function reportAtMs({ phase, reports }: SessionState): number | null {
+  return phase === "open" && reports !== null ? reportDueMs(reports) : null;
 }
 
 function onWelcome(state: SessionState, welcome: Welcome, nowMs: number): SessionStep {
@@ -279,6 +337,7 @@ function onDue(state: SessionState, nowMs: number): SessionStep {
   if (dueMs === state.patienceAtMs) return end(state, endOfPatience(state.phase));
   if (dueMs === state.measureAtMs) return { state: { ...state, measureAtMs: null }, effects: [{ kind: "measure" }] };
   if (dueMs === state.beatAtMs) return beat(state, nowMs);
+  if (dueMs === reportAtMs(state)) return onWork(state, { kind: "due" }, nowMs);
   return { state: { ...state, lookAtMs: null }, effects: [{ kind: "read-info", refresh: true }] };
 }
 
@@ -356,6 +415,11 @@ function end(state: SessionState, why: SessionEnd): SessionStep {
 
 function stay(state: SessionState): SessionStep {
   return { state, effects: [] };
+}
+
+function withNews({ state, effects }: SessionStep, news: SessionNews): SessionStep {
+  if (state.reports === null || state.phase !== "open") return { state, effects };
+  return { state, effects: [tell(news), ...effects] };
 }
 
 function tell(news: SessionNews): SessionEffect {

@@ -22,6 +22,7 @@ interface Holder {
 
 const AGENT_LOCK = "agent.pid";
 const UP_LOCK = "up.pid";
+const KEEPER_LOCK = "keeper.pid";
 
 /**
  * Lock a state directory for the agent of this process: two agents with one identity would take the session from each
@@ -41,6 +42,16 @@ export async function lockDataDirectory(dataDirectory: string, pid: number): Pro
   return lock(dataDirectory, UP_LOCK, pid, (running) => {
     const text = `rollcall up runs already in ${dataDirectory}, as process ${running}`;
     return new StartError(`${text}: stop that process, or use another --data-dir`);
+  });
+}
+
+/**
+ * Lock a state directory for the keeper of this process: two would start one execution twice. Returns the function that
+ * unlocks it. Throws StartError.
+ */
+export async function lockKeeper(stateDirectory: string, pid: number): Promise<() => Promise<void>> {
+  return lock(stateDirectory, KEEPER_LOCK, pid, (running) => {
+    return new StartError(`a keeper of ${stateDirectory} runs already, as process ${running}`);
   });
 }
 

@@ -29,7 +29,7 @@ export function programName({ argv }: Pick<NodeJS.Process, "argv">, cwd: string)
 
 /** Flags that mean the same to the agent. */
 const SHARED_FLAGS: readonly string[] = ["log-level", "log-format"];
-const COMPUTE_KEY = /^compute\./i;
+const COMPUTE_KEY = /^(compute|work)\./i;
 /** Where it works and whom it joins is settled: this is the agent of this `up`. */
 const SETTLED_KEY = /^compute\.(server|statedir)$/i;
 

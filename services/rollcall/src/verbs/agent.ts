@@ -9,6 +9,7 @@ import { logConfiguration, openLog } from "../log.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/directory-lock.ts";
 import { CONNECTED } from "../up/local-agent.ts";
+import { withDefaultsOfUp } from "../work/keeper-settings.ts";
 
 /** The keys that `rollcall agent` reads. */
 const AGENT_VERB_KEYS = {
@@ -43,14 +44,26 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const log = openLog(config.values, shell, "agent");
   logConfiguration(config, log);
   endWithParent(process, log);
-  const stateDirectory = config.values["Compute.StateDir"] ?? defaultStateDirectory();
+  const isOfUp = process.connected !== undefined;
+  const values = isOfUp ? withDefaultsOfUp(config, shell.userId) : config.values;
+  const stateDirectory = values["Compute.StateDir"] ?? defaultStateDirectory();
+  const hasWork = values["Work.Executors"].length > 0;
+  // Loaded where it is needed: most agents run no work.
+  const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
+  const keeper = access?.(values, stateDirectory, process);
   const unlock = await lock(stateDirectory, process.pid);
   const code = await runProcess({
     process,
     log,
     // An `up` that has started it waits for this word.
     start: () =>
-      startAgent({ config: config.values, version: cliVersion(), log, onConnected: () => process.send?.(CONNECTED) }),
+      startAgent({
+        config: values,
+        version: cliVersion(),
+        log,
+        onConnected: () => process.send?.(CONNECTED),
+        ...(keeper && { keeper }),
+      }),
   });
   await unlock();
   return code;

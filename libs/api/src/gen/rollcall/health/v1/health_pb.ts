@@ -465,8 +465,8 @@ export type Beat = Message<"rollcall.health.v1.Beat"> & {
   settingsGeneration: number;
 
   /**
-   * Digest of what the node has of executions, as its last whole ExecutionReport told it; 0 for none. When it differs from what the server has, the
-   * server asks for a report.
+   * The digest that the last ExecutionReport of this session told; 0 for none. When it differs from what the server has, the server asks for a
+   * report.
    *
    * @generated from field: fixed64 executions_digest = 5;
    */

@@ -1,0 +1,250 @@
+import { createHash } from "node:crypto";
+import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { Greeting, KeptExecution } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
+import {
+  applyExecutions,
+  type DesiredWork,
+  dropPartial,
+  hexOf,
+  type KeptWork,
+  NOTHING_DESIRED,
+  planWork,
+  pruneForgotten,
+  usefulSpecs,
+  type WorkAction,
+} from "./desired-work.ts";
+import { executionsDigest } from "./executions-digest.ts";
+import { type KeeperAccess, KeeperLink, type KeeperListener, type KeeperRequestInit } from "./keeper-link.ts";
+import type { WorkChange, WorkFeed } from "./work-feed.ts";
+
+/** What an agent's part in work is made of. */
+export interface AgentWorkOptions {
+  readonly keeper: KeeperAccess;
+  readonly nodeId: string;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly log: Logger;
+  /** Told when the keeper says what it offers. */
+  readonly onGreeting?: () => void;
+}
+
+/** What the machine lacks although it should not is looked at again this often. */
+const PLAN_EVERY_MS = 15_000;
+
+/** How often the keeper is told at most that the control plane was heard. */
+const SEEN_EVERY_MS = 1_000;
+
+/** Stands between the control plane, which says what should run, and the keeper, which runs it. */
+export class AgentWork implements WorkFeed, KeeperListener {
+  /** To be run by the agent. */
+  readonly tasks: readonly Task[];
+  readonly #options: AgentWorkOptions;
+  readonly #link: KeeperLink;
+  readonly #planning: Loop;
+  readonly #listeners = new Set<(change: WorkChange) => void>();
+  readonly #kept = new Map<string, KeptWork>();
+  readonly #specs = new Map<string, Uint8Array | null>();
+  /** Executions that were named since the greeting; null once all have been. */
+  #named: Set<string> | null = new Set();
+  #changed = new Set<string>();
+  #desired: DesiredWork = NOTHING_DESIRED;
+  /** The history that the present session speaks of; null before its first Executions. */
+  #sessionLogId: string | null = null;
+  readonly #toBind = new Set<string>();
+  #wantedSpecs: readonly string[] = [];
+  #isKnown = false;
+  #isTelling = false;
+  #greeting: Greeting | null = null;
+  #seenAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: AgentWorkOptions) {
+    this.#options = options;
+    const { clock } = options;
+    this.#link = new KeeperLink({ ...options, access: options.keeper }, this);
+    this.#planning = new Loop({ name: "plan-work", clock, everyMs: PLAN_EVERY_MS, turn: () => this.#plan() });
+    this.tasks = [{ name: "keeper", run: (signal) => this.#link.run(signal) }, this.#planning];
+  }
+
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
+  /** What the keeper said of itself; null before it has. */
+  get greeting(): Greeting | null {
+    return this.#greeting;
+  }
+
+  get isRunning(): boolean {
+    return [...this.#kept.values()].some(({ observation }) => observation.state !== ObservedState.ENDED);
+  }
+
+  observations(ids: readonly string[] | null): readonly ExecutionObservation[] {
+    const named = ids ?? [...this.#kept.keys()].sort();
+    return named.flatMap((id) => this.#kept.get(id)?.observation ?? []);
+  }
+
+  digest(): bigint {
+    return executionsDigest([...this.#kept.values()].map(({ observation }) => observation));
+  }
+
+  subscribe(listener: (change: WorkChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  opened(): void {
+    this.#desired = dropPartial(this.#desired);
+    this.#sessionLogId = null;
+    this.#toBind.clear();
+    this.seen();
+  }
+
+  executions(frame: Executions): void {
+    this.#desired = applyExecutions(this.#desired, frame, this.#kept);
+    this.#sessionLogId = frame.logId;
+    this.#bindReported();
+    this.#letGoOfSpecs();
+    this.#planning.call();
+  }
+
+  spec({ digest, spec }: SpecFrame): void {
+    const name = hexOf(digest);
+    if (!usefulSpecs(this.#desired).has(name)) return;
+    const isGone = spec.length === 0;
+    if (!isGone && createHash("sha256").update(spec).digest("hex") !== name) {
+      this.#options.log.error({ digest: name }, "spec has another digest than was asked for, it is not used");
+      return;
+    }
+    this.#specs.set(name, isGone ? null : spec);
+    this.#planning.call();
+  }
+
+  reported(ids: readonly string[]): void {
+    for (const id of ids) this.#toBind.add(id);
+    this.#bindReported();
+  }
+
+  seen(): void {
+    const nowMs = this.#options.clock.nowMs();
+    if (nowMs - this.#seenAtMs < SEEN_EVERY_MS) return;
+    this.#seenAtMs = nowMs;
+    this.#ask({ case: "seen", value: {} });
+  }
+
+  onGreeting(greeting: Greeting): void {
+    this.#greeting = greeting;
+    this.#named = new Set();
+    const { problem } = greeting;
+    if (problem !== "") this.#options.log.error({ problem }, "the keeper offers no executor");
+    this.#options.onGreeting?.();
+  }
+
+  onChanged({ observation, logId, forgotten }: KeptExecution): void {
+    if (observation === undefined) return;
+    const { id } = observation;
+    if (forgotten) {
+      if (!this.#kept.delete(id)) return;
+    } else {
+      const before = this.#kept.get(id);
+      this.#kept.set(id, { observation, logId });
+      this.#named?.add(id);
+      if (before?.observation.change === observation.change) return;
+    }
+    this.#tell([id]);
+    this.#planning.call();
+  }
+
+  onListed(): void {
+    const gone = [...this.#kept.keys()].filter((id) => this.#named?.has(id) === false);
+    for (const id of gone) this.#kept.delete(id);
+    this.#named = null;
+    this.#isKnown = true;
+    this.#tell(gone);
+    this.#planning.call();
+  }
+
+  async #plan(): Promise<void> {
+    if (!this.#isKnown || this.#named !== null) return;
+    this.#desired = pruneForgotten(this.#desired, this.#kept);
+    const { actions, wantedSpecs } = planWork(this.#desired, this.#kept, this.#specs);
+    this.#wantedSpecs = wantedSpecs;
+    if (wantedSpecs.length > 0) this.#tell([]);
+    // One after the other: the keeper answers as fast as its disk, and each answer comes with the change that it made.
+    for (const action of actions) await this.#carryOut(action);
+  }
+
+  async #carryOut(action: WorkAction): Promise<void> {
+    const { log } = this.#options;
+    try {
+      await this.#link.request(this.#toRequest(action));
+    } catch (error) {
+      if (action.kind !== "start") {
+        log.warn({ err: error, action: action.kind }, "keeper did not do what was asked");
+        return;
+      }
+      const message = error instanceof Error ? error.message : String(error);
+      log.warn({ err: error, execution_id: action.reference.id }, "keeper did not start an execution");
+      // Where the keeper is away this fails as well, and the start is tried again once it is back.
+      const { reference } = action;
+      await this.#link.request(this.#toRequest({ kind: "refuse", reference, message })).catch(() => {});
+    }
+  }
+
+  #toRequest(action: WorkAction): KeeperRequestInit {
+    const { logId } = this.#desired;
+    const { nodeId } = this.#options;
+    switch (action.kind) {
+      case "start": {
+        const { reference, spec } = action;
+        return { case: "start", value: { reference, spec, logId, nodeId } };
+      }
+      case "stop":
+        return { case: "stop", value: { reference: action.reference, logId } };
+      case "refuse": {
+        const message = action.message.slice(0, 512);
+        return { case: "refuse", value: { reference: action.reference, message, logId } };
+      }
+      case "forget":
+        return { case: "forget", value: { ids: [...action.ids] } };
+      case "bind":
+        return { case: "bind", value: { ids: [...action.ids], logId } };
+    }
+  }
+
+  /** What was reported to a history, and committed there, is known to it from now on. */
+  #bindReported(): void {
+    const logId = this.#sessionLogId;
+    if (logId === null) return;
+    const ids = [...this.#toBind].filter((id) => {
+      const one = this.#kept.get(id);
+      return one !== undefined && one.logId !== logId;
+    });
+    this.#toBind.clear();
+    if (ids.length > 0) this.#ask({ case: "bind", value: { ids, logId } });
+  }
+
+  #letGoOfSpecs(): void {
+    const useful = usefulSpecs(this.#desired);
+    for (const digest of this.#specs.keys()) if (!useful.has(digest)) this.#specs.delete(digest);
+  }
+
+  #ask(request: KeeperRequestInit): void {
+    // A keeper that is away is told of what counts when it is back.
+    this.#link.request(request).catch(() => {});
+  }
+
+  /** Tell sessions, once for all that happens at a time. */
+  #tell(ids: readonly string[]): void {
+    for (const id of ids) this.#changed.add(id);
+    if (this.#isTelling || !this.#isKnown) return;
+    this.#isTelling = true;
+    queueMicrotask(() => {
+      this.#isTelling = false;
+      const change = { ids: [...this.#changed], wantedSpecs: this.#wantedSpecs };
+      this.#changed = new Set();
+      for (const listener of this.#listeners) listener(change);
+    });
+  }
+}

@@ -1,0 +1,38 @@
+import { type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import type { ExecutionReportSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { type ExecutionObservation, ExecutionObservationSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+
+/** A server takes frames of 64 KiB; the rest is for what surrounds the observations. */
+const MOST_PART_BYTES = 49_152;
+const MOST_PART_OBSERVATIONS = 1_000;
+
+/** Of tag and length, for each observation. */
+const OVERHEAD_BYTES = 4;
+
+/** Cut a report into frames that a server takes. One without observations is one frame. */
+export function reportParts(
+  report: { readonly number: number; readonly whole: boolean; readonly digest: bigint },
+  observations: readonly ExecutionObservation[],
+): readonly MessageInitShape<typeof ExecutionReportSchema>[] {
+  const parts: ExecutionObservation[][] = [[]];
+  let bytes = 0;
+  for (const observation of observations) {
+    const size = toBinary(ExecutionObservationSchema, observation).length + OVERHEAD_BYTES;
+    const last = parts.at(-1) ?? [];
+    if (last.length > 0 && (bytes + size > MOST_PART_BYTES || last.length >= MOST_PART_OBSERVATIONS)) {
+      parts.push([observation]);
+      bytes = size;
+    } else {
+      last.push(observation);
+      bytes += size;
+    }
+  }
+  const { number, whole, digest } = report;
+  return parts.map((part, index) => ({
+    number: BigInt(number),
+    whole,
+    more: index < parts.length - 1,
+    digest,
+    observations: part,
+  }));
+}

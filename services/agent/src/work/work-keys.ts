@@ -1,0 +1,88 @@
+import { bool, type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
+import { type PortRange, parseShares } from "./work-capacity.ts";
+
+const MOST_PORT = 65_535;
+
+/** What agent and keeper of a machine are told about work. */
+export const workKeys = defineKeys({
+  "Work.Executors": {
+    schema: list(oneOf(["process"])),
+    default: [],
+    flag: "executors",
+    doc:
+      "The executors that this machine offers, such as process; none by default: a machine runs nothing for others " +
+      "unless its operator says so here. `rollcall up` turns process on for its own agent.",
+  },
+  "Work.User": {
+    schema: optional(text({ maxLength: 64 })),
+    default: undefined,
+    flag: "work-user",
+    doc:
+      "Whom executions run as when their job names nobody. It can be neither root nor the agent's own user, who " +
+      "could read the node's key. Without it nothing is run.",
+  },
+  "Work.Users": {
+    schema: list(text({ maxLength: 64 })),
+    default: [],
+    doc: "Users that a job may name instead of Work.User.",
+  },
+  "Work.Directories": {
+    schema: list(text()),
+    default: [],
+    doc:
+      "Directories in or below which a job may run; links are followed before they are compared. Without any, each " +
+      "execution runs in a directory of its own.",
+  },
+  "Work.Secrets": {
+    schema: optional(text()),
+    default: undefined,
+    doc:
+      "The directory of secrets: each file is a value that jobs may ask for as a variable, by the file's name. Only " +
+      "the agent's own user should be able to read it.",
+  },
+  "Work.Ports": {
+    schema: text({ pattern: /^(none|\d{1,5}-\d{1,5})$/, expects: "a range such as 20000-32000, or none" }),
+    default: "20000-32000",
+    doc: "The ports that executions may be given when their job leaves the choice to the scheduler; none for no port.",
+  },
+  "Work.SameUser": {
+    schema: bool(),
+    default: false,
+    flag: "work-same-user",
+    doc:
+      "For development alone: run executions as the agent's own user. They can read the node's key, and act as the " +
+      "node. An agent that is not root runs nothing without this.",
+  },
+  "Compute.AllocatedCapacity": {
+    schema: stringMap(),
+    default: {},
+    doc:
+      "How much of the machine executions are given, by resource, for example cpu=80%,memory=0.9,disk=0.5; 1 where " +
+      "nothing is said. Above 1 it is promised several times.",
+  },
+});
+
+/** Their values. */
+export type WorkConfig = ConfigValues<typeof workKeys>;
+
+/** What is wrong with values that are each of their type. */
+export function checkWorkConfig(
+  values: WorkConfig,
+): readonly { readonly path: keyof WorkConfig & string; readonly message: string }[] {
+  const shares = parseShares(values["Compute.AllocatedCapacity"]);
+  const relative = values["Work.Directories"].filter((path) => !path.startsWith("/"));
+  return [
+    ...(shares.ok ? [] : [{ path: "Compute.AllocatedCapacity" as const, message: shares.problem }]),
+    ...(parsePorts(values["Work.Ports"]) === null
+      ? [{ path: "Work.Ports" as const, message: `is no range within 1 to ${MOST_PORT}` }]
+      : []),
+    ...relative.map((path) => ({ path: "Work.Directories" as const, message: `${path} is no absolute path` })),
+  ];
+}
+
+/** Read a range of ports; null when it is none. */
+export function parsePorts(words: string): PortRange | null {
+  if (words === "none") return { min: 0, max: 0 };
+  const [min = 0, max = 0] = words.split("-").map(Number);
+  return min >= 1 && min <= max && max <= MOST_PORT ? { min, max } : null;
+}

@@ -1,0 +1,37 @@
+import type { Logger } from "@rollcall/process";
+import type { CgroupHierarchy } from "../cgroup/cgroup-hierarchy.ts";
+import type { ExecutionRecord } from "../journal/execution-record.ts";
+import type { Journal } from "../journal/journal.ts";
+import type { WorkRules } from "../launch/permissions.ts";
+
+/** The clock of a machine, which goes on when a keeper ends. */
+export interface MachineClock {
+  /** Milliseconds since the machine was started. */
+  nowMs(): number;
+  /** Milliseconds since 1970. */
+  wallMs(): number;
+}
+
+/** What executions work with. */
+export interface KeeperServices {
+  readonly journal: Journal;
+  /** Null where none can be made. */
+  readonly cgroups: CgroupHierarchy | null;
+  readonly rules: WorkRules;
+  /** Where executions have directories of their own. */
+  readonly scratch: string;
+  readonly clock: MachineClock;
+  /** This boot of the machine. */
+  readonly bootId: string;
+  readonly log: Logger;
+  /** When the agent last heard from the control plane. */
+  readonly seenAtMs: () => number;
+  /** Told of each change, once it is on the disk. */
+  readonly onChange: (record: ExecutionRecord) => void;
+}
+
+/** The clock of this machine. */
+export const machineClock: MachineClock = {
+  nowMs: () => Number(process.hrtime.bigint() / 1_000_000n),
+  wallMs: () => Date.now(),
+};

@@ -1,0 +1,2 @@
+export { keeperSocket } from "./keeper-places.ts";
+export { type KeeperSettings, settingsDigest, startKeeper } from "./start-keeper.ts";

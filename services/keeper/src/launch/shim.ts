@@ -1,0 +1,112 @@
+import { spawn } from "node:child_process";
+import { constants } from "node:fs";
+import { open, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Exit } from "../execution/execution-state.ts";
+import { isAlive, type ProcessName, parseStat } from "../machine/process-name.ts";
+import { SHIM_SCRIPT } from "./launch-script.ts";
+import { parseExit, type ShimFacts } from "./shim-facts.ts";
+
+/** How a shim is started. */
+export interface ShimStart {
+  /** The execution's directory, with its program and an empty `run`. */
+  readonly directory: string;
+  /** See becoming(). */
+  readonly becoming: readonly string[];
+  /** Directories of cgroups that it enters. */
+  readonly cgroups: readonly string[];
+}
+
+const SHELLS = ["/bin/dash", "/usr/bin/dash", "/bin/sh"] as const;
+
+/** Start the shim of an execution. It goes on when this process ends. */
+export async function startShim({ directory, becoming, cgroups }: ShimStart): Promise<void> {
+  const args = ["-c", SHIM_SCRIPT, "rollcall-execution", directory, ...cgroups, "--", ...becoming];
+  const child = spawn(await shell(), args, {
+    cwd: directory,
+    detached: true,
+    stdio: "ignore",
+    // What the job sets comes later, to a process that is the job's user: a loader obeys LD_PRELOAD.
+    env: { PATH: "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+  });
+  await new Promise<void>((resolve, reject) => {
+    child.once("spawn", resolve);
+    child.once("error", reject);
+  });
+  child.unref();
+}
+
+/** What a shim has written down so far, and who of it runs. */
+export async function readShim(directory: string): Promise<ShimFacts> {
+  const read = (name: string): Promise<string | null> =>
+    readFile(join(directory, "run", name), "utf8").catch(() => null);
+  const [shim, child, exit, status, hasStarted] = await Promise.all([
+    read("shim"),
+    read("child"),
+    read("exit"),
+    read("status"),
+    stat(join(directory, "run", "started")).then(
+      () => true,
+      () => false,
+    ),
+  ]);
+  const [shimName, childName] = [nameOf(shim), nameOf(child)];
+  const facts = {
+    hasStarted,
+    shim: await lifeOf(shimName),
+    child: childName,
+    childLife: await lifeOf(childName),
+    status: (status ?? "").trim(),
+    exit: exit === null ? null : parseExit(exit),
+  };
+  if (facts.exit !== null || facts.shim === "alive") return facts;
+  // It may have written down the end between the two looks.
+  const last = await read("exit");
+  return { ...facts, exit: last === null ? null : parseExit(last) };
+}
+
+/** When the end was written down, by the wall clock. */
+export async function exitWallMs(directory: string): Promise<number | null> {
+  return stat(join(directory, "run", "exit")).then(
+    ({ mtimeMs }) => Math.trunc(mtimeMs),
+    () => null,
+  );
+}
+
+/** Let a shim go that has written down the end. */
+export async function releaseShim(directory: string): Promise<void> {
+  try {
+    const pipe = await open(join(directory, "seen.pipe"), constants.O_WRONLY | constants.O_NONBLOCK);
+    try {
+      await pipe.write("seen\n");
+    } finally {
+      await pipe.close();
+    }
+  } catch {
+    // It is gone, and so nothing has to be told to it.
+  }
+}
+
+/** The end of a process as it is shown, or null where nobody saw it. */
+export type SeenExit = Omit<Exit, "isOutOfMemory">;
+
+function nameOf(line: string | null): ProcessName | null {
+  const parsed = line === null ? null : parseStat(line);
+  return parsed === null ? null : { pid: parsed.pid, start: parsed.start };
+}
+
+async function lifeOf(name: ProcessName | null): Promise<"alive" | "dead" | "unknown"> {
+  if (name === null) return "unknown";
+  return (await isAlive(name)) ? "alive" : "dead";
+}
+
+async function shell(): Promise<string> {
+  for (const path of SHELLS) {
+    const isThere = await stat(path).then(
+      () => true,
+      () => false,
+    );
+    if (isThere) return path;
+  }
+  return "/bin/sh";
+}

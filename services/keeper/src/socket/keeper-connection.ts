@@ -1,0 +1,149 @@
+import type { Socket } from "node:net";
+import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import {
+  type KeeperFrameSchema as FrameSchema,
+  type GreetingSchema,
+  KeeperFrameSchema,
+  type KeeperReplySchema,
+  type KeeperRequest,
+  KeeperRequestSchema,
+  OutputStream,
+  type ReadOutput,
+} from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { FrameReader, frameMessage } from "@rollcall/wire";
+import { type Keeper, KeeperRefusal } from "../keeper.ts";
+import { readSpec } from "../spec/read-spec.ts";
+import { toIdentity, toKept } from "./to-kept.ts";
+
+/** What a keeper says of itself. */
+export type KeeperFacts = MessageInitShape<typeof GreetingSchema>;
+
+/** What a connection works with. */
+export interface ConnectionServices {
+  readonly keeper: Keeper;
+  readonly facts: KeeperFacts;
+  readonly onRetire: () => void;
+}
+
+type Reply = MessageInitShape<typeof KeeperReplySchema>["reply"];
+
+/** An agent that does not read is cut off: it asks for the whole list when it is back. */
+const MOST_UNREAD_BYTES = 16_777_216;
+
+/** Who says nothing for so long after connecting is no agent. */
+const GREET_LIMIT_MS = 10_000;
+
+const MOST_PIECE_BYTES = 262_144;
+
+/** One agent at the keeper's socket. Requests are answered one after the other. */
+export class KeeperConnection {
+  readonly #socket: Socket;
+  readonly #services: ConnectionServices;
+  #unsubscribe: () => void = () => {};
+
+  constructor(socket: Socket, services: ConnectionServices) {
+    this.#socket = socket;
+    this.#services = services;
+  }
+
+  /** Serve until the agent leaves. Rejects for what no agent sends. */
+  async run(): Promise<void> {
+    const reader = new FrameReader();
+    const silent = setTimeout(() => this.#socket.destroy(), GREET_LIMIT_MS);
+    try {
+      for await (const chunk of this.#socket) {
+        for (const message of reader.take(chunk)) {
+          clearTimeout(silent);
+          await this.#answer(fromBinary(KeeperRequestSchema, message));
+        }
+      }
+    } catch (error) {
+      // An agent that was killed ends its connection in any state.
+      if (!this.#socket.destroyed) throw error;
+    } finally {
+      clearTimeout(silent);
+      this.#unsubscribe();
+    }
+  }
+
+  async #answer({ id, request }: KeeperRequest): Promise<void> {
+    try {
+      const reply = await this.#carryOut(request);
+      this.#send({ frame: { case: "reply", value: { id, ...(reply && { reply }) } } });
+    } catch (error) {
+      const message = error instanceof KeeperRefusal ? error.message : `the keeper failed: ${String(error)}`;
+      this.#send({ frame: { case: "reply", value: { id, error: message.slice(0, 512) } } });
+    }
+    if (request.case === "greet") this.#list();
+    if (request.case === "retire") this.#services.onRetire();
+  }
+
+  async #carryOut(request: KeeperRequest["request"]): Promise<Reply> {
+    const { keeper, facts } = this.#services;
+    switch (request.case) {
+      case "greet":
+        return { case: "greeting", value: facts };
+      case "start": {
+        const { reference, spec, logId, nodeId } = request.value;
+        const read = readSpec(spec);
+        const job = read.ok ? read.plan.job : "";
+        await keeper.start(toIdentity(reference, { job, nodeId, spec }), logId);
+        return undefined;
+      }
+      case "stop": {
+        const { reference, logId } = request.value;
+        await keeper.stop(toIdentity(reference, NO_SPEC), logId);
+        return undefined;
+      }
+      case "refuse": {
+        const { reference, logId, message } = request.value;
+        await keeper.refuse(toIdentity(reference, NO_SPEC), logId, message);
+        return undefined;
+      }
+      case "forget":
+        keeper.forget(request.value.ids);
+        return undefined;
+      case "bind":
+        keeper.bind(request.value.ids, request.value.logId);
+        return undefined;
+      case "seen":
+        keeper.seen();
+        return undefined;
+      case "readOutput":
+        return { case: "output", value: await this.#read(request.value) };
+      case "retire":
+        return undefined;
+      case undefined:
+        throw new KeeperRefusal("the keeper does not know this request");
+    }
+  }
+
+  async #read({ id, stream, offset, limit, tail }: ReadOutput) {
+    const name = stream === OutputStream.STDERR ? "stderr" : "stdout";
+    const from = { offset: Number(offset), tailBytes: Number(tail) };
+    const limitBytes = limit === 0 ? MOST_PIECE_BYTES : Math.min(limit, MOST_PIECE_BYTES);
+    const piece = await this.#services.keeper.read(id, name, from, limitBytes);
+    return { offset: BigInt(piece.offset), data: piece.data, ended: piece.isEnd };
+  }
+
+  /** Send all that there is, and from then on what changes. */
+  #list(): void {
+    const { keeper } = this.#services;
+    this.#unsubscribe();
+    for (const record of keeper.records()) this.#send({ frame: { case: "changed", value: toKept(record) } });
+    this.#send({ frame: { case: "listed", value: {} } });
+    this.#unsubscribe = keeper.subscribe((record) => this.#send({ frame: { case: "changed", value: toKept(record) } }));
+  }
+
+  #send(frame: MessageInitShape<typeof FrameSchema>): void {
+    const socket = this.#socket;
+    if (socket.destroyed) return;
+    if (socket.writableLength > MOST_UNREAD_BYTES) {
+      socket.destroy();
+      return;
+    }
+    socket.write(frameMessage(toBinary(KeeperFrameSchema, create(KeeperFrameSchema, frame))));
+  }
+}
+
+const NO_SPEC = { job: "", nodeId: "", spec: new Uint8Array() };

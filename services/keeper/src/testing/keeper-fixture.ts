@@ -1,0 +1,161 @@
+import { createHash, randomBytes } from "node:crypto";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { ExecutionSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { silentLogger } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import { type CgroupHierarchy, openCgroups } from "../cgroup/cgroup-hierarchy.ts";
+import type { Phase } from "../execution/execution-state.ts";
+import { type MachineClock, machineClock } from "../execution/keeper-services.ts";
+import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
+import { Journal } from "../journal/journal.ts";
+import { Keeper } from "../keeper.ts";
+import { keeperPlaces } from "../keeper-places.ts";
+import type { WorkRules } from "../launch/permissions.ts";
+import { readBootId } from "../machine/process-name.ts";
+import type { StreamName } from "../output/output-store.ts";
+import { SeenStamp } from "../seen-stamp.ts";
+
+/** A spec as a test writes it. */
+export type SpecInit = MessageInitShape<typeof ExecutionSpecSchema>;
+
+/** What a test may choose about a keeper. */
+export interface FixtureOptions {
+  readonly rules?: Partial<WorkRules>;
+  readonly clock?: MachineClock;
+  readonly bootId?: string;
+}
+
+/** Whether this process may make executions another user's. */
+export const IS_ROOT = process.getuid?.() === 0;
+
+/** Whom executions of tests run as: another user where that can be. */
+export const TEST_RULES: WorkRules = {
+  executors: ["process"],
+  user: IS_ROOT ? "nobody" : null,
+  users: [],
+  directories: [],
+  secrets: null,
+};
+
+/** A directory of a keeper, and the keepers that are opened in it one after the other. */
+export class KeeperFixture {
+  readonly root: string;
+  readonly stateDirectory: string;
+  readonly #ids: string[] = [];
+  #keeper: Keeper | null = null;
+  #cgroups: CgroupHierarchy | null = null;
+
+  private constructor(root: string) {
+    this.root = root;
+    this.stateDirectory = join(root, "agent");
+  }
+
+  static async create(): Promise<KeeperFixture> {
+    const root = await mkdtemp(join(tmpdir(), "rollcall-keeper-test-"));
+    // As /var/lib is: other users pass through.
+    await chmod(root, 0o711);
+    return new KeeperFixture(root);
+  }
+
+  get keeper(): Keeper {
+    if (this.#keeper === null) throw new Error("no keeper is open");
+    return this.#keeper;
+  }
+
+  get cgroups(): CgroupHierarchy | null {
+    return this.#cgroups;
+  }
+
+  /** Open a keeper, after the one before. */
+  async open(options: FixtureOptions = {}): Promise<Keeper> {
+    await this.#keeper?.close();
+    const places = await keeperPlaces(this.stateDirectory);
+    const clock = options.clock ?? machineClock;
+    const bootId = options.bootId ?? (await readBootId());
+    const journal = await Journal.open(places.directory);
+    this.#cgroups = await openCgroups(places.name);
+    this.#keeper = await Keeper.open({
+      journal,
+      cgroups: this.#cgroups,
+      rules: { ...TEST_RULES, ...options.rules },
+      scratch: places.scratch,
+      seen: await SeenStamp.open(places.directory, bootId, clock),
+      clock,
+      bootId,
+      log: silentLogger,
+    });
+    return this.#keeper;
+  }
+
+  /** Start an execution. Returns its id. */
+  async start(spec: SpecInit, identity: Partial<ExecutionIdentity> = {}): Promise<string> {
+    const one = identityOf(spec, identity);
+    this.#ids.push(one.id);
+    await this.keeper.start(one, "log-1");
+    return one.id;
+  }
+
+  /** Start a shell that reads these words. */
+  sh(script: string, spec: SpecInit = {}, identity: Partial<ExecutionIdentity> = {}): Promise<string> {
+    const task = { case: "process", value: { command: ["sh", "-c", script] } } as const;
+    return this.start({ ...spec, task }, identity);
+  }
+
+  record(id: string): ExecutionRecord {
+    const record = this.keeper.records().find(({ identity }) => identity.id === id);
+    if (record === undefined) throw new Error(`there is no execution ${id}`);
+    return record;
+  }
+
+  /** Wait until it is in this phase. */
+  async phase<K extends Phase["kind"]>(id: string, kind: K): Promise<Extract<Phase, { readonly kind: K }>> {
+    await until(`execution ${kind}`, () => this.record(id).state.phase.kind === kind);
+    return this.record(id).state.phase as Extract<Phase, { readonly kind: K }>;
+  }
+
+  /** All that is kept of a stream. */
+  async output(id: string, stream: StreamName = "stdout"): Promise<string> {
+    let text = "";
+    for (let offset = 0; ; ) {
+      const piece = await this.keeper.read(id, stream, { offset, tailBytes: 0 }, 65_536);
+      if (piece.data.length === 0) return text;
+      text += Buffer.from(piece.data).toString();
+      offset = piece.offset + piece.data.length;
+    }
+  }
+
+  /** Wait until a stream has these words. */
+  async written(id: string, words: string, stream: StreamName = "stdout"): Promise<void> {
+    await until(`${stream} with ${words}`, async () => (await this.output(id, stream)).includes(words));
+  }
+
+  /** Stop everything, and leave nothing behind. */
+  async dispose(): Promise<void> {
+    const keeper = this.#keeper ?? (await this.open());
+    for (const { identity, state } of keeper.records()) {
+      if (state.phase.kind !== "ended") await keeper.stop(identity, "log-1");
+    }
+    await until("all ended", () => keeper.records().every(({ state }) => state.phase.kind === "ended"));
+    await keeper.close();
+    await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+/** Who an execution is; with an id of its own, unless it is given one. */
+export function identityOf(init: SpecInit, identity: Partial<ExecutionIdentity> = {}): ExecutionIdentity {
+  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, { job: "job-1", ...init }));
+  return {
+    id: `e${randomBytes(12).toString("hex")}`,
+    job: "job-1",
+    nodeId: "node-1",
+    index: 0,
+    ports: {},
+    gpuUuids: [],
+    specDigest: createHash("sha256").update(spec).digest("hex"),
+    spec: Buffer.from(spec).toString("base64"),
+    ...identity,
+  };
+}

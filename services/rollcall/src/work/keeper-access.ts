@@ -1,0 +1,31 @@
+import { spawn } from "node:child_process";
+import type { KeeperAccess, WorkConfig } from "@rollcall/agent";
+import { cliVersion } from "@rollcall/cli";
+import { keeperSocket, settingsDigest } from "@rollcall/keeper";
+import { keeperFlags, keeperSettings } from "./keeper-settings.ts";
+
+/**
+ * How an agent reaches the keeper of its machine. It starts one where none answers: a process of its own, which goes on
+ * without the agent as long as it keeps something.
+ */
+export function keeperAccess(values: WorkConfig, stateDirectory: string, process: NodeJS.Process): KeeperAccess {
+  const settings = keeperSettings(values, stateDirectory);
+  const words = ["keeper", "--ends-idle", "--log-file", "--state-dir", settings.stateDirectory, ...keeperFlags(values)];
+  return {
+    socketPath: keeperSocket(settings.stateDirectory),
+    expected: { version: cliVersion(), settingsDigest: settingsDigest(settings) },
+    start: async () => {
+      const child = spawn(process.execPath, [...process.execArgv, process.argv[1] ?? "", ...words], {
+        cwd: "/",
+        detached: true,
+        stdio: "ignore",
+        env: { PATH: process.env.PATH },
+      });
+      await new Promise<void>((resolve, reject) => {
+        child.once("spawn", resolve);
+        child.once("error", reject);
+      });
+      child.unref();
+    },
+  };
+}
