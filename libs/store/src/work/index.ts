@@ -6,6 +6,7 @@ export {
   type ExecutionFilter,
   type ExecutionTally,
   findExecutions,
+  freeIndex,
   getExecutions,
   lockExecution,
   readChangedExecutions,

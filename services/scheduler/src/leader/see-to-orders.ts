@@ -1,5 +1,5 @@
 import { type ExecutionRecord, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
-import { getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
+import { freeIndex, getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
 import { checkedJob } from "../jobs/job-text.ts";
 import type { Commit } from "./find-orphans.ts";
 import { type LeaderMemory, toObservation } from "./leader-memory.ts";
@@ -54,7 +54,7 @@ async function adopt(
   }
   const { resources } = checkedJob(job.spec);
   const { millicores, memoryBytes, diskBytes } = resources;
-  const index = memory.freeIndex(job.name);
+  const index = await freeIndex(store.db, job.name);
   const after: ExecutionRecord = {
     ...execution,
     ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
