@@ -5,6 +5,6 @@ export { createGate, type Gate } from "./gate.ts";
 export { refusalOf } from "./refusal-of.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";
-export { addWorkNode, connectNode, judgeNode, type TestWorkNodeOptions } from "./test-work.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";
+export { addWorkNode, connectNode, judgeNode, type TestWorkNodeOptions } from "./test-work.ts";
 export { eventually, ManualClock, settle, until } from "./time.ts";

@@ -1,14 +1,14 @@
 import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { createWorkMemory } from "@rollcall/domain";
 import type { Task } from "@rollcall/process";
 import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
 import { NodeView } from "./jobs/node-view.ts";
+import { createShell } from "./leader/create-shell.ts";
 import { Leader } from "./leader/leader.ts";
 import { createLeaderMetrics } from "./leader/leader-metrics.ts";
-import type { LeaderTiming } from "./leader/leader-options.ts";
+import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
 import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { WorkHub } from "./watch/work-hub.ts";
@@ -29,15 +29,25 @@ const TIMING: LeaderTiming = { pollMs: 1_000, gatherMs: 20, clockEveryMs: 10_000
 
 /** Create the scheduler: what runs where. */
 export function createApp(scheduler: SchedulerProcess): SchedulerApp {
-  const { store, feed, instance, clock, log, metrics } = scheduler;
+  const { store, feed, signals, instance, clock, log, metrics } = scheduler;
   const timing = { ...TIMING, ...scheduler.timing };
   const { renewEveryMs, expiryMs } = timing;
   const { afterStep = () => {} } = scheduler;
-  const options = { store: store.reserved, feed, instance, clock, log, metrics, timing, afterStep };
+  const options: LeaderOptions = {
+    store: store.reserved,
+    feed,
+    signals,
+    instance,
+    clock,
+    log,
+    metrics,
+    timing,
+    afterStep,
+  };
   const leader: Leader = new Leader(
     options,
     createLeaderMetrics(metrics, () => leader.isLeading),
-    createWorkMemory,
+    createShell,
   );
   const leading = leasedTask({
     ...{ store: store.reserved, clock, log, renewEveryMs, expiryMs },
@@ -45,7 +55,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
     able: async () => feed.start(),
     work: (signal, succeeded) => leader.run(signal, succeeded),
   });
-  const hub = new WorkHub({ store, clock, log });
+  const hub = new WorkHub({ store, signals, clock });
   const nodes = new NodeView({ store, feed, log });
   const pageTokens = createPageTokens(store.clusterSecret());
   const checkRecord = createRecordCheck(store.reserved, log);

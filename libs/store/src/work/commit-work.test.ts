@@ -112,11 +112,7 @@ describe("commitWork()", () => {
   it("should never place on a node whose health is being written", async () => {
     await nodeOf("turning");
     await store.transaction(async (tx) => {
-      await tx
-        .updateTable("node_sessions")
-        .set({ health: "UNHEALTHY" })
-        .where("node_id", "=", "turning")
-        .execute();
+      await tx.updateTable("node_sessions").set({ health: "UNHEALTHY" }).where("node_id", "=", "turning").execute();
       const outcome = await commit([placing(executionOf("turning-1", "turning"))]);
       expect(outcome.outcome).toBe("STALE");
     });

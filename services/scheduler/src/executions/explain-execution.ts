@@ -31,9 +31,7 @@ const JOB_EVENTS = [
 ] as const;
 
 /** Say why an execution is where it is, or what a job waits for. */
-export function explainExecution(
-  services: SchedulerServices,
-): MethodImpl<typeof JobService.method.explainExecution> {
+export function explainExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.explainExecution> {
   return async ({ subject }, { signal }) => {
     if (subject.case === "job") return explainJob(services, subject.value, signal);
     return explainOne(services, await findExecution(services.store.db, subject.value ?? ""));

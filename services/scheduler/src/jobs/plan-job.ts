@@ -54,11 +54,7 @@ export function refusalsToProto(refusals: readonly NodeRefusal[]) {
 }
 
 /** Executions of a job that should run. */
-export async function presentExecutions(
-  db: Db,
-  job: string,
-  signal: AbortSignal,
-): Promise<readonly StoredExecution[]> {
+export async function presentExecutions(db: Db, job: string, signal: AbortSignal): Promise<readonly StoredExecution[]> {
   const present: StoredExecution[] = [];
   let below: string | null = null;
   for (;;) {

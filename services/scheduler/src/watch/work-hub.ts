@@ -1,13 +1,11 @@
-import { type Clock, type Logger, type Task, WakeUp } from "@rollcall/process";
+import { type Clock, type Task, WakeUp } from "@rollcall/process";
 import {
   type ChangePosition,
   changePosition,
-  listenUntil,
-  OBSERVED_CHANNEL,
   readChangedExecutions,
   type Store,
   type StoredExecution,
-  WORK_CHANNEL,
+  type WorkSignals,
 } from "@rollcall/store";
 
 /** Told of executions that may have changed. */
@@ -16,8 +14,8 @@ export type WorkListener = (executions: readonly StoredExecution[]) => void;
 /** What a hub needs. */
 export interface WorkHubOptions {
   readonly store: Store;
+  readonly signals: WorkSignals;
   readonly clock: Clock;
-  readonly log: Logger;
   /** How often to look without being woken; 1000. */
   readonly pollMs?: number;
 }
@@ -60,13 +58,8 @@ export class WorkHub {
   }
 
   async #run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { store, clock, log, pollMs = POLL_MS } = this.#options;
-    const { url } = store;
-    const onWake = () => this.#wakeUp.call();
-    const listener = { url, applicationName: `${store.applicationName} work`, log, clock, onWake };
-    const ending = new AbortController();
-    const over = AbortSignal.any([signal, ending.signal]);
-    const listening = [OBSERVED_CHANNEL, WORK_CHANNEL].map((channel) => listenUntil(channel, listener, over));
+    const { signals, clock, pollMs = POLL_MS } = this.#options;
+    const unfollow = signals.follow(null, () => this.#wakeUp.call());
     try {
       while (!signal.aborted) {
         if (this.#listeners.size > 0) await this.#look(signal);
@@ -74,8 +67,7 @@ export class WorkHub {
         await this.#wakeUp.rest(clock, { atMostMs: pollMs, atLeastMs: GATHER_MS }, signal).catch(() => {});
       }
     } finally {
-      ending.abort(new Error("the hub ends"));
-      await Promise.all(listening);
+      unfollow();
     }
   }
 
