@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
+import { WorkMemory } from "@rollcall/domain";
 import type { Task } from "@rollcall/process";
 import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
 import { NodeView } from "./jobs/node-view.ts";
-import { createShell } from "./leader/create-shell.ts";
 import { Leader } from "./leader/leader.ts";
 import { createLeaderMetrics } from "./leader/leader-metrics.ts";
 import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
@@ -47,7 +47,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
   const leader: Leader = new Leader(
     options,
     createLeaderMetrics(metrics, () => leader.isLeading),
-    createShell,
+    () => new WorkMemory(),
   );
   const leading = leasedTask({
     ...{ store: store.reserved, clock, log, renewEveryMs, expiryMs },

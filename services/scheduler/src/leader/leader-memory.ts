@@ -1,4 +1,4 @@
-import type { ExecutionRecord, JobRecord, JobSpec, Observation, Plan, PlanInput, WorkShell } from "@rollcall/domain";
+import type { ExecutionRecord, JobRecord, JobSpec, Observation, Plan, PlanInput, WorkMemory } from "@rollcall/domain";
 import {
   ensureAllocations,
   getExecutions,
@@ -25,11 +25,11 @@ const EXECUTIONS_A_READ = 2_000;
 /** The memory of work as the record fills it: what there is, read once, and then what has changed. */
 export class LeaderMemory {
   readonly #store: ReservedStore;
-  readonly #shell: WorkShell;
+  readonly #shell: WorkMemory;
   readonly #ids = new ExecutionIds();
   readonly #versions = new Map<string, KnownVersion>();
 
-  constructor(store: ReservedStore, shell: WorkShell) {
+  constructor(store: ReservedStore, shell: WorkMemory) {
     this.#store = store;
     this.#shell = shell;
   }

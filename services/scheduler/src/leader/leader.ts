@@ -1,4 +1,4 @@
-import { type Plan, schedulerActor, type WorkShell } from "@rollcall/domain";
+import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
 import { type Clock, WakeUp } from "@rollcall/process";
 import {
   type ChangePosition,
@@ -28,12 +28,12 @@ const MOST_PLACED = 1_000;
 export class Leader {
   readonly #options: LeaderOptions;
   readonly #metrics: LeaderMetrics;
-  readonly #createShell: () => WorkShell;
+  readonly #createShell: () => WorkMemory;
   readonly #wakeUp = new WakeUp();
   readonly #dirty = new Dirty();
   #memory: LeaderMemory | null = null;
 
-  constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkShell) {
+  constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkMemory) {
     this.#options = options;
     this.#metrics = metrics;
     this.#createShell = createShell;
