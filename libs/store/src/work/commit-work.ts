@@ -3,9 +3,9 @@ import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
-import { WORK_CHANNEL } from "./node-work.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
+import { WORK_CHANNEL } from "./work-signals.ts";
 
 /** What a leader decided, to be written in one transaction, whole or not at all. */
 export interface WorkCommit {
@@ -57,7 +57,7 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       await saveAdopted(tx, adopted);
       await addOrphans(tx, orphans);
       await endDrains(tx, plan.drains);
-      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, '')`.execute(tx);
+      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
       return { result: null, events };
     });
     return { outcome: "COMMITTED", revision };

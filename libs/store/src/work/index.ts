@@ -1,11 +1,13 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
 export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { compactWork, type KeptWork } from "./compact-work.ts";
 export { deleteDrain, getDrain, listDrains, type NewDrain, type StoredDrain, saveDrain } from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
   type ExecutionTally,
   findExecutions,
+  freeIndex,
   getExecutions,
   lockExecution,
   readChangedExecutions,
@@ -42,12 +44,10 @@ export {
   readChangedNodeWork,
   readForgettable,
   readNodeWork,
-  WORK_CHANNEL,
   type WorkReference,
 } from "./node-work.ts";
 export {
   type NodeReport,
-  OBSERVED_CHANNEL,
   type ReportedExecution,
   readObservedIds,
   readUnknownExecutions,
@@ -57,4 +57,5 @@ export {
 export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export { type WorkSide, WorkSignals, type WorkSignalsOptions } from "./work-signals.ts";
 export type { ExecutionOrder, StoredState } from "./work-tables.ts";
