@@ -6,7 +6,7 @@ import { replicaInterest, unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
 import type { Task } from "@rollcall/process";
 import { createRequestValidator, type GrpcRoute, type PolicyTable, type ReadyReport, StrangerLog } from "@rollcall/rpc";
-import { type LeaseReport, WORK_CHANNEL, withdraw } from "@rollcall/store";
+import { type LeaseReport, withdraw } from "@rollcall/store";
 import { BrakeCounter } from "./brake/brake-counter.ts";
 import { BrakeDecider, decideBrakeTask } from "./brake/brake-decider.ts";
 import { createBrakeRecord } from "./brake/brake-record.ts";
@@ -139,7 +139,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   });
   const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
   const work = new WorkDesk({ record: createPostgresWork(store), replica, validator, loops });
-  deps.feed.listen(WORK_CHANNEL, () => work.observe());
+  const unsubscribe = deps.signals.follow("WANTED", () => work.observe());
   const host: StreamHost = {
     ...{ replica, clock, log, work },
     strangers: deps.strangers ?? new StrangerLog({ log }),
@@ -208,6 +208,7 @@ export function createApp(deps: HealthProcess): HealthApp {
         await withdraw(store.db, instance);
       });
       following.leave();
+      unsubscribe();
       peers.close();
     },
   };

@@ -73,7 +73,7 @@ export class EventFeed {
   readonly #followers = new Set<Follower>();
   readonly #waiters = new Set<Waiter>();
   /** What listens on other channels. */
-  readonly #listeners = new Map<string, () => void>();
+  readonly #listeners = new Map<string, (payload: string | null) => void>();
   #position = 0n;
   #logId: string;
   #isHistoryKnown = true;
@@ -119,9 +119,9 @@ export class EventFeed {
   /**
    * Listen on another channel over the feed's connection. To be called before the feed starts, once for each channel.
    *
-   * @param wake called for each notification, and whenever some may have been missed.
+   * @param wake called with the payload of each notification, and with null whenever some may have been missed.
    */
-  listen(channel: string, wake: () => void): void {
+  listen(channel: string, wake: (payload: string | null) => void): void {
     if (this.#starting !== null || this.#listeners.has(channel)) throw new Error(`too late to listen on ${channel}`);
     this.#listeners.set(channel, wake);
   }
@@ -196,7 +196,7 @@ export class EventFeed {
   }
 
   #onNotification(channel: string, payload: string): void {
-    if (channel !== CHANNEL) this.#listeners.get(channel)?.();
+    if (channel !== CHANNEL) this.#listeners.get(channel)?.(payload);
     else if (BigInt(payload) > this.#position) this.#wakeUp.call();
   }
 
@@ -204,7 +204,7 @@ export class EventFeed {
   #onMissed(): void {
     this.#isHistoryKnown = false;
     this.#wakeUp.call();
-    for (const wake of this.#listeners.values()) wake();
+    for (const wake of this.#listeners.values()) wake(null);
   }
 
   /** After a restore or a promotion the log may be shorter than what was delivered: what it grows from there is new. */

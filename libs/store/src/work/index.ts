@@ -57,5 +57,5 @@ export {
 export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
-export { type WorkSide, WorkSignals, type WorkSignalsOptions } from "./work-signals.ts";
+export { WORK_CHANNEL, type WorkSide, WorkSignals } from "./work-signals.ts";
 export type { ExecutionOrder, StoredState } from "./work-tables.ts";

@@ -63,7 +63,7 @@ async function want(id: string, desired: "RUN" | "STOP" | "FORGET"): Promise<voi
   await record.query(allocations, [nodeId]);
   await record.query(specs, [DIGEST, SPEC]);
   await record.query(executions, [id, nodeId, desired, DIGEST]);
-  await record.query("select pg_notify($1, '')", [WORK_CHANNEL]);
+  await record.query("select pg_notify($1, 'WANTED')", [WORK_CHANNEL]);
   await record.query("commit");
 }
 

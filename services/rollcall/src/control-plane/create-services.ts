@@ -68,7 +68,7 @@ interface App {
 export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
   const { store, log } = parts;
   const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
-  const signals = new WorkSignals({ store: store.reserved, log, clock: parts.clock });
+  const signals = new WorkSignals(feed);
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
@@ -82,7 +82,7 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     }
     if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals }));
     if (service === "health") {
-      health = createHealth({ ...shared, feed, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
+      health = createHealth({ ...shared, feed, signals, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
       apps.push(health);
     }
   }
@@ -100,7 +100,6 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     },
     close: async () => {
       await Promise.all(apps.map((app) => app.close()));
-      await signals.close();
       await feed.close();
     },
   };

@@ -37,7 +37,7 @@ export async function startRig(store: Store, options: RigOptions = {}): Promise<
   const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
   const instance = randomUUID();
   const feed = new EventFeed({ store: store.reserved, clock, log });
-  const signals = new WorkSignals({ store: store.reserved, clock, log });
+  const signals = new WorkSignals(feed);
   const app = createApp({ ...options, store, feed, signals, instance, clock, log, metrics });
   const tasks = startTasks(app.tasks, { log, clock });
   const server = await createRpcServer({
@@ -60,7 +60,6 @@ export async function startRig(store: Store, options: RigOptions = {}): Promise<
       await server.close();
       await tasks.close();
       await app.close();
-      await signals.close();
       await feed.close();
     },
   };
