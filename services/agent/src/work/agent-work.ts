@@ -16,7 +16,13 @@ import {
   type WorkAction,
 } from "./desired-work.ts";
 import { executionsDigest } from "./executions-digest.ts";
-import { type KeeperAccess, KeeperLink, type KeeperListener, type KeeperRequestInit } from "./keeper-link.ts";
+import {
+  type KeeperAccess,
+  KeeperLink,
+  type KeeperListener,
+  KeeperRefused,
+  type KeeperRequestInit,
+} from "./keeper-link.ts";
 import type { OutputSource } from "./send-output.ts";
 import type { WorkChange, WorkFeed } from "./work-feed.ts";
 
@@ -136,10 +142,15 @@ export class AgentWork implements WorkFeed, KeeperListener {
 
   readonly output: OutputSource = {
     read: async (id, output, from, limit) => {
-      if (!this.#kept.has(id)) return null;
       const stream = output === 2 ? OutputStream.STDERR : OutputStream.STDOUT;
       const place = "offset" in from ? { offset: from.offset } : { tail: from.tailBytes };
-      const { reply } = await this.#link.request({ case: "readOutput", value: { id, stream, limit, ...place } });
+      const asked = this.#link.request({ case: "readOutput", value: { id, stream, limit, ...place } });
+      const answered = await asked.catch((error: unknown) => {
+        if (error instanceof KeeperRefused) return null;
+        throw error;
+      });
+      if (answered === null) return null;
+      const { reply } = answered;
       if (reply.case !== "output") throw new Error("the keeper answered without output");
       const { offset, data, ended: isEnd } = reply.value;
       return { offset, data, isEnd };
