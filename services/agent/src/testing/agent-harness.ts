@@ -1,7 +1,7 @@
 import { generateKeyPair, type NodeKeyPair } from "@rollcall/identity";
 import type { Logger } from "@rollcall/process";
 import { ManualClock, settle } from "@rollcall/testkit/time";
-import { type Agent, createAgent } from "../agent.ts";
+import { type Agent, type AgentOptions, createAgent } from "../agent.ts";
 import type { MachineFacts } from "../facts/machine-facts.ts";
 import { NodeKeys } from "../state/node-keys.ts";
 import type { Sentinel } from "../state/sentinel.ts";
@@ -50,6 +50,8 @@ export interface HarnessOptions {
   /** Default: with `keyPair` as the node's key. */
   readonly keyFiles?: MemoryKeyFiles;
   readonly keyRotationIntervalMs?: number;
+  /** Default: the node runs no work. */
+  readonly work?: AgentOptions["work"];
 }
 
 /** Create an agent named `node-1` that has not been started. */
@@ -98,6 +100,7 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
       log: recordingLogger(logged),
       random: options.random ?? (() => 0),
       keyRotationIntervalMs: options.keyRotationIntervalMs ?? 0,
+      ...(options.work && { work: options.work }),
     }),
     plane,
     clock,
@@ -109,7 +112,12 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
     usage: SMALL_USAGE,
     measurements: 0,
     start: () => {
-      const runs = harness.agent.tasks.map((task) => task.run(stopping.signal, () => {}));
+      const runs = harness.agent.tasks.map((task) =>
+        task.run(stopping.signal, () => {}).catch((error: unknown) => {
+          // A loop that is told to end ends with the reason.
+          if (error !== stopping.signal.reason) throw error;
+        }),
+      );
       running = runs[0] ?? running;
     },
     kill: async () => {

@@ -35,7 +35,7 @@ export class Cgroup {
 
   /** Make it, with its limits. Rejects when one cannot be set: an execution never runs without a limit that it has. */
   async create({ millicores, memoryBytes }: CgroupLimits): Promise<void> {
-    for (const place of this.places) await mkdir(place).catch(ignoring("EEXIST"));
+    for (const place of this.places) await mkdir(place, { recursive: true });
     const { version, roots } = this.#hierarchy;
     const quota = Math.max(LEAST_QUOTA_MICROS, Math.floor((millicores * PERIOD_MICROS) / 1_000));
     if (version === 2) {

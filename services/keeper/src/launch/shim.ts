@@ -2,7 +2,6 @@ import { spawn } from "node:child_process";
 import { constants } from "node:fs";
 import { open, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Exit } from "../execution/execution-state.ts";
 import { isAlive, type ProcessName, parseStat } from "../machine/process-name.ts";
 import { SHIM_SCRIPT } from "./launch-script.ts";
 import { parseExit, type ShimFacts } from "./shim-facts.ts";
@@ -40,29 +39,29 @@ export async function startShim({ directory, becoming, cgroups }: ShimStart): Pr
 export async function readShim(directory: string): Promise<ShimFacts> {
   const read = (name: string): Promise<string | null> =>
     readFile(join(directory, "run", name), "utf8").catch(() => null);
-  const [shim, child, exit, status, hasStarted] = await Promise.all([
+  // The end is written last: with it, all that is read afterwards is final.
+  const exit = await read("exit");
+  const [shim, child, status, hasStarted] = await Promise.all([
     read("shim"),
     read("child"),
-    read("exit"),
     read("status"),
     stat(join(directory, "run", "started")).then(
       () => true,
       () => false,
     ),
   ]);
-  const [shimName, childName] = [nameOf(shim), nameOf(child)];
-  const facts = {
+  const childName = nameOf(child);
+  const facts: ShimFacts = {
     hasStarted,
-    shim: await lifeOf(shimName),
+    shim: await lifeOf(nameOf(shim)),
     child: childName,
     childLife: await lifeOf(childName),
     status: (status ?? "").trim(),
     exit: exit === null ? null : parseExit(exit),
   };
-  if (facts.exit !== null || facts.shim === "alive") return facts;
-  // It may have written down the end between the two looks.
-  const last = await read("exit");
-  return { ...facts, exit: last === null ? null : parseExit(last) };
+  // A shim that has gone may have written down the end since it was looked for.
+  const isOver = facts.exit === null && facts.shim === "dead" && (await read("exit")) !== null;
+  return isOver ? readShim(directory) : facts;
 }
 
 /** When the end was written down, by the wall clock. */
@@ -86,9 +85,6 @@ export async function releaseShim(directory: string): Promise<void> {
     // It is gone, and so nothing has to be told to it.
   }
 }
-
-/** The end of a process as it is shown, or null where nobody saw it. */
-export type SeenExit = Omit<Exit, "isOutOfMemory">;
 
 function nameOf(line: string | null): ProcessName | null {
   const parsed = line === null ? null : parseStat(line);

@@ -1,5 +1,5 @@
 import { createHash, randomBytes } from "node:crypto";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, rm, rmdir } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
@@ -132,6 +132,16 @@ export class KeeperFixture {
     await until(`${stream} with ${words}`, async () => (await this.output(id, stream)).includes(words));
   }
 
+  async #removeCgroups(): Promise<void> {
+    const { kill = null, cpu = null, memory = null } = this.#cgroups?.roots ?? {};
+    for (const root of new Set([kill, cpu, memory])) {
+      if (root === null) continue;
+      const names = await readdir(root, { withFileTypes: true }).catch(() => []);
+      for (const entry of names) if (entry.isDirectory()) await rmdir(join(root, entry.name)).catch(() => {});
+      await rmdir(root).catch(() => {});
+    }
+  }
+
   /** Stop everything, and leave nothing behind. */
   async dispose(): Promise<void> {
     const keeper = this.#keeper ?? (await this.open());
@@ -140,6 +150,7 @@ export class KeeperFixture {
     }
     await until("all ended", () => keeper.records().every(({ state }) => state.phase.kind === "ended"));
     await keeper.close();
+    await this.#removeCgroups();
     await rm(this.root, { recursive: true, force: true });
   }
 }

@@ -1,0 +1,100 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { create, toBinary } from "@bufbuild/protobuf";
+import {
+  type DesiredState,
+  type ExecutionReference,
+  ExecutionReferenceSchema,
+  ExecutionSpecSchema,
+} from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { KeeperAccess } from "../work/keeper-link.ts";
+
+const LOADER = fileURLToPath(new URL("../../../../libs/testkit/src/source/source-loader.js", import.meta.url));
+const MAIN = fileURLToPath(new URL("../../../keeper/src/testing/keeper-main.ts", import.meta.url));
+const IS_ROOT = process.getuid?.() === 0;
+
+/** A directory in which agents start keepers, as the executable does, and in which a test kills them. */
+export class KeeperProgram {
+  readonly root: string;
+  readonly #children: ChildProcess[] = [];
+
+  private constructor(root: string) {
+    this.root = root;
+  }
+
+  static async create(): Promise<KeeperProgram> {
+    const root = await mkdtemp(join(tmpdir(), "rollcall-agent-work-"));
+    await chmod(root, 0o711);
+    return new KeeperProgram(root);
+  }
+
+  /** How an agent reaches the keeper. */
+  get access(): KeeperAccess {
+    const settings = {
+      stateDirectory: join(this.root, "agent"),
+      executors: ["process"],
+      user: IS_ROOT ? "nobody" : null,
+      users: [],
+      directories: [],
+      secrets: null,
+      mayBeOwnUser: !IS_ROOT,
+    };
+    const text = JSON.stringify(settings, Object.keys(settings).sort());
+    return {
+      socketPath: join(this.root, "agent/keeper/socket"),
+      expected: { version: "0.1.0", settingsDigest: createHash("sha256").update(text).digest("hex") },
+      start: async () => {
+        const args = ["--conditions=source", "--import", LOADER, MAIN, JSON.stringify(settings)];
+        const child = spawn(process.execPath, args, { stdio: "ignore" });
+        this.#children.push(child);
+        await once(child, "spawn");
+      },
+    };
+  }
+
+  /** How many keepers were started. */
+  get starts(): number {
+    return this.#children.length;
+  }
+
+  /** End all keepers that were started. */
+  async kill(): Promise<void> {
+    for (const child of this.#children) {
+      if (child.exitCode !== null || child.signalCode !== null) continue;
+      const exited = once(child, "exit");
+      child.kill("SIGKILL");
+      await exited;
+    }
+  }
+
+  /** A directory of an execution's own. */
+  homeOf(id: string): string {
+    return join(this.root, "agent-work", id);
+  }
+
+  async dispose(): Promise<void> {
+    await this.kill();
+    await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+/** A spec of a shell that reads these words, as a server has it. */
+export function shellSpec(script: string): { readonly spec: Uint8Array; readonly digest: Uint8Array } {
+  const task = { case: "process", value: { command: ["sh", "-c", script] } } as const;
+  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, { job: "job-1", task }));
+  return { spec, digest: createHash("sha256").update(spec).digest() };
+}
+
+/** What a server says of an execution. */
+export function referenceTo(
+  id: string,
+  desired: DesiredState,
+  { digest }: { readonly digest: Uint8Array },
+): ExecutionReference {
+  return create(ExecutionReferenceSchema, { id, desired, specDigest: digest });
+}

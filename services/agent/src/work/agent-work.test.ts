@@ -1,0 +1,197 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { GoodbyeKind } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  DesiredState,
+  EndReason,
+  type ExecutionObservation,
+  ObservedState,
+} from "@rollcall/api/rollcall/work/v1/work_pb";
+import { silentLogger, systemClock } from "@rollcall/process";
+import { until } from "@rollcall/testkit/time";
+import type { AgentHarness } from "../testing/agent-harness.ts";
+import type { ServedStream } from "../testing/fake-control-plane.ts";
+import { KeeperProgram, referenceTo, shellSpec } from "../testing/keeper-program.ts";
+import { startKnown } from "../testing/running-agent.ts";
+import { AgentWork } from "./agent-work.ts";
+
+const RUN = DesiredState.RUN;
+const STOP = DesiredState.STOP;
+const FORGET = DesiredState.FORGET;
+const UNTIL_TOLD = shellSpec("echo begun; while ! [ -e $HOME/go ]; do sleep 0.05; done; exit 4");
+
+describe("an agent with work", () => {
+  let program: KeeperProgram;
+  let harness: AgentHarness;
+  let generation = 0n;
+
+  beforeEach(async () => {
+    program = await KeeperProgram.create();
+    harness = await startWorking();
+  });
+
+  afterEach(async () => {
+    await stopAll();
+    await harness.kill();
+    await program.dispose();
+  });
+
+  async function startWorking(): Promise<AgentHarness> {
+    const started = await startKnown(() => {}, {
+      work: {
+        make: (onGreeting) =>
+          new AgentWork({
+            keeper: program.access,
+            nodeId: "node-1",
+            clock: systemClock,
+            random: () => 0,
+            log: silentLogger,
+            onGreeting,
+          }),
+        shares: { cpu: 0.5, memory: 1, disk: 1 },
+        ports: { min: 20_000, max: 32_000 },
+      },
+    });
+    return started;
+  }
+
+  /** Answer as a server does, until what is asked for is there. Time passes meanwhile. */
+  async function served<T>(what: string, ask: () => T | undefined): Promise<T> {
+    return until(what, async () => {
+      harness.clock.advance(60);
+      for (const stream of harness.plane.streams) serve(stream);
+      return ask();
+    });
+  }
+
+  const answered = new WeakMap<ServedStream, number>();
+  const specs = new Map([UNTIL_TOLD].map((one) => [Buffer.from(one.digest).toString("hex"), one]));
+
+  function serve(stream: ServedStream): void {
+    const from = answered.get(stream) ?? 0;
+    answered.set(stream, stream.received.length);
+    for (const frame of stream.received.slice(from)) {
+      if (frame.case === "executionReport" && !frame.value.more) {
+        stream.send({ case: "reportAck", value: { number: frame.value.number } });
+      }
+      if (frame.case !== "wantSpecs") continue;
+      for (const digest of frame.value.digests) {
+        const known = specs.get(Buffer.from(digest).toString("hex"));
+        stream.send({ case: "spec", value: { digest, spec: known?.spec ?? new Uint8Array() } });
+      }
+    }
+  }
+
+  const reports = (stream = harness.plane.latest) =>
+    stream.received.flatMap((frame) => (frame?.case === "executionReport" ? [frame.value] : []));
+
+  /** The last that was said of an execution on the stream opened last. */
+  const lastOf = (id: string): ExecutionObservation | undefined =>
+    reports()
+      .flatMap(({ observations }) => observations)
+      .findLast((one) => one.id === id);
+
+  function tell(desired: DesiredState, id: string, more: { logId?: string; whole?: boolean } = {}): void {
+    generation += 1n;
+    const { logId = "log-1", whole = true } = more;
+    const references = [referenceTo(id, desired, UNTIL_TOLD)];
+    harness.plane.latest.send({ case: "executions", value: { logId, generation, whole, references } });
+  }
+
+  const inState = (id: string, state: ObservedState) => () => {
+    const last = lastOf(id);
+    return last?.state === state ? last : undefined;
+  };
+
+  async function stopAll(): Promise<void> {
+    for (const id of ["e1", "e2"]) await writeFile(join(program.homeOf(id), "go"), "").catch(() => {});
+  }
+
+  it("should say that it runs work, and report all that it has before anything is asked", async () => {
+    const [first] = harness.plane.latest.received;
+    expect(first).toMatchObject({ case: "hello", value: { runsWork: true } });
+    const report = await served("a whole report", () => reports()[0]);
+    expect(report).toMatchObject({ number: 1n, whole: true, more: false, digest: 0n, observations: [] });
+  });
+
+  it("should tell what the machine offers once its keeper has answered", async () => {
+    const work = await served("the capacity", () => {
+      const infos = harness.plane.latest.received.flatMap((frame) => (frame?.case === "nodeInfo" ? [frame.value] : []));
+      return infos.at(-1)?.work;
+    });
+    expect(work).toMatchObject({ executors: ["process"], millicores: 4_000, portMin: 20_000, portMax: 32_000 });
+  });
+
+  it("should fetch the spec, run the execution, and report its end until it is forgotten", async () => {
+    tell(RUN, "e1");
+    const ready = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    expect(ready).toMatchObject({ job: "job-1", specDigest: new Uint8Array(UNTIL_TOLD.digest) });
+    await writeFile(join(program.homeOf("e1"), "go"), "");
+    const ended = await served("its end", inState("e1", ObservedState.ENDED));
+    expect(ended).toMatchObject({ endReason: EndReason.EXITED, exitCode: 4 });
+    expect(ended.change).toBeGreaterThan(ready.change);
+    tell(FORGET, "e1", { whole: false });
+    await served("an empty digest", () => reports().findLast(({ digest }) => digest === 0n && reports().length > 1));
+    const beat = await served("a beat that tells it", () => {
+      const beats = harness.plane.latest.received.flatMap((frame) => (frame?.case === "beat" ? [frame.value] : []));
+      return beats.findLast(({ executionsDigest }) => executionsDigest === 0n);
+    });
+    expect(beat.executionsDigest).toBe(0n);
+  });
+
+  it("should stop what is not desired, and report so for what was never started", async () => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    tell(STOP, "e1");
+    expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({
+      endReason: EndReason.STOPPED,
+      signal: "SIGTERM",
+    });
+    tell(STOP, "e2", { whole: false });
+    expect(await served("another end", inState("e2", ObservedState.ENDED))).toMatchObject({
+      endReason: EndReason.STOPPED,
+    });
+  });
+
+  it("should keep what a restored record wants stopped before it has heard of it", async () => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    harness.plane.latest.end(new Error("the record was restored"));
+    await served("another stream", () => (harness.plane.streams.length > 1 ? true : undefined));
+    tell(STOP, "e1", { logId: "log-2" });
+    await served("a report to it", () => (lastOf("e1") === undefined ? undefined : true));
+    expect(lastOf("e1")?.state).toBe(ObservedState.READY);
+    // It has heard of it now, and what it says then counts.
+    await served("a list without it", () => {
+      tell(STOP, "e1", { logId: "log-2" });
+      return inState("e1", ObservedState.ENDED)();
+    });
+  });
+
+  it("should start a keeper in place of one that was killed, and lose nothing", async () => {
+    tell(RUN, "e1");
+    await served("an execution that is ready", inState("e1", ObservedState.READY));
+    await program.kill();
+    await served("another keeper", () => (program.starts > 1 ? true : undefined));
+    await writeFile(join(program.homeOf("e1"), "go"), "");
+    expect(await served("its end", inState("e1", ObservedState.ENDED))).toMatchObject({
+      endReason: EndReason.EXITED,
+      exitCode: 4,
+    });
+  });
+
+  it("should leave executions running, and say that it will be back", async () => {
+    tell(RUN, "e1");
+    const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    const closing = harness.agent.close("the agent was stopped");
+    const goodbye = await served("a goodbye", () => harness.plane.latest.received.find((it) => it.case === "goodbye"));
+    expect(goodbye).toMatchObject({ value: { kind: GoodbyeKind.RESTARTING } });
+    await closing;
+    await harness.kill();
+    harness = await startWorking();
+    const again = await served("the same execution", inState("e1", ObservedState.READY));
+    expect(again.startTime).toEqual(before.startTime);
+    expect(program.starts).toBe(1);
+  });
+});

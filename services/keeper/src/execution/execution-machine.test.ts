@@ -1,0 +1,175 @@
+import { describe, expect, it } from "@jest/globals";
+import fc from "fast-check";
+import { beginExecution, dueAtMs, neverStarted, stepExecution } from "./execution-machine.ts";
+import type { ExecutionEvent, ExecutionState, KeepingRules } from "./execution-state.ts";
+
+const RULES: KeepingRules = {
+  stopSignal: "SIGINT",
+  graceMs: 1_000,
+  maxRunMs: null,
+  stopOnAgentAfterMs: null,
+  check: null,
+};
+const CHECKED: KeepingRules = { ...RULES, check: { intervalMs: 10_000, failures: 2 } };
+const exited = (code: number | null, isOutOfMemory = false): ExecutionEvent => ({
+  kind: "exited",
+  exit: { code, signal: code === null ? "SIGKILL" : null, isOutOfMemory },
+});
+const launched: ExecutionEvent = { kind: "launched" };
+const stop: ExecutionEvent = { kind: "stop" };
+const due: ExecutionEvent = { kind: "due" };
+const checked = (passed: boolean): ExecutionEvent => ({ kind: "checked", passed, message: passed ? "" : "no answer" });
+
+/** An execution, and what its keeper was told to do. */
+class Run {
+  state: ExecutionState;
+  nowMs = 0;
+  seenAtMs = 0;
+
+  constructor(rules: KeepingRules) {
+    this.state = beginExecution(rules);
+  }
+
+  step(event: ExecutionEvent, afterMs = 0): readonly string[] {
+    this.nowMs += afterMs;
+    const input = { nowMs: this.nowMs, wallMs: 1_000_000 + this.nowMs, seenAtMs: this.seenAtMs };
+    const { state, effects } = stepExecution(this.state, event, input);
+    this.state = state;
+    return effects.map((effect) => (effect.kind === "signal" ? effect.signal : effect.kind));
+  }
+
+  /** Do what is due, once. */
+  due(): readonly string[] {
+    const atMs = dueAtMs(this.state, this.seenAtMs);
+    if (atMs === null) return ["never"];
+    this.nowMs = Math.max(this.nowMs, atMs);
+    return this.step(due);
+  }
+}
+
+describe("stepExecution()", () => {
+  it("should run, and end with the code of its process", () => {
+    const run = new Run(RULES);
+    expect(run.step(launched)).toEqual(["save"]);
+    expect(run.state.phase).toMatchObject({ kind: "running", isReady: true });
+    expect(run.due()).toEqual(["never"]);
+    expect(run.step(exited(3), 50)).toEqual(["kill", "save"]);
+    expect(run.state.phase).toMatchObject({ cause: "EXITED", code: 3, wallMs: 1_000_050 });
+    expect(run.state.change).toBe(3);
+  });
+
+  it("should signal, and kill after the grace, again and again", () => {
+    const run = new Run(RULES);
+    run.step(launched);
+    expect(run.step(stop)).toEqual(["save", "SIGINT"]);
+    expect(run.step(stop)).toEqual([]);
+    expect(run.step(due, 999)).toEqual([]);
+    expect(run.step(due, 1)).toEqual(["kill", "save"]);
+    expect(run.due()).toEqual(["kill"]);
+    run.step(exited(null));
+    expect(run.state.phase).toMatchObject({ cause: "STOPPED", signal: "SIGKILL" });
+  });
+
+  it("should stop one that is being started as soon as it has been", () => {
+    const run = new Run(RULES);
+    expect(run.step(stop)).toEqual(["save"]);
+    expect(run.step(launched)).toEqual(["save", "SIGINT"]);
+    run.step(exited(0));
+    expect(run.state.phase).toMatchObject({ cause: "STOPPED", code: 0 });
+  });
+
+  it.each<[string, ExecutionEvent, string]>([
+    ["a code", exited(1), "EXITED"],
+    ["a signal", exited(null), "EXITED"],
+    ["a signal of the kernel", exited(null, true), "OOM"],
+    ["a code after a child was killed for memory", exited(1, true), "OOM"],
+    ["a success after a child was killed for memory", exited(0, true), "EXITED"],
+    ["an end that was not seen", { kind: "exited", exit: null }, "GONE"],
+  ])("should tell how it ended: %s", (_, event, cause) => {
+    const run = new Run(RULES);
+    run.step(launched);
+    run.step(event);
+    expect(run.state.phase).toMatchObject({ kind: "ended", cause });
+  });
+
+  it.each<[Partial<KeepingRules>, number, string]>([
+    [{ maxRunMs: 5_000 }, 5_000, "DEADLINE_EXCEEDED"],
+    [{ stopOnAgentAfterMs: 7_000 }, 7_000, "CONTROL_PLANE_LOST"],
+    [{ maxRunMs: 9_000, stopOnAgentAfterMs: 7_000 }, 7_000, "CONTROL_PLANE_LOST"],
+  ])("should stop by its rules: %j", (rules, atMs, cause) => {
+    const run = new Run({ ...RULES, ...rules });
+    run.step(launched);
+    expect(run.step(due, atMs - 1)).toEqual([]);
+    expect(run.step(due, 1)).toEqual(["save", "SIGINT"]);
+    run.step(exited(0));
+    expect(run.state.phase).toMatchObject({ cause });
+  });
+
+  it("should put off its stop while the control plane is seen", () => {
+    const run = new Run({ ...RULES, stopOnAgentAfterMs: 7_000 });
+    run.step(launched);
+    run.seenAtMs = 6_000;
+    expect(run.step(due, 12_999)).toEqual([]);
+    expect(run.step(due, 1)).toEqual(["save", "SIGINT"]);
+  });
+
+  it("should be ready once its check passes, not ready after failures in a row, and ready again", () => {
+    const run = new Run(CHECKED);
+    run.step(launched);
+    expect(run.state.phase).toMatchObject({ isReady: false });
+    expect(run.due()).toEqual(["check"]);
+    expect(run.due()).toEqual(["never"]);
+    expect(run.step(checked(true))).toEqual(["save"]);
+    expect(run.step(checked(true))).toEqual([]);
+    expect(run.step(checked(false))).toEqual([]);
+    expect(run.state.phase).toMatchObject({ isReady: true });
+    expect(run.step(checked(false))).toEqual(["save"]);
+    expect(run.state.phase).toMatchObject({ kind: "running", isReady: false });
+    expect(run.state.message).toBe("check failed 2 times in a row: no answer");
+    expect(run.step(checked(false))).toEqual([]);
+    expect(run.step(checked(true))).toEqual(["save"]);
+    expect(run.state.phase).toMatchObject({ isReady: true });
+  });
+
+  it("should end one that never was ready", () => {
+    const run = new Run(CHECKED);
+    run.step(launched);
+    run.step(checked(false));
+    expect(run.step(checked(false))).toEqual(["save", "SIGINT"]);
+    run.step(exited(0));
+    expect(run.state.phase).toMatchObject({ cause: "CHECK_FAILED" });
+  });
+
+  it("should say why it could not be started", () => {
+    const run = new Run(RULES);
+    expect(run.step({ kind: "launch-failed", message: "no program" })).toEqual(["kill", "save"]);
+    expect(run.state).toMatchObject({ message: "no program", phase: { cause: "START_FAILED", code: null } });
+  });
+
+  it("should never leave its end, nor lower its change, and report each change", () => {
+    const event = fc.constantFrom(
+      ...[launched, stop, due, exited(0), exited(null, true), checked(true), checked(false)],
+      ...[{ kind: "exited", exit: null } as const, { kind: "launch-failed", message: "" } as const],
+    );
+    fc.assert(
+      fc.property(fc.boolean(), fc.array(fc.tuple(event, fc.nat(20_000))), (isChecked, events) => {
+        const run = new Run({ ...(isChecked ? CHECKED : RULES), maxRunMs: 60_000, stopOnAgentAfterMs: 90_000 });
+        for (const [one, afterMs] of events) {
+          const before = run.state;
+          const effects = run.step(one, afterMs);
+          if (before.phase.kind === "ended") expect(run.state).toBe(before);
+          if (run.state.change !== before.change) expect(effects).toContain("save");
+          expect(run.state.change).toBeGreaterThanOrEqual(before.change);
+        }
+      }),
+    );
+  });
+});
+
+describe("neverStarted()", () => {
+  it("should have ended", () => {
+    const { phase, message } = neverStarted(RULES, "STOPPED", "stopped before", 7);
+    expect(phase).toEqual({ kind: "ended", wallMs: 7, cause: "STOPPED", code: null, signal: null });
+    expect(message).toBe("stopped before");
+  });
+});

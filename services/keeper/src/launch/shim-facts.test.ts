@@ -1,0 +1,48 @@
+import { describe, expect, it } from "@jest/globals";
+import { judgeShim, parseExit, type ShimFacts } from "./shim-facts.ts";
+
+const CHILD = { pid: 7, start: "100" };
+const FRESH: ShimFacts = { hasStarted: false, shim: "unknown", child: null, childLife: "unknown", status: "", exit: null };
+const RUNNING: ShimFacts = {
+  ...FRESH,
+  hasStarted: true,
+  shim: "alive",
+  child: CHILD,
+  childLife: "alive",
+  status: "begun",
+};
+const EXIT = { code: 3, signal: null };
+
+describe("judgeShim()", () => {
+  it.each<[string, Partial<ShimFacts>, boolean, object]>([
+    ["runs", {}, false, { kind: "runs", child: CHILD }],
+    ["runs without its shim", { shim: "dead" }, false, { kind: "runs", child: CHILD }],
+    ["has not begun yet", { status: "" }, false, { kind: "wait" }],
+    ["was not taken on", FRESH, true, { kind: "not-launched" }],
+    ["has a shim without a name", { ...FRESH, hasStarted: true }, false, { kind: "wait" }],
+    ["has a shim that never took a name", { ...FRESH, hasStarted: true }, true, { kind: "exited", exit: null }],
+    ["has ended, and its shim has not said so yet", { childLife: "dead" }, true, { kind: "wait" }],
+    ["is gone with its shim", { childLife: "dead", shim: "dead" }, false, { kind: "exited", exit: null }],
+    ["has ended", { childLife: "dead", exit: EXIT }, false, { kind: "exited", exit: EXIT }],
+    ["could not begin", { exit: EXIT, status: "no program" }, false, { kind: "launch-failed", message: "no program" }],
+    ["ended before it began", { exit: EXIT, status: "" }, false, { kind: "launch-failed" }],
+  ])("should judge one that %s", (_, facts, isLate, verdict) => {
+    expect(judgeShim({ ...RUNNING, ...facts }, isLate)).toMatchObject(verdict);
+  });
+});
+
+describe("parseExit()", () => {
+  it.each([
+    ["0", 0, null],
+    ["3", 3, null],
+    ["137", 137, null],
+    ["137 Killed", null, "SIGKILL"],
+    ["143 rollcall-execution: line 30: 41 Terminated ( exec ... )", null, "SIGTERM"],
+    ["130", null, "SIGINT"],
+    ["255", 255, null],
+    ["", null, null],
+    ["nonsense", null, null],
+  ])("should read %j", (text, code, signal) => {
+    expect(parseExit(text)).toEqual({ code, signal });
+  });
+});

@@ -1,0 +1,200 @@
+import { chmod, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { machineClock } from "./execution/keeper-services.ts";
+import { IS_ROOT, KeeperFixture } from "./testing/keeper-fixture.ts";
+
+const MIB = 1024 ** 2;
+const process = (command: string[], more = {}) => ({ case: "process", value: { command, ...more } }) as const;
+
+describe("an execution", () => {
+  let fixture: KeeperFixture;
+
+  beforeEach(async () => {
+    fixture = await KeeperFixture.create();
+    await fixture.open();
+  });
+
+  afterEach(() => fixture.dispose());
+
+  it("should have the environment that its job and its node give, and no other", async () => {
+    const env = { MODE: "prod", QUOTED: 'it\'s\na "line" $HOME', LD_PRELOAD: "" };
+    const command = ["sh", "-c", "env | sort; echo $0 $1", "$MODE", "$$MODE-${PORT_HTTP}-$NONE"];
+    const id = await fixture.start(
+      { task: process(command, { env }) },
+      { index: 4, ports: { http: 8123 }, gpuUuids: ["GPU-1", "GPU-2"] },
+    );
+    expect(await fixture.phase(id, "ended")).toMatchObject({ code: 0 });
+    await fixture.written(id, "prod $MODE-8123-$NONE\n");
+    const lines = (await fixture.output(id)).split("\n");
+    const names = lines.flatMap((line) => /^([A-Z_]+)=/.exec(line)?.[1] ?? []).sort();
+    expect(names).toEqual([
+      ...["CUDA_VISIBLE_DEVICES", "HOME", "LD_PRELOAD", "MODE", "PATH", "PORT_HTTP", "PWD", "QUOTED"],
+      ...["ROLLCALL_EXECUTION", "ROLLCALL_INDEX", "ROLLCALL_JOB", "ROLLCALL_NODE"],
+    ]);
+    expect(lines).toEqual(
+      expect.arrayContaining(["CUDA_VISIBLE_DEVICES=GPU-1,GPU-2", "ROLLCALL_INDEX=4", "PORT_HTTP=8123"]),
+    );
+    expect(lines).toEqual(expect.arrayContaining(["QUOTED=it's", 'a "line" $HOME']));
+  });
+
+  it.each([
+    [["/no/such/program"], "cannot find a program /no/such/program"],
+    [["no-such-program"], "cannot find a program no-such-program"],
+  ])("should say why %j could not be started", async (command, message) => {
+    const id = await fixture.start({ task: process(command) });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "START_FAILED", code: null });
+    expect(fixture.record(id).state.message).toBe(message);
+  });
+
+  it("should keep the newest of its output within its bounds", async () => {
+    const output = { maxFileBytes: 1024n, maxFiles: 2 };
+    const command = ["sh", "-c", "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done"];
+    const id = await fixture.start({ task: process(command, { output }) });
+    await fixture.phase(id, "ended");
+    await fixture.written(id, "line 2000\n");
+    const kept = await fixture.output(id);
+    expect(kept.length).toBeLessThanOrEqual(2048);
+    expect(kept).not.toContain("line 1\n");
+    const tail = await fixture.keeper.read(id, "stdout", { offset: 0, tailBytes: 5 }, 100);
+    expect(Buffer.from(tail.data).toString()).toBe("2000\n");
+    expect(tail.isEnd).toBe(true);
+  });
+
+  it("should be killed as out of memory, and only then", async () => {
+    if (!fixture.cgroups?.limits.includes("memory")) {
+      // The rest of this machine's tests say so too: it offers no limit of memory.
+      expect(IS_ROOT).toBe(false);
+      return;
+    }
+    const hungry = "head -c 200m /dev/zero | tail -c 200m >/dev/null; exit 1";
+    const resources = { memoryBytes: BigInt(20 * MIB) };
+    const id = await fixture.sh(hungry, { resources });
+    const sated = await fixture.sh("kill -KILL $$", { resources });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "OOM" });
+    expect(await fixture.phase(sated, "ended")).toMatchObject({ cause: "EXITED", signal: "SIGKILL" });
+  });
+
+  it("should end after its longest run", async () => {
+    const id = await fixture.sh("sleep 1000", { maxRunTime: durationFromMs(300) });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "DEADLINE_EXCEEDED", signal: "SIGTERM" });
+  });
+
+  it("should be stopped when the control plane is away for too long, the agent alive or not", async () => {
+    const spec = { stopOnAgentAfter: durationFromMs(3_600_000) };
+    const [id, other] = [await fixture.sh("sleep 1000", spec), await fixture.sh("sleep 1000")];
+    await fixture.phase(id, "running");
+    await fixture.phase(other, "running");
+    // No agent has connected. The keeper that comes after an hour and a second counts from what the one before wrote.
+    fixture.keeper.seen();
+    const later = { ...machineClock, nowMs: () => machineClock.nowMs() + 3_601_000 };
+    await fixture.open({ clock: later });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "CONTROL_PLANE_LOST", signal: "SIGTERM" });
+    expect(fixture.record(other).state.phase.kind).toBe("running");
+  });
+
+  it("should be ready when its check passes, and end when it never does", async () => {
+    const check = (argv: string[]) => ({
+      probe: { case: "command", value: { command: argv } } as const,
+      interval: durationFromMs(50),
+      failures: 2,
+    });
+    const good = await fixture.sh("touch ready; sleep 1000", { check: check(["sh", "-c", "[ -e $HOME/ready ]"]) });
+    const bad = await fixture.sh("sleep 1000", { check: check(["false"]) });
+    expect(await fixture.phase(bad, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
+    for (;;) {
+      const { phase } = fixture.record(good).state;
+      if (phase.kind === "running" && phase.isReady) break;
+      await fixture.phase(good, "running");
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  });
+});
+
+(IS_ROOT ? describe : describe.skip)("an execution of another user", () => {
+  let fixture: KeeperFixture;
+
+  beforeEach(async () => {
+    fixture = await KeeperFixture.create();
+    await mkdir(join(fixture.root, "open"));
+    await mkdir(join(fixture.root, "closed"));
+    await symlink(join(fixture.root, "closed"), join(fixture.root, "open", "link"));
+    await mkdir(join(fixture.root, "secrets"), { mode: 0o700 });
+    await writeFile(join(fixture.root, "secrets", "password"), "s3cret\n", { mode: 0o600 });
+    await fixture.open({
+      rules: {
+        users: ["daemon", "root"],
+        directories: [join(fixture.root, "open")],
+        secrets: join(fixture.root, "secrets"),
+      },
+    });
+  });
+
+  afterEach(() => fixture.dispose());
+
+  it("should read neither the agent's key, nor the keeper's socket, nor another one's output", async () => {
+    const { stateDirectory } = fixture;
+    const key = join(stateDirectory, "node-key.pem");
+    await writeFile(key, "key", { mode: 0o600 });
+    const other = await fixture.sh("echo hidden; sleep 1000");
+    await fixture.written(other, "hidden");
+    const child = await readFile(join(stateDirectory, "keeper/executions", other, "run/child"), "utf8");
+    const pid = Number.parseInt(child, 10);
+    const paths = [
+      key,
+      join(stateDirectory, "keeper/socket"),
+      join(stateDirectory, "keeper/executions", other, "record.json"),
+      join(stateDirectory, "keeper/executions", other, "stdout-0000000000000000"),
+      join(fixture.root, "secrets/password"),
+      `/proc/${pid}/fd/1`,
+    ];
+    const id = await fixture.start({
+      task: process([
+        "sh",
+        "-c",
+        'id -u; for f in "$@"; do if timeout 2 head -c 1 "$f"; then echo READ $f; fi; done',
+        "sh",
+        ...paths,
+      ]),
+    });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "EXITED" });
+    await until65534(id);
+    expect(await fixture.output(id)).not.toContain("READ");
+  });
+
+  const until65534 = (id: string) => fixture.written(id, "65534\n");
+
+  it("should not become root", async () => {
+    const id = await fixture.sh("grep -E 'NoNewPrivs|CapEff|CapPrm|CapAmb' /proc/self/status; id -G");
+    await fixture.phase(id, "ended");
+    await fixture.written(id, "65534\n");
+    const text = await fixture.output(id);
+    expect(text).toMatch(/NoNewPrivs:\s+1/);
+    expect(text.match(/Cap\w+:\s+0000000000000000/g)).toHaveLength(3);
+  });
+
+  it.each([
+    [{ user: "root" }, "executions never run as root"],
+    [{ user: "bin" }, "does not allow the user bin"],
+    [{ directory: "/etc" }, "does not allow the directory /etc"],
+    [{ directory: "OPEN/link" }, "does not allow the directory"],
+    [{ directory: "OPEN/../closed" }, "does not allow the directory"],
+    [{ secretEnv: { A: "../agent/node-key.pem" } }, "is not the name of a secret"],
+    [{ secretEnv: { A: "nothing" } }, "has no secret nothing"],
+  ])("should be refused %j", async (more: { directory?: string }, message) => {
+    const directory = more.directory?.replace("OPEN", join(fixture.root, "open"));
+    const id = await fixture.start({ task: process(["true"], { ...more, ...(directory && { directory }) }) });
+    expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "START_FAILED" });
+    expect(fixture.record(id).state.message).toContain(message);
+  });
+
+  it("should be given what its job may name", async () => {
+    const directory = join(fixture.root, "open");
+    await chmod(directory, 0o755);
+    const more = { user: "daemon", directory, secretEnv: { PASSWORD: "password" } };
+    const id = await fixture.start({ task: process(["sh", "-c", "id -un; pwd; echo $PASSWORD"], more) });
+    await fixture.phase(id, "ended");
+    await fixture.written(id, `daemon\n${directory}\ns3cret\n`);
+  });
+});
