@@ -1,4 +1,5 @@
 import type { ConnectError } from "@connectrpc/connect";
+import { refusalsText } from "@rollcall/domain";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import type { StoredJob } from "@rollcall/store";
 import type { JobOutlook } from "./node-view.ts";
@@ -45,15 +46,9 @@ export function tooManyJobs(): ConnectError {
   });
 }
 
-/** A reason for which a node will not do, for people. */
-export function refusalText(reason: string): string {
-  return reason.toLowerCase().replaceAll("_", " ");
-}
-
 /** No node fits a job that does not wait for one. */
 export function fitsNowhere(name: string, { nodes, refusals }: Pick<JobOutlook, "nodes" | "refusals">): ConnectError {
-  const reasons = refusals.map((refusal) => `${refusal.nodes} of ${nodes} nodes: ${refusalText(refusal.reason)}`);
-  const why = reasons.length === 0 ? "there are no compute nodes" : reasons.join("; ");
+  const why = refusalsText({ nodes, counts: refusals });
   const metadata = Object.fromEntries(refusals.map(({ reason, nodes: count }) => [reason, String(count)]));
   return refuse("JOB_FITS_NOWHERE", `no node fits job ${name}, and it has no queue timeout: ${why}`, {
     metadata: { job: name, ...metadata },

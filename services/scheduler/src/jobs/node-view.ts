@@ -9,6 +9,7 @@ import {
   NodePool,
   PlacementSearch,
   placementRequest,
+  type RefusalCount,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import {
@@ -21,12 +22,6 @@ import {
 } from "@rollcall/store";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
 import { toWorkNode } from "../leader/node-facts.ts";
-
-/** One reason for which nodes will not do. */
-export interface NodeRefusal {
-  readonly reason: string;
-  readonly nodes: number;
-}
 
 /** Where one execution would go. */
 export interface PlannedPlace {
@@ -42,7 +37,7 @@ export interface JobOutlook {
   /** Executions that would wait. */
   readonly waiting: number;
   /** The most frequent first. */
-  readonly refusals: readonly NodeRefusal[];
+  readonly refusals: readonly RefusalCount[];
 }
 
 /** Where a job stands that is to be planned. */

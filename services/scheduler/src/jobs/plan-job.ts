@@ -6,11 +6,10 @@ import {
   PlanJobResponseSchema,
   PlannedExecutionSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type RefusalCount, refusalText } from "@rollcall/domain";
 import { type Db, getJob, readExecutions, type StoredExecution } from "@rollcall/store";
 import type { SchedulerServices } from "../scheduler-services.ts";
-import { refusalText } from "./job-refusals.ts";
 import { isSameJob, jobToText } from "./job-text.ts";
-import type { NodeRefusal } from "./node-view.ts";
 import { acceptJob } from "./submit-job.ts";
 
 const MOST_SHOWN = 1_000;
@@ -47,7 +46,7 @@ export function planJob({ store, nodes }: SchedulerServices): MethodImpl<typeof 
 }
 
 /** The public messages of why nodes will not do. */
-export function refusalsToProto(refusals: readonly NodeRefusal[]) {
+export function refusalsToProto(refusals: readonly RefusalCount[]) {
   return refusals.map(({ reason, nodes }) =>
     create(PlacementRefusalSchema, { reason, message: refusalText(reason), nodes }),
   );
