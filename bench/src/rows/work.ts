@@ -39,7 +39,14 @@ export const work: Bench = {
       context.progress(`placed in ${seconds.toFixed(1)} s`);
       const lostS = await loseFullNode(context, client);
       const cpuOf = (figure: string, measured: number) => {
-        return { figure, measured, unit: "µs/execution", against: "one core at 10,000 a second", beside: 100, target: "" };
+        return {
+          figure,
+          measured,
+          unit: "µs/execution",
+          against: "one core at 10,000 a second",
+          beside: 100,
+          target: "",
+        };
       };
       return [
         {

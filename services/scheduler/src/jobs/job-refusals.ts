@@ -1,8 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
-import { refusalsText } from "@rollcall/domain";
+import { type Refusals, refusalsText } from "@rollcall/domain";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import type { StoredJob } from "@rollcall/store";
-import type { JobOutlook } from "./node-view.ts";
 
 /** Jobs at most. */
 export const MOST_JOBS = 10_000;
@@ -47,10 +46,10 @@ export function tooManyJobs(): ConnectError {
 }
 
 /** No node fits a job that does not wait for one. */
-export function fitsNowhere(name: string, { nodes, refusals }: Pick<JobOutlook, "nodes" | "refusals">): ConnectError {
-  const why = refusalsText({ nodes, counts: refusals });
-  const metadata = Object.fromEntries(refusals.map(({ reason, nodes: count }) => [reason, String(count)]));
-  return refuse("JOB_FITS_NOWHERE", `no node fits job ${name}, and it has no queue timeout: ${why}`, {
+export function fitsNowhere(name: string, why: Refusals): ConnectError {
+  const metadata = Object.fromEntries(why.counts.map(({ reason, nodes }) => [reason, String(nodes)]));
+  const text = `no node fits job ${name}, and it has no queue timeout: ${refusalsText(why)}`;
+  return refuse("JOB_FITS_NOWHERE", text, {
     metadata: { job: name, ...metadata },
   });
 }
