@@ -11,6 +11,7 @@ import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { start } from "./rows/start.ts";
+import { work } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [
   heartbeats,
@@ -24,6 +25,7 @@ const BENCHES: readonly Bench[] = [
   detection,
   failover,
   scale,
+  work,
 ];
 
 const size: BenchSize = {

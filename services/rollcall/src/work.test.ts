@@ -25,7 +25,7 @@ asRoot("work on machines that come and go", () => {
     await fixture.up("--set", "Up.Agent=false");
     // Nodes fall several times here, which must not be held against them.
     const values = { flappingHold: { seconds: 0n } };
-    await fixture.client.policies.setHealthPolicy({ scope: { scope: { case: "clusterDefault", value: true } }, values });
+    await fixture.client.policies.setHealthPolicy({ scope: { scope: { case: "default", value: true } }, values });
     for (const name of ["alpha", "beta", "gamma"]) await start(name);
   });
 

@@ -15,6 +15,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
     if (record.spec.type === "daemon" || place.executions.length === 0) leaveNode(context, job, place);
     return true;
   }
+  stopDuplicates(context, job, place);
   const live = liveIn(place);
   if (live === undefined) return fill(context, job, place);
   trackReady(context, job, place, live);
@@ -41,6 +42,14 @@ export function waitForNode(context: PlanContext, job: KnownJob, place: Place): 
   } else if (timeoutAtMs !== null) {
     lookAt(context, { atMs: timeoutAtMs, kind: "job", name, index: place.index });
   }
+}
+
+/** An execution that was adopted may have a place where another runs: the one that can be used stays. */
+function stopDuplicates(context: PlanContext, job: KnownJob, place: Place): void {
+  const wanted = place.executions.filter(({ record }) => record.desired === "RUN" && record.replacedBy === null);
+  if (wanted.length < 2) return;
+  const kept = wanted.find((known) => isReady(known, job.record)) ?? wanted.at(-1);
+  for (const known of wanted) if (known !== kept) stopExecution(context, known, "DUPLICATE");
 }
 
 function fill(context: PlanContext, job: KnownJob, place: Place): boolean {

@@ -93,6 +93,8 @@ export interface WorkState {
   readonly waitingJobs: Set<string>;
   /** Drains with services that found no node elsewhere. */
   readonly stuckDrains: Set<string>;
+  /** The pool's gains when these were looked at last. */
+  stuckGains: number;
   readonly due: Heap<Due>;
   /** The earliest time at which each thing is due. */
   readonly dueAtMs: Map<string, number>;
@@ -115,6 +117,7 @@ export function workState(): WorkState {
     dirtyDrains: new Set(),
     waitingJobs: new Set(),
     stuckDrains: new Set(),
+    stuckGains: -1,
     due: new Heap((one, other) => one.atMs < other.atMs),
     dueAtMs: new Map(),
     endedJobs: new Set(),
