@@ -80,7 +80,7 @@ function takesWork({ membership, health, scheduling }: Group): boolean {
 async function readGroups(db: Db): Promise<readonly Group[]> {
   const { rows } = await sql<Group & Record<"cores" | "memoryBytes" | "diskBytes", string>>`
     select
-      n.type, n.membership, s.connection, n.scheduling,
+      n.type, n.membership, s.connection, scheduling_of(n.holds) as scheduling,
       case when s.marked then 'UNHEALTHY' else s.health end as health,
       count(*)::integer as nodes,
       sum(n.cores)::text as cores,

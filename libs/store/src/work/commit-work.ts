@@ -1,8 +1,9 @@
-import type { Desired, NewEvent } from "@rollcall/domain";
+import { type Desired, type NewEvent, schedulerActor } from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
+import { endDrains } from "./drain-progress.ts";
 import { WORK_CHANNEL } from "./node-work.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import type { JobState, StoredState } from "./work-tables.ts";
@@ -106,9 +107,9 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
     await change(tx, changes);
     await addOrphans(tx, commit.orphans);
     const jobEvents = await saveFindings(tx, commit.jobs);
-    await endDrains(tx, commit.drained);
+    const drainEvents = await endDrains(tx, commit.drained, schedulerActor(commit.instance));
     if (placed.size > 0 || changes.length > 0) await sql`select pg_notify(${WORK_CHANNEL}, '')`.execute(tx);
-    return { result: { placed, refusedNodes }, events: [...commit.eventsOf(placed), ...jobEvents] };
+    return { result: { placed, refusedNodes }, events: [...commit.eventsOf(placed), ...jobEvents, ...drainEvents] };
   });
   return result === null ? { outcome: "FENCED" } : { outcome: "COMMITTED", revision, ...result };
 }
@@ -344,14 +345,4 @@ async function saveFindings(tx: Tx, findings: readonly JobFinding[]): Promise<re
     returning case when w.edition = j.edition then j.name end as name`.execute(tx);
   const changed = new Set(rows.map(({ name }) => name));
   return findings.flatMap(({ name, change: told }) => (told !== null && changed.has(name) ? [told.event] : []));
-}
-
-async function endDrains(tx: Tx, nodeIds: readonly string[]): Promise<void> {
-  if (nodeIds.length === 0) return;
-  await tx
-    .updateTable("drains")
-    .set({ drained_at: sql<Date>`now()` })
-    .where("node_id", "in", nodeIds)
-    .where("drained_at", "is", null)
-    .execute();
 }

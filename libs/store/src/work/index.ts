@@ -9,7 +9,16 @@ export {
   type WorkCommit,
   type WorkCommitted,
 } from "./commit-work.ts";
-export { type DrainRecord, deleteDrain, getDrain, listDrains, type NewDrain, saveDrain } from "./drains.ts";
+export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
+export {
+  type DrainingExecution,
+  type DrainRecord,
+  type DrainWork,
+  getDrain,
+  getDrains,
+  listDrains,
+  readDrainWork,
+} from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,

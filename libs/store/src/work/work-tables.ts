@@ -1,4 +1,4 @@
-import type { Desired, EndReason, Json, JobType, Observed } from "@rollcall/domain";
+import type { Desired, EndReason, JobType, Json, Observed } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>;
@@ -10,7 +10,15 @@ type WrittenBy = ColumnType<string, never, never>;
 export type JobState = "ACTIVE" | "STOPPED" | "COMPLETED" | "FAILED";
 
 /** What is stored of where an execution stands; what its node says completes PLACED. */
-export type StoredState = "PLACED" | "LOST" | "ORPHANED" | "COMPLETED" | "FAILED" | "STOPPED" | "KILLED_OOM" | "REPLACED";
+export type StoredState =
+  | "PLACED"
+  | "LOST"
+  | "ORPHANED"
+  | "COMPLETED"
+  | "FAILED"
+  | "STOPPED"
+  | "KILLED_OOM"
+  | "REPLACED";
 
 /** What an operator wants of one execution. */
 export type ExecutionOrder = "STOP" | "ADOPT";
@@ -126,7 +134,12 @@ export interface NodeAllocationsTable {
 /** Nodes whose work is to move or end, or has. */
 export interface DrainsTable {
   readonly node_id: string;
-  readonly deadline: Date;
+  /** Null while it waits for others of its selection. */
+  readonly deadline: Date | null;
+  /** The time that it may take from its beginning. */
+  readonly deadline_ms: bigint;
+  /** Empty where all nodes are drained at a time. */
+  readonly selection: Generated<string>;
   readonly force: Generated<boolean>;
   readonly ignore_daemons: Generated<boolean>;
   readonly keep_ineligible: Generated<boolean>;
