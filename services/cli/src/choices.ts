@@ -9,7 +9,7 @@ export const STATUS_WORDS = ["healthy", "unhealthy", "unknown", "connected", "di
 /** --filter-type. */
 export const TYPE_WORDS = ["compute", "control-plane"] as const;
 /** --filter-scheduling. */
-export const SCHEDULING_WORDS = ["eligible", "ineligible"] as const;
+export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained"] as const;
 /** --order-by. */
 export const ORDER_WORDS = [
   "id",
@@ -74,6 +74,8 @@ export const EVENT_TYPE_WORDS = [
   "node.health.changed",
   "node.reactions.allowed",
   "node.scheduling.changed",
+  "node.drain.started",
+  "node.drain.cancelled",
   "node.flapping.started",
   "node.flapping.ended",
   "node.hardware.degraded",

@@ -11,6 +11,7 @@ const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.NODE_ALREADY_REJECTED,
   ErrorReason.NODE_ALREADY_CORDONED,
   ErrorReason.NODE_NOT_CORDONED,
+  ErrorReason.NODE_NOT_DRAINING,
   ErrorReason.NODE_ALREADY_MARKED,
   ErrorReason.NODE_NOT_MARKED,
   ErrorReason.NODE_ALREADY_BANNED,

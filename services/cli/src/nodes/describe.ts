@@ -1,6 +1,6 @@
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Hold, type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
@@ -68,7 +68,10 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     state("Health", healthWord(node.health?.state), node.health),
     state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
     ...(node.scheduling?.holds ?? []).map((hold) =>
-      row("", `hold ${holdWord(hold.kind)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`),
+      row(
+        "",
+        `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`,
+      ),
     ),
     row("Contact", contactLine(health)),
     ...wishFields(health).map((field) => row(...field)),
@@ -143,6 +146,10 @@ function identityFields(node: Node, nowMs: number): Field[] {
     ...(keyFingerprint === "" ? [] : [["Key", commas([keyFingerprint, age, next, rotation])] as const]),
     ["Registered", commas(joined)],
   ];
+}
+
+function untilWords({ untilTime }: Hold): string {
+  return untilTime === undefined ? "" : ` until ${formatTime(timestampMs(untilTime))}`;
 }
 
 function commas(parts: readonly string[]): string {

@@ -23,6 +23,8 @@ const LABEL_WIDTH = 15;
 const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
 const HEALTHS = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
 const SCHEDULINGS = ["ELIGIBLE", "INELIGIBLE"] as const;
+/** Counted only where there are any. */
+const DRAINS = ["DRAINING", "DRAINED"] as const;
 
 /** `node summary`: the fleet in numbers, for people or as a rollcall.registry.v1.GetClusterSummaryResponse. */
 export const nodeSummary: Verb = async ({ shell, options }) => {
@@ -63,11 +65,13 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
         );
       })
       .join(", ");
+  const found = new Set(summary.states.map(({ scheduling }) => schedulingWord(scheduling)));
+  const drains = DRAINS.filter((word) => found.has(word));
   const lines = [
     ["Nodes", `${compute?.connected ?? 0} connected / ${compute?.total ?? 0} total`],
     ["Approval", counted(MEMBERSHIPS, ({ membership }) => membershipWord(membership))],
     ["Health", counted(HEALTHS, ({ health }) => healthWord(health))],
-    ["Scheduling", counted(SCHEDULINGS, ({ scheduling }) => schedulingWord(scheduling))],
+    ["Scheduling", counted([...SCHEDULINGS, ...drains], ({ scheduling }) => schedulingWord(scheduling))],
     ["May take work", String(summary.mayTakeWork)],
     ["Cores", share(available, total, (of) => String(of?.cores ?? 0n))],
     ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],

@@ -51,6 +51,8 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
   UNKNOWN: "warning",
   ELIGIBLE: "good",
   INELIGIBLE: "warning",
+  DRAINING: "warning",
+  DRAINED: "warning",
 };
 
 /** The colour of a state's word. */
