@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, describe, expect, it } from "@jest/globals";
-import { endDrains, getDrain, getNode, SCHEDULER_LEASE, takeLease } from "../../libs/store/src/index.ts";
+import { endDrains, getDrain, getDrains, getNode, SCHEDULER_LEASE, takeLease } from "../../libs/store/src/index.ts";
 import { useControlPlane } from "./support/cli-rig.ts";
 
 const rig = useControlPlane();
@@ -12,7 +12,9 @@ afterEach(() => rig.removeNodes());
 
 /** What a scheduler does when nothing runs any more. */
 async function end(...ids: readonly string[]): Promise<void> {
-  await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, ids, "scheduler:tester") }));
+  const judged = await getDrains(rig.store.db, ids);
+  const actor = "scheduler:tester";
+  await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, [...judged.values()], actor) }));
 }
 
 const stateOf = async (id: string) => (await getNode(rig.store.db, id))?.scheduling.state;

@@ -17,12 +17,12 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
   },
   "job.changed": {
     when:
-      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. wanted is how many " +
-      "executions it should have.",
+      "A job was scaled, restarted or stopped, is complete, has failed, or its update stopped. halted says " +
+      "why the update stopped.",
     subject: JOB,
     actors: [...OPERATORS, ...SCHEDULER],
-    before: ["state", "count", "restarts", "halted"],
-    after: ["state", "count", "restarts", "halted"],
+    before: ["state", "count", "halted"],
+    after: ["state", "count", "halted"],
     reasons: ["JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_COMPLETED", "JOB_FAILED", "JOB_UPDATED"],
   },
   "job.executions.placed": {

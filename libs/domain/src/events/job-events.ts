@@ -1,5 +1,5 @@
 import type { CommandSource } from "../membership/membership.ts";
-import type { Json, JobEventType, NewEvent } from "./events.ts";
+import type { JobEventType, Json, NewEvent } from "./events.ts";
 
 /** Ids that one event of placements has at most. */
 export const MOST_PLACED_IDS = 200;
@@ -14,8 +14,8 @@ export interface JobFacts {
   readonly state: string;
   readonly version: number;
   readonly count: number;
-  readonly restarts: number;
-  readonly halted: boolean;
+  /** Why its update stopped; null for none. */
+  readonly halted: string | null;
 }
 
 /** The event of a job that was submitted; `before` is null for a new one. */
@@ -67,7 +67,7 @@ export function jobChangedEvent(change: {
   };
 }
 
-const CHANGING = ["state", "count", "restarts", "halted"] as const;
+const CHANGING = ["state", "count", "halted"] as const;
 
 /** The events of executions of one job that one commit placed. */
 export function executionsPlacedEvents(job: string, ids: readonly string[], actor: string): readonly NewEvent[] {

@@ -1,4 +1,11 @@
-import { type Desired, type NewEvent, schedulerActor } from "@rollcall/domain";
+import {
+  type ExecutionChange,
+  type ExecutionRecord,
+  type JobChange,
+  type NewEvent,
+  type Plan,
+  schedulerActor,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
@@ -6,226 +13,128 @@ import type { ReservedStore, Tx } from "../database/store.ts";
 import { endDrains } from "./drain-progress.ts";
 import { WORK_CHANNEL } from "./node-work.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
-import type { JobState, StoredState } from "./work-tables.ts";
+import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
 
-/** An execution that is placed on a node, with what it is given there. */
-export interface NewExecution {
-  readonly id: string;
-  readonly job: string;
-  readonly version: number;
-  readonly index: number;
-  readonly nodeId: string;
-  readonly specDigest: Uint8Array;
-  readonly ports: Readonly<Record<string, number>>;
-  readonly gpuUuids: readonly string[];
-  readonly millicores: number;
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
-  readonly previous: string | null;
-  readonly attempt: number;
-  readonly restarts: number;
+/** What a leader decided, to be written in one transaction, whole or not at all. */
+export interface WorkCommit {
+  /** The process whose lease of the scheduler it is. */
+  readonly instance: string;
+  readonly plan: Pick<Plan, "executions" | "jobs" | "drains">;
+  /** The digest of what a version of a job runs. */
+  readonly specDigestOf: (job: string, version: number) => Uint8Array;
+  readonly events: readonly NewEvent[];
+  /** Executions whose orders have been seen to. */
+  readonly endedOrders?: readonly string[];
+  /** Executions that a node runs and the record did not know: they become their job's own. */
+  readonly adopted?: readonly ExecutionRecord[];
+  /** The same, which are shown from now on. They hold nothing. */
+  readonly orphans?: readonly Orphan[];
 }
 
-/** What changes of an execution that is there; what is absent stays. A state that is final stays in any case. */
-export interface ExecutionChange {
-  readonly id: string;
-  readonly nodeId: string;
-  readonly desired?: Desired;
-  readonly state?: StoredState;
-  readonly reason?: string;
-  readonly message?: string;
-  readonly replacedBy?: string;
-  /** Whether its resources are given back. */
-  readonly frees?: boolean;
-  /** Whether an operator's order has been seen to. */
-  readonly endsOrder?: boolean;
-  /** Of one that is adopted. */
-  readonly place?: { readonly version: number; readonly index: number };
-  /** The id of a placement without which this does not happen. */
-  readonly onlyWith?: string;
-}
-
-/** What a node runs and the record did not know, which is shown from now on. It has been given nothing. */
+/** An execution that the record did not know. */
 export interface Orphan {
   readonly id: string;
   readonly job: string;
   readonly nodeId: string;
   readonly specDigest: Uint8Array;
-  readonly message: string;
-}
-
-/** What the leader found of a job. */
-export interface JobFinding {
-  readonly name: string;
-  readonly wanted: number;
-  readonly waiting: number;
-  readonly message: string;
-  /** A change that is told, as long as JobService has changed nothing since this edition; null for none. */
-  readonly change: {
-    readonly edition: number;
-    readonly state: JobState;
-    readonly updateHalted: boolean;
-    readonly updateMessage: string;
-    readonly event: NewEvent;
-  } | null;
-}
-
-/** What a leader decided, to be written in one transaction. */
-export interface WorkCommit {
-  /** The process whose lease of the scheduler it is. */
-  readonly instance: string;
-  readonly placements: readonly NewExecution[];
-  readonly changes: readonly ExecutionChange[];
-  readonly orphans: readonly Orphan[];
-  readonly jobs: readonly JobFinding[];
-  /** Nodes whose drains are done. */
-  readonly drained: readonly string[];
-  /** The events, but for those of jobs, when these placements were written. */
-  readonly eventsOf: (placed: ReadonlySet<string>) => readonly NewEvent[];
 }
 
 /** What became of a commit. */
 export type WorkCommitted =
+  | { readonly outcome: "COMMITTED"; readonly revision: bigint }
   /** The lease is another's: nothing was written. */
   | { readonly outcome: "FENCED" }
-  | {
-      readonly outcome: "COMMITTED";
-      readonly revision: bigint;
-      /** Nodes that could not take what was placed on them, or not just now: none of it was written. */
-      readonly refusedNodes: ReadonlySet<string>;
-      readonly placed: ReadonlySet<string>;
-    };
+  /**
+   * The leader's memory is behind: these nodes could not take what was placed on them, or not just now, or these jobs
+   * are not as they were. Nothing was written.
+   */
+  | { readonly outcome: "STALE"; readonly nodeIds: readonly string[]; readonly jobs: readonly string[] };
 
 /** Write what a leader decided, unless it leads no more. */
 export async function commitWork(store: ReservedStore, commit: WorkCommit): Promise<WorkCommitted> {
-  const { result, revision } = await store.change(async (tx) => {
-    if (!(await holdSchedulerLease(tx, commit.instance))) return { result: null, events: [] };
-    // What is given back first: the same commit may give it to another.
-    await giveBack(tx, commit.changes);
-    const { placed, refusedNodes } = await place(tx, commit.placements);
-    const changes = commit.changes.filter(({ onlyWith }) => onlyWith === undefined || placed.has(onlyWith));
-    await change(tx, changes);
-    await addOrphans(tx, commit.orphans);
-    const jobEvents = await saveFindings(tx, commit.jobs);
-    const drainEvents = await endDrains(tx, commit.drained, schedulerActor(commit.instance));
-    if (placed.size > 0 || changes.length > 0) await sql`select pg_notify(${WORK_CHANNEL}, '')`.execute(tx);
-    return { result: { placed, refusedNodes }, events: [...commit.eventsOf(placed), ...jobEvents, ...drainEvents] };
-  });
-  return result === null ? { outcome: "FENCED" } : { outcome: "COMMITTED", revision, ...result };
-}
-
-interface Taking {
-  readonly nodeId: string;
-  millicores: number;
-  memoryBytes: number;
-  diskBytes: number;
-  executions: number;
-  readonly gpuUuids: string[];
-  readonly ports: number[];
-}
-
-async function place(tx: Tx, placements: readonly NewExecution[]) {
-  const placed = new Set<string>();
-  const refusedNodes = new Set<string>();
-  if (placements.length === 0) return { placed, refusedNodes };
-  const generations = await take(tx, placements);
-  const accepted = placements.flatMap((placement) => {
-    const generation = generations.get(placement.nodeId);
-    if (generation === undefined) {
-      refusedNodes.add(placement.nodeId);
-      return [];
-    }
-    placed.add(placement.id);
-    const { specDigest, ...item } = placement;
-    return [{ ...item, generation: String(generation), digest: Buffer.from(specDigest).toString("hex") }];
-  });
-  if (accepted.length > 0) {
-    await sql`${PREPARED}
-      insert into executions (
-        id, job, version, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores, memory_bytes,
-        disk_bytes, previous, attempt, restarts
-      )
-      select i.id, i.job, i.version, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
-        i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt, i.restarts
-      from ${rowsFrom(accepted, PLACEMENT_COLUMNS)} as i`.execute(tx);
+  const { instance, plan, specDigestOf, events, endedOrders = [], adopted = [], orphans = [] } = commit;
+  try {
+    const { revision } = await store.change(async (tx) => {
+      if (!(await holdSchedulerLease(tx, instance))) throw new NotWritten({ outcome: "FENCED" });
+      await saveJobs(tx, plan.jobs);
+      // What is returned first: the same plan may grant it again.
+      await giveBack(tx, plan.executions);
+      const places = await place(tx, plan.executions, specDigestOf);
+      const changes = await saveChanges(tx, plan.executions);
+      await endOrders(tx, endedOrders);
+      await saveAdopted(tx, adopted);
+      await addOrphans(tx, orphans);
+      const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
+      const drained = await endDrains(tx, judged, schedulerActor(instance));
+      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, '')`.execute(tx);
+      return { result: null, events: [...events, ...drained] };
+    });
+    return { outcome: "COMMITTED", revision };
+  } catch (error) {
+    if (error instanceof NotWritten) return error.why;
+    throw error;
   }
-  return { placed, refusedNodes };
+}
+
+/** Ends the transaction. */
+class NotWritten extends Error {
+  readonly why: Exclude<WorkCommitted, { readonly outcome: "COMMITTED" }>;
+
+  constructor(why: NotWritten["why"]) {
+    super(why.outcome);
+    this.why = why;
+  }
+}
+
+async function place(
+  tx: Tx,
+  changes: readonly ExecutionChange[],
+  specDigestOf: WorkCommit["specDigestOf"],
+): Promise<boolean> {
+  const placements = changes.flatMap(({ kind, after }) => (kind === "PLACED" ? [after] : []));
+  if (placements.length === 0) return false;
+  const taken = await takeFromNodes(tx, placements);
+  const refused = new Set(placements.map(({ nodeId }) => nodeId).filter((nodeId) => !taken.has(nodeId)));
+  if (refused.size > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [...refused], jobs: [] });
+  await insert(tx, placements, taken, specDigestOf);
+  return true;
 }
 
 const PLACEMENT_COLUMNS = sql`
   id text, job text, version integer, index integer, "nodeId" text, generation bigint, digest text, ports jsonb,
   "gpuUuids" text[], millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, previous text, attempt integer,
-  restarts integer`;
+  "createdAt" timestamptz`;
 
-/**
- * Take what placements are given off their nodes: the generations of those that may take work and have enough left, by
- * node. A node's rows stay as they are until the transaction ends, so that what follows a cordon is never placed before
- * it. One whose rows are being written is not waited for, since rows are locked in no order that others keep to.
- */
-async function take(tx: Tx, placements: readonly NewExecution[]): Promise<ReadonlyMap<string, bigint>> {
-  const takings = new Map<string, Taking>();
-  for (const placement of placements) {
-    const { nodeId, millicores, memoryBytes, diskBytes, gpuUuids, ports } = placement;
-    const taking = takings.get(nodeId) ?? {
-      ...{ nodeId, millicores: 0, memoryBytes: 0, diskBytes: 0, executions: 0, gpuUuids: [], ports: [] },
-    };
-    takings.set(nodeId, taking);
-    taking.millicores += millicores;
-    taking.memoryBytes += memoryBytes;
-    taking.diskBytes += diskBytes;
-    taking.executions += 1;
-    taking.gpuUuids.push(...gpuUuids);
-    taking.ports.push(...Object.values(ports));
-  }
-  const columns = sql`
-    "nodeId" text, millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, executions integer,
-    "gpuUuids" text[], ports integer[]`;
-  const { rows } = await sql<{ readonly id: string; readonly generation: bigint }>`${PREPARED}
-    with wanted as materialized (select * from ${rowsFrom([...takings.values()], columns)} as i),
-    able as materialized (
-      select n.id,
-        coalesce((n.info #>> '{work,millicores}')::bigint, 0) as millicores,
-        coalesce((n.info #>> '{work,memoryBytes}')::bigint, 0) as memory_bytes,
-        coalesce((n.info #>> '{work,diskBytes}')::bigint, 0) as disk_bytes
-      from wanted as w
-      join nodes as n on n.id = w."nodeId"
-      join node_sessions as s on s.node_id = n.id
-      where n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.scheduling = 'ELIGIBLE'
-        and s.health = 'HEALTHY' and not s.marked
-      for share of n, s skip locked
+async function insert(
+  tx: Tx,
+  placements: readonly ExecutionRecord[],
+  taken: Taken,
+  specDigestOf: WorkCommit["specDigestOf"],
+): Promise<void> {
+  const items = placements.map(({ id, job, version, index, nodeId, grant, previous, attempt, createdAtMs }) => ({
+    ...{ id, job, version, index, nodeId, previous, attempt },
+    ...grant,
+    generation: String(taken.get(nodeId)),
+    digest: Buffer.from(specDigestOf(job, version)).toString("hex"),
+    createdAt: new Date(createdAtMs).toISOString(),
+  }));
+  await sql`${PREPARED}
+    insert into executions (
+      id, job, version, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores, memory_bytes,
+      disk_bytes, previous, attempt, created_at
     )
-    update node_allocations as a set
-      generation = nextval('work_generations'),
-      millicores = a.millicores + w.millicores,
-      memory_bytes = a.memory_bytes + w."memoryBytes",
-      disk_bytes = a.disk_bytes + w."diskBytes",
-      gpu_uuids = a.gpu_uuids || w."gpuUuids",
-      ports = a.ports || w.ports,
-      executions = a.executions + w.executions,
-      changed = pg_current_xact_id()
-    from wanted as w
-    join able as n on n.id = w."nodeId"
-    where a.node_id = w."nodeId"
-      and (w.millicores = 0 or a.millicores + w.millicores <= n.millicores)
-      and (w."memoryBytes" = 0 or a.memory_bytes + w."memoryBytes" <= n.memory_bytes)
-      and (w."diskBytes" = 0 or a.disk_bytes + w."diskBytes" <= n.disk_bytes)
-      and a.executions + w.executions <= ${MOST_EXECUTIONS_OF_NODE}
-      and not a.gpu_uuids && w."gpuUuids"
-      and not a.ports && w.ports
-    returning a.node_id as id, a.generation`.execute(tx);
-  return new Map(rows.map(({ id, generation }) => [id, generation]));
+    select i.id, i.job, i.version, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
+      i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt, i."createdAt"
+    from ${rowsFrom(items, PLACEMENT_COLUMNS)} as i`.execute(tx);
 }
 
-/** Executions that a node may have at once. */
-export const MOST_EXECUTIONS_OF_NODE = 1_000;
-
 async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<void> {
-  const ids = changes.filter(({ frees, onlyWith }) => frees === true && onlyWith === undefined).map(({ id }) => id);
+  const ids = changes.flatMap(({ before, after }) => (before?.holds === true && !after.holds ? [after.id] : []));
   if (ids.length === 0) return;
   await sql`${PREPARED}
     with freed as (
-      update executions set taken = false, changed = pg_current_xact_id()
-      where id = any(${ids}) and taken
+      update executions set holds = false
+      where id = any(${ids}) and holds
       returning node_id, millicores, memory_bytes, disk_bytes, gpu_uuids, ports
     ),
     sums as (
@@ -248,47 +157,112 @@ async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<vo
         except
         select port.value::integer from freed as f cross join lateral jsonb_each_text(f.ports) as port
         where f.node_id = a.node_id
-      ),
-      changed = pg_current_xact_id()
+      )
     from sums as s
     where a.node_id = s.node_id`.execute(tx);
 }
 
 const CHANGE_COLUMNS = sql`
-  id text, "nodeId" text, desired text, state text, reason text, message text, "replacedBy" text, "endsOrder" boolean,
-  version integer, index integer`;
+  id text, "nodeId" text, raises boolean, desired text, state text, reason text, message text, "replacedBy" text,
+  "lostAt" timestamptz, "endedAt" timestamptz`;
 
-async function change(tx: Tx, changes: readonly ExecutionChange[]): Promise<void> {
-  if (changes.length === 0) return;
-  const items = changes.map(({ onlyWith: _, frees: _frees, place: adopted, ...item }) => ({ ...item, ...adopted }));
+/** Whether anything was changed. */
+async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise<boolean> {
+  const items = changes.flatMap(({ before, after }) => {
+    if (before === null) return [];
+    const { id, nodeId, desired, state, reason, message, replacedBy, lostAtMs, endedAtMs } = after;
+    const raises = before.desired !== desired;
+    const [lostAt, endedAt] = [isoOf(lostAtMs), isoOf(endedAtMs)];
+    return [{ id, nodeId, raises, desired, state, reason, message, replacedBy, lostAt, endedAt }];
+  });
+  if (items.length === 0) return false;
   await sql`${PREPARED}
     with wanted as materialized (select * from ${rowsFrom(items, CHANGE_COLUMNS)} as i),
     raised as (
       update node_allocations as a
       set generation = nextval('work_generations'), changed = pg_current_xact_id()
-      where a.node_id in (select "nodeId" from wanted where desired is not null)
+      where a.node_id in (select "nodeId" from wanted where raises)
       returning a.node_id, a.generation
     )
     update executions as e set
-      desired = coalesce(w.desired, e.desired),
-      generation = case when w.desired is null then e.generation else coalesce(r.generation, e.generation) end,
-      state = case when e.ended_at is null then coalesce(w.state, e.state) else e.state end,
-      reason = case when e.ended_at is null then coalesce(w.reason, e.reason) else e.reason end,
-      message = case when e.ended_at is null then coalesce(w.message, e.message) else e.message end,
-      ended_at = case
-        when e.ended_at is null and w.state in ('COMPLETED', 'FAILED', 'STOPPED', 'KILLED_OOM', 'REPLACED') then now()
-        else e.ended_at
-      end,
-      replaced_by = coalesce(w."replacedBy", e.replaced_by),
-      version = coalesce(w.version, e.version),
-      index = coalesce(w.index, e.index),
-      order_kind = case when w."endsOrder" then null else e.order_kind end,
-      order_actor = case when w."endsOrder" then null else e.order_actor end,
-      order_message = case when w."endsOrder" then null else e.order_message end,
+      desired = w.desired,
+      generation = case when w.raises then coalesce(r.generation, e.generation) else e.generation end,
+      state = w.state,
+      reason = w.reason,
+      message = w.message,
+      replaced_by = w."replacedBy",
+      lost_at = w."lostAt",
+      ended_at = w."endedAt",
       changed = pg_current_xact_id()
     from wanted as w
     left join raised as r on r.node_id = w."nodeId"
     where e.id = w.id`.execute(tx);
+  return true;
+}
+
+async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const items = changes.map(({ before, after: { name, state, message, placed, halted } }) => ({
+    ...{ name, state, message, placed, halted },
+    ...{ was: before.state, version: before.version, count: before.count, restartBefore: before.restartBefore },
+  }));
+  const columns = sql`
+    name text, state text, message text, placed boolean, halted text, was text, version integer, count integer,
+    "restartBefore" text`;
+  const { rows } = await sql<{ readonly name: string }>`
+    update jobs as j set
+      state = w.state, message = w.message, placed = w.placed, halted = w.halted, updated_at = now()
+    from ${rowsFrom(items, columns)} as w
+    where j.name = w.name and j.state = w.was and j.version = w.version and j.count = w.count
+      and j.restart_before = w."restartBefore"
+    returning j.name`.execute(tx);
+  const written = new Set(rows.map(({ name }) => name));
+  const stale = items.map(({ name }) => name).filter((name) => !written.has(name));
+  if (stale.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [], jobs: stale });
+}
+
+async function endOrders(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await sql`
+    update executions set order_kind = null, order_actor = null, order_message = null
+    where id = any(${ids})`.execute(tx);
+}
+
+/** What it runs with was never granted: it is counted as running all the same, even beyond what the node has. */
+async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
+  if (adopted.length === 0) return;
+  const items = adopted.map(({ id, job, version, index, nodeId, grant: { millicores, memoryBytes, diskBytes } }) => ({
+    ...{ id, job, version, index, nodeId, millicores, memoryBytes, diskBytes },
+  }));
+  const columns = sql`
+    id text, job text, version integer, index integer, "nodeId" text, millicores bigint, "memoryBytes" bigint,
+    "diskBytes" bigint`;
+  await sql`
+    with wanted as materialized (select * from ${rowsFrom(items, columns)} as i),
+    sums as (
+      select "nodeId" as node_id, sum(millicores) as millicores, sum("memoryBytes") as memory_bytes,
+        sum("diskBytes") as disk_bytes, count(*) as executions
+      from wanted group by 1
+    ),
+    raised as (
+      update node_allocations as a set
+        generation = nextval('work_generations'),
+        millicores = a.millicores + s.millicores,
+        memory_bytes = a.memory_bytes + s.memory_bytes,
+        disk_bytes = a.disk_bytes + s.disk_bytes,
+        executions = a.executions + s.executions,
+        changed = pg_current_xact_id()
+      from sums as s
+      where a.node_id = s.node_id
+      returning a.node_id, a.generation
+    )
+    update executions as e set
+      version = w.version, index = w.index, state = 'LIVE', reason = '', message = '', holds = true,
+      millicores = w.millicores, memory_bytes = w."memoryBytes", disk_bytes = w."diskBytes",
+      generation = r.generation, changed = pg_current_xact_id()
+    from wanted as w
+    join raised as r on r.node_id = w."nodeId"
+    where e.id = w.id and e.state = 'ORPHANED'`.execute(tx);
 }
 
 async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
@@ -298,51 +272,16 @@ async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
     digest: Buffer.from(specDigest).toString("hex"),
   }));
   await sql`
-    with wanted as materialized (
-      select * from ${rowsFrom(items, sql`id text, job text, "nodeId" text, digest text, message text`)} as i
-    ),
-    known as (
-      insert into node_allocations (node_id) select distinct "nodeId" from wanted
-      on conflict on constraint node_allocations_pkey do nothing
-    )
     insert into executions (
-      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, taken,
-      attempt, restarts, state, reason, message
+      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, holds,
+      attempt, state, reason
     )
-    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 0, 'ORPHANED',
-      'UNKNOWN_TO_RECORD', w.message
-    from wanted as w
+    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
+      'UNKNOWN_TO_RECORD'
+    from ${rowsFrom(items, sql`id text, job text, "nodeId" text, digest text`)} as w
     on conflict on constraint executions_pkey do nothing`.execute(tx);
 }
 
-async function saveFindings(tx: Tx, findings: readonly JobFinding[]): Promise<readonly NewEvent[]> {
-  if (findings.length === 0) return [];
-  const items = findings.map(({ change: told, ...finding }) => ({
-    ...finding,
-    ...(told === null
-      ? {}
-      : {
-          edition: told.edition,
-          state: told.state,
-          halted: told.updateHalted,
-          haltMessage: told.updateMessage,
-        }),
-  }));
-  const columns = sql`
-    name text, wanted integer, waiting integer, message text, edition integer, state text, halted boolean,
-    "haltMessage" text`;
-  const { rows } = await sql<{ readonly name: string }>`
-    update jobs as j set
-      wanted = w.wanted,
-      waiting = w.waiting,
-      message = case when j.state = 'STOPPED' then j.message else w.message end,
-      state = case when w.edition = j.edition then w.state else j.state end,
-      update_halted = case when w.edition = j.edition then w.halted else j.update_halted end,
-      update_message = case when w.edition = j.edition then w."haltMessage" else j.update_message end,
-      updated_at = case when w.edition = j.edition then now() else j.updated_at end
-    from ${rowsFrom(items, columns)} as w
-    where j.name = w.name
-    returning case when w.edition = j.edition then j.name end as name`.execute(tx);
-  const changed = new Set(rows.map(({ name }) => name));
-  return findings.flatMap(({ name, change: told }) => (told !== null && changed.has(name) ? [told.event] : []));
+function isoOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
 }

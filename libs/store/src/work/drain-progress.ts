@@ -10,16 +10,24 @@ import { sql } from "kysely";
 import { type ReservedStore, recordTimeMs, type Tx } from "../database/store.ts";
 import { lockNodes } from "../nodes/nodes.ts";
 import { saveNodeEffects } from "../nodes/save-node.ts";
-import { beginDrain, type DrainRecord, getDrains, lockSelectedDrains, saveDrained } from "./drains.ts";
+import { beginDrain, getDrains, lockSelectedDrains, type StoredDrain, saveDrained } from "./drains.ts";
+
+/** A drain as it was when it was found to be done. A drain that is ordered again has another deadline. */
+export interface JudgedDrain {
+  readonly nodeId: string;
+  readonly deadlineAtMs: number | null;
+}
 
 /**
  * Write that what drains concerned has ended, on the drains and on their nodes, whose rows are locked. Returns the
- * events. One that was cancelled meanwhile is left out.
+ * events. One that was cancelled, or ordered again, since it was judged is left out.
  *
  * @param actor the scheduler that found it so.
  */
-export async function endDrains(tx: Tx, nodeIds: readonly string[], actor: string): Promise<readonly NewEvent[]> {
-  if (nodeIds.length === 0) return [];
+export async function endDrains(tx: Tx, judged: readonly JudgedDrain[], actor: string): Promise<readonly NewEvent[]> {
+  if (judged.length === 0) return [];
+  const deadlines = new Map(judged.map(({ nodeId, deadlineAtMs }) => [nodeId, deadlineAtMs]));
+  const nodeIds = [...deadlines.keys()];
   const nodes = await lockNodes(tx, nodeIds);
   const drains = await getDrains(tx, nodeIds);
   const by = { actor, message: "", atMs: await recordTimeMs(tx) };
@@ -27,6 +35,7 @@ export async function endDrains(tx: Tx, nodeIds: readonly string[], actor: strin
   for (const node of nodes) {
     const drain = drains.get(node.id);
     if (drain === undefined || drain.queued || drain.drainedAtMs !== null) continue;
+    if (deadlines.get(node.id) !== drain.deadlineAtMs) continue;
     await saveDrained(tx, node.id);
     const ended = endDrain(node, by);
     if (ended === null) continue;
@@ -102,6 +111,6 @@ export async function endCordons(store: ReservedStore): Promise<number> {
   return result;
 }
 
-function toSelected({ nodeId, maxParallel, queued, drainedAtMs }: DrainRecord): SelectedDrain {
+function toSelected({ nodeId, maxParallel, queued, drainedAtMs }: StoredDrain): SelectedDrain {
   return { nodeId, maxParallel, queued, drained: drainedAtMs !== null };
 }

@@ -4,7 +4,7 @@ import type { Db, Tx } from "../database/store.ts";
 import type { DrainsTable } from "./work-tables.ts";
 
 /** A node whose work is to move or end, or has. */
-export interface DrainRecord extends DrainIntent {
+export interface StoredDrain extends DrainIntent {
   readonly nodeId: string;
   /** By the record's clock; null while it waits for others of its selection. */
   readonly deadlineAtMs: number | null;
@@ -14,18 +14,18 @@ export interface DrainRecord extends DrainIntent {
   readonly drainedAtMs: number | null;
 }
 
-/** All drains, of nodes that wait or are drained too. */
-export async function listDrains(db: Db): Promise<readonly DrainRecord[]> {
-  return (await db.selectFrom("drains").selectAll().orderBy("node_id").execute()).map(toDrain);
+/** The drains of these nodes, of those that are drained too, but for those that wait for others. */
+export async function listDrains(db: Db, nodeIds: readonly string[]): Promise<readonly StoredDrain[]> {
+  return [...(await getDrains(db, nodeIds)).values()].filter(({ queued }) => !queued);
 }
 
 /** The drain of a node; null for none. */
-export async function getDrain(db: Db, nodeId: string): Promise<DrainRecord | null> {
+export async function getDrain(db: Db, nodeId: string): Promise<StoredDrain | null> {
   return (await getDrains(db, [nodeId])).get(nodeId) ?? null;
 }
 
 /** Drains by their nodes; nodes without one are left out. */
-export async function getDrains(db: Db, nodeIds: readonly string[]): Promise<ReadonlyMap<string, DrainRecord>> {
+export async function getDrains(db: Db, nodeIds: readonly string[]): Promise<ReadonlyMap<string, StoredDrain>> {
   if (nodeIds.length === 0) return new Map();
   const rows = await db.selectFrom("drains").selectAll().where("node_id", "in", nodeIds).execute();
   return new Map(rows.map((row) => [row.node_id, toDrain(row)]));
@@ -59,7 +59,7 @@ export async function deleteDrain(tx: Tx, nodeId: string): Promise<void> {
 }
 
 /** The drains of a selection that are not done, their rows locked: in one order, so that no two callers deadlock. */
-export async function lockSelectedDrains(tx: Tx, selection: string): Promise<readonly DrainRecord[]> {
+export async function lockSelectedDrains(tx: Tx, selection: string): Promise<readonly StoredDrain[]> {
   const { rows } = await sql<Selectable<DrainsTable>>`
     select * from drains
     where selection = ${selection} and drained_at is null
@@ -69,7 +69,7 @@ export async function lockSelectedDrains(tx: Tx, selection: string): Promise<rea
 }
 
 /** Begin a drain that waited: its deadline counts from now. */
-export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: DrainRecord): Promise<void> {
+export async function beginDrain(tx: Tx, { nodeId, deadlineMs }: StoredDrain): Promise<void> {
   await tx
     .updateTable("drains")
     .set({ deadline: deadlineFromNow(deadlineMs) })
@@ -86,7 +86,7 @@ function deadlineFromNow(deadlineMs: number) {
   return sql<Date>`now() + ${deadlineMs} * interval '1 millisecond'`;
 }
 
-function toDrain(row: Selectable<DrainsTable>): DrainRecord {
+function toDrain(row: Selectable<DrainsTable>): StoredDrain {
   return {
     nodeId: row.node_id,
     deadlineMs: Number(row.deadline_ms),
@@ -123,7 +123,7 @@ export interface DrainWork {
 /** What runs on a node that its drain concerns, as far as is known; `limit` executions at most. */
 export async function readDrainWork(
   db: Db,
-  { nodeId, ignoreDaemons }: Pick<DrainRecord, "nodeId" | "ignoreDaemons">,
+  { nodeId, ignoreDaemons }: Pick<StoredDrain, "nodeId" | "ignoreDaemons">,
   limit: number,
 ): Promise<DrainWork> {
   const { rows } = await sql<DrainWorkRow>`

@@ -1,11 +1,12 @@
-import type { Desired, Observation } from "@rollcall/domain";
+import type { Desired, ExecutionRecord, Observation } from "@rollcall/domain";
 import { type SqlBool, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import { type Changes, changedSince, type ChangePosition } from "./changes.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 import type { ExecutionOrder, StoredState } from "./work-tables.ts";
 
 /** What a node said last of an execution, with what the record adds. */
-export interface ObservationRecord extends Omit<Observation, "observed"> {
+export interface StoredObservation extends Omit<Observation, "observed"> {
+  /** ABSENT of one that its node has never named, and lacks. */
   readonly observed: Observation["observed"] | "ABSENT";
   /** Whole reports in a row that lacked it. */
   readonly missing: number;
@@ -15,42 +16,23 @@ export interface ObservationRecord extends Omit<Observation, "observed"> {
 }
 
 /** An execution as the record has it. */
-export interface ExecutionRecord {
-  readonly id: string;
-  readonly job: string;
-  readonly version: number;
-  readonly index: number;
-  readonly nodeId: string;
-  readonly desired: Desired;
-  readonly generation: bigint;
+export interface StoredExecution {
+  /** What the scheduler writes. */
+  readonly execution: ExecutionRecord;
+  /** Whether a node runs it and the record did not know it; then it is LIVE, and no job has it. */
+  readonly isOrphan: boolean;
   readonly specDigest: Buffer;
-  readonly ports: Readonly<Record<string, number>>;
-  readonly gpuUuids: readonly string[];
-  readonly millicores: number;
-  readonly memoryBytes: number;
-  readonly diskBytes: number;
-  /** Whether its resources are still taken off its node. */
-  readonly taken: boolean;
-  readonly previous: string | null;
-  readonly replacedBy: string | null;
-  readonly attempt: number;
-  readonly restarts: number;
-  readonly state: StoredState;
-  readonly reason: string;
-  readonly message: string;
   /** What an operator wants of it, until the leader has seen to that. */
   readonly order: { readonly kind: ExecutionOrder; readonly actor: string; readonly message: string } | null;
-  readonly createdAtMs: number;
-  readonly endedAtMs: number | null;
-  readonly observation: ObservationRecord | null;
+  readonly observation: StoredObservation | null;
 }
 
 /** Read executions with what their nodes say: the query to which callers add which. `e` are executions. */
 function selectExecutions() {
   return sql<ExecutionRow>`
-    select e.id, e.job, e.version, e.index, e.node_id, e.desired, e.generation, e.spec_digest, e.ports, e.gpu_uuids,
-      e.millicores, e.memory_bytes, e.disk_bytes, e.taken, e.previous, e.replaced_by, e.attempt, e.restarts, e.state,
-      e.reason, e.message, e.order_kind, e.order_actor, e.order_message, e.created_at, e.ended_at,
+    select e.id, e.job, e.version, e.index, e.node_id, e.desired, e.spec_digest, e.ports, e.gpu_uuids, e.millicores,
+      e.memory_bytes, e.disk_bytes, e.holds, e.previous, e.replaced_by, e.attempt, e.state, e.reason, e.message,
+      e.order_kind, e.order_actor, e.order_message, e.created_at, e.lost_at, e.ended_at,
       o.epoch, o.report, o.observed, o.started_at as o_started_at, o.ended_at as o_ended_at, o.end_reason,
       o.exit_code, o.signal, o.message as o_message, o.missing, o.ready_at, o.observed_at
     from executions as e
@@ -61,13 +43,38 @@ function selectExecutions() {
 export async function readLiveExecutions(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
-): Promise<readonly ExecutionRecord[]> {
+): Promise<readonly StoredExecution[]> {
   const { rows } = await sql<ExecutionRow>`
     ${selectExecutions()}
-    where (e.taken or e.state in ('PLACED', 'LOST', 'ORPHANED')) and e.id > ${after}
+    where (e.holds or e.state in ('LIVE', 'LOST', 'ORPHANED')) and e.id > ${after}
     order by e.id
     limit ${limit}`.execute(db);
-  return rows.map(toExecutionRecord);
+  return rows.map(toStoredExecution);
+}
+
+/** Of jobs that are ACTIVE, the newest execution of each place that has ended and holds nothing: by id, after one. */
+export async function readNewestEnded(
+  db: Db,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<readonly StoredExecution[]> {
+  const { rows } = await sql<ExecutionRow>`
+    ${selectExecutions()}
+    where e.id in (
+      select newest.id
+      from jobs as j
+      cross join lateral (
+        select distinct on (x.index) x.id, x.holds, x.state
+        from executions as x
+        where x.job = j.name
+        order by x.index, x.id desc
+      ) as newest
+      where j.state = 'ACTIVE' and not newest.holds and newest.state not in ('LIVE', 'LOST', 'ORPHANED')
+        and newest.id > ${after}
+      order by newest.id
+      limit ${limit}
+    )
+    order by e.id`.execute(db);
+  return rows.map(toStoredExecution);
 }
 
 /** Which executions to read; an absent field restricts nothing. */
@@ -80,7 +87,7 @@ export interface ExecutionFilter {
 export async function readExecutions(
   db: Db,
   options: { readonly below: string | null; readonly limit: number; readonly filter?: ExecutionFilter },
-): Promise<readonly ExecutionRecord[]> {
+): Promise<readonly StoredExecution[]> {
   const { below, limit, filter: { job, nodeId } = {} } = options;
   const conditions = [
     sql<SqlBool>`true`,
@@ -93,18 +100,18 @@ export async function readExecutions(
     where ${sql.join(conditions, sql` and `)}
     order by e.id desc
     limit ${limit}`.execute(db);
-  return rows.map(toExecutionRecord);
+  return rows.map(toStoredExecution);
 }
 
 /** These executions; those that are not there are left out. */
-export async function getExecutions(db: Db, ids: readonly string[]): Promise<readonly ExecutionRecord[]> {
+export async function getExecutions(db: Db, ids: readonly string[]): Promise<readonly StoredExecution[]> {
   if (ids.length === 0) return [];
   const { rows } = await sql<ExecutionRow>`${selectExecutions()} where e.id = any(${ids}) order by e.id`.execute(db);
-  return rows.map(toExecutionRecord);
+  return rows.map(toStoredExecution);
 }
 
 /** Executions whose ids begin so, a few at most; an exact id comes alone. */
-export async function findExecutions(db: Db, prefix: string, limit: number): Promise<readonly ExecutionRecord[]> {
+export async function findExecutions(db: Db, prefix: string, limit: number): Promise<readonly StoredExecution[]> {
   const exact = await getExecutions(db, [prefix]);
   if (exact.length > 0) return exact;
   // Ids are of digits and small letters, which come before this character.
@@ -113,28 +120,31 @@ export async function findExecutions(db: Db, prefix: string, limit: number): Pro
     where e.id >= ${prefix} and e.id < ${`${prefix}~`}
     order by e.id
     limit ${limit}`.execute(db);
-  return rows.map(toExecutionRecord);
+  return rows.map(toStoredExecution);
 }
 
-/** Executions that were written since a position, or of which a node said something; an execution may come twice. */
+/**
+ * Executions that were written since a position, or of which a node said something, by id after one; an execution may
+ * come twice. The position of the first page is where the next read begins.
+ */
 export async function readChangedExecutions(
   db: Db,
   { position, after, limit }: { readonly position: ChangePosition; readonly after: string; readonly limit: number },
-): Promise<Changes<ExecutionRecord>> {
+): Promise<Changes<StoredExecution>> {
   const { rows } = await sql<ExecutionRow & { readonly position: string }>`
     select c.*, pg_snapshot_xmin(pg_current_snapshot())::text as position
     from (
       ${selectExecutions()}
       where e.id > ${after} and e.id in (
-        select e.id from executions as e where ${changedSince("e", position)}
+        select w.id from executions as w where ${changedSince("w", position)}
         union
-        select o.execution_id from execution_observations as o where ${changedSince("o", position)}
+        select s.execution_id from execution_observations as s where ${changedSince("s", position)}
       )
       order by e.id
       limit ${limit}
     ) as c
     order by c.id`.execute(db);
-  return { items: rows.map(toExecutionRecord), position: rows[0]?.position ?? position };
+  return { items: rows.map(toStoredExecution), position: rows[0]?.position ?? position };
 }
 
 /** Executions of a job by what they are. */
@@ -142,9 +152,11 @@ export interface ExecutionTally {
   readonly job: string;
   readonly state: StoredState;
   readonly desired: Desired;
-  readonly observed: ObservationRecord["observed"] | null;
-  /** Whether it is of the job's newest version and was placed since its last restart. */
+  readonly observed: StoredObservation["observed"] | null;
+  /** Whether it is of the job's newest version and its present run. */
   readonly current: boolean;
+  /** Whether another has taken its place. */
+  readonly replaced: boolean;
   readonly count: number;
 }
 
@@ -152,18 +164,18 @@ export interface ExecutionTally {
 export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<readonly ExecutionTally[]> {
   if (jobs.length === 0) return [];
   const { rows } = await sql<Omit<ExecutionTally, "count"> & { readonly count: bigint }>`
-    select e.job, e.state, e.desired, o.observed,
-      e.spec_digest = j.spec_digest and e.restarts = j.restarts as current, count(*) as count
+    select e.job, e.state, e.desired, o.observed, e.version = j.version and e.id >= j.restart_before as current,
+      e.replaced_by is not null as replaced, count(*) as count
     from executions as e
     join jobs as j on j.name = e.job
     left join execution_observations as o on o.execution_id = e.id
     where e.job = any(${jobs})
-    group by 1, 2, 3, 4, 5`.execute(db);
+    group by 1, 2, 3, 4, 5, 6`.execute(db);
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
 /** One execution with its row locked until the transaction ends; null when there is none. */
-export async function lockExecution(tx: Tx, id: string): Promise<ExecutionRecord | null> {
+export async function lockExecution(tx: Tx, id: string): Promise<StoredExecution | null> {
   const { rows } = await sql`select from executions where id = ${id} for update`.execute(tx);
   if (rows.length === 0) return null;
   return (await getExecutions(tx, [id]))[0] ?? null;
@@ -173,19 +185,12 @@ export async function lockExecution(tx: Tx, id: string): Promise<ExecutionRecord
 export async function saveExecutionOrder(
   tx: Tx,
   id: string,
-  order: { readonly kind: ExecutionOrder; readonly actor: string; readonly message: string },
+  { kind, actor, message }: { readonly kind: ExecutionOrder; readonly actor: string; readonly message: string },
 ): Promise<void> {
-  await tx
-    .updateTable("executions")
-    .set({
-      order_kind: order.kind,
-      order_actor: order.actor,
-      order_message: order.message,
-      // Typed as one that Postgres alone writes: this is that.
-      ...({ changed: sql`pg_current_xact_id()` } as object),
-    })
-    .where("id", "=", id)
-    .execute();
+  await sql`
+    update executions
+    set order_kind = ${kind}, order_actor = ${actor}, order_message = ${message}, changed = pg_current_xact_id()
+    where id = ${id}`.execute(tx);
 }
 
 interface ExecutionRow {
@@ -195,18 +200,16 @@ interface ExecutionRow {
   readonly index: number;
   readonly node_id: string;
   readonly desired: Desired;
-  readonly generation: bigint;
   readonly spec_digest: Buffer;
   readonly ports: Readonly<Record<string, number>>;
   readonly gpu_uuids: readonly string[];
   readonly millicores: bigint;
   readonly memory_bytes: bigint;
   readonly disk_bytes: bigint;
-  readonly taken: boolean;
+  readonly holds: boolean;
   readonly previous: string | null;
   readonly replaced_by: string | null;
   readonly attempt: number;
-  readonly restarts: number;
   readonly state: StoredState;
   readonly reason: string;
   readonly message: string;
@@ -214,10 +217,11 @@ interface ExecutionRow {
   readonly order_actor: string | null;
   readonly order_message: string | null;
   readonly created_at: Date;
+  readonly lost_at: Date | null;
   readonly ended_at: Date | null;
   readonly epoch: bigint | null;
   readonly report: bigint;
-  readonly observed: ObservationRecord["observed"];
+  readonly observed: StoredObservation["observed"];
   readonly o_started_at: Date | null;
   readonly o_ended_at: Date | null;
   readonly end_reason: Observation["end"];
@@ -229,7 +233,20 @@ interface ExecutionRow {
   readonly observed_at: Date;
 }
 
-function toExecutionRecord(row: ExecutionRow): ExecutionRecord {
+function toStoredExecution(row: ExecutionRow): StoredExecution {
+  return {
+    execution: toRecord(row),
+    isOrphan: row.state === "ORPHANED",
+    specDigest: row.spec_digest,
+    order:
+      row.order_kind === null
+        ? null
+        : { kind: row.order_kind, actor: row.order_actor ?? "", message: row.order_message ?? "" },
+    observation: row.epoch === null ? null : toObservation(row, row.epoch),
+  };
+}
+
+function toRecord(row: ExecutionRow): ExecutionRecord {
   return {
     id: row.id,
     job: row.job,
@@ -237,32 +254,27 @@ function toExecutionRecord(row: ExecutionRow): ExecutionRecord {
     index: row.index,
     nodeId: row.node_id,
     desired: row.desired,
-    generation: row.generation,
-    specDigest: row.spec_digest,
-    ports: row.ports,
-    gpuUuids: row.gpu_uuids,
-    millicores: Number(row.millicores),
-    memoryBytes: Number(row.memory_bytes),
-    diskBytes: Number(row.disk_bytes),
-    taken: row.taken,
+    grant: {
+      millicores: Number(row.millicores),
+      memoryBytes: Number(row.memory_bytes),
+      diskBytes: Number(row.disk_bytes),
+      ports: row.ports,
+      gpuUuids: row.gpu_uuids,
+    },
+    holds: row.holds,
     previous: row.previous,
     replacedBy: row.replaced_by,
     attempt: row.attempt,
-    restarts: row.restarts,
-    state: row.state,
+    state: row.state === "ORPHANED" ? "LIVE" : row.state,
     reason: row.reason,
     message: row.message,
-    order:
-      row.order_kind === null
-        ? null
-        : { kind: row.order_kind, actor: row.order_actor ?? "", message: row.order_message ?? "" },
     createdAtMs: row.created_at.getTime(),
+    lostAtMs: row.lost_at?.getTime() ?? null,
     endedAtMs: row.ended_at?.getTime() ?? null,
-    observation: row.epoch === null ? null : toObservation(row, row.epoch),
   };
 }
 
-function toObservation(row: ExecutionRow, epoch: bigint): ObservationRecord {
+function toObservation(row: ExecutionRow, epoch: bigint): StoredObservation {
   return {
     observed: row.observed,
     epoch: Number(epoch),

@@ -1,36 +1,28 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
-export {
-  commitWork,
-  type ExecutionChange,
-  type JobFinding,
-  MOST_EXECUTIONS_OF_NODE,
-  type NewExecution,
-  type Orphan,
-  type WorkCommit,
-  type WorkCommitted,
-} from "./commit-work.ts";
+export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
 export {
   type DrainingExecution,
-  type DrainRecord,
   type DrainWork,
   getDrain,
   getDrains,
   listDrains,
   readDrainWork,
+  type StoredDrain,
 } from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,
-  type ExecutionRecord,
   type ExecutionTally,
   findExecutions,
   getExecutions,
   lockExecution,
-  type ObservationRecord,
   readChangedExecutions,
   readExecutions,
   readLiveExecutions,
+  readNewestEnded,
+  type StoredExecution,
+  type StoredObservation,
   saveExecutionOrder,
   tallyExecutions,
 } from "./executions.ts";
@@ -41,14 +33,14 @@ export {
   getJobVersions,
   type JobEdit,
   type JobFilter,
-  type JobRecord,
   type JobVersionRecord,
-  jobFactsOf,
   lockJob,
   lockJobName,
   type NewJobVersion,
   readJobs,
   readJobVersions,
+  type StoredJob,
+  type SubmittedVersion,
   saveJobEdit,
   saveJobVersion,
 } from "./jobs.ts";
@@ -71,12 +63,6 @@ export {
   type UnknownExecution,
 } from "./observations.ts";
 export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
-export {
-  type AllocationRecord,
-  ensureAllocations,
-  readAllocations,
-  readComputeNodeIds,
-  readWorkNodes,
-  type WorkNode,
-} from "./work-nodes.ts";
-export type { ExecutionOrder, JobState, StoredState } from "./work-tables.ts";
+export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
+export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export type { ExecutionOrder, StoredState } from "./work-tables.ts";

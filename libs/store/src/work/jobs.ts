@@ -1,10 +1,10 @@
-import type { Json, JobFacts, JobType } from "@rollcall/domain";
+import type { JobState, JobType, Json } from "@rollcall/domain";
 import { type Selectable, sql } from "kysely";
 import type { Db, Tx } from "../database/store.ts";
-import type { JobState, JobsTable } from "./work-tables.ts";
+import type { JobsTable } from "./work-tables.ts";
 
 /** A job as the record has it. */
-export interface JobRecord {
+export interface StoredJob {
   readonly name: string;
   readonly type: JobType;
   readonly version: number;
@@ -16,25 +16,21 @@ export interface JobRecord {
   readonly specDigest: Buffer;
   /** Who submitted the newest version. */
   readonly actor: string;
-  /** How often it was restarted. */
-  readonly restarts: number;
+  /** When it was submitted last, or started again. */
+  readonly submittedAtMs: number;
+  /** Executions with a smaller id are of an earlier run. */
+  readonly restartBefore: string;
   readonly state: JobState;
   readonly message: string;
-  /** Executions wanted, and how many of them have no node, as the leader last saw it. */
-  readonly wanted: number;
-  readonly waiting: number;
-  readonly update: { readonly halted: boolean; readonly message: string };
+  /** Whether an ops job has been placed on all nodes that matched it. */
+  readonly placed: boolean;
+  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  readonly halted: string | null;
   /** Rises with each change by JobService: what the leader decides is compared with it. */
   readonly edition: number;
   readonly etag: string;
   readonly createdAtMs: number;
-  readonly versionAtMs: number;
   readonly updatedAtMs: number;
-}
-
-/** What events tell of a job. */
-export function jobFactsOf({ state, version, count, restarts, update }: JobRecord): JobFacts {
-  return { state, version, count, restarts, halted: update.halted };
 }
 
 /** A version of a job that is submitted. */
@@ -47,6 +43,8 @@ export interface NewJobVersion {
   readonly specDigest: Uint8Array;
   readonly actor: string;
   readonly reason: string;
+  /** Of a job that starts again: executions with a smaller id count no more. */
+  readonly restartBefore?: string;
 }
 
 /** What was submitted once. */
@@ -59,9 +57,9 @@ export interface JobVersionRecord {
 }
 
 /** One job with its row locked until the transaction ends; null when there is none. */
-export async function lockJob(tx: Tx, name: string): Promise<JobRecord | null> {
+export async function lockJob(tx: Tx, name: string): Promise<StoredJob | null> {
   const row = await tx.selectFrom("jobs").selectAll().where("name", "=", name).forUpdate().executeTakeFirst();
-  return row === undefined ? null : toJobRecord(row);
+  return row === undefined ? null : toStoredJob(row);
 }
 
 /**
@@ -73,9 +71,9 @@ export async function lockJobName(tx: Tx, name: string): Promise<void> {
 }
 
 /** One job; null when there is none. */
-export async function getJob(db: Db, name: string): Promise<JobRecord | null> {
+export async function getJob(db: Db, name: string): Promise<StoredJob | null> {
   const row = await db.selectFrom("jobs").selectAll().where("name", "=", name).executeTakeFirst();
-  return row === undefined ? null : toJobRecord(row);
+  return row === undefined ? null : toStoredJob(row);
 }
 
 /** How many jobs there are. */
@@ -97,24 +95,24 @@ export interface JobFilter {
 export async function readJobs(
   db: Db,
   { after, limit, filter = {} }: { readonly after: string; readonly limit: number; readonly filter?: JobFilter },
-): Promise<readonly JobRecord[]> {
+): Promise<readonly StoredJob[]> {
   const { states, types } = filter;
   let query = db.selectFrom("jobs").selectAll().where("name", ">", after).orderBy("name").limit(limit);
   if (states !== undefined) query = query.where("state", "in", states);
   if (types !== undefined) query = query.where("type", "in", types);
-  return (await query.execute()).map(toJobRecord);
+  return (await query.execute()).map(toStoredJob);
 }
 
 /** These jobs; those that are not there are left out. */
-export async function getJobs(db: Db, names: readonly string[]): Promise<readonly JobRecord[]> {
+export async function getJobs(db: Db, names: readonly string[]): Promise<readonly StoredJob[]> {
   if (names.length === 0) return [];
   const rows = await db.selectFrom("jobs").selectAll().where("name", "in", names).orderBy("name").execute();
-  return rows.map(toJobRecord);
+  return rows.map(toStoredJob);
 }
 
 /** Keep a version that was submitted as the newest of its job, which is new or locked. */
-export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<JobRecord> {
-  const { name, type, count, actor, reason } = version;
+export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<StoredJob> {
+  const { name, type, count, actor, reason, restartBefore } = version;
   const spec = JSON.stringify(version.spec);
   const columns = {
     ...{ type, version: version.version, count, spec, actor },
@@ -126,9 +124,10 @@ export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<Jo
     .onConflict((conflict) =>
       conflict.constraint("jobs_pkey").doUpdateSet({
         ...columns,
-        ...{ state: "ACTIVE", message: "", update_halted: false, update_message: "" },
+        ...{ state: "ACTIVE", message: "", halted: null, placed: false },
+        ...(restartBefore === undefined ? {} : { restart_before: restartBefore }),
         edition: sql<number>`jobs.edition + 1`,
-        version_at: sql<Date>`now()`,
+        submitted_at: sql<Date>`now()`,
         updated_at: sql<Date>`now()`,
       }),
     )
@@ -138,7 +137,7 @@ export async function saveJobVersion(tx: Tx, version: NewJobVersion): Promise<Jo
     .insertInto("job_versions")
     .values({ job: name, version: version.version, spec, spec_digest: columns.spec_digest, actor, reason })
     .execute();
-  return toJobRecord(row);
+  return toStoredJob(row);
 }
 
 /** What operators change of a job without a new version. */
@@ -146,19 +145,22 @@ export interface JobEdit {
   readonly count?: number;
   /** With its count. */
   readonly spec?: Json;
-  readonly restarts?: number;
+  /** It starts again: executions with a smaller id are of an earlier run. */
+  readonly restartBefore?: string;
   readonly state?: JobState;
 }
 
 /** Change a job that is locked. */
-export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<JobRecord> {
-  const { count, spec, restarts, state } = edit;
+export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<StoredJob> {
+  const { count, spec, restartBefore, state } = edit;
   const row = await tx
     .updateTable("jobs")
     .set({
       ...(count === undefined ? {} : { count }),
       ...(spec === undefined ? {} : { spec: JSON.stringify(spec) }),
-      ...(restarts === undefined ? {} : { restarts, update_halted: false, update_message: "" }),
+      ...(restartBefore === undefined
+        ? {}
+        : { restart_before: restartBefore, halted: null, placed: false, submitted_at: sql<Date>`now()` }),
       ...(state === undefined ? {} : { state, message: "" }),
       edition: sql<number>`edition + 1`,
       updated_at: sql<Date>`now()`,
@@ -166,7 +168,7 @@ export async function saveJobEdit(tx: Tx, name: string, edit: JobEdit): Promise<
     .where("name", "=", name)
     .returningAll()
     .executeTakeFirstOrThrow();
-  return toJobRecord(row);
+  return toStoredJob(row);
 }
 
 /** Versions of a job, the newest first, below one; null for from the newest on. */
@@ -183,21 +185,29 @@ export async function readJobVersions(
   }));
 }
 
+/** A version of a job, with what nodes are told of it. */
+export interface SubmittedVersion {
+  readonly job: string;
+  readonly version: number;
+  readonly spec: Json;
+  readonly specDigest: Buffer;
+}
+
 /** Versions of jobs by name and number; the leader reads those that executions still run. */
 export async function getJobVersions(
   db: Db,
   wanted: readonly { readonly job: string; readonly version: number }[],
-): Promise<readonly { readonly job: string; readonly version: number; readonly spec: Json }[]> {
+): Promise<readonly SubmittedVersion[]> {
   if (wanted.length === 0) return [];
-  const { rows } = await sql<{ job: string; version: number; spec: Json }>`
-    select v.job, v.version, v.spec
+  const { rows } = await sql<SubmittedVersion>`
+    select v.job, v.version, v.spec, v.spec_digest as "specDigest"
     from unnest(${wanted.map(({ job }) => job)}::text[], ${wanted.map(({ version }) => version)}::integer[])
       as w (job, version)
     join job_versions as v on v.job = w.job and v.version = w.version`.execute(db);
   return rows;
 }
 
-function toJobRecord(row: Selectable<JobsTable>): JobRecord {
+function toStoredJob(row: Selectable<JobsTable>): StoredJob {
   const createdAtMs = row.created_at.getTime();
   return {
     name: row.name,
@@ -207,16 +217,15 @@ function toJobRecord(row: Selectable<JobsTable>): JobRecord {
     spec: row.spec,
     specDigest: row.spec_digest,
     actor: row.actor,
-    restarts: row.restarts,
+    submittedAtMs: row.submitted_at.getTime(),
+    restartBefore: row.restart_before,
     state: row.state,
     message: row.message,
-    wanted: row.wanted,
-    waiting: row.waiting,
-    update: { halted: row.update_halted, message: row.update_message },
+    placed: row.placed,
+    halted: row.halted,
     edition: row.edition,
     etag: `${createdAtMs.toString(36)}-${row.edition}`,
     createdAtMs,
-    versionAtMs: row.version_at.getTime(),
     updatedAtMs: row.updated_at.getTime(),
   };
 }

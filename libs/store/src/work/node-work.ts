@@ -1,7 +1,7 @@
 import type { Desired } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
-import { type Changes, changedSince, type ChangePosition } from "./changes.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 
 /** Notified when what nodes should run has changed. */
 export const WORK_CHANNEL = "rollcall_work";

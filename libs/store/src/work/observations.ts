@@ -3,7 +3,7 @@ import { sql } from "kysely";
 import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
-import { type Changes, changedSince, type ChangePosition } from "./changes.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 
 /** Notified when nodes have said something of executions. */
 export const OBSERVED_CHANNEL = "rollcall_observed";
@@ -113,7 +113,7 @@ async function countMissing(tx: Tx, reports: readonly NodeReport[]): Promise<voi
     join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
     join executions as e on e.node_id = i."nodeId"
     left join execution_observations as known on known.execution_id = e.id
-    where (e.taken or e.state in ('PLACED', 'LOST', 'ORPHANED') or e.desired = 'STOP')
+    where (e.holds or e.state in ('LIVE', 'LOST', 'ORPHANED') or e.desired = 'STOP')
       and not (e.id = any(i.ids))
       and (known.execution_id is not null or e.desired = 'STOP')
       and known.observed is distinct from 'ENDED'

@@ -1,7 +1,5 @@
-import { type NodeRecord, type Reaction } from "@rollcall/domain";
 import { sql } from "kysely";
 import type { Db, ReservedStore } from "../database/store.ts";
-import { readNodes } from "../nodes/read-nodes.ts";
 
 /** What executions have been given of a node. */
 export interface AllocationRecord {
@@ -13,24 +11,15 @@ export interface AllocationRecord {
   readonly executions: number;
 }
 
-/** A node as the scheduler has to know it. */
-export interface WorkNode {
-  readonly node: NodeRecord;
-  readonly reaction: Reaction | null;
-  readonly allocated: AllocationRecord;
-}
-
-const NOTHING: AllocationRecord = {
-  ...{ millicores: 0, memoryBytes: 0, diskBytes: 0, executions: 0 },
-  ...{ gpuUuids: [], ports: [] },
-};
-
 /** Have a row of allocations for each of these nodes: placing takes only from what is there. */
-export async function ensureAllocations(store: ReservedStore, nodeIds: readonly string[]): Promise<void> {
+export async function ensureAllocations({ db }: ReservedStore, nodeIds: readonly string[]): Promise<void> {
   if (nodeIds.length === 0) return;
   await sql`
-    insert into node_allocations (node_id) select unnest(${nodeIds}::text[]) as id order by id
-    on conflict on constraint node_allocations_pkey do nothing`.execute(store.db);
+    insert into node_allocations (node_id)
+    select wanted.id from unnest(${nodeIds}::text[]) as wanted (id)
+    where not exists (select from node_allocations as a where a.node_id = wanted.id)
+    order by wanted.id
+    on conflict on constraint node_allocations_pkey do nothing`.execute(db);
 }
 
 /** Ids of compute nodes, by id, after one. */
@@ -47,21 +36,6 @@ export async function readComputeNodeIds(
     .limit(limit)
     .execute();
   return rows.map(({ id }) => id);
-}
-
-/** Read nodes with their allocations in pieces of a bounded size; those that are not there are left out. */
-export async function* readWorkNodes(db: Db, ids: readonly string[]): AsyncGenerator<readonly WorkNode[]> {
-  for await (const nodes of readNodes(db, ids)) {
-    const allocations = await readAllocations(
-      db,
-      nodes.map(({ id }) => id),
-    );
-    yield nodes.map((node) => ({
-      node,
-      reaction: node.loss.reaction,
-      allocated: allocations.get(node.id) ?? NOTHING,
-    }));
-  }
 }
 
 /** What executions have been given of nodes, by node; one that never had any is left out. */

@@ -1,4 +1,4 @@
-import type { Desired, EndReason, JobType, Json, Observed } from "@rollcall/domain";
+import type { Desired, EndReason, JobState, JobType, Json, Observed, RecordedState } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
 
 type Timestamp = ColumnType<Date, Date | undefined, Date>;
@@ -6,19 +6,8 @@ type JsonColumn<T> = ColumnType<T, string, string>;
 /** The transaction that wrote a row last: see changes.ts. */
 type WrittenBy = ColumnType<string, never, never>;
 
-/** What is stored of where a job stands. */
-export type JobState = "ACTIVE" | "STOPPED" | "COMPLETED" | "FAILED";
-
-/** What is stored of where an execution stands; what its node says completes PLACED. */
-export type StoredState =
-  | "PLACED"
-  | "LOST"
-  | "ORPHANED"
-  | "COMPLETED"
-  | "FAILED"
-  | "STOPPED"
-  | "KILLED_OOM"
-  | "REPLACED";
+/** What is stored of where an execution stands; what its node says completes LIVE. */
+export type StoredState = RecordedState | "ORPHANED";
 
 /** What an operator wants of one execution. */
 export type ExecutionOrder = "STOP" | "ADOPT";
@@ -32,16 +21,18 @@ export interface JobsTable {
   readonly spec: JsonColumn<Json>;
   readonly spec_digest: Buffer;
   readonly actor: string;
-  readonly restarts: Generated<number>;
+  /** When it was submitted last, or started again. */
+  readonly submitted_at: Timestamp;
+  /** Executions with a smaller id are of an earlier run. */
+  readonly restart_before: Generated<string>;
   readonly state: Generated<JobState>;
   readonly message: Generated<string>;
-  readonly wanted: Generated<number>;
-  readonly waiting: Generated<number>;
-  readonly update_halted: Generated<boolean>;
-  readonly update_message: Generated<string>;
+  /** Whether an ops job has been placed on all nodes that matched it. */
+  readonly placed: Generated<boolean>;
+  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  readonly halted: string | null;
   readonly edition: Generated<number>;
   readonly created_at: Timestamp;
-  readonly version_at: Timestamp;
   readonly updated_at: Timestamp;
 }
 
@@ -79,12 +70,10 @@ export interface ExecutionsTable {
   readonly memory_bytes: bigint;
   readonly disk_bytes: bigint;
   /** Whether its resources are still taken off its node. */
-  readonly taken: Generated<boolean>;
+  readonly holds: Generated<boolean>;
   readonly previous: string | null;
   readonly replaced_by: string | null;
   readonly attempt: number;
-  /** The job's restarts when it was placed. */
-  readonly restarts: number;
   readonly state: StoredState;
   readonly reason: string;
   readonly message: string;
@@ -92,6 +81,7 @@ export interface ExecutionsTable {
   readonly order_actor: string | null;
   readonly order_message: string | null;
   readonly created_at: Timestamp;
+  readonly lost_at: Date | null;
   readonly ended_at: Date | null;
   readonly changed: WrittenBy;
 }
@@ -140,10 +130,10 @@ export interface DrainsTable {
   readonly deadline_ms: bigint;
   /** Empty where all nodes are drained at a time. */
   readonly selection: Generated<string>;
+  readonly max_parallel: Generated<number>;
   readonly force: Generated<boolean>;
   readonly ignore_daemons: Generated<boolean>;
   readonly keep_ineligible: Generated<boolean>;
-  readonly max_parallel: Generated<number>;
   readonly reason: Generated<string>;
   readonly actor: string;
   readonly started_at: Timestamp;

@@ -13,12 +13,12 @@ import { drainWaitText } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import {
   type Db,
-  type DrainRecord,
   type DrainWork,
   findNode,
   getDrain,
   readDrainWork,
   recordTimeMs,
+  type StoredDrain,
 } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
 
@@ -80,7 +80,7 @@ async function readDrain(db: Db, nodeId: string): Promise<Drain | null> {
   return drainToProto(drain, work, nowMs);
 }
 
-function drainToProto(drain: DrainRecord, { executions, count }: DrainWork, nowMs: number): Drain {
+function drainToProto(drain: StoredDrain, { executions, count }: DrainWork, nowMs: number): Drain {
   const { nodeId, deadlineAtMs, force, ignoreDaemons, keepIneligible, reason, actor } = drain;
   return create(DrainSchema, {
     ...{ nodeId, force, ignoreDaemons, keepIneligible, reason, actor },
@@ -101,7 +101,7 @@ function drainToProto(drain: DrainRecord, { executions, count }: DrainWork, nowM
   });
 }
 
-function stateOf({ queued, drainedAtMs }: DrainRecord): DrainState {
+function stateOf({ queued, drainedAtMs }: StoredDrain): DrainState {
   if (drainedAtMs !== null) return DrainState.DRAINED;
   return queued ? DrainState.QUEUED : DrainState.DRAINING;
 }

@@ -8,6 +8,7 @@ import {
   beginWaitingDrains,
   endCordons,
   endDrains,
+  getDrains,
   getNode,
   listNodeIds,
   recordTimeMs,
@@ -30,7 +31,11 @@ async function led(): Promise<void> {
 }
 
 async function end(...nodeIds: readonly string[]): Promise<void> {
-  await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, nodeIds, "scheduler:s") }));
+  const judged = await getDrains(rig.store.db, nodeIds);
+  await rig.store.change(async (tx) => ({
+    result: null,
+    events: await endDrains(tx, [...judged.values()], "scheduler:s"),
+  }));
 }
 
 async function add(...ids: readonly string[]): Promise<void> {
@@ -147,6 +152,16 @@ describe("drainNode()", () => {
 });
 
 describe("endDrains()", () => {
+  it("should leave a drain that was ordered again since it was judged", async () => {
+    await led();
+    await add("n1");
+    await rig.admin.drainNode({ node: "n1", ignoreDaemons: true });
+    const judged = [...(await getDrains(rig.store.db, ["n1"])).values()];
+    await rig.admin.drainNode({ node: "n1", deadline: durationFromMs(60_000) });
+    await rig.store.change(async (tx) => ({ result: null, events: await endDrains(tx, judged, "scheduler:s") }));
+    expect(await stateOf("n1")).toBe(DrainState.DRAINING);
+  });
+
   it("should show the node as drained with one event, and find it by that", async () => {
     await led();
     await add("n1", "n2");

@@ -27,6 +27,7 @@ import {
   uncordon,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
+import { readOperation } from "@rollcall/operations";
 import type { NodeFilter } from "@rollcall/store";
 import {
   connectionStateFromProto,
@@ -36,7 +37,6 @@ import {
   schedulingStateFromProto,
 } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { readOperation } from "../operation.ts";
 import { draining } from "./draining.ts";
 import {
   type DecideNode,

@@ -13,6 +13,7 @@ import {
   type NodeVerdict,
 } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
+import { type AnswerCodec, auditOf, commit, type Operation } from "@rollcall/operations";
 import {
   type Change,
   countThatFit,
@@ -35,7 +36,6 @@ import {
 } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { type AnswerCodec, auditOf, commit, type Operation } from "../operation.ts";
 
 /** What of the record a decision has beside the node; what it does not need is empty. */
 export interface DecisionFacts {

@@ -26,16 +26,14 @@ const TABLES = [
       spec jsonb not null,
       spec_digest bytea not null,
       actor text not null,
-      restarts integer not null default 0,
+      submitted_at timestamptz(3) not null default now(),
+      restart_before text collate "C" not null default '',
       state text not null default 'ACTIVE',
       message text not null default '',
-      wanted integer not null default 0,
-      waiting integer not null default 0,
-      update_halted boolean not null default false,
-      update_message text not null default '',
+      placed boolean not null default false,
+      halted text,
       edition integer not null default 1,
       created_at timestamptz(3) not null default now(),
-      version_at timestamptz(3) not null default now(),
       updated_at timestamptz(3) not null default now(),
       constraint jobs_pkey primary key (name),
       constraint jobs_type_known check (type in ('batch', 'service', 'ops', 'daemon')),
@@ -76,24 +74,24 @@ const TABLES = [
       millicores bigint not null,
       memory_bytes bigint not null,
       disk_bytes bigint not null,
-      taken boolean not null default true,
+      holds boolean not null default true,
       previous text collate "C",
       replaced_by text collate "C",
       attempt integer not null default 0,
-      restarts integer not null default 0,
-      state text not null default 'PLACED',
+      state text not null default 'LIVE',
       reason text not null default '',
       message text not null default '',
       order_kind text,
       order_actor text,
       order_message text,
       created_at timestamptz(3) not null default now(),
+      lost_at timestamptz(3),
       ended_at timestamptz(3),
       changed xid8 not null default pg_current_xact_id(),
       constraint executions_pkey primary key (id),
       constraint executions_desired_known check (desired in ('RUN', 'STOP', 'FORGET')),
       constraint executions_state_known check (
-        state in ('PLACED', 'LOST', 'ORPHANED', 'COMPLETED', 'FAILED', 'STOPPED', 'KILLED_OOM', 'REPLACED')
+        state in ('LIVE', 'LOST', 'ORPHANED', 'COMPLETED', 'FAILED', 'STOPPED', 'KILLED_OOM', 'REPLACED')
       ),
       constraint executions_order_known check (order_kind in ('STOP', 'ADOPT')),
       constraint executions_order_is_whole check (num_nulls(order_kind, order_actor, order_message) in (0, 3))
@@ -138,11 +136,10 @@ const TABLES = [
   sql`
     create table drains (
       node_id text collate "C" not null,
-      deadline timestamptz(3) not null,
+      deadline timestamptz(3),
       force boolean not null default false,
       ignore_daemons boolean not null default false,
       keep_ineligible boolean not null default false,
-      max_parallel integer not null default 1,
       reason text not null default '',
       actor text not null,
       started_at timestamptz(3) not null default now(),
@@ -155,14 +152,14 @@ const TABLES = [
 const COMMENTS = [
   sql`
     comment on table jobs is
-      'What should run. Spec, count, restarts and STOPPED are written by the methods of JobService; the other states, message, wanted, waiting and update_... by the leading scheduler.'`,
+      'What should run. Spec, count, restart_before and STOPPED are written by the methods of JobService; the other states, message, placed and halted by the leading scheduler.'`,
   sql`comment on table job_versions is 'What was submitted, each version as it was. Written by JobService.'`,
   sql`
     comment on table execution_specs is
       'What nodes are told to run, encoded, by its SHA-256. Written by JobService, forgotten by the leading scheduler.'`,
   sql`
     comment on table executions is
-      'Runs of jobs on nodes: what is wanted of them, what they have been given, and how they ended. Written by the leading scheduler, but for order_..., which JobService writes. A state that is not final is completed by execution_observations when it is shown.'`,
+      'Runs of jobs on nodes: what is wanted of them, what they have been given, and how they ended. Written by the leading scheduler, but for order_..., which JobService writes. LIVE is completed by execution_observations when it is shown.'`,
   sql`
     comment on table execution_observations is
       'What nodes say of executions, also of those that the record does not know. Written by health, compared with (epoch, report). missing counts whole reports in a row that lack it.'`,
@@ -178,7 +175,7 @@ const INDEXES = [
   sql`create index jobs_active_idx on jobs (name) where state = 'ACTIVE'`,
   sql`create index executions_job_idx on executions (job, id)`,
   sql`create index executions_node_idx on executions (node_id, generation)`,
-  sql`create index executions_live_idx on executions (id) where taken or state in ('PLACED', 'LOST', 'ORPHANED')`,
+  sql`create index executions_live_idx on executions (id) where holds or state in ('LIVE', 'LOST', 'ORPHANED')`,
   sql`create index executions_ended_idx on executions (ended_at) where ended_at is not null`,
   sql`create index executions_changed_idx on executions (changed)`,
   sql`create index execution_observations_node_idx on execution_observations (node_id)`,

@@ -10,9 +10,9 @@ export const drains: Migration = {
     await sql`set local lock_timeout = '2s'`.execute(db);
     await sql`
       alter table drains
-        alter column deadline drop not null,
         add column deadline_ms bigint not null,
-        add column selection text not null default ''`.execute(db);
+        add column selection text not null default '',
+        add column max_parallel integer not null default 0`.execute(db);
     await sql`
       comment on column drains.selection is
         'Names the selection of which max_parallel nodes are drained at a time; empty where all are.'
