@@ -49,6 +49,24 @@ export const WIDE_GROUPS = [
   "version",
   "reasons",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
+/** --states of `job list`. */
+export const JOB_STATE_WORDS = ["active", "stopped", "completed", "failed"] as const;
+/** --types of `job list`. */
+export const JOB_TYPE_WORDS = ["batch", "service", "ops", "daemon"] as const;
+/** --states of `job executions`. */
+export const EXECUTION_STATE_WORDS = [
+  "pending",
+  "starting",
+  "running",
+  "ready",
+  "lost",
+  "orphaned",
+  "completed",
+  "failed",
+  "stopped",
+  "killed-oom",
+  "replaced",
+] as const;
 /** --role. */
 export const ROLE_WORDS = ["viewer", "operator", "submitter", "admin"] as const;
 /** `completion`. */

@@ -53,6 +53,15 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
   INELIGIBLE: "warning",
   DRAINING: "warning",
   DRAINED: "warning",
+  ACTIVE: "good",
+  STARTING: "warning",
+  RUNNING: "good",
+  READY: "good",
+  COMPLETED: "good",
+  LOST: "bad",
+  ORPHANED: "bad",
+  FAILED: "bad",
+  KILLED_OOM: "bad",
 };
 
 /** The colour of a state's word. */
