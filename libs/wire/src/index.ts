@@ -14,7 +14,7 @@ export {
   schedulingStateToProto,
 } from "./enums.ts";
 export { type EventFacts, eventToProto } from "./event.ts";
-export { type NodeFacts, nodeToProto } from "./node.ts";
+export { type AllocatedFacts, type NodeFacts, nodeToProto, nodeWithWork } from "./node.ts";
 export {
   MOST_NODE_INFO_BYTES,
   type NodeInfoRecord,

@@ -28,6 +28,7 @@ export const COLUMN_GROUPS = [
   "scheduling",
   "labels",
   "capacity",
+  "work",
   "seen",
   "connection",
   "version",
@@ -46,6 +47,7 @@ export const DEFAULT_GROUPS = [
 /** The groups without --show in a wide table. */
 export const WIDE_GROUPS = [
   ...DEFAULT_GROUPS,
+  "work",
   "version",
   "reasons",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];

@@ -10,6 +10,7 @@ import { formatBytes, formatDuration, formatExactDuration, formatTime } from "..
 import { wrapValue } from "../output/wrap.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
+import { freeOf, WORK_RESOURCES, workOf } from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
 import {
@@ -77,6 +78,7 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     ...wishFields(health).map((field) => row(...field)),
     "",
     ...machineFields(node.info).map((field) => row(...field)),
+    ...workFields(node).map((field) => row(...field)),
     ...identityFields(node, nowMs).map((field) => row(...field)),
     ...node.labels.map((label, at) =>
       row(at === 0 ? "Labels" : "", `${label.key}=${label.value}  (${tierWord(label.tier)})`),
@@ -128,6 +130,21 @@ function machineFields(info: NodeInfo | undefined): Field[] {
     ["VFIO GPUs", String(info.vfioGpus.length)],
     ["Agent", info.agentVersion],
   ];
+}
+
+/** What work the node takes, and what of it is free; nothing for one that takes none. */
+function workFields(node: Node): Field[] {
+  const work = workOf(node);
+  if (work === null) return [];
+  const { executors, limits } = work.capacity;
+  const enforced = limits.length === 0 ? "no limits enforced" : `limits on ${limits.join(" and ")}`;
+  const count = plural(work.allocated.executions, "execution");
+  const free = WORK_RESOURCES.filter((it) => it.offered(work) > 0).map((it) => {
+    const [of, allocated] = [it.format(it.offered(work)), it.format(it.allocated(work))];
+    return `${it.name} ${it.format(freeOf(work, it))} free of ${of}, ${allocated} allocated`;
+  });
+  const first: Field = ["Work", `${executors.join(", ") || "no executor"}; ${count}; ${enforced}`];
+  return [first, ...free.map((line): Field => ["", line])];
 }
 
 /** With what the node proves that it is itself, and how it joined. */

@@ -9,6 +9,7 @@ import {
   GetClusterSummaryResponseSchema,
   RegistryService,
   type StateCount,
+  type WorkSum,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
@@ -77,10 +78,31 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
     ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],
     ["Disk", share(available, total, (of) => formatBytes(Number(of?.diskBytes ?? 0n)))],
     ["GPUs", share(available, total, (of) => String(of?.gpus ?? 0))],
+    ...workLines(summary),
     ["Control plane", `${orchestrators?.connected ?? 0} connected / ${orchestrators?.total ?? 0} total`],
     ["Cluster", summary.clusterId],
   ] as const;
   return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");
+}
+
+/** What executions have been given; nothing where no node takes any. */
+function workLines({ offered, allocated }: GetClusterSummaryResponse): readonly (readonly [string, string])[] {
+  if (offered === undefined || allocated === undefined || isNothing(offered)) return [];
+  const part = (name: "millicores" | "memoryBytes" | "diskBytes" | "gpus", format: (value: number) => string) => {
+    const [of, given] = [Number(offered[name]), Number(allocated[name])];
+    return `${format(given)} allocated / ${format(Math.max(0, of - given))} free`;
+  };
+  return [
+    ["Executions", String(allocated.executions)],
+    ["Work cores", part("millicores", (value) => String(value / 1000))],
+    ["Work memory", part("memoryBytes", formatBytes)],
+    ["Work disk", part("diskBytes", formatBytes)],
+    ["Work GPUs", part("gpus", String)],
+  ];
+}
+
+function isNothing({ millicores, memoryBytes, diskBytes }: WorkSum): boolean {
+  return millicores === 0n && memoryBytes === 0n && diskBytes === 0n;
 }
 
 function paintCount(paint: Paint, word: string, count: number): string {

@@ -124,7 +124,7 @@ function defineList(node: Command, shell: Shell): void {
   const list = addSelection(node.command("list").description("List nodes"))
     .option(
       "--show <groups>",
-      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, seen, " +
+      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, work, seen, " +
         "connection, version, hardware, features, reasons (default: scheduling,labels,capacity,seen,connection)",
     )
     .option("--next-token <token>", "Go on where an earlier list with --limit ended; use the same filters and order")

@@ -167,7 +167,8 @@ export type Node = Message<"rollcall.node.v1.Node"> & {
   joinedWithoutToken: boolean;
 
   /**
-   * What executions have been given of the node. Absent for a node that takes no work.
+   * What executions have been given of the node. Absent for a node that takes no work. GetNode and ListNodes alone have it: it changes with
+   * work, of which WatchExecutions tells.
    *
    * @generated from field: rollcall.node.v1.AllocatedResources allocated = 33;
    */
