@@ -464,4 +464,11 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS } from "./work/check-job.ts";
 export * from "./work/index.ts";
+export type { DraftCheck, DraftTask, JobDraft } from "./work/job-draft.ts";
+export { chooseGrant } from "./work/placement/choose-grant.ts";
+export { NodePool } from "./work/placement/node-pool.ts";
+export { placementRequest } from "./work/placement/placement-request.ts";
+export { PlacementSearch } from "./work/placement/placement-search.ts";
+export { couldFit, countRefusals, matchingNodes } from "./work/placement/refusals.ts";

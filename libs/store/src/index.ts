@@ -130,7 +130,6 @@ export {
   type StoredEvent,
 } from "./log/events.ts";
 export { EventFeed, type EventFeedOptions, type Following, type FollowOptions } from "./log/feed.ts";
-export { listenUntil, type NotificationOptions } from "./log/notifications.ts";
 export { changedNodeIds, openSnapshot, type Snapshot } from "./log/snapshot.ts";
 export { findGoneNodes, isHealthServed, removeGoneNodes } from "./nodes/collect-nodes.ts";
 export {

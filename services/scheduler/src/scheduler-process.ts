@@ -1,5 +1,5 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { EventFeed, Store } from "@rollcall/store";
+import type { EventFeed, Store, WorkSignals } from "@rollcall/store";
 import type { LeaderStep, LeaderTiming } from "./leader/leader-options.ts";
 
 /** What the process gives to the scheduler. */
@@ -7,6 +7,8 @@ export interface SchedulerProcess {
   readonly store: Store;
   /** The process's feed; the process closes it after the app. */
   readonly feed: EventFeed;
+  /** The process's signals; the process closes them after the app. */
+  readonly signals: WorkSignals;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly clock: Clock;

@@ -4,6 +4,13 @@ import type { JobEventType } from "./events.ts";
 const OPERATORS = ["token:<id>", "user:<subject>"];
 const SCHEDULER = ["scheduler:<id>"];
 const JOB = "the job's name";
+/** Why an execution ends or is replaced. */
+const REASONS = [
+  ...["EXITED", "SIGNALLED", "OOM", "START_FAILED", "CHECK_FAILED", "DEADLINE_EXCEEDED", "CONTROL_PLANE_LOST"],
+  ...["STOPPED_ON_NODE", "NODE_LOST", "GONE", "NODE_DELETED", "NODE_REJECTED", "NODE_DRAINED", "UNCONFIRMED"],
+  ...["NODE_LABELS_CHANGED", "JOB_STOPPED", "JOB_UPDATED", "JOB_RESTARTED", "SCALED_DOWN", "EXECUTION_STOPPED"],
+  ...["ORIGINAL_RETURNED", "NO_ROOM"],
+];
 
 /** The events of jobs and their executions: a part of the catalogue. */
 export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
@@ -49,7 +56,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     actors: SCHEDULER,
     before: ["state"],
     after: ["execution", "node", "index", "state"],
-    reasons: ["EXECUTION_ENDED"],
+    reasons: REASONS,
   },
   "job.execution.lost": {
     when: "The node of an execution is lost and reactions are allowed, or two whole reports of its node lack it.",
@@ -57,7 +64,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     actors: SCHEDULER,
     before: ["state"],
     after: ["execution", "node", "index", "state"],
-    reasons: ["EXECUTION_LOST"],
+    reasons: ["NODE_LOST", "GONE"],
   },
   "job.execution.found": {
     when: "An execution that was lost, and not replaced, runs.",
@@ -73,7 +80,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     actors: SCHEDULER,
     before: ["state"],
     after: ["execution", "node", "index", "replacedBy"],
-    reasons: ["EXECUTION_REPLACED"],
+    reasons: REASONS,
   },
   "job.execution.orphaned": {
     when: "A node runs an execution that the record does not know, since the record was restored or lost.",

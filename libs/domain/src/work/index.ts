@@ -1,3 +1,5 @@
+export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS, MOST_SPEC_BYTES } from "./check-job.ts";
+export type { JobViolation } from "./check-task.ts";
 export type {
   Desired,
   EndReason,
@@ -9,6 +11,18 @@ export type {
   RecordedState,
   TerminalState,
 } from "./execution.ts";
+export { type ExecutionReason, isTerminal, mayFollow, shownState } from "./execution-state.ts";
+export { refusalsText, refusalText } from "./explain.ts";
+export type {
+  DraftCheck,
+  DraftConstraints,
+  DraftContainer,
+  DraftProbe,
+  DraftProcess,
+  DraftResources,
+  DraftTask,
+  JobDraft,
+} from "./job-draft.ts";
 export type { DrainRecord, JobRecord, JobState } from "./job-record.ts";
 export {
   JOB_TYPES,
@@ -20,6 +34,10 @@ export {
   type RetryPolicy,
   type UpdatePolicy,
 } from "./job-spec.ts";
+export type { PlacementReason } from "./placement/node-class.ts";
+export { MOST_NODE_EXECUTIONS } from "./placement/pool-node.ts";
+export type { RefusalCount, Refusals } from "./placement/refusals.ts";
 export type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "./plan.ts";
+export { MOST_PLACED } from "./planner/plan-context.ts";
+export { WorkMemory } from "./planner/work-memory.ts";
 export type { AllocatableFactors, NodeCapacity, NodeGpu, WorkHold, WorkNode } from "./work-node.ts";
-export type { WorkShell } from "./work-shell.ts";

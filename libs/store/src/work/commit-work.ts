@@ -11,9 +11,9 @@ import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
 import { endDrains } from "./drain-progress.ts";
-import { WORK_CHANNEL } from "./node-work.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
+import { WORK_CHANNEL } from "./work-signals.ts";
 
 /** What a leader decided, to be written in one transaction, whole or not at all. */
 export interface WorkCommit {
@@ -66,7 +66,7 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       await addOrphans(tx, orphans);
       const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
       const drained = await endDrains(tx, judged, schedulerActor(instance));
-      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, '')`.execute(tx);
+      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
       return { result: null, events: [...events, ...drained] };
     });
     return { outcome: "COMMITTED", revision };

@@ -130,7 +130,7 @@ export async function readDrainWork(
     select e.id, e.job, j.type, e.desired, e.state = 'LOST' as "isLost", (count(*) over ())::integer as count
     from executions as e
     left join jobs as j on j.name = e.job
-    where e.node_id = ${nodeId} and e.state in ('PLACED', 'LOST')
+    where e.node_id = ${nodeId} and e.state in ('LIVE', 'LOST')
       and not (${ignoreDaemons} and j.type is not distinct from 'daemon')
     order by e.id
     limit ${limit}`.execute(db);

@@ -174,6 +174,19 @@ export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
+/** The least number within a job that no execution has which should run. */
+export async function freeIndex(db: Db, job: string): Promise<number> {
+  const { rows } = await sql<{ readonly index: number }>`
+    with used as (
+      select distinct index from executions
+      where job = ${job} and state in ('LIVE', 'LOST') and desired = 'RUN'
+    )
+    select min(n) as index
+    from generate_series(0, (select count(*)::integer from used)) as n
+    where n not in (select index from used)`.execute(db);
+  return rows[0]?.index ?? 0;
+}
+
 /** One execution with its row locked until the transaction ends; null when there is none. */
 export async function lockExecution(tx: Tx, id: string): Promise<StoredExecution | null> {
   const { rows } = await sql`select from executions where id = ${id} for update`.execute(tx);

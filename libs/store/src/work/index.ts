@@ -1,5 +1,6 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
 export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { compactWork, type KeptWork } from "./compact-work.ts";
 export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
 export {
   type DrainingExecution,
@@ -15,6 +16,7 @@ export {
   type ExecutionFilter,
   type ExecutionTally,
   findExecutions,
+  freeIndex,
   getExecutions,
   lockExecution,
   readChangedExecutions,
@@ -50,12 +52,10 @@ export {
   readChangedNodeWork,
   readForgettable,
   readNodeWork,
-  WORK_CHANNEL,
   type WorkReference,
 } from "./node-work.ts";
 export {
   type NodeReport,
-  OBSERVED_CHANNEL,
   type ReportedExecution,
   readObservedIds,
   readUnknownExecutions,
@@ -65,4 +65,5 @@ export {
 export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
 export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
 export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export { type WorkSide, WorkSignals, type WorkSignalsOptions } from "./work-signals.ts";
 export type { ExecutionOrder, StoredState } from "./work-tables.ts";

@@ -3,9 +3,6 @@ import { sql } from "kysely";
 import type { Db } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
 
-/** Notified when what nodes should run has changed. */
-export const WORK_CHANNEL = "rollcall_work";
-
 /** What a node is told of one execution. */
 export interface WorkReference {
   readonly id: string;

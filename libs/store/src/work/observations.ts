@@ -4,9 +4,7 @@ import { inRounds, rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { Db, LaneStore, Tx } from "../database/store.ts";
 import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
-
-/** Notified when nodes have said something of executions. */
-export const OBSERVED_CHANNEL = "rollcall_observed";
+import { WORK_CHANNEL } from "./work-signals.ts";
 
 /** What a node says about one execution. */
 export interface ReportedExecution {
@@ -50,7 +48,7 @@ export async function saveObservations(store: LaneStore, reports: readonly NodeR
         round.filter(({ whole }) => whole),
       );
     }
-    await sql`select pg_notify(${OBSERVED_CHANNEL}, '')`.execute(tx);
+    await sql`select pg_notify(${WORK_CHANNEL}, 'OBSERVED')`.execute(tx);
   });
 }
 

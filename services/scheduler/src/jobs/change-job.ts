@@ -10,7 +10,15 @@ import {
 import { type JobChangeReason, type JobFacts, jobChangedEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
-import { type Change, type JobEdit, lockJob, recordTimeMs, type StoredJob, saveJobEdit, type Tx } from "@rollcall/store";
+import {
+  type Change,
+  type JobEdit,
+  lockJob,
+  recordTimeMs,
+  type StoredJob,
+  saveJobEdit,
+  type Tx,
+} from "@rollcall/store";
 import { executionIdAt } from "../execution-ids.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";

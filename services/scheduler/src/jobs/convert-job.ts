@@ -28,7 +28,8 @@ export async function countJobExecutions(db: Db, jobs: readonly StoredJob[]): Pr
     db,
     jobs.map(({ name }) => name),
   );
-  const tallies = Map.groupBy(rows, ({ job }) => job);
+  const tallies = new Map(jobs.map(({ name }): [string, ExecutionTally[]] => [name, []]));
+  for (const row of rows) tallies.get(row.job)?.push(row);
   return jobs.map((job) => ({ job, tally: tallies.get(job.name) ?? [] }));
 }
 

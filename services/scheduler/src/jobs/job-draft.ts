@@ -11,7 +11,7 @@ import {
   ReconcilePolicy,
   type StopPolicy,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { DraftCheck, DraftTask, JobType as DomainJobType, JobDraft } from "@rollcall/domain";
+import type { JobType as DomainJobType, DraftCheck, DraftTask, JobDraft } from "@rollcall/domain";
 
 /** A job that was submitted, as the rules of jobs take it. */
 export function toJobDraft(spec: JobSpec): JobDraft {

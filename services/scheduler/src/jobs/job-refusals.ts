@@ -45,9 +45,14 @@ export function tooManyJobs(): ConnectError {
   });
 }
 
+/** A reason for which a node will not do, for people. */
+export function refusalText(reason: string): string {
+  return reason.toLowerCase().replaceAll("_", " ");
+}
+
 /** No node fits a job that does not wait for one. */
-export function fitsNowhere(name: string, { nodes, refusals }: JobOutlook): ConnectError {
-  const reasons = refusals.map((refusal) => `${refusal.nodes} of ${nodes} nodes: ${refusal.message}`);
+export function fitsNowhere(name: string, { nodes, refusals }: Pick<JobOutlook, "nodes" | "refusals">): ConnectError {
+  const reasons = refusals.map((refusal) => `${refusal.nodes} of ${nodes} nodes: ${refusalText(refusal.reason)}`);
   const why = reasons.length === 0 ? "there are no compute nodes" : reasons.join("; ");
   const metadata = Object.fromEntries(refusals.map(({ reason, nodes: count }) => [reason, String(count)]));
   return refuse("JOB_FITS_NOWHERE", `no node fits job ${name}, and it has no queue timeout: ${why}`, {

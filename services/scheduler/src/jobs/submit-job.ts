@@ -37,7 +37,7 @@ export function submitJob(services: SchedulerServices): MethodImpl<typeof JobSer
   return async (request, context) => {
     const operation = readOperation(services, method, request, context);
     const checked = acceptJob(request.spec);
-    await checkThatItFits(services, checked);
+    await checkThatItFits(services, checked, context.signal);
     return commit(services, operation, options, (tx) => submit(tx, operation, request, checked));
   };
 }
@@ -51,11 +51,15 @@ export function acceptJob(spec: SubmitJobRequest["spec"]): Accepted {
 }
 
 /** One that waits for nodes need not fit; neither need one that is there, since its nodes may come back. */
-async function checkThatItFits({ store, nodes }: SchedulerServices, { spec }: Accepted): Promise<void> {
+async function checkThatItFits(
+  { store, nodes }: SchedulerServices,
+  { spec }: Accepted,
+  signal: AbortSignal,
+): Promise<void> {
   const isWaiting = spec.queueTimeoutMs !== null || spec.type === "daemon";
   if (isWaiting || (await isThere(store.db, spec.name))) return;
-  const outlook = await nodes.outlook(spec, []);
-  if (outlook.matching === 0) throw fitsNowhere(spec.name, outlook);
+  const { fits, why } = await nodes.couldFit(spec, signal);
+  if (!fits) throw fitsNowhere(spec.name, why);
 }
 
 async function isThere(db: Db, name: string): Promise<boolean> {

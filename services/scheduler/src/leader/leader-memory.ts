@@ -1,4 +1,4 @@
-import type { ExecutionRecord, JobRecord, Observation, Plan, PlanInput, WorkShell } from "@rollcall/domain";
+import type { ExecutionRecord, JobRecord, JobSpec, Observation, Plan, PlanInput, WorkMemory } from "@rollcall/domain";
 import {
   ensureAllocations,
   getExecutions,
@@ -25,11 +25,11 @@ const EXECUTIONS_A_READ = 2_000;
 /** The memory of work as the record fills it: what there is, read once, and then what has changed. */
 export class LeaderMemory {
   readonly #store: ReservedStore;
-  readonly #shell: WorkShell;
+  readonly #shell: WorkMemory;
   readonly #ids = new ExecutionIds();
-  readonly #digests = new Map<string, { readonly version: number; readonly digest: Uint8Array }>();
+  readonly #versions = new Map<string, KnownVersion>();
 
-  constructor(store: ReservedStore, shell: WorkShell) {
+  constructor(store: ReservedStore, shell: WorkMemory) {
     this.#store = store;
     this.#shell = shell;
   }
@@ -86,14 +86,17 @@ export class LeaderMemory {
       gone.delete(job.name);
       this.#applyJob(job);
     }
-    for (const name of gone) this.#shell.removeJob(name);
+    for (const name of gone) {
+      this.#versions.delete(name);
+      this.#shell.removeJob(name);
+    }
   }
 
   /** Read what nodes say of executions. */
   async observe(ids: readonly string[]): Promise<void> {
     for (const { execution, isOrphan, observation } of await getExecutions(this.#store.db, ids)) {
-      if (isOrphan || observation === null) continue;
-      this.#shell.applyObservation(execution.id, toObservation(observation));
+      const seen = toObservation(observation);
+      if (!isOrphan && seen !== null) this.#shell.applyObservation(execution.id, seen);
     }
   }
 
@@ -101,7 +104,7 @@ export class LeaderMemory {
   applyExecution({ execution, isOrphan, observation }: StoredExecution): void {
     this.#ids.saw(execution.id);
     if (isOrphan) return;
-    this.#shell.applyExecution(execution, observation === null ? null : toObservation(observation));
+    this.#shell.applyExecution(execution, toObservation(observation));
   }
 
   /** Take in what was written of an execution besides a plan. */
@@ -120,22 +123,21 @@ export class LeaderMemory {
 
   /** The digest of what a version of a job runs. */
   digestOf(job: string, version: number): Uint8Array {
-    const known = this.#digests.get(job);
+    const known = this.#versions.get(job);
     if (known?.version !== version) throw new Error(`version ${version} of job ${job} is not its newest`);
     return known.digest;
   }
 
   #applyJob(job: StoredJob): void {
-    this.#digests.set(job.name, { version: job.version, digest: job.specDigest });
+    const known = this.#versions.get(job.name);
+    // Most changes of a job make no new version, and what it asks for stays prepared then.
+    const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
+    this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
     this.#ids.saw(job.restartBefore);
-    this.#shell.applyJob(toJob(job));
+    this.#shell.applyJob(toJob(job, spec));
   }
 
-  async #pages(
-    signal: AbortSignal,
-    from: string,
-    read: (after: string) => Promise<string | null>,
-  ): Promise<void> {
+  async #pages(signal: AbortSignal, from: string, read: (after: string) => Promise<string | null>): Promise<void> {
     let after: string | null = from;
     while (after !== null) {
       signal.throwIfAborted();
@@ -144,10 +146,14 @@ export class LeaderMemory {
   }
 }
 
-/** A job as the rules have it. */
-export function toJob(job: StoredJob): JobRecord {
+interface KnownVersion {
+  readonly version: number;
+  readonly digest: Uint8Array;
+  readonly spec: JobSpec;
+}
+
+function toJob(job: StoredJob, spec: JobSpec): JobRecord {
   const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
-  const spec = checkedJob(job.spec);
   return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
 }
 
@@ -156,9 +162,14 @@ function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: St
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };
 }
 
-/** What a node said as the rules have it. */
-export function toObservation(seen: NonNullable<StoredExecution["observation"]>): Observation {
-  const { epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
-  const observed = seen.observed === "ABSENT" ? "STARTING" : seen.observed;
-  return { observed, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message };
+/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
+const REPORTS_THAT_LACK = 2;
+
+/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
+export function toObservation(seen: StoredExecution["observation"]): Observation | null {
+  if (seen === null) return null;
+  const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
+  const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };
+  if (missing >= REPORTS_THAT_LACK && observed !== "ENDED") return { ...said, observed: "ENDED", end: "GONE" };
+  return observed === "ABSENT" ? null : { ...said, observed, end };
 }

@@ -1,5 +1,5 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
-import type { EventFeed, ReservedStore } from "@rollcall/store";
+import type { EventFeed, ReservedStore, WorkSignals } from "@rollcall/store";
 
 /** The steps of a leader, between any two of which it may end. */
 export type LeaderStep = "loaded" | "refreshed" | "observed" | "planned" | "committed";
@@ -21,6 +21,7 @@ export interface LeaderTiming {
 export interface LeaderOptions {
   readonly store: ReservedStore;
   readonly feed: EventFeed;
+  readonly signals: WorkSignals;
   readonly instance: string;
   readonly clock: Clock;
   readonly log: Logger;

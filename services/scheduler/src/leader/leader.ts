@@ -1,23 +1,21 @@
-import { type Plan, schedulerActor, type WorkShell } from "@rollcall/domain";
+import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
 import { type Clock, WakeUp } from "@rollcall/process";
 import {
   type ChangePosition,
   changePosition,
   commitWork,
   currentRevision,
-  listenUntil,
-  OBSERVED_CHANNEL,
   readObservedIds,
   recordTimeMs,
   type WorkCommit,
   type WorkCommitted,
 } from "@rollcall/store";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
+import { findOrphans } from "./find-orphans.ts";
 import { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderMetrics } from "./leader-metrics.ts";
 import type { LeaderOptions } from "./leader-options.ts";
 import { planEvents } from "./plan-events.ts";
-import { findOrphans } from "./find-orphans.ts";
 import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
@@ -30,12 +28,12 @@ const MOST_PLACED = 1_000;
 export class Leader {
   readonly #options: LeaderOptions;
   readonly #metrics: LeaderMetrics;
-  readonly #createShell: () => WorkShell;
+  readonly #createShell: () => WorkMemory;
   readonly #wakeUp = new WakeUp();
   readonly #dirty = new Dirty();
   #memory: LeaderMemory | null = null;
 
-  constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkShell) {
+  constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkMemory) {
     this.#options = options;
     this.#metrics = metrics;
     this.#createShell = createShell;
@@ -43,7 +41,7 @@ export class Leader {
 
   /** Lead until the signal aborts, or the lease is another's. */
   async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
-    const { store, feed, clock, log } = this.#options;
+    const { store, feed, signals, clock, log } = this.#options;
     const startedAtMs = clock.nowMs();
     this.#dirty.take();
     const after = await currentRevision(store.db);
@@ -58,12 +56,7 @@ export class Leader {
       },
     });
     following.caughtUp.catch(() => {});
-    const ending = new AbortController();
-    const over = AbortSignal.any([signal, ending.signal]);
-    const { url, applicationName } = store;
-    const onWake = () => this.#wakeUp.call();
-    const listener = { url, applicationName: `${applicationName} scheduler`, log, clock, onWake };
-    const listening = listenUntil(OBSERVED_CHANNEL, listener, over);
+    const unfollow = signals.follow("OBSERVED", () => this.#wakeUp.call());
     try {
       const memory = new LeaderMemory(store, this.#createShell());
       await memory.load(signal);
@@ -75,8 +68,7 @@ export class Leader {
     } finally {
       this.#memory = null;
       following.leave();
-      ending.abort(new Error("leads no more"));
-      await listening;
+      unfollow();
     }
   }
 
@@ -195,7 +187,11 @@ function* inPieces<T>(items: readonly T[], size: number): Generator<readonly T[]
 
 /** The record's clock, asked now and then, and by this process's monotonic one in between. */
 class RecordTime {
-  readonly #options: { readonly store: LeaderOptions["store"]; readonly clock: Clock; readonly timing: LeaderOptions["timing"] };
+  readonly #options: {
+    readonly store: LeaderOptions["store"];
+    readonly clock: Clock;
+    readonly timing: LeaderOptions["timing"];
+  };
   #askedAtMs = Number.NEGATIVE_INFINITY;
   #aheadMs = 0;
 

@@ -19,7 +19,7 @@ export function toWorkNode(node: NodeRecord): WorkNode {
     architecture: info.os?.architecture ?? "",
     agentVersion: info.agentVersion,
     capacity: toCapacity(info),
-    gpus: info.gpus.map(({ index, uuid, model }) => ({ index, uuid, model: model.toLowerCase() })),
+    gpus: info.gpus.map(({ index, uuid, name }) => ({ index, uuid, model: name.toLowerCase() })),
   };
 }
 

@@ -14,16 +14,15 @@ import {
 
 /** The events of a plan: one for what it places of each job, one for each execution that ends, is lost or replaced. */
 export function planEvents({ executions, jobs }: Pick<Plan, "executions" | "jobs">, actor: string): NewEvent[] {
-  const placed = executions.filter(({ kind }) => kind === "PLACED").map(({ after }) => after);
-  const byJob = Map.groupBy(placed, ({ job }) => job);
+  const placed = new Map<string, string[]>();
+  for (const { kind, after } of executions) {
+    if (kind !== "PLACED") continue;
+    const ids = placed.get(after.job);
+    if (ids === undefined) placed.set(after.job, [after.id]);
+    else ids.push(after.id);
+  }
   return [
-    ...[...byJob].flatMap(([job, records]) =>
-      executionsPlacedEvents(
-        job,
-        records.map(({ id }) => id),
-        actor,
-      ),
-    ),
+    ...[...placed].flatMap(([job, ids]) => executionsPlacedEvents(job, ids, actor)),
     ...executions.flatMap((change) => changeEvent(change, actor) ?? []),
     ...jobs.flatMap((change) => jobEvent(change, actor) ?? []),
   ];

@@ -1,5 +1,5 @@
 import { type ExecutionRecord, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
-import { getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
+import { freeIndex, getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
 import { checkedJob } from "../jobs/job-text.ts";
 import type { Commit } from "./find-orphans.ts";
 import { type LeaderMemory, toObservation } from "./leader-memory.ts";
@@ -28,8 +28,8 @@ export async function seeToOrders(
     const change = { kind: "STOPPING", before: stored.execution, after } as const;
     const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
     const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
-    if (outcome === "COMMITTED" && after !== null && !stored.isOrphan) {
-      memory.applyRecord(after, stored.observation === null ? null : toObservation(stored.observation));
+    if (outcome === "COMMITTED" && after !== null) {
+      memory.applyRecord(after, toObservation(stored.observation));
     }
   }
 }
@@ -37,7 +37,7 @@ export async function seeToOrders(
 /** Null for one that has ended or is told so already. */
 function stopped({ execution, order }: StoredExecution): ExecutionRecord | null {
   if (execution.endedAtMs !== null || execution.desired !== "RUN") return null;
-  return { ...execution, desired: "STOP", reason: "OPERATOR_STOPPED", message: order?.message ?? "" };
+  return { ...execution, desired: "STOP", reason: "EXECUTION_STOPPED", message: order?.message ?? "" };
 }
 
 async function adopt(
@@ -54,7 +54,7 @@ async function adopt(
   }
   const { resources } = checkedJob(job.spec);
   const { millicores, memoryBytes, diskBytes } = resources;
-  const index = memory.freeIndex(job.name);
+  const index = await freeIndex(store.db, job.name);
   const after: ExecutionRecord = {
     ...execution,
     ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
@@ -70,5 +70,5 @@ async function adopt(
   });
   const { outcome } = await commit({ plan: NOTHING, events: [event], adopted: [after], endedOrders: [execution.id] });
   if (outcome !== "COMMITTED") return;
-  memory.applyRecord(after, stored.observation === null ? null : toObservation(stored.observation));
+  memory.applyRecord(after, toObservation(stored.observation));
 }

@@ -35,6 +35,7 @@ export class NodePool {
   #labelKeys: readonly string[] = [];
   #newest: NodeClass | null = null;
   #changes = 0;
+  #gains = 0;
 
   get size(): number {
     return this.#nodes.size;
@@ -48,6 +49,11 @@ export class NodePool {
   /** The class that changed last; `older` leads to the others. */
   get newestClass(): NodeClass | null {
     return this.#newest;
+  }
+
+  /** Rises whenever something that did not fit may fit now. */
+  get gains(): number {
+    return this.#gains;
   }
 
   get classCount(): number {
@@ -134,7 +140,7 @@ export class NodePool {
     change(node);
     node.free = freeOf(node.node, node.taken);
     of.root = insertNode(of.root, node);
-    if (isGain) of.gains += 1;
+    if (isGain) this.#gain(of);
     this.#touch(of);
   }
 
@@ -147,7 +153,7 @@ export class NodePool {
       this.#classes.set(key, of);
     }
     of.root = insertNode(of.root, node);
-    of.gains += 1;
+    this.#gain(of);
     this.#classOf.set(node.id, of);
     this.#touch(of);
   }
@@ -161,6 +167,11 @@ export class NodePool {
     if (of.root !== null) return;
     this.#classes.delete(of.key);
     this.#unlink(of);
+  }
+
+  #gain(of: NodeClass): void {
+    of.gains += 1;
+    this.#gains += 1;
   }
 
   #touch(of: NodeClass): void {
