@@ -276,6 +276,42 @@ describe("watchDrain()", () => {
     expect(await watch("n2", () => rig.admin.deleteNode({ node: "n2" }))).toEqual(expected);
   });
 
+  it("should name what is waited for, and why", async () => {
+    await led();
+    await add("n1");
+    const types = { "a-daemon": "daemon", "b-service": "service", "c-batch": "batch" } as const;
+    for (const [job, type] of Object.entries(types)) {
+      const common = { version: 1, spec_digest: Buffer.alloc(0) };
+      const spec = { ...common, count: 1, spec: "{}", actor: "x" };
+      await rig.store.db
+        .insertInto("jobs")
+        .values({ name: job, type, ...spec })
+        .execute();
+      const given = { millicores: 0n, memory_bytes: 0n, disk_bytes: 0n, ports: "{}", gpu_uuids: [] };
+      const execution = { ...common, ...given, index: 0, node_id: "n1", desired: "RUN", generation: 1n } as const;
+      const rest = { attempt: 0, state: "LIVE", reason: "", message: "" } as const;
+      await rig.store.db
+        .insertInto("executions")
+        .values({ id: `id-${job}`, job, ...execution, ...rest })
+        .execute();
+    }
+    await rig.admin.drainNode({ node: "n1" });
+    expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({
+      waitingCount: 3,
+      waitingFor: [
+        { executionId: "id-a-daemon", job: "a-daemon", waitingFor: "daemons stop last" },
+        { executionId: "id-b-service", waitingFor: "it waits for its replacement" },
+        { executionId: "id-c-batch", waitingFor: "it may finish until the deadline" },
+      ],
+    });
+    await rig.admin.drainNode({ node: "n1", ignoreDaemons: true, force: true });
+    await rig.store.db.updateTable("executions").set({ desired: "STOP" }).where("id", "=", "id-c-batch").execute();
+    expect((await rig.admin.getDrain({ node: "n1" })).drain).toMatchObject({
+      waitingCount: 2,
+      waitingFor: [{ waitingFor: "it is about to be stopped" }, { waitingFor: "it is being stopped" }],
+    });
+  });
+
   it("should be for viewers, and refuse a node that is not drained", async () => {
     await add("n1");
     const viewer = rig.client((await createToken(rig.store, "viewer")).text);

@@ -46,7 +46,7 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
     { title: "GPUS", name: "gpus", rank: 3, cell: ({ node }) => count(hardware(node)?.gpus.length) },
   ],
   work: [
-    { title: "CORES FREE", name: "free_cores", rank: 4, cell: ({ node }) => freeCell(node, CORES) },
+    { title: "CORES FREE", name: "free_millicores", rank: 4, cell: ({ node }) => freeCell(node, CORES) },
     { title: "MEMORY FREE", name: "free_memory_bytes", rank: 5, cell: ({ node }) => freeCell(node, MEMORY) },
     { title: "GPUS FREE", name: "free_gpus", rank: 4, cell: ({ node }) => freeCell(node, GPUS) },
     {

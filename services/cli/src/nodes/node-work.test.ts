@@ -34,7 +34,7 @@ describe("what is allocated and free of a node", () => {
   });
 
   it("should be in its description, if it takes any", () => {
-    const look = { paint: paintNothing, columns: 0 };
+    const look = { paint: paintNothing, columns: 0, sparkWidth: 0 };
     const panel = (node: ReturnType<typeof working>) => statusPanel({ node, health: undefined, nowMs: NOW_MS }, look);
     expect(panel(working())).toContain(
       "Work        process; 3 executions; limits on cpu and memory\n" +
