@@ -1,8 +1,16 @@
-import type { DrainChange, ExecutionChange, ExecutionRecord, JobChange, NewEvent, Plan } from "@rollcall/domain";
+import {
+  type ExecutionChange,
+  type ExecutionRecord,
+  type JobChange,
+  type NewEvent,
+  type Plan,
+  schedulerActor,
+} from "@rollcall/domain";
 import { sql } from "kysely";
 import { rowsFrom } from "../database/batches.ts";
 import { PREPARED } from "../database/pool.ts";
 import type { ReservedStore, Tx } from "../database/store.ts";
+import { endDrains } from "./drain-progress.ts";
 import { holdSchedulerLease } from "./scheduler-lease.ts";
 import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
 import { WORK_CHANNEL } from "./work-signals.ts";
@@ -56,9 +64,10 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       await endOrders(tx, endedOrders);
       await saveAdopted(tx, adopted);
       await addOrphans(tx, orphans);
-      await endDrains(tx, plan.drains);
+      const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
+      const drained = await endDrains(tx, judged, schedulerActor(instance));
       if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
-      return { result: null, events };
+      return { result: null, events: [...events, ...drained] };
     });
     return { outcome: "COMMITTED", revision };
   } catch (error) {
@@ -308,17 +317,6 @@ async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
       'UNKNOWN_TO_RECORD'
     from ${rowsFrom(items, sql`id text, job text, "nodeId" text, digest text`)} as w
     on conflict on constraint executions_pkey do nothing`.execute(tx);
-}
-
-async function endDrains(tx: Tx, changes: readonly DrainChange[]): Promise<void> {
-  const drained = changes.flatMap(({ after }) => (after.state === "DRAINED" ? [after.nodeId] : []));
-  if (drained.length === 0) return;
-  await tx
-    .updateTable("drains")
-    .set({ drained_at: sql<Date>`now()` })
-    .where("node_id", "in", drained)
-    .where("drained_at", "is", null)
-    .execute();
 }
 
 function isoOf(ms: number | null): string | null {
