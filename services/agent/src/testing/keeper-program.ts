@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -79,7 +79,24 @@ export class KeeperProgram {
 
   async dispose(): Promise<void> {
     await this.kill();
+    const executions = join(this.root, "agent/keeper/executions");
+    // What no keeper will let go of.
+    for (const id of await readdir(executions).catch(() => [])) {
+      for (const name of ["child", "shim"]) killIfThere(await pidIn(join(executions, id, "run", name)));
+    }
     await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+async function pidIn(path: string): Promise<number> {
+  return Number.parseInt(await readFile(path, "utf8").catch(() => ""), 10);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    if (pid > 1) process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
   }
 }
 

@@ -26,7 +26,8 @@ export interface Command {
  * - `6` takes the word that the program is about to begin, or why not. The program never has it.
  * - The program runs in the foreground: one in the background would be born with SIGINT and SIGQUIT ignored.
  * - Shells have one number for a signal and a code above 128, but say a few words about a signal.
- * - At the end it waits for a keeper that has taken note: what is left in the pipes would be lost with it.
+ * - At the end it waits for a keeper that has taken note, a day at most: what is left in the pipes would be lost with
+ *   it.
  */
 export const SHIM_SCRIPT = `
 set -u
@@ -56,7 +57,7 @@ words=
 read -r words <run/words
 echo "$code $words" >run/exit.new
 mv run/exit.new run/exit
-read -r seen <&5
+timeout 86400 sh -c 'read -r seen' <&5
 `;
 
 /** The program that a shell reads as the execution's own user: it sets the environment and becomes the command. */
