@@ -20,7 +20,7 @@ describe("an execution", () => {
 
   it("should have the environment that its job and its node give, and no other", async () => {
     const env = { MODE: "prod", QUOTED: 'it\'s\na "line" $HOME', LD_PRELOAD: "" };
-    const command = ["sh", "-c", "env | sort; echo $0 $1", "$MODE", "$$MODE-${PORT_HTTP}-$NONE"];
+    const command = ["sh", "-c", "env | sort; echo $0 $1", "$MODE", ["$$MODE-$", "{PORT_HTTP}-$NONE"].join("")];
     const id = await fixture.start(
       { task: process(command, { env }) },
       { index: 4, ports: { http: 8123 }, gpuUuids: ["GPU-1", "GPU-2"] },

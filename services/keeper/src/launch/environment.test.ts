@@ -30,12 +30,14 @@ describe("makeEnvironment()", () => {
 });
 
 describe("expand()", () => {
+  const braced = (name: string, more = "") => ["$", "{", name, "}", more].join("");
+
   it.each([
     ["$A", "1"],
-    ["${A}b", "1b"],
+    [braced("A", "b"), "1b"],
     ["$AB", "$AB"],
     ["$$A", "$A"],
-    ["$${A}", "${A}"],
+    [`$${braced("A")}`, braced("A")],
     ["$$", "$$"],
     ["$NONE", "$NONE"],
     ["$constructor", "$constructor"],
