@@ -23,7 +23,7 @@ interface TestCaller {
 }
 
 const PAGE = join(workspaceRoot, "docs/access.md");
-const ROLES = ["viewer", "operator", "admin"] as const;
+const ROLES = ["viewer", "operator", "submitter", "admin"] as const;
 const AT_A_TIME = 8;
 
 let database: TestDatabase;

@@ -12,6 +12,7 @@ import { POLICIES as HEALTH } from "../../services/health/src/routes.ts";
 import { POLICIES as REGISTRY } from "../../services/registry/src/routes.ts";
 import { freePorts } from "../../services/rollcall/src/testing/free-ports.ts";
 import { RollcallProcess } from "../../services/rollcall/src/testing/rollcall-process.ts";
+import { POLICIES as SCHEDULER } from "../../services/scheduler/src/routes.ts";
 import { Fleet, gather } from "./fleet.ts";
 import { type Answer, Sender } from "./send.ts";
 import { servedMethods } from "./served.ts";
@@ -24,7 +25,7 @@ export interface Target {
   readonly caller: MethodCaller;
 }
 
-const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...INTERNAL_POLICIES };
+const POLICIES: PolicyTable = { ...REGISTRY, ...HEALTH, ...ADMIN, ...SCHEDULER, ...INTERNAL_POLICIES };
 
 /** A real process of the whole control plane on a real Postgres, and all that it serves. */
 export class FuzzTarget {

@@ -7,6 +7,7 @@ const CALLERS: Readonly<Record<MethodCaller, string>> = {
   replica: "another process of the cluster",
   viewer: "viewer",
   operator: "operator",
+  submitter: "submitter",
   admin: "admin",
 };
 

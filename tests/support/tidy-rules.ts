@@ -12,22 +12,24 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   "postgres-embedded": ["process"],
   store: ["domain", "errors", "identity", "process"],
   wire: ["api", "domain"],
+  operations: ["domain", "identity", "process", "rpc", "store"],
   events: ["api", "config", "process"],
   testkit: ["api", "domain", "errors", "identity", "postgres-embedded", "process", "rpc", "store", "wire"],
   registry: ["api", "config", "domain", "errors", "events", "identity", "process", "rpc", "store", "wire"],
   health: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
-  admin: ["api", "config", "domain", "errors", "identity", "process", "rpc", "store", "wire"],
+  admin: ["api", "config", "domain", "errors", "identity", "operations", "process", "rpc", "store", "wire"],
+  scheduler: ["api", "domain", "errors", "operations", "process", "rpc", "store", "wire"],
   agent: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   keeper: ["api", "process", "wire"],
   cli: ["api", "config", "domain", "errors", "identity", "process", "rpc", "wire"],
   rollcall: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
-    ...["rpc", "store", "wire", "registry", "health", "admin", "agent", "keeper", "cli"],
+    ...["rpc", "store", "wire", "registry", "health", "admin", "scheduler", "agent", "keeper", "cli"],
   ],
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
     // The simulation lives with the classes that it runs.
-    ...["rpc", "store", "testkit", "wire", "health"],
+    ...["rpc", "scheduler", "store", "testkit", "wire", "health"],
   ],
 };
 

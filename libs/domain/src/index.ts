@@ -47,6 +47,7 @@ export {
   connectionEvent,
   type EventType,
   healthEvent,
+  type JobEventType,
   type Json,
   type MembershipEventType,
   membershipEvent,
@@ -56,6 +57,18 @@ export {
   sessionMovedEvent,
 } from "./events/events.ts";
 export { describeChange, explainEvent, type ToldEvent } from "./events/explain-event.ts";
+export {
+  type ExecutionFacts,
+  executionEvent,
+  executionOrderedEvent,
+  executionsPlacedEvents,
+  type JobChangeReason,
+  type JobFacts,
+  jobChangedEvent,
+  jobSubmittedEvent,
+  MOST_PLACED_IDS,
+  schedulerActor,
+} from "./events/job-events.ts";
 export { Detector, type Due, type Timing } from "./health/detector.ts";
 export {
   type ExplainedNode,
@@ -441,3 +454,11 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
+export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS } from "./work/check-job.ts";
+export * from "./work/index.ts";
+export type { DraftCheck, DraftTask, JobDraft } from "./work/job-draft.ts";
+export { chooseGrant } from "./work/placement/choose-grant.ts";
+export { NodePool } from "./work/placement/node-pool.ts";
+export { placementRequest } from "./work/placement/placement-request.ts";
+export { PlacementSearch } from "./work/placement/placement-search.ts";
+export { couldFit, countRefusals, matchingNodes } from "./work/placement/refusals.ts";

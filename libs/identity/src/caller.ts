@@ -1,8 +1,18 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import type { Interceptor } from "@connectrpc/connect";
 
-/** What a token's holder may do; each role may do all that the ones before it may. */
-export type Role = "viewer" | "operator" | "admin";
+/**
+ * What a token's holder may do. An operator may do what a viewer may, and an admin all. A submitter reads as a viewer
+ * does and runs work, which an operator may not.
+ */
+export const ROLES = ["viewer", "operator", "submitter", "admin"] as const;
+
+export type Role = (typeof ROLES)[number];
+
+/** Whether a text is a role. */
+export function isRole(text: string): text is Role {
+  return ROLES.some((role) => role === text);
+}
 
 /**
  * Who makes a call, as far as an access token tells. A node's identity is not here: its proof is part of the message.
@@ -59,11 +69,17 @@ export function actorOf(caller: Caller): string {
   }
 }
 
-const RANKS = { viewer: 1, operator: 2, admin: 3 } as const satisfies Record<Role, number>;
-
 /** Whether a role may do what needs another one. */
 export function roleSuffices(has: Role, needs: Role): boolean {
-  return RANKS[has] >= RANKS[needs];
+  switch (needs) {
+    case "viewer":
+      return true;
+    case "operator":
+    case "submitter":
+      return has === needs || has === "admin";
+    case "admin":
+      return has === "admin";
+  }
 }
 
 /** The token of an `authorization: Bearer <token>` header; null when there is none in that form. */

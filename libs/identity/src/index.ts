@@ -4,6 +4,7 @@ export {
   actorOf,
   bearerOf,
   type Caller,
+  isRole,
   type KnownCaller,
   type ReplicaAuthenticator,
   type Role,

@@ -265,3 +265,4 @@ export {
   type SessionOrigin,
 } from "./sessions/sessions.ts";
 export { writeTransitions } from "./sessions/transitions.ts";
+export * from "./work/index.ts";

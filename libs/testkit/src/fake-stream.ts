@@ -15,6 +15,7 @@ import {
   type HeartbeatResponse,
   HeartbeatResponseSchema,
   HelloSchema,
+  ServeLogsRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { ResourceUsageSchema } from "@rollcall/api/rollcall/node/v1/usage_pb";
 import { describeError, type ErrorDescription } from "@rollcall/errors";
@@ -25,6 +26,19 @@ export const HEARTBEAT_METHOD = `/${HealthService.typeName}/${HealthService.meth
 
 /** What a frame of an agent may say; the case as the first key, for example `{ beat: { sequence: 1 } }`. */
 export type AgentFrame = NonNullable<MessageInitShape<typeof HeartbeatRequestSchema>["frame"]>;
+
+/** A piece of output as an agent sends it. */
+export type LogFrame = MessageInitShape<typeof ServeLogsRequestSchema>;
+
+/** A call of ServeLogs, driven piece by piece. */
+export interface LogCall {
+  /** Send a piece. Resolves once the server takes more. */
+  send(piece: LogFrame): Promise<void>;
+  /** Everything has been sent. */
+  end(): void;
+  /** How the call ended. */
+  readonly ended: Promise<StreamEnd>;
+}
 
 /** One kind of frame that a server sends. */
 export type ServerFrameCase = NonNullable<HeartbeatResponse["frame"]["case"]>;
@@ -99,6 +113,22 @@ export class FakeStream {
   /** Take all of them. */
   take(): readonly HeartbeatResponse[] {
     return this.#received.splice(0);
+  }
+
+  /** Open a call for output, on the connection that the stream has. */
+  serveLogs(): LogCall {
+    const call = this.#client.makeClientStreamRequest(
+      `/${HealthService.typeName}/${HealthService.method.serveLogs.name}`,
+      (piece: LogFrame) => Buffer.from(toBinary(ServeLogsRequestSchema, create(ServeLogsRequestSchema, piece))),
+      (bytes) => bytes,
+      () => {},
+    );
+    call.on("error", () => {});
+    const ended = new Promise<StreamEnd>((resolve) => {
+      call.on("status", (status: StatusObject) => resolve(toStreamEnd(status)));
+    });
+    const send = (piece: LogFrame) => new Promise<void>((resolve) => call.write(piece, () => resolve()));
+    return { send, end: () => call.end(), ended };
   }
 
   send(frame: AgentFrame): void {

@@ -6,4 +6,5 @@ export { refusalOf } from "./refusal-of.ts";
 export { createTestDatabase, type TestDatabase } from "./test-database.ts";
 export { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";
 export { startTestPostgres, type TestPostgres } from "./test-postgres.ts";
+export { addWorkNode, connectNode, judgeNode, type TestWorkNodeOptions } from "./test-work.ts";
 export { eventually, ManualClock, settle, until } from "./time.ts";

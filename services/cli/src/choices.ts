@@ -50,7 +50,7 @@ export const WIDE_GROUPS = [
   "reasons",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
 /** --role. */
-export const ROLE_WORDS = ["viewer", "operator", "admin"] as const;
+export const ROLE_WORDS = ["viewer", "operator", "submitter", "admin"] as const;
 /** `completion`. */
 export const SHELL_WORDS = ["bash", "zsh", "fish"] as const;
 /** --type of `events`: what docs/events.md describes. */
@@ -88,4 +88,14 @@ export const EVENT_TYPE_WORDS = [
   "policy.health.set",
   "policy.health.deleted",
   "brake.changed",
+  "job.submitted",
+  "job.changed",
+  "job.executions.placed",
+  "job.execution.ordered",
+  "job.execution.ended",
+  "job.execution.lost",
+  "job.execution.found",
+  "job.execution.replaced",
+  "job.execution.orphaned",
+  "job.execution.adopted",
 ] as const;

@@ -1,6 +1,6 @@
 import type { DescService } from "@bufbuild/protobuf";
 import type { ConnectRouter } from "@connectrpc/connect";
-import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { ExecutionReportSchema, HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { replicaInterest, unitedInterest } from "@rollcall/domain";
 import type { ReplicaAuthenticator } from "@rollcall/identity";
@@ -33,6 +33,9 @@ import { createAgentRoutes } from "./stream/agent-routes.ts";
 import { DEFAULT_STREAM_LIMITS, type StreamHost } from "./stream/agent-stream.ts";
 import { UnaryDesk } from "./unary/unary-desk.ts";
 import { HealthWatches } from "./watch/health-watches.ts";
+import { LogDesk } from "./work/log-desk.ts";
+import { createPostgresWork } from "./work/postgres-work.ts";
+import { WorkDesk } from "./work/work-desk.ts";
 
 /** Health, ready to be put behind its two ports. */
 export interface HealthApp {
@@ -81,7 +84,7 @@ export function createApp(deps: HealthProcess): HealthApp {
   const { instance, clock, log, config, random = Math.random } = deps;
   const store = deps.store.reserved;
   const loops = { clock, retry: RECORD_RETRY };
-  const validator = createRequestValidator([HelloSchema, NodeInfoSchema]);
+  const validator = createRequestValidator([HelloSchema, NodeInfoSchema, ExecutionReportSchema]);
   const metrics = createHealthMetrics(deps.metrics, () => ({
     sessions: replica.nodes.sessions,
     nodes: replica.nodes.size,
@@ -135,8 +138,10 @@ export function createApp(deps: HealthProcess): HealthApp {
     ...deps.brakeTimes,
   });
   const brakeLease = { store, log, instance, clock: deps.brakeTimes?.clock ?? clock, ...renewalTimes(deps) };
+  const work = new WorkDesk({ record: createPostgresWork(store), replica, validator, loops });
+  const unsubscribe = deps.signals.follow("WANTED", () => work.observe());
   const host: StreamHost = {
-    ...{ replica, clock, log },
+    ...{ replica, clock, log, work },
     strangers: deps.strangers ?? new StrangerLog({ log }),
     clientAddress: deps.clientAddress,
     limits: { ...DEFAULT_STREAM_LIMITS, ...deps.limits },
@@ -146,10 +151,11 @@ export function createApp(deps: HealthProcess): HealthApp {
     onHello: desk.submit.bind(desk),
     onNodeInfo: infos.submit.bind(infos),
   };
+  const logs = new LogDesk();
   const shared = { store: deps.store, replica, clock, log, peers };
   const methods: HealthServices = {
     ...shared,
-    random,
+    ...{ random, logs },
     totals: new ClusterTotals(shared),
     unary: new UnaryDesk({ store, host }),
     watches: new HealthWatches({ ...shared, feed: deps.feed }),
@@ -172,9 +178,10 @@ export function createApp(deps: HealthProcess): HealthApp {
       policies: INTERNAL_POLICIES,
       authenticateReplica: replicasOnly(methods),
     },
-    agentRoutes: createAgentRoutes(host),
+    agentRoutes: createAgentRoutes(host, logs),
     tasks: [
       ...core.tasks,
+      ...work.tasks,
       ...[informing, followPoliciesTask(policies, loops), pushing, advertisement, keeping],
       clearDuplicatesTask({ store, instance, clock, log }),
       decideBrakeTask(decider, brakeLease),
@@ -201,6 +208,7 @@ export function createApp(deps: HealthProcess): HealthApp {
         await withdraw(store.db, instance);
       });
       following.leave();
+      unsubscribe();
       peers.close();
     },
   };

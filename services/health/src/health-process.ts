@@ -1,6 +1,6 @@
 import type { Clock, Logger, MetricsRegistry } from "@rollcall/process";
 import type { ClientAddress, FailedAttempts, PeerTls, StrangerLog } from "@rollcall/rpc";
-import type { EventFeed, Store } from "@rollcall/store";
+import type { EventFeed, Store, WorkSignals } from "@rollcall/store";
 import type { HealthConfig } from "./config.ts";
 import type { StreamLimits } from "./stream/agent-stream.ts";
 
@@ -18,6 +18,8 @@ export interface HealthProcess {
   readonly store: Store;
   /** The process's feed. The process starts it when the app has been created, and closes it after the app. */
   readonly feed: Pick<EventFeed, "follow" | "caughtUpTo">;
+  /** Of the same process: changes of what nodes should run. */
+  readonly signals: Pick<WorkSignals, "follow">;
   /** The instance of the process's lease. */
   readonly instance: string;
   readonly config: HealthConfig;

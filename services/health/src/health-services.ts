@@ -6,6 +6,7 @@ import type { Random } from "./replica/farewell.ts";
 import type { Replica } from "./replica/replica.ts";
 import type { UnaryDesk } from "./unary/unary-desk.ts";
 import type { HealthWatches } from "./watch/health-watches.ts";
+import type { LogDesk } from "./work/log-desk.ts";
 
 /** What health's methods work with. */
 export interface HealthServices {
@@ -20,4 +21,6 @@ export interface HealthServices {
   /** Sessions of agents that call instead of holding a stream. */
   readonly unary: UnaryDesk;
   readonly watches: HealthWatches;
+  /** The output of executions on nodes that this replica holds. */
+  readonly logs: LogDesk;
 }

@@ -4,6 +4,7 @@ import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { HealthServices } from "./health-services.ts";
 import { getClusterHealth, getNodeHealth, listNodeHealth, watchNodeHealth } from "./rpc/query-methods.ts";
 import { reportHeartbeat } from "./rpc/report-heartbeat.ts";
+import { readExecutionLog } from "./work/read-log.ts";
 
 /** What health serves to readers. */
 export const SERVICES = [HealthQueryService];
@@ -14,6 +15,7 @@ export const POLICIES: PolicyTable = definePolicies(HealthQueryService, {
   listNodeHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
   watchNodeHealth: { caller: "viewer", deadlineMs: 0, idempotent: true },
   getClusterHealth: { caller: "viewer", deadlineMs: 10_000, idempotent: true },
+  readExecutionLog: { caller: "submitter", deadlineMs: 0, idempotent: true },
   reportHeartbeat: { caller: "node", deadlineMs: 30_000, idempotent: false },
 });
 
@@ -26,6 +28,7 @@ export function createRoutes(services: HealthServices): (router: ConnectRouter) 
       watchNodeHealth: watchNodeHealth(services),
       getClusterHealth: getClusterHealth(services),
       reportHeartbeat: reportHeartbeat(services),
+      readExecutionLog: readExecutionLog(services),
     });
   };
 }

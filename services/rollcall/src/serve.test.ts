@@ -18,14 +18,16 @@ describe("rollcall serve", () => {
   let registry: RollcallProcess;
   let health: RollcallProcess;
   let admin: RollcallProcess;
+  let scheduler: RollcallProcess;
   let agent: RollcallProcess;
   beforeAll(async () => {
     database = await createTestDatabase();
     fixture = await createServeFixture(database.url);
-    [registry, health, admin] = await Promise.all([
+    [registry, health, admin, scheduler] = await Promise.all([
       fixture.serve("registry", "--manual-approval"),
       fixture.serve("health"),
       fixture.serve("admin"),
+      fixture.serve("scheduler"),
     ]);
   });
   afterAll(async () => {
@@ -39,10 +41,10 @@ describe("rollcall serve", () => {
   });
 
   it("should show each process as a node of its own", async () => {
-    await until("three nodes", async () => {
+    await until("four nodes", async () => {
       const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
       const services = nodes.map(({ id }) => id.split("-")[0]);
-      return services.join() === "admin,health,registry";
+      return services.join() === "admin,health,registry,scheduler";
     });
   });
 
@@ -70,16 +72,17 @@ describe("rollcall serve", () => {
     expect((await runClient("node summary", fixture)).text).toMatch(/^Nodes: +1 connected \/ 1 total$/m);
   });
 
-  it.each(["registry", "health", "admin"] as const)(
+  it.each(["registry", "health", "admin", "scheduler"] as const)(
     "should survive the death of %s: the agent is never judged",
     async (service) => {
       const before = await fixture.client.node("n1");
-      const process = { registry, health, admin }[service];
+      const process = { registry, health, admin, scheduler }[service];
       await process.killed();
       const again = await fixture.serve(service, "--manual-approval");
       if (service === "registry") registry = again;
       if (service === "health") health = again;
       if (service === "admin") admin = again;
+      if (service === "scheduler") scheduler = again;
       if (service === "health") await health.logged("session opened", { node: "n1" });
       const node = await fixture.client.becomes("n1", WELL);
       expect(node.membership).toEqual(before?.membership);
@@ -112,10 +115,11 @@ describe("rollcall serve", () => {
   it("should end in order when it is told to, and no longer be shown as connected", async () => {
     expect(await health.killed("SIGTERM")).toBe(0);
     expect(await admin.killed("SIGTERM")).toBe(0);
+    expect(await scheduler.killed("SIGTERM")).toBe(0);
     const { nodes } = await fixture.client.registry.listNodes({ types: [1] });
     const connected = nodes.filter(({ connection }) => connection?.state === 1);
     expect(connected.map(({ id }) => id.split("-")[0])).toEqual(["registry"]);
     expect(await registry.killed("SIGTERM")).toBe(0);
-    for (const process of [registry, health, admin]) await process.logged("ended");
+    for (const process of [registry, health, admin, scheduler]) await process.logged("ended");
   });
 });

@@ -39,7 +39,7 @@ export function createServerVerbs(
       const { runUp, UP_FLAGS } = await import("./verbs/up.ts");
       return { run: runUp, flags: UP_FLAGS };
     }),
-    verb("serve", "<service>", "Run one service: registry, health or admin", async () => {
+    verb("serve", "<service>", "Run one service: registry, health, admin or scheduler", async () => {
       const { runServe, SERVE_FLAGS } = await import("./verbs/serve.ts");
       return { run: runServe, flags: SERVE_FLAGS };
     }),

@@ -1,4 +1,4 @@
-import type { EventType } from "./events.ts";
+import type { EventType, JobEventType } from "./events.ts";
 
 /** What people and programs need to know of one type of event. */
 export interface EventDescription {
@@ -20,7 +20,7 @@ export interface EventDescription {
 export const OPERATORS = ["token:<id>", "user:<subject>"];
 
 /** The events of whatever is no node: a part of the catalogue. */
-export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}`>, EventDescription>> = {
+export const CLUSTER_EVENTS: Readonly<Record<Exclude<EventType, `node.${string}` | JobEventType>, EventDescription>> = {
   "join.token.created": {
     when:
       "An operator made a join token, or `rollcall up` one for its own agent. Its uses are node.registered and " +

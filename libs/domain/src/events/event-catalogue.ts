@@ -1,5 +1,6 @@
 import { CLUSTER_EVENTS, type EventDescription, OPERATORS } from "./cluster-events.ts";
 import type { EventType } from "./events.ts";
+import { JOB_EVENTS } from "./job-event-catalogue.ts";
 
 export type { EventDescription };
 
@@ -258,6 +259,7 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
     reasons: ["REBOOT_OVER"],
   },
   ...CLUSTER_EVENTS,
+  ...JOB_EVENTS,
 };
 
 /** Every type, in the order of the catalogue. */

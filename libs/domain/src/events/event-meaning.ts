@@ -85,6 +85,16 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "policy.health.set":
     case "policy.health.deleted":
     case "brake.changed":
+    case "job.submitted":
+    case "job.changed":
+    case "job.executions.placed":
+    case "job.execution.ordered":
+    case "job.execution.ended":
+    case "job.execution.lost":
+    case "job.execution.found":
+    case "job.execution.replaced":
+    case "job.execution.orphaned":
+    case "job.execution.adopted":
       return NONE;
   }
 }
@@ -151,6 +161,16 @@ export function mayEndWanted(
     case "policy.health.set":
     case "policy.health.deleted":
     case "brake.changed":
+    case "job.submitted":
+    case "job.changed":
+    case "job.executions.placed":
+    case "job.execution.ordered":
+    case "job.execution.ended":
+    case "job.execution.lost":
+    case "job.execution.found":
+    case "job.execution.replaced":
+    case "job.execution.orphaned":
+    case "job.execution.adopted":
     case "access.token.created":
     case "access.token.revoked":
       return false;

@@ -26,9 +26,23 @@ export type MembershipEventType =
   | "node.banned"
   | "node.unbanned";
 
+/** Events of work: jobs, and their executions. */
+export type JobEventType =
+  | "job.submitted"
+  | "job.changed"
+  | "job.executions.placed"
+  | "job.execution.ordered"
+  | "job.execution.ended"
+  | "job.execution.lost"
+  | "job.execution.found"
+  | "job.execution.replaced"
+  | "job.execution.orphaned"
+  | "job.execution.adopted";
+
 /** What an event is about. One change is one event. */
 export type EventType =
   | MembershipEventType
+  | JobEventType
   | "node.key.rotation.required"
   | "node.key.offered"
   | "node.key.rotated"

@@ -138,6 +138,16 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   size: named("size"),
   silent: named("silent"),
   lost: named("lost"),
+  version: named("version"),
+  count: named("count"),
+  halted: named("update stopped:"),
+  type: named("type"),
+  executions: (value) => `${Array.isArray(value) ? value.length : "?"} executions`,
+  execution: named("execution"),
+  node: named("on node"),
+  index: named("number"),
+  order: named("order"),
+  replacedBy: named("replaced by"),
 };
 
 function words(value: Json): string {

@@ -10,6 +10,8 @@ export type ConnectionSignal =
   | "broken"
   /** It said goodbye, or gave its lease back. */
   | "goodbye"
+  /** It said goodbye, comes back, and leaves its executions running. */
+  | "restarting"
   /** Its replica was lost. */
   | "replica-lost"
   /** Its lease ran out; for orchestrators. */
@@ -20,6 +22,7 @@ const TRANSITIONS: Readonly<Record<ConnectionSignal, { state: ConnectionState; r
   opened: { state: "CONNECTED", reason: "STREAM_OPENED", message: "" },
   broken: { state: "DISCONNECTED", reason: "STREAM_BROKEN", message: "its stream broke" },
   goodbye: { state: "DISCONNECTED", reason: "AGENT_SHUTDOWN", message: "it said goodbye" },
+  restarting: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent restarts" },
   "replica-lost": {
     state: "DISCONNECTED",
     reason: "REPLICA_LOST",

@@ -12,7 +12,7 @@ export type SessionPhase =
   | "closed";
 
 /** What an agent can send; "unknown" stands for a frame newer than this server. */
-export type FrameKind = "hello" | "beat" | "node-info" | "goodbye" | "unknown";
+export type FrameKind = "hello" | "beat" | "node-info" | "work" | "goodbye" | "unknown";
 
 /** Why a frame ends its session. */
 export type SessionRefusalReason = "HELLO_REQUIRED" | "HELLO_REPEATED";
@@ -27,6 +27,8 @@ export type SessionEffect =
   | { readonly action: "acknowledge" }
   /** Keep what the node says about itself. */
   | { readonly action: "node-info" }
+  /** Take in what the node says about its executions. */
+  | { readonly action: "work" }
   /** The agent leaves on purpose; the session is closed. */
   | { readonly action: "leave" }
   /** Do nothing: the session is not open yet, or no longer, or the frame is unknown. */
@@ -121,6 +123,8 @@ export class Session {
         return HELLO_REPEATED;
       case "node-info":
         return NODE_INFO;
+      case "work":
+        return WORK;
       case "goodbye":
         this.#phase = "closed";
         return LEAVE;
@@ -136,6 +140,7 @@ export class Session {
       // An agent waits for the Welcome. What it sends before has no epoch, so it may not take effect.
       case "beat":
       case "node-info":
+      case "work":
       case "unknown":
         return IGNORE;
       case "goodbye":
@@ -150,6 +155,7 @@ const FIRST_BEAT: SessionEffect = { action: "beat", isFirst: true };
 const BEAT: SessionEffect = { action: "beat", isFirst: false };
 const ACKNOWLEDGE: SessionEffect = { action: "acknowledge" };
 const NODE_INFO: SessionEffect = { action: "node-info" };
+const WORK: SessionEffect = { action: "work" };
 const IGNORE: SessionEffect = { action: "ignore" };
 const LEAVE: SessionEffect = { action: "leave" };
 const HELLO_REQUIRED = refuse(

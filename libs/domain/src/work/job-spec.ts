@@ -65,6 +65,8 @@ export interface JobSpec {
   /** The user and the directory that the job names; null where it leaves them to the agent. */
   readonly user: string | null;
   readonly directory: string | null;
+  /** Whether a check tells when it is ready; without one it is as soon as it runs. */
+  readonly checked: boolean;
   readonly loss: LossPolicy;
   readonly retry: RetryPolicy;
   readonly update: UpdatePolicy;

@@ -1,5 +1,5 @@
 import { stringMap } from "@rollcall/config";
-import type { Role } from "../caller.ts";
+import { isRole, ROLES, type Role } from "../caller.ts";
 import type { OidcConfig } from "./oidc-keys.ts";
 
 /** An issuer whose tokens are taken, and what they mean. */
@@ -153,7 +153,7 @@ function roleProblems(path: OidcProblem["path"], roles: Written): readonly OidcP
   return Object.entries(roles)
     .filter(([, role]) => !isRole(role))
     .map(([key, role]) => {
-      return { path, message: `${key}: "${role}" is not one of viewer, operator, admin` };
+      return { path, message: `${key}: "${role}" is not one of ${ROLES.join(", ")}` };
     });
 }
 
@@ -165,8 +165,4 @@ function pairsIn(text: string | undefined): Written {
 function rolesIn(written: Written): Readonly<Record<string, Role>> {
   const known = Object.entries(written).filter((pair): pair is [string, Role] => isRole(pair[1]));
   return Object.fromEntries(known);
-}
-
-function isRole(text: string): text is Role {
-  return text === "viewer" || text === "operator" || text === "admin";
 }

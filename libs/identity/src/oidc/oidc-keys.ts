@@ -1,4 +1,5 @@
 import { type ConfigValues, defineKeys, list, oneOf, optional, stringMap, text } from "@rollcall/config";
+import { ROLES } from "../caller.ts";
 
 const url = () => text({ pattern: /^https?:\/\/[^\s#]+$/, expects: "a URL such as https://login.example/realm" });
 
@@ -48,7 +49,7 @@ export const OIDC_KEYS = defineKeys({
     schema: stringMap(),
     default: {},
     doc:
-      "Which values of OIDC.RoleClaim give which role (viewer, operator or admin), for example " +
+      "Which values of OIDC.RoleClaim give which role (viewer, operator, submitter or admin), for example " +
       "sre=admin,oncall=operator. When empty, the values are the roles' own names.",
   },
   "OIDC.SubjectClaim": {
@@ -73,7 +74,7 @@ export const OIDC_KEYS = defineKeys({
       "system:serviceaccount:ci:deployer=operator.",
   },
   "OIDC.DefaultRole": {
-    schema: oneOf(["none", "viewer", "operator", "admin"]),
+    schema: oneOf(["none", ...ROLES]),
     default: "none" as const,
     doc:
       "The role of those to whom neither OIDC.RoleClaim nor OIDC.SubjectRoles gives one. With none they are " +

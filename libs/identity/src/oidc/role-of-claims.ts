@@ -10,19 +10,23 @@ type SubjectRules = Pick<OidcIssuer, "subjectClaim" | "subjectPrefix">;
 const ROLES: Readonly<Record<string, Role>> = {
   viewer: "viewer",
   operator: "operator",
+  submitter: "submitter",
   admin: "admin",
 };
 /** Characters that would make one line of a log two, or hide in it. */
 const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u;
 const LONGEST_SUBJECT = 255;
 
-/** The highest role that the claims, or the subject by name, give; else the default. Null for none. */
+/**
+ * The highest role that the claims, or the subject by name, give; else the default. Null for none. Of operator and
+ * submitter, neither of which includes the other, it is the first.
+ */
 export function roleOfClaims(claims: Claims, subject: string, rules: RoleRules): Role | null {
   const { roleClaim, roleMap, subjectRoles, defaultRole } = rules;
   const known = Object.keys(roleMap).length === 0 ? ROLES : roleMap;
   const given = textsIn(claimAt(claims, roleClaim)).map((value) => own(known, value));
   const roles = [...given, own(subjectRoles, subject)].filter((role) => role !== undefined);
-  const highest = (one: Role, other: Role) => (roleSuffices(one, other) ? one : other);
+  const highest = (one: Role, other: Role) => (roleSuffices(other, one) ? other : one);
   return roles.length === 0 ? defaultRole : roles.reduce(highest);
 }
 

@@ -26,7 +26,7 @@ beforeAll(async () => {
   grpcServer = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end() })],
+    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end(), serveLogs: (_, answer) => answer(null) })],
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
   });

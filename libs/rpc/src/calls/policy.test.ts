@@ -8,7 +8,10 @@ const stream = { caller: "node", deadlineMs: 0, idempotent: false } as const;
 
 describe("definePolicies()", () => {
   it("should name rows by method", () => {
-    expect(definePolicies(HealthService, { heartbeat: stream })).toEqual({ [METHOD]: stream });
+    expect(definePolicies(HealthService, { heartbeat: stream, serveLogs: stream })).toEqual({
+      [METHOD]: stream,
+      "rollcall.health.v1.HealthService/ServeLogs": stream,
+    });
   });
 });
 

@@ -46,6 +46,7 @@ describe("many calls at once with an empty body", () => {
       metrics: createMetrics({ defaults: false }),
       routes: [
         grpcRoute(HealthService, {
+          serveLogs: () => {},
           heartbeat: (call) => call.on("end", () => call.end()).resume(),
         }),
       ],

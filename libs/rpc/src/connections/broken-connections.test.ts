@@ -80,7 +80,7 @@ async function openAgents(isSecure: boolean): Promise<Port> {
     connectionTimes: { tickMs: 20 },
     log: captureLog().log,
     metrics,
-    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end() })],
+    routes: [grpcRoute(HealthService, { heartbeat: (call) => call.end(), serveLogs: () => {} })],
     ...(isSecure ? { tls: source } : {}),
   });
   closers.push(() => server.close());

@@ -27,7 +27,7 @@ async function openAgents(connectionTimes: ConnectionTimes = {}): Promise<number
     log: silentLogger,
     metrics: createMetrics({ defaults: false }),
     closeGraceMs: 100,
-    routes: [grpcRoute(HealthService, { heartbeat: () => {} })],
+    routes: [grpcRoute(HealthService, { heartbeat: () => {}, serveLogs: () => {} })],
   });
   closers.push(() => server.close());
   return server.port;

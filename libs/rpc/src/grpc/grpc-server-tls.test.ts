@@ -38,6 +38,7 @@ async function startAgents(source: TlsSource) {
     metrics: createMetrics({ defaults: false }),
     routes: [
       grpcRoute(HealthService, {
+        serveLogs: () => {},
         heartbeat: (call) => {
           call.on("data", (_: HeartbeatRequest) => call.write(ack));
           call.on("end", () => call.end());

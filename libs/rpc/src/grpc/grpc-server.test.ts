@@ -46,7 +46,7 @@ async function start(heartbeat: Heartbeat, options: Partial<GrpcServerOptions> =
   const server = await createGrpcServer({
     host: "127.0.0.1",
     port: 0,
-    routes: [grpcRoute(HealthService, { heartbeat })],
+    routes: [grpcRoute(HealthService, { heartbeat, serveLogs: () => {} })],
     log,
     metrics,
     closeGraceMs: 200,

@@ -60,6 +60,7 @@ async function openAgents(): Promise<Port> {
     closeGraceMs: 100,
     routes: [
       grpcRoute(HealthService, {
+        serveLogs: () => {},
         heartbeat: (call) => {
           calls += 1;
           call.sendMetadata(call.metadata);

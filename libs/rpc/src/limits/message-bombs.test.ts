@@ -126,6 +126,7 @@ describe("a compressed message on the agents' port", () => {
       closeGraceMs: 100,
       routes: [
         grpcRoute(HealthService, {
+          serveLogs: () => {},
           heartbeat: (call) => {
             calls += 1;
             call.resume().on("end", () => call.end());

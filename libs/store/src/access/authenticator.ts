@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { refuse } from "@rollcall/errors";
-import type { Authenticator, Caller, Role } from "@rollcall/identity";
+import { type Authenticator, type Caller, isRole } from "@rollcall/identity";
 import { Batcher, type Clock } from "@rollcall/process";
 import type { CallStore } from "../database/store.ts";
 import { type AccessToken, findAccessTokens } from "./access-tokens.ts";
@@ -118,8 +118,4 @@ function makeRoom(answers: Map<string, Answer>, limit: number): void {
     if (answers.size < limit) return;
     answers.delete(key);
   }
-}
-
-function isRole(role: string): role is Role {
-  return role === "viewer" || role === "operator" || role === "admin";
 }

@@ -15,6 +15,7 @@ import type {
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
+import type { WorkTables } from "../work/work-tables.ts";
 
 /** A point in time. Written as a Date or by Postgres itself; kept in whole milliseconds. */
 export type Timestamp = ColumnType<Date, Date | undefined, Date>;
@@ -249,7 +250,7 @@ export interface UpkeepRunsTable {
 }
 
 /** Every table of the record. */
-export interface Database {
+export interface Database extends WorkTables {
   readonly cluster: ClusterTable;
   readonly nodes: NodesTable;
   readonly node_identities: NodeIdentitiesTable;

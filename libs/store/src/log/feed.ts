@@ -72,6 +72,8 @@ export class EventFeed {
   readonly #ending = new AbortController();
   readonly #followers = new Set<Follower>();
   readonly #waiters = new Set<Waiter>();
+  /** What listens on other channels. */
+  readonly #listeners = new Map<string, (payload: string | null) => void>();
   #position = 0n;
   #logId: string;
   #isHistoryKnown = true;
@@ -115,6 +117,16 @@ export class EventFeed {
   }
 
   /**
+   * Listen on another channel over the feed's connection. To be called before the feed starts, once for each channel.
+   *
+   * @param wake called with the payload of each notification, and with null whenever some may have been missed.
+   */
+  listen(channel: string, wake: (payload: string | null) => void): void {
+    if (this.#starting !== null || this.#listeners.has(channel)) throw new Error(`too late to listen on ${channel}`);
+    this.#listeners.set(channel, wake);
+  }
+
+  /**
    * Begin, after a revision or at the end of the log, unless it has begun; resolves when the log has been read to its
    * end once. Rejects when the feed is closed before, or when the end of the log cannot be read: call it again.
    */
@@ -138,13 +150,14 @@ export class EventFeed {
     const firstEnd = createDeferred();
     signal.addEventListener("abort", () => firstEnd.reject(signal.reason), { once: true });
     const listening = listenUntil(
-      CHANNEL,
+      [CHANNEL, ...this.#listeners.keys()],
       {
         url: store.url,
         applicationName: `${store.applicationName} feed`,
         log,
         clock: this.#clock,
-        onWake: (payload) => this.#onNotification(payload),
+        onNotified: (channel, payload) => this.#onNotification(channel, payload),
+        onMissed: () => this.#onMissed(),
       },
       signal,
     );
@@ -182,14 +195,16 @@ export class EventFeed {
     await this.#loops;
   }
 
-  #onNotification(payload: string | null): void {
-    if (payload === null) {
-      // A new connection: notifications may have been missed, and the server may be another copy than before.
-      this.#isHistoryKnown = false;
-      this.#wakeUp.call();
-    } else if (BigInt(payload) > this.#position) {
-      this.#wakeUp.call();
-    }
+  #onNotification(channel: string, payload: string): void {
+    if (channel !== CHANNEL) this.#listeners.get(channel)?.(payload);
+    else if (BigInt(payload) > this.#position) this.#wakeUp.call();
+  }
+
+  /** A new connection: notifications may have been missed, and the server may be another copy than before. */
+  #onMissed(): void {
+    this.#isHistoryKnown = false;
+    this.#wakeUp.call();
+    for (const wake of this.#listeners.values()) wake(null);
   }
 
   /** After a restore or a promotion the log may be shorter than what was delivered: what it grows from there is new. */

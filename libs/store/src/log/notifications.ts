@@ -8,22 +8,28 @@ export interface NotificationOptions {
   readonly applicationName: string;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Called for each notification with its payload, and with null whenever some may have been missed. */
-  readonly onWake: (payload: string | null) => void;
+  /** Called for each notification with its channel and payload. */
+  readonly onNotified: (channel: string, payload: string) => void;
+  /** Called whenever notifications may have been missed, on any channel. */
+  readonly onMissed: () => void;
 }
 
 const BACKOFF_BASE_MS = 100;
 const BACKOFF_MAX_MS = 5_000;
 
-/** Listen on a channel over a connection of its own, opened again whenever it is lost, until the signal aborts. */
-export async function listenUntil(channel: string, options: NotificationOptions, signal: AbortSignal): Promise<void> {
-  const { clock, log, onWake } = options;
+/** Listen on channels over a connection of its own, opened again whenever it is lost, until the signal aborts. */
+export async function listenUntil(
+  channels: readonly string[],
+  options: NotificationOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const { clock, log, onMissed } = options;
   let attempt = 0;
   while (!signal.aborted) {
     try {
-      await listenOnce(channel, options, signal, () => {
+      await listenOnce(channels, options, signal, () => {
         attempt = 0;
-        onWake(null);
+        onMissed();
       });
     } catch (err) {
       log.debug({ err, attempt }, "cannot listen for notifications");
@@ -42,7 +48,7 @@ export async function listenUntil(channel: string, options: NotificationOptions,
 }
 
 async function listenOnce(
-  channel: string,
+  channels: readonly string[],
   options: NotificationOptions,
   signal: AbortSignal,
   onListening: () => void,
@@ -53,14 +59,14 @@ async function listenOnce(
   });
   // The loss of the connection shows as its end; without a listener the error would end this process.
   client.on("error", (err) => options.log.debug({ err }, "notification connection lost"));
-  client.on("notification", ({ payload }) => options.onWake(payload ?? null));
+  client.on("notification", ({ channel, payload = "" }) => options.onNotified(channel, payload));
   const onAbort = () => void client.end().catch(() => {});
   signal.addEventListener("abort", onAbort, { once: true });
   try {
     // A client that is ended while it connects forgets to settle that call.
     await Promise.race([client.connect(), ended]);
     if (signal.aborted) return;
-    await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+    await client.query(channels.map((channel) => `listen ${pg.escapeIdentifier(channel)}`).join("; "));
     onListening();
     await ended;
   } finally {

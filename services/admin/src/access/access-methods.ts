@@ -15,6 +15,7 @@ import {
 import { endAccessToken, type Revoker, strangersTokenRefusal } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { actorOf, type KnownCaller } from "@rollcall/identity";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import {
   type Change,
@@ -27,7 +28,6 @@ import {
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "../operation.ts";
 import { accessTokenToProto, knownCallerOf, revokerOf, roleToProto } from "./convert.ts";
 import { createAccessToken } from "./create-access-token.ts";
 

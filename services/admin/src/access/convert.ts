@@ -42,6 +42,8 @@ export function roleToProto(role: string): ProtoRole {
       return ProtoRole.VIEWER;
     case "operator":
       return ProtoRole.OPERATOR;
+    case "submitter":
+      return ProtoRole.SUBMITTER;
     case "admin":
       return ProtoRole.ADMIN;
     default:
@@ -56,6 +58,8 @@ export function parseRole({ role }: Pick<CreateAccessTokenRequest, "role">): Rol
       return "viewer";
     case ProtoRole.OPERATOR:
       return "operator";
+    case ProtoRole.SUBMITTER:
+      return "submitter";
     case ProtoRole.ADMIN:
       return "admin";
     default:

@@ -7,9 +7,9 @@ import {
   CreateAccessTokenResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/access_pb";
 import { accessTokenCreated } from "@rollcall/domain";
+import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "@rollcall/operations";
 import { accessTokenHash, findAccessToken, insertAccessToken } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
-import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "../operation.ts";
 import { accessTokenToProto, parseRole, parseTtl } from "./convert.ts";
 import { derivedTokenText, newSalt, newTokenId, newTokenText } from "./token-text.ts";
 

@@ -26,6 +26,7 @@ import {
   type NodeRecord,
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
+import { auditOf, commit, messageCodec } from "@rollcall/operations";
 import {
   type Change,
   deleteBans,
@@ -41,7 +42,6 @@ import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 import { nodeMethods, readNodeOperation } from "../nodes/node-methods.ts";
 import { type NodeOperation, nodeOf, operateOnLocked } from "../nodes/operate.ts";
-import { auditOf, commit, messageCodec } from "../operation.ts";
 
 /**
  * Bans and their lifting. Those of a selector are decisions about nodes as any other; one may also name an id or a key

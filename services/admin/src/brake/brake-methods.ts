@@ -18,10 +18,10 @@ import {
   releaseBrake,
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
 import { BRAKE_LEASE, type Change, lockBrake, readLease, saveFreeze, saveOrder, type Tx } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "../operation.ts";
 import { readBrakes } from "./brake-view.ts";
 
 const CHANGE: MethodPolicy = { caller: "operator", deadlineMs: 10_000, idempotent: false };

@@ -8,10 +8,10 @@ import {
   type JoinToken as ProtoToken,
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { joinTokenEvent, joinTokenText } from "@rollcall/domain";
+import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "@rollcall/operations";
 import { insertJoinToken, joinTokenHash } from "@rollcall/store";
 import { derivedSecret, newSalt, newTokenId } from "../access/token-text.ts";
 import type { AdminServices } from "../admin-services.ts";
-import { type AnswerCodec, auditOf, bearerIn, commit, readOperation } from "../operation.ts";
 import { joinTokenToProto, parseTerms, type TokenTerms } from "./convert.ts";
 
 /** A token that was made, now or by the first request of this id. */

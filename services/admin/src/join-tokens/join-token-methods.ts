@@ -9,6 +9,7 @@ import {
 } from "@rollcall/api/rollcall/admin/v1/join_token_pb";
 import { endJoinToken } from "@rollcall/domain";
 import { refusalError } from "@rollcall/errors";
+import { auditOf, commit, messageCodec, readOperation } from "@rollcall/operations";
 import { createPageTokens, definePolicies, type PolicyTable } from "@rollcall/rpc";
 import {
   getJoinToken as getStored,
@@ -20,7 +21,6 @@ import {
 } from "@rollcall/store";
 import { readPage, readRows } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { auditOf, commit, messageCodec, readOperation } from "../operation.ts";
 import { joinTokenNotFound, joinTokenToProto, joinTokenUseToProto } from "./convert.ts";
 import { createJoinToken } from "./create-join-token.ts";
 

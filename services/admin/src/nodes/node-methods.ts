@@ -24,6 +24,7 @@ import {
   uncordon,
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
+import { readOperation } from "@rollcall/operations";
 import type { NodeFilter } from "@rollcall/store";
 import {
   connectionStateFromProto,
@@ -33,7 +34,6 @@ import {
   schedulingStateFromProto,
 } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { readOperation } from "../operation.ts";
 import {
   type DecideNode,
   type DecisionNeeds,

@@ -12,6 +12,7 @@ import {
   type NodeVerdict,
 } from "@rollcall/domain";
 import { type DecidedRefusal, refusalError } from "@rollcall/errors";
+import { type AnswerCodec, auditOf, commit, type Operation } from "@rollcall/operations";
 import {
   type Change,
   countThatFit,
@@ -32,7 +33,6 @@ import {
 } from "@rollcall/store";
 import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
-import { type AnswerCodec, auditOf, commit, type Operation } from "../operation.ts";
 
 /**
  * Decides the change of a node, whose row is locked until the change is written. `bans` are those on its id and keys.

@@ -10,6 +10,7 @@ import {
   SetHealthPolicyResponseSchema,
 } from "@rollcall/api/rollcall/admin/v1/health_policy_pb";
 import { changePolicy, formatPolicyScope, policyDeletedEvent } from "@rollcall/domain";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
   type Change,
   deleteHealthPolicy as deletePolicy,
@@ -20,7 +21,6 @@ import {
   type Tx,
 } from "@rollcall/store";
 import type { AdminServices } from "../admin-services.ts";
-import { auditOf, commit, messageCodec, type Operation, readOperation } from "../operation.ts";
 import { policyToProto } from "./convert.ts";
 import { editPolicy, parseScope } from "./policy-edit.ts";
 import { checkPolicyEtag, planPolicyEdit, policyNotFound } from "./policy-plan.ts";

@@ -1,17 +1,23 @@
 import { isIP } from "node:net";
 import { checkServerIdentity, createSecureContext } from "node:tls";
-import { fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import { type ChannelOptions, Client, credentials, status } from "@grpc/grpc-js";
 import {
+  HealthService,
   type HeartbeatRequest,
   HeartbeatRequestSchema,
   type HeartbeatResponse,
   HeartbeatResponseSchema,
+  type ServeLogsRequest,
+  ServeLogsRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { parseAddress } from "@rollcall/config";
 import type { AgentTls } from "../agent-tls.ts";
+import type { OutputCall } from "../work/send-output.ts";
 import type { HeartbeatStream, HeartbeatTransport, StreamListener } from "./heartbeat-transport.ts";
 import { HEARTBEAT_METHOD } from "./hello.ts";
+
+const SERVE_LOGS_METHOD = `/${HealthService.typeName}/${HealthService.method.serveLogs.name}`;
 
 const CHANNEL_OPTIONS: ChannelOptions = {
   // Channels share connections by default; leaving a dead path needs a new one.
@@ -30,7 +36,7 @@ export function createGrpcHeartbeatTransport(tls: AgentTls | null = null): Heart
       } catch (error) {
         // An endpoint that is no address at all, or a certificate that cannot be read, is one that cannot be reached.
         setImmediate(() => listener.onEnd(error));
-        return { send: () => {}, finish: () => {}, cancel: () => {} };
+        return { send: () => {}, finish: () => {}, openOutput: () => ENDED_CALL, cancel: () => {} };
       }
     },
   };
@@ -77,6 +83,32 @@ function openStream(client: Client, listener: StreamListener): HeartbeatStream {
   return {
     send: (request) => void (ended || call.write(request)),
     finish: () => void (ended || call.end()),
+    openOutput: () => (ended ? ENDED_CALL : openOutput(client)),
     cancel: () => call.cancel(),
+  };
+}
+
+const ENDED_CALL: OutputCall = { send: () => Promise.resolve(false), end: () => {} };
+
+function openOutput(client: Client): OutputCall {
+  const call = client.makeClientStreamRequest<ServeLogsRequest, Buffer>(
+    SERVE_LOGS_METHOD,
+    (request) => Buffer.from(toBinary(ServeLogsRequestSchema, request)),
+    (bytes) => bytes,
+    () => {},
+  );
+  const ending = new Promise<false>((resolve) => {
+    call.on("status", () => resolve(false));
+  });
+  // The status carries the same.
+  call.on("error", () => {});
+  return {
+    send: (piece) => {
+      const sent = new Promise<true>((resolve) => {
+        call.write(create(ServeLogsRequestSchema, piece), () => resolve(true));
+      });
+      return Promise.race([sent, ending]);
+    },
+    end: () => call.end(),
   };
 }

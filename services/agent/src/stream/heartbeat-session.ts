@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { GoodbyeKind, type HeartbeatRequest, HeartbeatRequestSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  GoodbyeKind,
+  type HeartbeatRequest,
+  HeartbeatRequestSchema,
+  type LogRequest,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeKeyPair } from "@rollcall/identity";
 import type { Clock } from "@rollcall/process";
 import { Alarm } from "../alarm.ts";
@@ -7,6 +12,7 @@ import { NO_TOTALS, type SentTotals, toResourceUsage } from "../convert.ts";
 import type { NodeInfoKeeper } from "../info/node-info-keeper.ts";
 import type { UsageFeed } from "../usage/usage-feed.ts";
 import { reportParts } from "../work/report-parts.ts";
+import { sendOutput } from "../work/send-output.ts";
 import type { WorkFeed } from "../work/work-feed.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
 import { type AgentIdentity, makeHello } from "./hello.ts";
@@ -42,6 +48,9 @@ export interface SessionOptions {
   readonly onNews: (session: HeartbeatSession, news: SessionNews) => void;
 }
 
+/** Outputs that are read at a time. */
+const MOST_READINGS = 16;
+
 /** A vendor's tool that hangs delays the report, not the Hello. */
 const DIGEST_LIMIT_MS = 2_000;
 
@@ -61,6 +70,9 @@ export class HeartbeatSession {
   /** The digest that the last report told, and the executions that it named. */
   #told: { readonly digest: bigint; readonly ids: readonly string[] } = { digest: 0n, ids: [] };
   readonly #unsubscribe: () => void;
+  /** Ends what is read of output. */
+  readonly #reading = new AbortController();
+  #readings = 0;
 
   constructor(services: SessionServices, { endpoint, pace, onNews }: SessionOptions) {
     const { clock, identity, transport, infoCheckMs } = services;
@@ -165,6 +177,7 @@ export class HeartbeatSession {
         return;
       }
       case "cancel":
+        this.#reading.abort(new Error("the stream has ended"));
         this.#unsubscribe();
         this.#stream.cancel();
         return;
@@ -194,6 +207,20 @@ export class HeartbeatSession {
     else if (news.kind === "spec") work.spec(news.spec);
     else if (news.kind === "report-acked") work.reported(this.#told.ids);
     else if (news.kind === "acked") work.seen();
+    else if (news.kind === "log-request") this.#sendOutput(news.request, work);
+  }
+
+  /** Output goes up a call of its own. A request beyond the limit is not answered: its reader is told that in time. */
+  #sendOutput(request: LogRequest, { output }: WorkFeed): void {
+    if (this.#readings >= MOST_READINGS) return;
+    this.#readings += 1;
+    const { clock } = this.#services;
+    sendOutput(request, output, this.#stream.openOutput(), clock, this.#reading.signal)
+      // The reader was told; the keeper's connection has its own line in the log.
+      .catch(() => {})
+      .finally(() => {
+        this.#readings -= 1;
+      });
   }
 
   /**

@@ -1,4 +1,5 @@
 import type { HeartbeatRequest, HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { OutputCall } from "../work/send-output.ts";
 
 /** Opens heartbeat streams, each on a connection of its own. */
 export interface HeartbeatTransport {
@@ -18,6 +19,8 @@ export interface HeartbeatStream {
   send(request: HeartbeatRequest): void;
   /** No frame follows; the server ends the stream when it has read all. */
   finish(): void;
+  /** Open a call that brings output, on the same connection. It ends with the stream at the latest. */
+  openOutput(): OutputCall;
   /** Leave at once, and release the connection. */
   cancel(): void;
 }

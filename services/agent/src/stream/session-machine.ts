@@ -4,6 +4,7 @@ import {
   type GoAway,
   GoAwayAction,
   type HeartbeatResponse,
+  type LogRequest,
   type Settings,
   type SpecFrame,
   type Welcome,
@@ -134,6 +135,8 @@ export type SessionNews =
   | { readonly kind: "spec"; readonly spec: SpecFrame }
   /** All reports up to this one are in the record. */
   | { readonly kind: "report-acked"; readonly number: number }
+  /** Output of an execution is read: open the call that brings it. */
+  | { readonly kind: "log-request"; readonly request: LogRequest }
   /** The server asks to open another stream, and to leave this one after its Welcome. */
   | { readonly kind: "move-asked"; readonly goAway: GoAway }
   | { readonly kind: "ended"; readonly end: SessionEnd };
@@ -258,6 +261,9 @@ function onFrame(state: SessionState, frame: HeartbeatResponse["frame"], nowMs: 
       const number = Number(frame.value.number);
       return withNews(onWork(state, { kind: "acked", number }, nowMs), { kind: "report-acked", number });
     }
+    case "logRequest":
+      if (state.phase !== "open" || state.reports === null) return stay(state);
+      return { state, effects: [tell({ kind: "log-request", request: frame.value })] };
     // A frame of a newer server.
     case undefined:
       return stay(state);

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
-import type { Greeting, KeptExecution } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
+import { type Greeting, type KeptExecution, OutputStream } from "@rollcall/api/rollcall/keeper/v1/keeper_pb";
 import { type ExecutionObservation, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
 import {
@@ -16,7 +16,14 @@ import {
   type WorkAction,
 } from "./desired-work.ts";
 import { executionsDigest } from "./executions-digest.ts";
-import { type KeeperAccess, KeeperLink, type KeeperListener, type KeeperRequestInit } from "./keeper-link.ts";
+import {
+  type KeeperAccess,
+  KeeperLink,
+  type KeeperListener,
+  KeeperRefused,
+  type KeeperRequestInit,
+} from "./keeper-link.ts";
+import type { OutputSource } from "./send-output.ts";
 import type { WorkChange, WorkFeed } from "./work-feed.ts";
 
 /** What an agent's part in work is made of. */
@@ -132,6 +139,23 @@ export class AgentWork implements WorkFeed, KeeperListener {
     this.#seenAtMs = nowMs;
     this.#ask({ case: "seen", value: {} });
   }
+
+  readonly output: OutputSource = {
+    read: async (id, output, from, limit) => {
+      const stream = output === 2 ? OutputStream.STDERR : OutputStream.STDOUT;
+      const place = "offset" in from ? { offset: from.offset } : { tail: from.tailBytes };
+      const asked = this.#link.request({ case: "readOutput", value: { id, stream, limit, ...place } });
+      const answered = await asked.catch((error: unknown) => {
+        if (error instanceof KeeperRefused) return null;
+        throw error;
+      });
+      if (answered === null) return null;
+      const { reply } = answered;
+      if (reply.case !== "output") throw new Error("the keeper answered without output");
+      const { offset, data, ended: isEnd } = reply.value;
+      return { offset, data, isEnd };
+    },
+  };
 
   onGreeting(greeting: Greeting): void {
     this.#greeting = greeting;

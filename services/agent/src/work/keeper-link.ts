@@ -53,7 +53,12 @@ const START_EVERY_MS = 10_000;
 
 /** The keeper refused a request, or there is none. */
 export class KeeperError extends Error {
-  override readonly name = "KeeperError";
+  override readonly name: string = "KeeperError";
+}
+
+/** The keeper answered, and refused. */
+export class KeeperRefused extends KeeperError {
+  override readonly name = "KeeperRefused";
 }
 
 interface Waiting {
@@ -109,7 +114,7 @@ export class KeeperLink {
     });
     socket.write(frameMessage(toBinary(KeeperRequestSchema, message)));
     const answered = await this.#inTime(reply);
-    if (answered.error !== "") throw new KeeperError(answered.error);
+    if (answered.error !== "") throw new KeeperRefused(answered.error);
     return answered;
   }
 

@@ -1,5 +1,6 @@
 import type { Executions, SpecFrame } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { ExecutionObservation } from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { OutputSource } from "./send-output.ts";
 
 /** What has changed on the machine. */
 export interface WorkChange {
@@ -28,4 +29,6 @@ export interface WorkFeed {
   reported(ids: readonly string[]): void;
   /** The control plane was heard. */
   seen(): void;
+  /** What executions wrote. */
+  readonly output: OutputSource;
 }

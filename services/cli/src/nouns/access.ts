@@ -31,7 +31,7 @@ export function defineAccess(access: Command, shell: Shell): void {
     .command("create")
     .description("Create an access token, and print it once")
     .argument("<name>", "What it is for: ci, alice's laptop")
-    .requiredOption("--role <role>", "viewer, operator or admin")
+    .requiredOption("--role <role>", "viewer, operator, submitter or admin")
     .option("--ttl <duration>", "How long it is valid, such as 8h or 30d (default: until it is revoked)")
     .option(...REQUEST_ID)
     .action(action(shell, accessCreate));
@@ -71,6 +71,7 @@ interface AccessCreateOptions {
 const ROLES: Readonly<Record<(typeof ROLE_WORDS)[number], Role>> = {
   viewer: Role.VIEWER,
   operator: Role.OPERATOR,
+  submitter: Role.SUBMITTER,
   admin: Role.ADMIN,
 };
 
@@ -184,7 +185,7 @@ function accessTokenIdOf(word: string): string {
   return TEXT.exec(word)?.[1] ?? word;
 }
 
-/** "viewer", "operator" or "admin"; the number of a role that only a newer server knows. */
+/** "viewer", "operator", "submitter" or "admin"; the number of a role that only a newer server knows. */
 export function roleWord(role: Role): string {
   return RoleSchema.value[role]?.localName.toLowerCase() ?? String(role);
 }

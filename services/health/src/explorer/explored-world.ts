@@ -251,6 +251,7 @@ export class ExploredStream implements AgentLink {
   readonly peer = "agent:1";
   readonly proofMethod = "";
   readonly takesOldBeats = true;
+  readonly carriesWork = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
 
@@ -264,7 +265,7 @@ export class ExploredStream implements AgentLink {
     this.isReceiving = true;
     try {
       if (frame === HELLO_FRAME) this.session.receive({ kind: "hello", hello: HELLO });
-      else this.session.beat({ sequence: frame, settingsGeneration: 1, agentTimeMs: 0n });
+      else this.session.beat({ sequence: frame, settingsGeneration: 1, agentTimeMs: 0n, executionsDigest: 0n });
     } catch (error) {
       this.session.fail(farewellFrom(error));
     }
@@ -280,6 +281,8 @@ export class ExploredStream implements AgentLink {
   sendAck(): void {}
   sendMembership(): void {}
   sendSettings(): void {}
+  sendWork(): void {}
+
   sendMove(): boolean {
     return true;
   }

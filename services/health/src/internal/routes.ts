@@ -4,6 +4,7 @@ import { refuse } from "@rollcall/errors";
 import { checkReplicaCall, REPLICA_CREDENTIALS_TTL_MS, type ReplicaAuthenticator } from "@rollcall/identity";
 import { definePolicies, type PolicyTable } from "@rollcall/rpc";
 import type { HealthServices } from "../health-services.ts";
+import { readHeldLog } from "../work/read-log.ts";
 import {
   forwardHeartbeat,
   getHeldNodes,
@@ -23,6 +24,7 @@ export const INTERNAL_POLICIES: PolicyTable = definePolicies(HealthInternalServi
   getHeldTotals: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   probeNodes: { caller: "replica", deadlineMs: 2_000, idempotent: true },
   getReplicaState: { caller: "replica", deadlineMs: 2_000, idempotent: true },
+  readHeldLog: { caller: "replica", deadlineMs: 0, idempotent: true },
   forwardHeartbeat: { caller: "replica", deadlineMs: 2_000, idempotent: false },
 });
 
@@ -36,6 +38,7 @@ export function createInternalRoutes(services: HealthServices): (router: Connect
       probeNodes: probeNodes(services),
       forwardHeartbeat: forwardHeartbeat(services),
       getReplicaState: getReplicaState(services),
+      readHeldLog: readHeldLog(services),
     });
   };
 }

@@ -13,6 +13,8 @@ import {
 } from "@rollcall/domain";
 import type { OwnedSession, StateChange, Transition } from "@rollcall/store";
 import type { NodeTerms, SettingsTerms } from "../policy/node-terms.ts";
+import type { NodeWork } from "../work/node-work.ts";
+import type { WorkFrame } from "../work/work-frames.ts";
 import type { Farewell } from "./farewell.ts";
 import type { SampleRing } from "./sample-ring.ts";
 
@@ -31,6 +33,8 @@ export interface NodeStream {
    * open.
    */
   askMove(farewell: Farewell): boolean;
+  /** Send a frame about work. False when the agent has to read first, or the session is not open. */
+  sendWork(frame: WorkFrame): boolean;
   /** End the stream and say why. The stream does not report its end back. */
   leave(farewell: Farewell): void;
 }
@@ -80,6 +84,8 @@ export interface HeldNode {
   evidence: SilenceEvidence | null;
   /** When silence last made it UNHEALTHY or UNKNOWN here, by the real monotonic clock; null for never. */
   declaredAtMs: number | null;
+  /** What its session knows of its executions; null for an agent that runs no work. */
+  work: NodeWork | null;
 }
 
 /**
@@ -127,6 +133,7 @@ export function createHeldNode(
     gpuKnowledge: NO_GPU_KNOWLEDGE,
     evidence: null,
     declaredAtMs: null,
+    work: null,
   };
   // Node and watch refer to each other; the node is complete before it is returned.
   const held = node as HeldNode;

@@ -144,6 +144,7 @@ export class Replica {
     node.infoDigest = opening.infoDigest;
     node.publicKey = hello.publicKey;
     node.clockSkewMs = hello.clockSkewMs ?? null;
+    node.work = null;
     node.connection = connection;
     node.writtenConnection = connection;
     node.writtenHealth = opening.detectedHealth;
@@ -216,6 +217,16 @@ export class Replica {
     this.nodes.takeStream(node);
     Object.assign(node, statesAfterGoodbye(this.#now(), reason));
     this.silence.declare(node, node.health.state);
+    this.#options.onChanged(node);
+  }
+
+  /** The agent stops, leaves its executions running, and comes back: health follows its thresholds. */
+  restarting(node: HeldNode, stream: NodeStream, reason: string): void {
+    if (node.stream !== stream) return;
+    this.nodes.takeStream(node);
+    const connection = connectionAfter("restarting", this.#now());
+    const said = reason === "" ? "" : `: ${reason}`;
+    node.connection = { ...connection, message: `${connection.message}${said}` };
     this.#options.onChanged(node);
   }
 

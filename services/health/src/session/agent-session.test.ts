@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "@jest/globals";
 import { HelloSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
-import type { Membership } from "@rollcall/domain";
+import { DEFAULT_HEALTH_POLICY, type Membership } from "@rollcall/domain";
 import { silentLogger } from "@rollcall/process";
 import type { HeldNode } from "../replica/held-node.ts";
 import { bareReplica, HELLO, opening, recordedHealth } from "../testing/bare-replica.ts";
@@ -16,6 +16,7 @@ class Link implements AgentLink {
   readonly peer = "127.0.0.1:1";
   readonly proofMethod = "/test";
   takesOldBeats = true;
+  carriesWork = true;
   isBehind = false;
   isTooSlow = false;
   /** Acks, as [sequence, next interval]. */
@@ -37,6 +38,10 @@ class Link implements AgentLink {
 
   sendSettings(): void {
     this.sent.push("settings");
+  }
+
+  sendWork(): void {
+    this.sent.push("work");
   }
 
   sendMove(): boolean {
@@ -67,6 +72,7 @@ function setUp(helloWithinMs: number | null = null) {
       clock: bare.clock,
       log: silentLogger,
       onBeat: null,
+      work: null,
       onHello: () => {},
       onNodeInfo: (_, { hostname }) => infos.push(hostname),
     },
@@ -79,8 +85,8 @@ function setUp(helloWithinMs: number | null = null) {
     session.welcome(node, { settings, membership: MEMBERSHIP } as unknown as WelcomeFacts);
     return node;
   };
-  const beat = (sequence: number, { agentTimeMs = 0n, settingsGeneration = 0 } = {}) =>
-    session.beat({ sequence, settingsGeneration, agentTimeMs });
+  const beat = (sequence: number, { agentTimeMs = 0n, settingsGeneration = 0, executionsDigest = 0n } = {}) =>
+    session.beat({ sequence, settingsGeneration, agentTimeMs, executionsDigest });
   return { ...bare, session, link, infos, greet, welcome, beat };
 }
 
@@ -192,10 +198,23 @@ describe("AgentSession", () => {
     expect(broken.link.ends).toEqual([{ kind: "gone", message: "it broke" }]);
     expect(broken.node).toMatchObject({ stream: null, connection: { reason: "STREAM_BROKEN" } });
     const left = open();
-    left.session.receive({ kind: "goodbye", reason: "maintenance" });
+    left.session.receive({ kind: "goodbye", reason: "maintenance", isRestarting: false });
     expect(left.link.reason).toBe("goodbye");
     expect(left.node).toMatchObject({ stream: null, health: { state: "UNHEALTHY", reason: "AGENT_SHUTDOWN" } });
     expect(left.beat(2)).toBe(false);
+  });
+
+  it("should change nothing but the connection of a node whose agent restarts", () => {
+    const { session, link, node, pass } = open();
+    session.receive({ kind: "goodbye", reason: "upgrade", isRestarting: true });
+    expect(link.reason).toBe("goodbye");
+    expect(node).toMatchObject({
+      stream: null,
+      connection: { state: "DISCONNECTED", reason: "AGENT_RESTARTING", message: "its agent restarts: upgrade" },
+      health: { state: "HEALTHY" },
+    });
+    pass(DEFAULT_HEALTH_POLICY.unhealthyAfterMs + 1_000);
+    expect(node.health).toMatchObject({ state: "UNHEALTHY", reason: "HEARTBEATS_MISSED" });
   });
 
   it("should leave a node without a stream whose agent is gone before the Welcome", () => {

@@ -7,7 +7,15 @@ import { type Farewell, helloMissing, refused, stale, tooSlow } from "../replica
 import type { HeldNode } from "../replica/held-node.ts";
 import type { QuietStream } from "../replica/quiet-streams.ts";
 import { clockSkewMs } from "../stream/hello-fields.ts";
-import type { AgentLink, GreetedStream, SessionEnd, SessionHost, WelcomeFacts } from "./session-host.ts";
+import type { WorkFrame } from "../work/work-frames.ts";
+import type {
+  AgentLink,
+  AgentWorkFrame,
+  GreetedStream,
+  SessionEnd,
+  SessionHost,
+  WelcomeFacts,
+} from "./session-host.ts";
 
 export interface SessionOptions {
   /** The lowest sequence of a Beat: 0 on streams, 1 in calls. */
@@ -26,13 +34,16 @@ export interface BeatFrame {
   readonly settingsGeneration: number;
   /** 0 when the agent does not say. */
   readonly agentTimeMs: bigint;
+  /** See Beat; 0 for a node without executions. */
+  readonly executionsDigest: bigint;
 }
 
 /** Every other frame. */
 export type AgentFrame =
   | { readonly kind: "hello"; readonly hello: Hello }
   | { readonly kind: "node-info"; readonly info: NodeInfo }
-  | { readonly kind: "goodbye"; readonly reason: string }
+  | { readonly kind: "work"; readonly work: AgentWorkFrame }
+  | { readonly kind: "goodbye"; readonly reason: string; readonly isRestarting: boolean }
   /** A frame newer than this server. */
   | { readonly kind: "unknown" };
 
@@ -95,6 +106,7 @@ export class AgentSession implements GreetedStream, QuietStream {
       if (effect.isFirst) this.#settle();
       if (beat.settingsGeneration !== 0) replica.policies.acknowledge(node, beat.settingsGeneration);
       replica.beat(node, beat.usage, effect.isFirst);
+      if (node.work !== null) this.#host.work?.onDigest(node, beat.executionsDigest);
       onBeat?.(node.id, beat.sequence);
     } else {
       if (!this.link.takesOldBeats) return false;
@@ -115,8 +127,11 @@ export class AgentSession implements GreetedStream, QuietStream {
       case "node-info":
         if (frame.kind === "node-info" && this.#node !== null) this.#host.onNodeInfo(this.#node, frame.info);
         return;
+      case "work":
+        if (frame.kind === "work" && this.#node !== null) this.#host.work?.receive(this.#node, frame.work);
+        return;
       case "leave":
-        if (frame.kind === "goodbye") this.#goodbye(frame.reason);
+        if (frame.kind === "goodbye") this.#goodbye(frame);
         return;
       case "refuse":
       case "beat":
@@ -144,7 +159,9 @@ export class AgentSession implements GreetedStream, QuietStream {
 
   /** The agent has read everything: send one Ack for all that were skipped. */
   drained(): void {
-    if (this.#node !== null && this.#machine.hasBeaten) this.link.sendAck(this.#machine.lastSequence, 0);
+    if (this.#node === null) return;
+    if (this.#machine.hasBeaten) this.link.sendAck(this.#machine.lastSequence, 0);
+    if (this.#node.work !== null) this.#host.work?.drained(this.#node);
   }
 
   // Called by the replica and its desk.
@@ -160,6 +177,7 @@ export class AgentSession implements GreetedStream, QuietStream {
     // The detector times a healthy node. Any other must first show that it beats.
     if (node.watch.health !== "HEALTHY") this.#expect(node.watch.thresholds.unhealthyAfterMs);
     this.link.sendWelcome(node, facts);
+    if (facts.runsWork && this.link.carriesWork) this.#host.work?.opened(node);
     this.#checkReader();
   }
 
@@ -187,6 +205,12 @@ export class AgentSession implements GreetedStream, QuietStream {
     this.#checkReader();
   }
 
+  sendWork(frame: WorkFrame): boolean {
+    if (this.#node === null || this.link.isBehind) return false;
+    this.link.sendWork(frame);
+    return true;
+  }
+
   askMove(farewell: Farewell): boolean {
     if (this.#node === null || !this.link.sendMove(farewell)) return false;
     this.#checkReader();
@@ -211,10 +235,12 @@ export class AgentSession implements GreetedStream, QuietStream {
     if (nonce !== null) this.#host.onHello(this, hello, nonce);
   }
 
-  #goodbye(reason: string): void {
+  #goodbye({ reason, isRestarting }: Extract<AgentFrame, { readonly kind: "goodbye" }>): void {
     const node = this.#node;
     this.#finish({ kind: "goodbye" });
-    if (node !== null) this.#host.replica.goodbye(node, this, reason);
+    if (node === null) return;
+    if (isRestarting) this.#host.replica.restarting(node, this, reason);
+    else this.#host.replica.goodbye(node, this, reason);
   }
 
   #refuseIf(effect: SessionEffect): void {

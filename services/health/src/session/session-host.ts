@@ -1,4 +1,4 @@
-import type { Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
+import type { ExecutionReport, Hello } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { NodeInfo } from "@rollcall/api/rollcall/node/v1/node_pb";
 import type { Membership } from "@rollcall/domain";
 import type { Clock, Logger } from "@rollcall/process";
@@ -6,6 +6,7 @@ import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { HeldNode, NodeStream } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
+import type { WorkFrame } from "../work/work-frames.ts";
 
 /** What a Welcome carries. */
 export interface WelcomeFacts {
@@ -17,6 +18,8 @@ export interface WelcomeFacts {
   readonly nodeInfoWanted: boolean;
   /** Empty when the agent knows them. */
   readonly healthEndpoints: readonly string[];
+  /** Whether the agent runs work. */
+  readonly runsWork: boolean;
 }
 
 /** A session that waits for the outcome of its Hello. */
@@ -44,6 +47,8 @@ export interface AgentLink {
   readonly proofMethod: string;
   /** Whether an old Beat is acknowledged again; if not, its call is refused. */
   readonly takesOldBeats: boolean;
+  /** Whether frames about work can be exchanged. */
+  readonly carriesWork: boolean;
   /** Whether frames wait for the agent to read, so that only necessary ones should be sent. */
   readonly isBehind: boolean;
   /** Whether the agent leaves too much unread. */
@@ -53,6 +58,7 @@ export interface AgentLink {
   sendAck(sequence: number, nextIntervalMs: number): void;
   sendMembership(membership: Membership): void;
   sendSettings(settings: SettingsTerms): void;
+  sendWork(frame: WorkFrame): void;
   /** Ask the agent to move. False where it cannot be asked. */
   sendMove(farewell: Farewell): boolean;
   /** The session ended. `node` is null when it was never open. */
@@ -70,4 +76,23 @@ export interface SessionHost {
   onHello(stream: GreetedStream, hello: Hello, nonce: Uint8Array): void;
   /** Save a node's information. Throws when it breaks the contract's rules. */
   onNodeInfo(node: HeldNode, info: NodeInfo): void;
+  /** The executions of nodes; null where none are run. */
+  readonly work: WorkHost | null;
 }
+
+/** What a session tells of its node's executions. */
+export interface WorkHost {
+  /** The session of an agent that runs work is open. */
+  opened(node: HeldNode): void;
+  /** Take in a frame about work. Throws when it breaks the contract's rules. */
+  receive(node: HeldNode, frame: AgentWorkFrame): void;
+  /** The digest in a Beat differs from that of the last report: part of the hot path. */
+  onDigest(node: HeldNode, digest: bigint): void;
+  /** The agent has read what waited for it. */
+  drained(node: HeldNode): void;
+}
+
+/** A frame about work, from an agent. */
+export type AgentWorkFrame =
+  | { readonly kind: "report"; readonly report: ExecutionReport }
+  | { readonly kind: "want-specs"; readonly digests: readonly Uint8Array[] };

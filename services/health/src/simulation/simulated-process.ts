@@ -79,7 +79,7 @@ export class SimulatedProcess {
     core.replica.policies.follow(POLICIES);
     this.core = core;
     this.host = {
-      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {} },
+      ...{ replica: core.replica, clock, log, onBeat: null, onNodeInfo: () => {}, work: null },
       onHello: core.desk.submit.bind(core.desk),
     };
     this.unary = new ObservedUnaryDesk(this.host, world.schedule, this.observer);

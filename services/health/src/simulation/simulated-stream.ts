@@ -17,6 +17,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
   readonly peer: string;
   readonly proofMethod = "";
   readonly takesOldBeats = true;
+  readonly carriesWork = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
   readonly #world: World;
@@ -41,7 +42,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
   }
 
   goodbye(): void {
-    this.#receive({ kind: "goodbye", reason: "" });
+    this.#receive({ kind: "goodbye", isRestarting: false, reason: "" });
   }
 
   beat(sequence: number): void {
@@ -49,7 +50,7 @@ export class SimulatedStream implements AgentLink, WorldStream {
     const { replica } = this.process.core;
     const node = replica.nodes.find(nodeIdOf(this.agent.index));
     const isOfNode = node?.stream === session;
-    session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n });
+    session.beat({ sequence, settingsGeneration: 1, agentTimeMs: 0n, executionsDigest: 0n });
     // The node was heard, whatever the replica does with the frame.
     if (isOfNode) this.process.observer.heard(this.agent.index, this.#world.schedule.nowMs);
   }
@@ -71,6 +72,8 @@ export class SimulatedStream implements AgentLink, WorldStream {
   sendMembership(): void {}
 
   sendSettings(): void {}
+
+  sendWork(): void {}
 
   sendMove(): boolean {
     this.#send(() => this.agent.onMove(this));

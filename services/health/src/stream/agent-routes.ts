@@ -5,16 +5,18 @@ import {
   HeartbeatRequestSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { type GrpcRoute, grpcRoute, hasTooManyParts } from "@rollcall/rpc";
+import type { LogCall, LogDesk } from "../work/log-desk.ts";
 import { AgentStream, type HeartbeatCall, type StreamHost } from "./agent-stream.ts";
 import { readBeatFrame } from "./beat-reader.ts";
 import { MOST_BYTES, OVERSIZED } from "./oversized.ts";
 
 /** The agents' side, for a grpc-js server. The call's listeners keep a stream alive. */
-export function createAgentRoutes(host: StreamHost): readonly GrpcRoute[] {
+export function createAgentRoutes(host: StreamHost, logs: LogDesk): readonly GrpcRoute[] {
   const handlers = {
     heartbeat: (call: HeartbeatCall) => {
       new AgentStream(call, host);
     },
+    serveLogs: (call: LogCall, answer: Parameters<LogDesk["serve"]>[1]) => logs.serve(call, answer),
   };
   return [grpcRoute(HealthService, handlers, { heartbeat: decodeFrame })];
 }

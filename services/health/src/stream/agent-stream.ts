@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import type { ServerDuplexStream } from "@grpc/grpc-js";
-import type { HeartbeatRequest, HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { GoodbyeKind, type HeartbeatRequest, type HeartbeatResponse } from "@rollcall/api/rollcall/health/v1/health_pb";
 import type { Membership } from "@rollcall/domain";
 import { CODE_OF_REASON, describeError, isCallersFault, mapError } from "@rollcall/errors";
 import type { Clock } from "@rollcall/process";
@@ -11,8 +11,9 @@ import type { HeldNode } from "../replica/held-node.ts";
 import { type AgentFrame, AgentSession } from "../session/agent-session.ts";
 import { errorOf, farewellFrom } from "../session/farewell-error.ts";
 import type { AgentLink, SessionEnd, SessionHost, WelcomeFacts } from "../session/session-host.ts";
+import type { WorkFrame } from "../work/work-frames.ts";
 import { encodeAck } from "./ack-frame.ts";
-import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame } from "./frames.ts";
+import { challengeFrame, goAwayFrame, membershipFrame, settingsFrame, welcomeFrame, workFrame } from "./frames.ts";
 import { toText } from "./hello-fields.ts";
 import { Outgoing, type OutgoingLimits } from "./outgoing.ts";
 import { MOST_GPUS, OVERSIZED, tooLarge, tooManyGpus } from "./oversized.ts";
@@ -53,6 +54,7 @@ export class AgentStream implements AgentLink {
   readonly peer: string;
   readonly proofMethod = HEARTBEAT_METHOD;
   readonly takesOldBeats = true;
+  readonly carriesWork = true;
   readonly #call: HeartbeatCall;
   readonly #outgoing: Outgoing;
   readonly #host: StreamHost;
@@ -97,6 +99,10 @@ export class AgentStream implements AgentLink {
 
   sendSettings(settings: SettingsTerms): void {
     this.#outgoing.send(settingsFrame(settings));
+  }
+
+  sendWork(frame: WorkFrame): void {
+    this.#outgoing.send(workFrame(frame));
   }
 
   sendMove(farewell: Farewell): boolean {
@@ -163,9 +169,15 @@ function toFrame(frame: Exclude<HeartbeatRequest["frame"], { case: "beat" }>): A
     case "nodeInfo":
       return { kind: "node-info", info: frame.value };
     case "goodbye":
-      return { kind: "goodbye", reason: toText(frame.value.reason) };
+      return {
+        kind: "goodbye",
+        reason: toText(frame.value.reason),
+        isRestarting: frame.value.kind === GoodbyeKind.RESTARTING,
+      };
     case "executionReport":
+      return { kind: "work", work: { kind: "report", report: frame.value } };
     case "wantSpecs":
+      return { kind: "work", work: { kind: "want-specs", digests: frame.value.digests } };
     case undefined:
       return { kind: "unknown" };
   }

@@ -31,6 +31,7 @@ const beatFields = {
   usage: fc.record(usageFields, { requiredKeys: [] }),
   agentTimeMs: fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }),
   settingsGeneration: uint32,
+  executionsDigest: fc.bigInt({ min: 0n, max: 2n ** 64n - 1n }),
 };
 const beat = fc.record(beatFields, { requiredKeys: [] });
 

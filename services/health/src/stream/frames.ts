@@ -13,6 +13,7 @@ import type { SettingsTerms } from "../policy/node-terms.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import { errorOf } from "../session/farewell-error.ts";
 import type { WelcomeFacts } from "../session/session-host.ts";
+import { type WorkFrame, workFrameToProto } from "../work/work-frames.ts";
 
 export function challengeFrame(nonce: Uint8Array, clusterId: string): Buffer {
   return encode({ case: "challenge", value: { nonce: new Uint8Array(nonce), clusterId } });
@@ -55,6 +56,10 @@ export function goAwayFrame(farewell: Farewell): Buffer {
       ...(retryAfterMs === undefined ? {} : { retryAfter: durationFromMs(retryAfterMs) }),
     },
   });
+}
+
+export function workFrame(frame: WorkFrame): Buffer {
+  return encode(workFrameToProto(frame));
 }
 
 function toSettings(terms: SettingsTerms): Settings {

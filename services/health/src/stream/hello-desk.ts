@@ -292,6 +292,7 @@ export class HelloDesk {
       clusterId: record.clusterId(),
       nodeInfoWanted: Buffer.from(hello.nodeInfoDigest).toString("hex") !== opening.infoDigest,
       healthEndpoints: this.#options.reconnects.all,
+      runsWork: hello.runsWork,
     });
   }
 

@@ -6,6 +6,7 @@ import type { OpenedSession } from "../record/health-record.ts";
 import type { Farewell } from "../replica/farewell.ts";
 import type { NodeStream } from "../replica/held-node.ts";
 import { Replica } from "../replica/replica.ts";
+import type { WorkFrame } from "../work/work-frames.ts";
 
 const MEMBERSHIP: Membership = { state: "APPROVED", sinceMs: 0, reason: "R", message: "", actor: "system" };
 
@@ -28,7 +29,10 @@ export const NO_METRICS: HealthMetrics = {
 export class BareStream implements NodeStream {
   readonly peer = "127.0.0.1:1";
   readonly memberships: Membership[] = [];
+  readonly work: WorkFrame[] = [];
   farewell: string | undefined;
+  /** Whether it takes no frames about work. */
+  isBehind = false;
 
   sendMembership(membership: Membership): void {
     this.memberships.push(membership);
@@ -36,6 +40,11 @@ export class BareStream implements NodeStream {
 
   sendSettings(): void {}
   sendPace(): void {}
+  sendWork(frame: WorkFrame): boolean {
+    if (this.isBehind) return false;
+    this.work.push(frame);
+    return true;
+  }
   askMove(): boolean {
     return false;
   }

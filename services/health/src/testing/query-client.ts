@@ -1,7 +1,7 @@
 import { type Client, createClient } from "@connectrpc/connect";
 import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
 import { HealthQueryService } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { sendBearer } from "@rollcall/identity";
+import { type Role, sendBearer } from "@rollcall/identity";
 import { silentLogger } from "@rollcall/process";
 import { createRpcServer, type RunningServer } from "@rollcall/rpc";
 import type { TestReplica } from "./test-replica.ts";
@@ -14,15 +14,15 @@ export interface QueryClient {
   close(): Promise<void>;
 }
 
-/** Serve the readers' side of a replica to any caller with a token. */
-export async function serveQueries(replica: TestReplica): Promise<QueryClient> {
+/** Serve the readers' side of a replica to any caller with a token, in a role. */
+export async function serveQueries(replica: TestReplica, role: Role = "viewer"): Promise<QueryClient> {
   const server: RunningServer = await createRpcServer({
     host: "127.0.0.1",
     port: 0,
     routes: replica.app.routes,
     services: replica.app.services,
     policies: replica.app.policies,
-    authenticate: async () => ({ kind: "token", id: "t", role: "viewer" }),
+    authenticate: async () => ({ kind: "token", id: "t", role }),
     log: silentLogger,
     metrics: replica.metrics,
     closeGraceMs: 500,

@@ -18,6 +18,7 @@ import {
   renewLease,
   type Store,
   takeLease,
+  WorkSignals,
 } from "@rollcall/store";
 import { ManualClock, until } from "@rollcall/testkit/time";
 import { createApp, type HealthApp } from "../app.ts";
@@ -76,6 +77,7 @@ export class TestReplica {
     const app = createApp({
       store,
       feed,
+      signals: new WorkSignals(feed),
       instance,
       config: { ...defaults(), ...TEST_THRESHOLDS, ...config },
       clock,

@@ -65,13 +65,13 @@ export class UnaryDesk {
     const claims = this.claimsOf(request);
     const { node, session } = this.#find(claims);
     if (request.step.case === "goodbye") {
-      session.receive({ kind: "goodbye", reason: toText(request.step.value.reason) });
+      session.receive({ kind: "goodbye", isRestarting: false, reason: toText(request.step.value.reason) });
       return create(ReportHeartbeatResponseSchema);
     }
     if (request.step.case === "beat") {
       const { sequence, usage } = request.step.value;
       const { lastSequence } = session;
-      const isTaken = session.beat({ sequence, usage, settingsGeneration: 0, agentTimeMs: 0n });
+      const isTaken = session.beat({ sequence, usage, settingsGeneration: 0, agentTimeMs: 0n, executionsDigest: 0n });
       if (!isTaken) throw notRising(node.id, sequence, lastSequence);
     }
     return this.#answer(node, { sequence: session.lastSequence });

@@ -37,6 +37,7 @@ class CallLink implements AgentLink {
   readonly peer: string;
   readonly proofMethod = REPORT_METHOD;
   readonly takesOldBeats = false;
+  readonly carriesWork = false;
   readonly isBehind = false;
   readonly isTooSlow = false;
   /** The node, once the session is open; rejects with the reason otherwise. */
@@ -63,6 +64,8 @@ class CallLink implements AgentLink {
   sendMembership(): void {}
 
   sendSettings(): void {}
+
+  sendWork(): void {}
 
   /** The agent may call any replica. */
   sendMove(): boolean {

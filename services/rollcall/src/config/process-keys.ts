@@ -48,7 +48,7 @@ export const PROCESS_KEYS = defineKeys({
     doc:
       "Most connections to Postgres of one process besides those of Database.PoolSize, for what keeps nodes " +
       "safe: sessions, transitions, adoption, the brake, registrations, upkeep and the feed of events. No call " +
-      "can take them. A process has three more at most, one for its lease and two that listen: 25 by default, so " +
+      "can take them. A process has four more at most, one for its lease and three that listen: 26 by default, so " +
       "that Postgres must take that many for each process (max_connections). Workers of `up` with its own " +
       "Postgres share 170, and take less each where there are more than six of them.",
   },
@@ -235,6 +235,16 @@ export const PROCESS_KEYS = defineKeys({
     schema: port(),
     default: 7793,
     doc: "Port of /livez, /readyz and /metrics of `serve admin`.",
+  },
+  "Listen.SchedulerPort": {
+    schema: port(),
+    default: 7713,
+    doc: "Port of `serve scheduler`.",
+  },
+  "Listen.SchedulerProbePort": {
+    schema: port(),
+    default: 7794,
+    doc: "Port of /livez, /readyz and /metrics of `serve scheduler`.",
   },
   "Up.Agent": {
     schema: bool(),

@@ -7,7 +7,8 @@ import { oidcIssuersOf } from "@rollcall/identity/oidc";
 import type { Clock, Logger, MetricsRegistry, Task } from "@rollcall/process";
 import { createApp as createRegistry } from "@rollcall/registry";
 import type { ClientAddress, FailedAttempts, PeerTls, PolicyTable, ReadyReport, StrangerLog } from "@rollcall/rpc";
-import { EventFeed, type Store } from "@rollcall/store";
+import { createApp as createScheduler } from "@rollcall/scheduler";
+import { EventFeed, type Store, WorkSignals } from "@rollcall/store";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { exposure, exposureFacts } from "./exposure.ts";
 import type { ProcessNats } from "./open-nats.ts";
@@ -67,6 +68,7 @@ interface App {
 export function createServices(plan: ProcessPlan, parts: SharedParts, nats: ProcessNats | null): Services {
   const { store, log } = parts;
   const feed = new EventFeed({ store: store.reserved, log, clock: parts.clock });
+  const signals = new WorkSignals(feed);
   const apps: App[] = [];
   let health: HealthApp | null = null;
   for (const service of plan.services) {
@@ -78,8 +80,9 @@ export function createServices(plan: ProcessPlan, parts: SharedParts, nats: Proc
     if (service === "admin") {
       apps.push(createAdmin({ ...shared, loginIssuers: loginIssuersOf(parts.config) }));
     }
+    if (service === "scheduler") apps.push(createScheduler({ ...shared, feed, signals }));
     if (service === "health") {
-      health = createHealth({ ...shared, feed, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
+      health = createHealth({ ...shared, feed, signals, gatherMs: GATHER_MS, onBeat: nats?.onBeat ?? null });
       apps.push(health);
     }
   }

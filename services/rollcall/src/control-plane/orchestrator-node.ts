@@ -7,7 +7,7 @@ import { nodeInfoToRecord } from "@rollcall/wire";
 
 /** The process that is shown. */
 export interface OrchestratorProcess {
-  /** "up", "registry", "health" or "admin". */
+  /** "up", "registry", "health", "admin" or "scheduler". */
   readonly service: string;
   /** Its own start, as its lease names it. */
   readonly instance: string;

@@ -8,8 +8,8 @@ export interface PoolSizes {
   readonly reservedPoolSize: number;
 }
 
-/** The lease's own, and one that listens for each of two feeds of events. */
-export const OTHER_CONNECTIONS = 3;
+/** The lease's own, one that listens for each of two feeds of events, and one for signals of work. */
+export const OTHER_CONNECTIONS = 4;
 /**
  * What workers may take together of the 200 connections of the embedded Postgres; the rest is the primary's and that of
  * people who look.
@@ -40,7 +40,7 @@ export function sharedPoolSizes(configured: PoolSizes, workers: number): PoolSiz
 }
 
 /**
- * Whether the shares of so many workers are within what the embedded Postgres takes; each needs seven connections at
+ * Whether the shares of so many workers are within what the embedded Postgres takes; each needs eight connections at
  * least.
  */
 export function fitsEmbeddedPostgres(workers: number): boolean {

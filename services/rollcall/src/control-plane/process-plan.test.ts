@@ -11,7 +11,7 @@ describe("planUp()", () => {
   it("should run everything on the ports that are documented", () => {
     expect(planUp(values)).toEqual({
       name: "up",
-      services: ["registry", "health", "admin"],
+      services: ["registry", "health", "admin", "scheduler"],
       host: "127.0.0.1",
       port: 7700,
       probePort: 7790,
@@ -24,6 +24,7 @@ describe("planServe()", () => {
     ["registry", 7710, 7791],
     ["health", 8811, 7792],
     ["admin", 7712, 7793],
+    ["scheduler", 7713, 7794],
   ] as const)("should run %s alone on its own ports", (service, port, probePort) => {
     expect(planServe(service, values)).toEqual({
       name: service,

@@ -17,7 +17,7 @@ export interface ProcessPlan {
 export function planUp(config: ProcessConfig): ProcessPlan {
   return {
     name: "up",
-    services: ["registry", "health", "admin"],
+    services: ["registry", "health", "admin", "scheduler"],
     host: config["Listen.Host"],
     port: config["Listen.Port"],
     probePort: config["Listen.ProbePort"],
@@ -29,6 +29,7 @@ export const PORT_KEYS = {
   registry: { port: "Listen.RegistryPort", probePort: "Listen.RegistryProbePort" },
   health: { port: "Listen.HealthPort", probePort: "Listen.HealthProbePort" },
   admin: { port: "Listen.AdminPort", probePort: "Listen.AdminProbePort" },
+  scheduler: { port: "Listen.SchedulerPort", probePort: "Listen.SchedulerProbePort" },
 } as const satisfies Record<ServiceName, Record<"port" | "probePort", keyof ProcessConfig & string>>;
 
 /** One service in its own process. */
@@ -70,7 +71,7 @@ export function localAddress(host: string, port: number): string {
 }
 
 /** The services that `serve` runs. */
-export const SERVICE_NAMES = ["registry", "health", "admin"] as const;
+export const SERVICE_NAMES = ["registry", "health", "admin", "scheduler"] as const;
 
 /** A service of the control plane. */
 export type ServiceName = (typeof SERVICE_NAMES)[number];

@@ -8,7 +8,7 @@ import { freePorts } from "./free-ports.ts";
 import { endAll, RollcallProcess } from "./rollcall-process.ts";
 import { SHORT_THRESHOLDS } from "./up-fixture.ts";
 
-/** Three services, each in its own process, on one Postgres. */
+/** The services, each in its own process, on one Postgres. */
 export interface ServeFixture {
   readonly client: ControlPlaneClient;
   /** HOST:PORT of each service. */
@@ -32,14 +32,15 @@ export interface ServeFixture {
  */
 export async function createServeFixture(databaseUrl: string, openFiles?: number): Promise<ServeFixture> {
   const root = mkdtempSync(join(realpathSync(tmpdir()), "rollcall-serve-"));
-  const [registry = 0, health = 0, admin = 0, agents = 0, ...probes] = await freePorts(7);
-  const ports = { registry, health, admin };
+  const [registry = 0, health = 0, admin = 0, scheduler = 0, agents = 0, ...probes] = await freePorts(9);
+  const ports = { registry, health, admin, scheduler };
   const listening = ["--agent-port", agents, "--internal-port", 0].map(String);
-  const probePorts = { registry: probes[0], health: probes[1], admin: probes[2] };
+  const probePorts = { registry: probes[0], health: probes[1], admin: probes[2], scheduler: probes[3] };
   const addresses = {
     registry: `127.0.0.1:${registry}`,
     health: `127.0.0.1:${health}`,
     admin: `127.0.0.1:${admin}`,
+    scheduler: `127.0.0.1:${scheduler}`,
   };
   const tokenFile = join(root, "admin-token");
   return {

@@ -9,8 +9,8 @@ const shell = createTestShell();
 
 describe("up, serve and agent", () => {
   it.each([
-    [runServe, [], "no service was named, should be one of: registry, health, admin"],
-    [runServe, ["scheduler"], "'scheduler' is not a service, should be one of: registry, health, admin"],
+    [runServe, [], "no service was named, should be one of: registry, health, admin, scheduler"],
+    [runServe, ["console"], "'console' is not a service, should be one of: registry, health, admin, scheduler"],
     [runServe, ["registry"], "serve registry needs a Postgres: set DATABASE_URL or --database-url"],
     [runServe, ["registry", "--agent"], "unknown option '--agent'"],
     [runUp, ["now"], "up takes no arguments: 'now'"],

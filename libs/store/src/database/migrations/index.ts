@@ -17,6 +17,7 @@ import { nodeTruth } from "./0015-node-truth.ts";
 import { leaseSessions } from "./0017-lease-sessions.ts";
 import { caselessIds } from "./0018-caseless-ids.ts";
 import { displacedReplicas } from "./0019-displaced-replicas.ts";
+import { work } from "./0020-work.ts";
 
 /** Every migration, by the name it is remembered under. A list in code: a bundle has no folder to look through. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -38,4 +39,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   "0017-lease-sessions": leaseSessions,
   "0018-caseless-ids": caselessIds,
   "0019-displaced-replicas": displacedReplicas,
+  "0020-work": work,
 };

@@ -79,6 +79,16 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
    * policy.health.set: an operator made or changed a health policy. Before (absent for a new one) and after: selector, priority, values.
    * policy.health.deleted: an operator deleted a health policy. Before: selector, priority, values. After: absent.
    * brake.changed: a group's brake, or the cluster's, was set, lifted, frozen or released. Before: brake. After: brake, size, silent, lost.
+   * job.submitted: a job was submitted, new, as a new version, or again after it was stopped. Before (absent for a new one) and after: state, version, count.
+   * job.changed: a job was scaled, restarted or stopped, is complete, has failed, or its update stopped. Before and after: what differs.
+   * job.executions.placed: executions of a job were placed; at most 200 ids an event. After: executions.
+   * job.execution.ordered: an operator wants an execution stopped or adopted. After: execution, node, order.
+   * job.execution.ended: an execution reached a final state. Before: state. After: execution, node, index, state.
+   * job.execution.lost: an execution is lost with its node, or its node lacks it. Before: state. After: execution, node, index, state.
+   * job.execution.found: an execution that was lost and not replaced runs. Before: state. After: execution, node, index, state.
+   * job.execution.replaced: another execution took the place of one. Before: state. After: execution, node, index, replacedBy.
+   * job.execution.orphaned: a node runs an execution that the record does not know. After: execution, node, state.
+   * job.execution.adopted: an execution that the record did not know is its job's again. Before: state. After: execution, node, index, state.
    *
    * @generated from field: string type = 4;
    */
@@ -93,7 +103,8 @@ export type Event = Message<"rollcall.events.v1.Event"> & {
   subject: string;
 
   /**
-   * Who did it: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>" or "replica:<id>".
+   * Who did it: "system", "node:<id>", "token:<id>", "user:<subject>", "join-token:<id>", "replica:<id>" or
+   * "scheduler:<id>".
    *
    * @generated from field: string actor = 6;
    */

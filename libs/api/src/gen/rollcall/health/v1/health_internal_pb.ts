@@ -10,7 +10,7 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
-import type { NodeHealth, NodeTemperature, ReportHeartbeatRequest, ReportHeartbeatResponse } from "./health_query_pb.ts";
+import type { NodeHealth, NodeTemperature, ReadExecutionLogRequest, ReadExecutionLogResponse, ReportHeartbeatRequest, ReportHeartbeatResponse } from "./health_query_pb.ts";
 import { file_rollcall_health_v1_health_query } from "./health_query_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rollcall/health/v1/health_internal.proto.
  */
 export const file_rollcall_health_v1_health_internal: GenFile = /*@__PURE__*/
-  fileDesc("Cihyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX2ludGVybmFsLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEigQEKE0dldEhlbGROb2Rlc1JlcXVlc3QSGwoIbm9kZV9pZHMYASADKAlCCbpIBpIBAxDoBxIZCghhZnRlcl9pZBgCIAEoCUIHukgEcgIYPxIZCgVsaW1pdBgDIAEoBUIKukgHGgUY6QcoABIXCg9pbmNsdWRlX3NhbXBsZXMYBCABKAgiRQoUR2V0SGVsZE5vZGVzUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aCJPChVXYXRjaEhlbGROb2Rlc1JlcXVlc3QSHQoIbm9kZV9pZHMYASADKAlCC7pICJIBBQgBEMgBEhcKD2luY2x1ZGVfc2FtcGxlcxgCIAEoCCJdChZXYXRjaEhlbGROb2Rlc1Jlc3BvbnNlEi0KBW5vZGVzGAEgAygLMh4ucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVIZWFsdGgSFAoMcmVsZWFzZWRfaWRzGAIgAygJIhYKFEdldEhlbGRUb3RhbHNSZXF1ZXN0IkkKFUdldEhlbGRUb3RhbHNSZXNwb25zZRIwCgZ0b3RhbHMYASABKAsyIC5yb2xsY2FsbC5oZWFsdGgudjEuSGVhbHRoVG90YWxzIs8CCgxIZWFsdGhUb3RhbHMSDwoHaGVhbHRoeRgBIAEoDRIRCgl1bmhlYWx0aHkYAiABKA0SDwoHdW5rbm93bhgDIAEoDRIRCglyZXBvcnRpbmcYBCABKA0SGQoRY3B1X3BlcmNlbnRfY29yZXMYBSABKAESDQoFY29yZXMYBiABKAQSFwoPbWVtb3J5X3VzZWRfbWliGAcgASgEEhgKEG1lbW9yeV90b3RhbF9taWIYCCABKAQSDAoEZ3B1cxgJIAEoDRIRCglncHVzX2J1c3kYCiABKA0SPAoPaG90dGVzdF9hdmVyYWdlGAsgASgLMiMucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVUZW1wZXJhdHVyZRI7Cg5ob3R0ZXN0X3NlbnNvchgMIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlVGVtcGVyYXR1cmUiMgoRUHJvYmVOb2Rlc1JlcXVlc3QSHQoIbm9kZV9pZHMYASADKAlCC7pICJIBBQgBEOgHIkcKElByb2JlTm9kZXNSZXNwb25zZRIxCghjb250YWN0cxgBIAMoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlQ29udGFjdCJNCgtOb2RlQ29udGFjdBIPCgdub2RlX2lkGAEgASgJEi0KCnNpbGVudF9mb3IYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iYAoXRm9yd2FyZEhlYXJ0YmVhdFJlcXVlc3QSRQoJaGVhcnRiZWF0GAEgASgLMioucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlcXVlc3RCBrpIA8gBASJXChhGb3J3YXJkSGVhcnRiZWF0UmVzcG9uc2USOwoGYW5zd2VyGAEgASgLMisucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlc3BvbnNlIhgKFkdldFJlcGxpY2FTdGF0ZVJlcXVlc3QiQAoXR2V0UmVwbGljYVN0YXRlUmVzcG9uc2USEwoLaG9sZHNfbGVhc2UYASABKAgSEAoIc2Vzc2lvbnMYAiABKAUynAUKFUhlYWx0aEludGVybmFsU2VydmljZRJmCgxHZXRIZWxkTm9kZXMSJy5yb2xsY2FsbC5oZWFsdGgudjEuR2V0SGVsZE5vZGVzUmVxdWVzdBooLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRIZWxkTm9kZXNSZXNwb25zZSIDkAIBEm4KDldhdGNoSGVsZE5vZGVzEikucm9sbGNhbGwuaGVhbHRoLnYxLldhdGNoSGVsZE5vZGVzUmVxdWVzdBoqLnJvbGxjYWxsLmhlYWx0aC52MS5XYXRjaEhlbGROb2Rlc1Jlc3BvbnNlIgOQAgEwARJpCg1HZXRIZWxkVG90YWxzEigucm9sbGNhbGwuaGVhbHRoLnYxLkdldEhlbGRUb3RhbHNSZXF1ZXN0Gikucm9sbGNhbGwuaGVhbHRoLnYxLkdldEhlbGRUb3RhbHNSZXNwb25zZSIDkAIBEmAKClByb2JlTm9kZXMSJS5yb2xsY2FsbC5oZWFsdGgudjEuUHJvYmVOb2Rlc1JlcXVlc3QaJi5yb2xsY2FsbC5oZWFsdGgudjEuUHJvYmVOb2Rlc1Jlc3BvbnNlIgOQAgESbQoQRm9yd2FyZEhlYXJ0YmVhdBIrLnJvbGxjYWxsLmhlYWx0aC52MS5Gb3J3YXJkSGVhcnRiZWF0UmVxdWVzdBosLnJvbGxjYWxsLmhlYWx0aC52MS5Gb3J3YXJkSGVhcnRiZWF0UmVzcG9uc2USbwoPR2V0UmVwbGljYVN0YXRlEioucm9sbGNhbGwuaGVhbHRoLnYxLkdldFJlcGxpY2FTdGF0ZVJlcXVlc3QaKy5yb2xsY2FsbC5oZWFsdGgudjEuR2V0UmVwbGljYVN0YXRlUmVzcG9uc2UiA5ACAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_rollcall_health_v1_health_query]);
+  fileDesc("Cihyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX2ludGVybmFsLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEigQEKE0dldEhlbGROb2Rlc1JlcXVlc3QSGwoIbm9kZV9pZHMYASADKAlCCbpIBpIBAxDoBxIZCghhZnRlcl9pZBgCIAEoCUIHukgEcgIYPxIZCgVsaW1pdBgDIAEoBUIKukgHGgUY6QcoABIXCg9pbmNsdWRlX3NhbXBsZXMYBCABKAgiRQoUR2V0SGVsZE5vZGVzUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aCJPChVXYXRjaEhlbGROb2Rlc1JlcXVlc3QSHQoIbm9kZV9pZHMYASADKAlCC7pICJIBBQgBEMgBEhcKD2luY2x1ZGVfc2FtcGxlcxgCIAEoCCJdChZXYXRjaEhlbGROb2Rlc1Jlc3BvbnNlEi0KBW5vZGVzGAEgAygLMh4ucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVIZWFsdGgSFAoMcmVsZWFzZWRfaWRzGAIgAygJIhYKFEdldEhlbGRUb3RhbHNSZXF1ZXN0IkkKFUdldEhlbGRUb3RhbHNSZXNwb25zZRIwCgZ0b3RhbHMYASABKAsyIC5yb2xsY2FsbC5oZWFsdGgudjEuSGVhbHRoVG90YWxzIs8CCgxIZWFsdGhUb3RhbHMSDwoHaGVhbHRoeRgBIAEoDRIRCgl1bmhlYWx0aHkYAiABKA0SDwoHdW5rbm93bhgDIAEoDRIRCglyZXBvcnRpbmcYBCABKA0SGQoRY3B1X3BlcmNlbnRfY29yZXMYBSABKAESDQoFY29yZXMYBiABKAQSFwoPbWVtb3J5X3VzZWRfbWliGAcgASgEEhgKEG1lbW9yeV90b3RhbF9taWIYCCABKAQSDAoEZ3B1cxgJIAEoDRIRCglncHVzX2J1c3kYCiABKA0SPAoPaG90dGVzdF9hdmVyYWdlGAsgASgLMiMucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVUZW1wZXJhdHVyZRI7Cg5ob3R0ZXN0X3NlbnNvchgMIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlVGVtcGVyYXR1cmUiMgoRUHJvYmVOb2Rlc1JlcXVlc3QSHQoIbm9kZV9pZHMYASADKAlCC7pICJIBBQgBEOgHIkcKElByb2JlTm9kZXNSZXNwb25zZRIxCghjb250YWN0cxgBIAMoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlQ29udGFjdCJNCgtOb2RlQ29udGFjdBIPCgdub2RlX2lkGAEgASgJEi0KCnNpbGVudF9mb3IYAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iYAoXRm9yd2FyZEhlYXJ0YmVhdFJlcXVlc3QSRQoJaGVhcnRiZWF0GAEgASgLMioucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlcXVlc3RCBrpIA8gBASJXChhGb3J3YXJkSGVhcnRiZWF0UmVzcG9uc2USOwoGYW5zd2VyGAEgASgLMisucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlc3BvbnNlIhgKFkdldFJlcGxpY2FTdGF0ZVJlcXVlc3QiQAoXR2V0UmVwbGljYVN0YXRlUmVzcG9uc2USEwoLaG9sZHNfbGVhc2UYASABKAgSEAoIc2Vzc2lvbnMYAiABKAUidAoSUmVhZEhlbGRMb2dSZXF1ZXN0EhgKB25vZGVfaWQYASABKAlCB7pIBHICGD8SRAoHcmVxdWVzdBgCIAEoCzIrLnJvbGxjYWxsLmhlYWx0aC52MS5SZWFkRXhlY3V0aW9uTG9nUmVxdWVzdEIGukgDyAEBIlIKE1JlYWRIZWxkTG9nUmVzcG9uc2USOwoFcGllY2UYASABKAsyLC5yb2xsY2FsbC5oZWFsdGgudjEuUmVhZEV4ZWN1dGlvbkxvZ1Jlc3BvbnNlMoMGChVIZWFsdGhJbnRlcm5hbFNlcnZpY2USZgoMR2V0SGVsZE5vZGVzEicucm9sbGNhbGwuaGVhbHRoLnYxLkdldEhlbGROb2Rlc1JlcXVlc3QaKC5yb2xsY2FsbC5oZWFsdGgudjEuR2V0SGVsZE5vZGVzUmVzcG9uc2UiA5ACARJuCg5XYXRjaEhlbGROb2RlcxIpLnJvbGxjYWxsLmhlYWx0aC52MS5XYXRjaEhlbGROb2Rlc1JlcXVlc3QaKi5yb2xsY2FsbC5oZWFsdGgudjEuV2F0Y2hIZWxkTm9kZXNSZXNwb25zZSIDkAIBMAESaQoNR2V0SGVsZFRvdGFscxIoLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRIZWxkVG90YWxzUmVxdWVzdBopLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRIZWxkVG90YWxzUmVzcG9uc2UiA5ACARJgCgpQcm9iZU5vZGVzEiUucm9sbGNhbGwuaGVhbHRoLnYxLlByb2JlTm9kZXNSZXF1ZXN0GiYucm9sbGNhbGwuaGVhbHRoLnYxLlByb2JlTm9kZXNSZXNwb25zZSIDkAIBEm0KEEZvcndhcmRIZWFydGJlYXQSKy5yb2xsY2FsbC5oZWFsdGgudjEuRm9yd2FyZEhlYXJ0YmVhdFJlcXVlc3QaLC5yb2xsY2FsbC5oZWFsdGgudjEuRm9yd2FyZEhlYXJ0YmVhdFJlc3BvbnNlEm8KD0dldFJlcGxpY2FTdGF0ZRIqLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRSZXBsaWNhU3RhdGVSZXF1ZXN0Gisucm9sbGNhbGwuaGVhbHRoLnYxLkdldFJlcGxpY2FTdGF0ZVJlc3BvbnNlIgOQAgESZQoLUmVhZEhlbGRMb2cSJi5yb2xsY2FsbC5oZWFsdGgudjEuUmVhZEhlbGRMb2dSZXF1ZXN0Gicucm9sbGNhbGwuaGVhbHRoLnYxLlJlYWRIZWxkTG9nUmVzcG9uc2UiA5ACATABYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_rollcall_health_v1_health_query]);
 
 /**
  * GetHeldNodesRequest selects nodes.
@@ -429,6 +429,55 @@ export const GetReplicaStateResponseSchema: GenMessage<GetReplicaStateResponse> 
   messageDesc(file_rollcall_health_v1_health_internal, 13);
 
 /**
+ * ReadHeldLogRequest names the node, and what of its output.
+ *
+ * @generated from message rollcall.health.v1.ReadHeldLogRequest
+ */
+export type ReadHeldLogRequest = Message<"rollcall.health.v1.ReadHeldLogRequest"> & {
+  /**
+   * The node.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * What is read.
+   *
+   * @generated from field: rollcall.health.v1.ReadExecutionLogRequest request = 2;
+   */
+  request?: ReadExecutionLogRequest | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReadHeldLogRequest.
+ * Use `create(ReadHeldLogRequestSchema)` to create a new message.
+ */
+export const ReadHeldLogRequestSchema: GenMessage<ReadHeldLogRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_internal, 14);
+
+/**
+ * ReadHeldLogResponse is a piece of output.
+ *
+ * @generated from message rollcall.health.v1.ReadHeldLogResponse
+ */
+export type ReadHeldLogResponse = Message<"rollcall.health.v1.ReadHeldLogResponse"> & {
+  /**
+   * The piece.
+   *
+   * @generated from field: rollcall.health.v1.ReadExecutionLogResponse piece = 1;
+   */
+  piece?: ReadExecutionLogResponse | undefined;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReadHeldLogResponse.
+ * Use `create(ReadHeldLogResponseSchema)` to create a new message.
+ */
+export const ReadHeldLogResponseSchema: GenMessage<ReadHeldLogResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_internal, 15);
+
+/**
  * HealthInternalService is the internal address of one health replica: what only the owner of a node's session knows. Every call carries
  * credentials that are made from the cluster's secret for this replica, this method and this moment; any other call is refused:
  * REPLICA_CREDENTIALS_INVALID.
@@ -496,6 +545,16 @@ export const HealthInternalService: GenService<{
     methodKind: "unary";
     input: typeof GetReplicaStateRequestSchema;
     output: typeof GetReplicaStateResponseSchema;
+  },
+  /**
+   * ReadHeldLog sends the output of an execution on a node that this replica holds, see HealthQueryService.ReadExecutionLog.
+   *
+   * @generated from rpc rollcall.health.v1.HealthInternalService.ReadHeldLog
+   */
+  readHeldLog: {
+    methodKind: "server_streaming";
+    input: typeof ReadHeldLogRequestSchema;
+    output: typeof ReadHeldLogResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_health_v1_health_internal, 0);

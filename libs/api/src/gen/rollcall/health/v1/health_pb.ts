@@ -23,7 +23,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rollcall/health/v1/health.proto.
  */
 export const file_rollcall_health_v1_health: GenFile = /*@__PURE__*/
-  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizwIKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSAASPwoQZXhlY3V0aW9uX3JlcG9ydBgFIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5FeGVjdXRpb25SZXBvcnRIABIzCgp3YW50X3NwZWNzGAYgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLldhbnRTcGVjc0gAQg4KBWZyYW1lEgW6SAIIASLXAwoRSGVhcnRiZWF0UmVzcG9uc2USMgoJY2hhbGxlbmdlGAEgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLkNoYWxsZW5nZUgAEi4KB3dlbGNvbWUYAiABKAsyGy5yb2xsY2FsbC5oZWFsdGgudjEuV2VsY29tZUgAEiYKA2FjaxgDIAEoCzIXLnJvbGxjYWxsLmhlYWx0aC52MS5BY2tIABIyCgptZW1iZXJzaGlwGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwSAASMAoIc2V0dGluZ3MYBSABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3NIABItCgdnb19hd2F5GAYgASgLMhoucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUgAEjQKCmV4ZWN1dGlvbnMYByABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuRXhlY3V0aW9uc0gAEi0KBHNwZWMYCCABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuU3BlY0ZyYW1lSAASMwoKcmVwb3J0X2FjaxgJIAEoCzIdLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRBY2tIAEIHCgVmcmFtZSIuCglDaGFsbGVuZ2USDQoFbm9uY2UYASABKAwSEgoKY2x1c3Rlcl9pZBgCIAEoCSLkAgoFSGVsbG8SGQoHbm9kZV9pZBgBIAEoCUIIukgFcgMYgAISGgoJc2lnbmF0dXJlGAIgASgMQge6SAR6AmhAEh4KDWFnZW50X3ZlcnNpb24YAyABKAlCB7pIBHICGEASGQoHYm9vdF9pZBgEIAEoCUIIukgFcgMYgAESJQoTbWFjaGluZV9maW5nZXJwcmludBgFIAEoCUIIukgFcgMYgAESPAoZd2lzaGVkX2hlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIhChBub2RlX2luZm9fZGlnZXN0GAcgASgMQge6SAR6AhhAEhUKDWFnZW50X3RpbWVfbXMYCCABKAMSNwoUd2lzaGVkX2luZm9faW50ZXJ2YWwYCSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJcnVuc193b3JrGAogASgIIvsBCgdXZWxjb21lEhUKDXNlc3Npb25fZXBvY2gYASABKAQSLwoLc2VydmVyX3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKCm1lbWJlcnNoaXAYAyABKAsyHC5yb2xsY2FsbC5ub2RlLnYxLk1lbWJlcnNoaXASLgoIc2V0dGluZ3MYBCABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3MSEgoKY2x1c3Rlcl9pZBgFIAEoCRIYChBub2RlX2luZm9fd2FudGVkGAYgASgIEhgKEGhlYWx0aF9lbmRwb2ludHMYByADKAkimgIKCFNldHRpbmdzEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIwCg1pbmZvX2ludGVydmFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEicKBmxhYmVscxgDIAMoCzIXLnJvbGxjYWxsLm5vZGUudjEuTGFiZWwSMgoPdW5oZWFsdGh5X2FmdGVyGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjQKEXJvdGF0ZV9rZXlfd2l0aGluGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmdlbmVyYXRpb24YBiABKA0ilwEKBEJlYXQSEAoIc2VxdWVuY2UYASABKA0SLgoFdXNhZ2UYAiABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLlJlc291cmNlVXNhZ2USFQoNYWdlbnRfdGltZV9tcxgDIAEoAxIbChNzZXR0aW5nc19nZW5lcmF0aW9uGAQgASgNEhkKEWV4ZWN1dGlvbnNfZGlnZXN0GAUgASgGIjEKA0FjaxIQCghzZXF1ZW5jZRgBIAEoDRIYChBuZXh0X2ludGVydmFsX21zGAIgASgNIlIKB0dvb2RieWUSGAoGcmVhc29uGAEgASgJQgi6SAVyAxiACBItCgRraW5kGAIgASgOMh8ucm9sbGNhbGwuaGVhbHRoLnYxLkdvb2RieWVLaW5kIr0BCgZHb0F3YXkSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEi4KC3JldHJ5X2FmdGVyGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKBmFjdGlvbhgEIAEoDjIgLnJvbGxjYWxsLmhlYWx0aC52MS5Hb0F3YXlBY3Rpb24SEQoJZW5kcG9pbnRzGAUgAygJIp4BCgpFeGVjdXRpb25zEg4KBmxvZ19pZBgBIAEoCRISCgpnZW5lcmF0aW9uGAIgASgEEg0KBXdob2xlGAMgASgIEgwKBG1vcmUYBCABKAgSFQoNcmVwb3J0X3dhbnRlZBgFIAEoCBI4CgpyZWZlcmVuY2VzGAYgAygLMiQucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25SZWZlcmVuY2UiLAoJV2FudFNwZWNzEh8KB2RpZ2VzdHMYASADKAxCDrpIC5IBCBBkIgR6AmggIikKCVNwZWNGcmFtZRIOCgZkaWdlc3QYASABKAwSDAoEc3BlYxgCIAEoDCKXAQoPRXhlY3V0aW9uUmVwb3J0Eg4KBm51bWJlchgBIAEoBBINCgV3aG9sZRgCIAEoCBIMCgRtb3JlGAMgASgIEg4KBmRpZ2VzdBgEIAEoBhJHCgxvYnNlcnZhdGlvbnMYBSADKAsyJi5yb2xsY2FsbC53b3JrLnYxLkV4ZWN1dGlvbk9ic2VydmF0aW9uQgm6SAaSAQMQ6AciGwoJUmVwb3J0QWNrEg4KBm51bWJlchgBIAEoBCpjCgtHb29kYnllS2luZBIcChhHT09EQllFX0tJTkRfVU5TUEVDSUZJRUQQABIZChVHT09EQllFX0tJTkRfU1RPUFBJTkcQARIbChdHT09EQllFX0tJTkRfUkVTVEFSVElORxACKpsBCgxHb0F3YXlBY3Rpb24SHgoaR09fQVdBWV9BQ1RJT05fVU5TUEVDSUZJRUQQABIcChhHT19BV0FZX0FDVElPTl9SRUNPTk5FQ1QQARIbChdHT19BV0FZX0FDVElPTl9SRUdJU1RFUhACEhcKE0dPX0FXQVlfQUNUSU9OX01PVkUQAxIXChNHT19BV0FZX0FDVElPTl9TVE9QEAQybQoNSGVhbHRoU2VydmljZRJcCglIZWFydGJlYXQSJC5yb2xsY2FsbC5oZWFsdGgudjEuSGVhcnRiZWF0UmVxdWVzdBolLnJvbGxjYWxsLmhlYWx0aC52MS5IZWFydGJlYXRSZXNwb25zZSgBMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage, file_rollcall_work_v1_work]);
+  fileDesc("Ch9yb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoLnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizwIKEEhlYXJ0YmVhdFJlcXVlc3QSKgoFaGVsbG8YASABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9IABIoCgRiZWF0GAIgASgLMhgucm9sbGNhbGwuaGVhbHRoLnYxLkJlYXRIABIvCglub2RlX2luZm8YAyABKAsyGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVJbmZvSAASLgoHZ29vZGJ5ZRgEIAEoCzIbLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllSAASPwoQZXhlY3V0aW9uX3JlcG9ydBgFIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5FeGVjdXRpb25SZXBvcnRIABIzCgp3YW50X3NwZWNzGAYgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLldhbnRTcGVjc0gAQg4KBWZyYW1lEgW6SAIIASKOBAoRSGVhcnRiZWF0UmVzcG9uc2USMgoJY2hhbGxlbmdlGAEgASgLMh0ucm9sbGNhbGwuaGVhbHRoLnYxLkNoYWxsZW5nZUgAEi4KB3dlbGNvbWUYAiABKAsyGy5yb2xsY2FsbC5oZWFsdGgudjEuV2VsY29tZUgAEiYKA2FjaxgDIAEoCzIXLnJvbGxjYWxsLmhlYWx0aC52MS5BY2tIABIyCgptZW1iZXJzaGlwGAQgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwSAASMAoIc2V0dGluZ3MYBSABKAsyHC5yb2xsY2FsbC5oZWFsdGgudjEuU2V0dGluZ3NIABItCgdnb19hd2F5GAYgASgLMhoucm9sbGNhbGwuaGVhbHRoLnYxLkdvQXdheUgAEjQKCmV4ZWN1dGlvbnMYByABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuRXhlY3V0aW9uc0gAEi0KBHNwZWMYCCABKAsyHS5yb2xsY2FsbC5oZWFsdGgudjEuU3BlY0ZyYW1lSAASMwoKcmVwb3J0X2FjaxgJIAEoCzIdLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRBY2tIABI1Cgtsb2dfcmVxdWVzdBgKIAEoCzIeLnJvbGxjYWxsLmhlYWx0aC52MS5Mb2dSZXF1ZXN0SABCBwoFZnJhbWUiLgoJQ2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMEhIKCmNsdXN0ZXJfaWQYAiABKAki5AIKBUhlbGxvEhkKB25vZGVfaWQYASABKAlCCLpIBXIDGIACEhoKCXNpZ25hdHVyZRgCIAEoDEIHukgEegJoQBIeCg1hZ2VudF92ZXJzaW9uGAMgASgJQge6SARyAhhAEhkKB2Jvb3RfaWQYBCABKAlCCLpIBXIDGIABEiUKE21hY2hpbmVfZmluZ2VycHJpbnQYBSABKAlCCLpIBXIDGIABEjwKGXdpc2hlZF9oZWFydGJlYXRfaW50ZXJ2YWwYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SIQoQbm9kZV9pbmZvX2RpZ2VzdBgHIAEoDEIHukgEegIYQBIVCg1hZ2VudF90aW1lX21zGAggASgDEjcKFHdpc2hlZF9pbmZvX2ludGVydmFsGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCXJ1bnNfd29yaxgKIAEoCCL7AQoHV2VsY29tZRIVCg1zZXNzaW9uX2Vwb2NoGAEgASgEEi8KC3NlcnZlcl90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgptZW1iZXJzaGlwGAMgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwEi4KCHNldHRpbmdzGAQgASgLMhwucm9sbGNhbGwuaGVhbHRoLnYxLlNldHRpbmdzEhIKCmNsdXN0ZXJfaWQYBSABKAkSGAoQbm9kZV9pbmZvX3dhbnRlZBgGIAEoCBIYChBoZWFsdGhfZW5kcG9pbnRzGAcgAygJIpoCCghTZXR0aW5ncxI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNaW5mb19pbnRlcnZhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhInCgZsYWJlbHMYAyADKAsyFy5yb2xsY2FsbC5ub2RlLnYxLkxhYmVsEjIKD3VuaGVhbHRoeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI0ChFyb3RhdGVfa2V5X3dpdGhpbhgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpnZW5lcmF0aW9uGAYgASgNIpcBCgRCZWF0EhAKCHNlcXVlbmNlGAEgASgNEi4KBXVzYWdlGAIgASgLMh8ucm9sbGNhbGwubm9kZS52MS5SZXNvdXJjZVVzYWdlEhUKDWFnZW50X3RpbWVfbXMYAyABKAMSGwoTc2V0dGluZ3NfZ2VuZXJhdGlvbhgEIAEoDRIZChFleGVjdXRpb25zX2RpZ2VzdBgFIAEoBiIxCgNBY2sSEAoIc2VxdWVuY2UYASABKA0SGAoQbmV4dF9pbnRlcnZhbF9tcxgCIAEoDSJSCgdHb29kYnllEhgKBnJlYXNvbhgBIAEoCUIIukgFcgMYgAgSLQoEa2luZBgCIAEoDjIfLnJvbGxjYWxsLmhlYWx0aC52MS5Hb29kYnllS2luZCK9AQoGR29Bd2F5Ei0KBnJlYXNvbhgBIAEoDjIdLnJvbGxjYWxsLm5vZGUudjEuRXJyb3JSZWFzb24SDwoHbWVzc2FnZRgCIAEoCRIuCgtyZXRyeV9hZnRlchgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIwCgZhY3Rpb24YBCABKA4yIC5yb2xsY2FsbC5oZWFsdGgudjEuR29Bd2F5QWN0aW9uEhEKCWVuZHBvaW50cxgFIAMoCSKeAQoKRXhlY3V0aW9ucxIOCgZsb2dfaWQYASABKAkSEgoKZ2VuZXJhdGlvbhgCIAEoBBINCgV3aG9sZRgDIAEoCBIMCgRtb3JlGAQgASgIEhUKDXJlcG9ydF93YW50ZWQYBSABKAgSOAoKcmVmZXJlbmNlcxgGIAMoCzIkLnJvbGxjYWxsLndvcmsudjEuRXhlY3V0aW9uUmVmZXJlbmNlIiwKCVdhbnRTcGVjcxIfCgdkaWdlc3RzGAEgAygMQg66SAuSAQgQZCIEegJoICIpCglTcGVjRnJhbWUSDgoGZGlnZXN0GAEgASgMEgwKBHNwZWMYAiABKAwilwEKD0V4ZWN1dGlvblJlcG9ydBIOCgZudW1iZXIYASABKAQSDQoFd2hvbGUYAiABKAgSDAoEbW9yZRgDIAEoCBIOCgZkaWdlc3QYBCABKAYSRwoMb2JzZXJ2YXRpb25zGAUgAygLMiYucm9sbGNhbGwud29yay52MS5FeGVjdXRpb25PYnNlcnZhdGlvbkIJukgGkgEDEOgHIhsKCVJlcG9ydEFjaxIOCgZudW1iZXIYASABKAQidQoKTG9nUmVxdWVzdBINCgV0b2tlbhgBIAEoDBIUCgxleGVjdXRpb25faWQYAiABKAkSDgoGc3RyZWFtGAMgASgNEg4KBm9mZnNldBgEIAEoBBISCgp0YWlsX2J5dGVzGAUgASgEEg4KBmZvbGxvdxgGIAEoCCJ9ChBTZXJ2ZUxvZ3NSZXF1ZXN0EhYKBXRva2VuGAEgASgMQge6SAR6AhhAEg4KBnN0cmVhbRgCIAEoDRIOCgZvZmZzZXQYAyABKAQSFwoEZGF0YRgEIAEoDEIJukgGegQYgIAEEhgKB2ZhaWx1cmUYBSABKAlCB7pIBHICGEAiEwoRU2VydmVMb2dzUmVzcG9uc2UqYwoLR29vZGJ5ZUtpbmQSHAoYR09PREJZRV9LSU5EX1VOU1BFQ0lGSUVEEAASGQoVR09PREJZRV9LSU5EX1NUT1BQSU5HEAESGwoXR09PREJZRV9LSU5EX1JFU1RBUlRJTkcQAiqbAQoMR29Bd2F5QWN0aW9uEh4KGkdPX0FXQVlfQUNUSU9OX1VOU1BFQ0lGSUVEEAASHAoYR09fQVdBWV9BQ1RJT05fUkVDT05ORUNUEAESGwoXR09fQVdBWV9BQ1RJT05fUkVHSVNURVIQAhIXChNHT19BV0FZX0FDVElPTl9NT1ZFEAMSFwoTR09fQVdBWV9BQ1RJT05fU1RPUBAEMskBCg1IZWFsdGhTZXJ2aWNlElwKCUhlYXJ0YmVhdBIkLnJvbGxjYWxsLmhlYWx0aC52MS5IZWFydGJlYXRSZXF1ZXN0GiUucm9sbGNhbGwuaGVhbHRoLnYxLkhlYXJ0YmVhdFJlc3BvbnNlKAEwARJaCglTZXJ2ZUxvZ3MSJC5yb2xsY2FsbC5oZWFsdGgudjEuU2VydmVMb2dzUmVxdWVzdBolLnJvbGxjYWxsLmhlYWx0aC52MS5TZXJ2ZUxvZ3NSZXNwb25zZSgBYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node, file_rollcall_node_v1_usage, file_rollcall_work_v1_work]);
 
 /**
  * HeartbeatRequest is one frame from an agent.
@@ -177,6 +177,14 @@ export type HeartbeatResponse = Message<"rollcall.health.v1.HeartbeatResponse"> 
      */
     value: ReportAck;
     case: "reportAck";
+  } | {
+    /**
+     * Output of an execution is being read: open ServeLogs.
+     *
+     * @generated from field: rollcall.health.v1.LogRequest log_request = 10;
+     */
+    value: LogRequest;
+    case: "logRequest";
   } | { case: undefined; value?: undefined };
 };
 
@@ -755,6 +763,126 @@ export const ReportAckSchema: GenMessage<ReportAck> = /*@__PURE__*/
   messageDesc(file_rollcall_health_v1_health, 14);
 
 /**
+ * LogRequest asks for an execution's output.
+ *
+ * @generated from message rollcall.health.v1.LogRequest
+ */
+export type LogRequest = Message<"rollcall.health.v1.LogRequest"> & {
+  /**
+   * Names the call that brings it, and is good for it alone.
+   *
+   * @generated from field: bytes token = 1;
+   */
+  token: Uint8Array;
+
+  /**
+   * The execution.
+   *
+   * @generated from field: string execution_id = 2;
+   */
+  executionId: string;
+
+  /**
+   * Output: 0 both, 1 standard output, 2 standard error.
+   *
+   * @generated from field: uint32 stream = 3;
+   */
+  stream: number;
+
+  /**
+   * Where to begin, in bytes since the execution started.
+   *
+   * @generated from field: uint64 offset = 4;
+   */
+  offset: bigint;
+
+  /**
+   * In place of an offset: only so many bytes from the end. 0: from the offset.
+   *
+   * @generated from field: uint64 tail_bytes = 5;
+   */
+  tailBytes: bigint;
+
+  /**
+   * Whether to go on until the execution ends, or the call is ended.
+   *
+   * @generated from field: bool follow = 6;
+   */
+  follow: boolean;
+};
+
+/**
+ * Describes the message rollcall.health.v1.LogRequest.
+ * Use `create(LogRequestSchema)` to create a new message.
+ */
+export const LogRequestSchema: GenMessage<LogRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 15);
+
+/**
+ * ServeLogsRequest is a piece of output.
+ *
+ * @generated from message rollcall.health.v1.ServeLogsRequest
+ */
+export type ServeLogsRequest = Message<"rollcall.health.v1.ServeLogsRequest"> & {
+  /**
+   * In the first one: the token of the LogRequest.
+   *
+   * @generated from field: bytes token = 1;
+   */
+  token: Uint8Array;
+
+  /**
+   * Output: 1 standard output, 2 standard error.
+   *
+   * @generated from field: uint32 stream = 2;
+   */
+  stream: number;
+
+  /**
+   * Where the piece begins, in bytes since the execution started.
+   *
+   * @generated from field: uint64 offset = 3;
+   */
+  offset: bigint;
+
+  /**
+   * The piece.
+   *
+   * @generated from field: bytes data = 4;
+   */
+  data: Uint8Array;
+
+  /**
+   * In place of output, in the last one: why there is none, as an ErrorReason's name.
+   *
+   * @generated from field: string failure = 5;
+   */
+  failure: string;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ServeLogsRequest.
+ * Use `create(ServeLogsRequestSchema)` to create a new message.
+ */
+export const ServeLogsRequestSchema: GenMessage<ServeLogsRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 16);
+
+/**
+ * ServeLogsResponse is empty: everything has been taken.
+ *
+ * @generated from message rollcall.health.v1.ServeLogsResponse
+ */
+export type ServeLogsResponse = Message<"rollcall.health.v1.ServeLogsResponse"> & {
+};
+
+/**
+ * Describes the message rollcall.health.v1.ServeLogsResponse.
+ * Use `create(ServeLogsResponseSchema)` to create a new message.
+ */
+export const ServeLogsResponseSchema: GenMessage<ServeLogsResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health, 17);
+
+/**
  * GoodbyeKind is what an agent does after a Goodbye.
  *
  * @generated from enum rollcall.health.v1.GoodbyeKind
@@ -867,6 +995,18 @@ export const HealthService: GenService<{
     methodKind: "bidi_streaming";
     input: typeof HeartbeatRequestSchema;
     output: typeof HeartbeatResponseSchema;
+  },
+  /**
+   * ServeLogs is a second call of an agent that runs work, on the connection that its stream has: output goes up it, and never up the
+   * stream of heartbeats. The agent opens it when a LogRequest of the stream asks for it, names it by the request's token, and ends it with
+   * the output. HTTP/2's flow control is the log's own.
+   *
+   * @generated from rpc rollcall.health.v1.HealthService.ServeLogs
+   */
+  serveLogs: {
+    methodKind: "client_streaming";
+    input: typeof ServeLogsRequestSchema;
+    output: typeof ServeLogsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_health_v1_health, 0);

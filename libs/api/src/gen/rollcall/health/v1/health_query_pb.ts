@@ -4,8 +4,8 @@
 // @generated from file rollcall/health/v1/health_query.proto (package rollcall.health.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
@@ -15,13 +15,13 @@ import type { Health, Membership } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
 import type { ResourceUsage } from "../../node/v1/usage_pb.ts";
 import { file_rollcall_node_v1_usage } from "../../node/v1/usage_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/health/v1/health_query.proto.
  */
 export const file_rollcall_health_v1_health_query: GenFile = /*@__PURE__*/
-  fileDesc("CiVyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX3F1ZXJ5LnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizAUKCk5vZGVIZWFsdGgSDwoHbm9kZV9pZBgBIAEoCRIoCgZoZWFsdGgYAiABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoKc2lsZW50X2ZvchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoPdW5oZWFsdGh5X2FmdGVyGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXVua25vd25fYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVwbGljYV9pZBgIIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAkgASgEEi8KBmxhdGVzdBgKIAEoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Vc2FnZVNhbXBsZRIwCgdzYW1wbGVzGAsgAygLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlVzYWdlU2FtcGxlEh0KFXRlbGVtZXRyeV91bmF2YWlsYWJsZRgMIAEoCRItCgpjbG9ja19za2V3GA0gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjwKGXdpc2hlZF9oZWFydGJlYXRfaW50ZXJ2YWwYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNaW5mb19pbnRlcnZhbBgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3ChR3aXNoZWRfaW5mb19pbnRlcnZhbBgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJlCgtVc2FnZVNhbXBsZRImCgNhZ2UYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoFdXNhZ2UYAiABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLlJlc291cmNlVXNhZ2UiMAoUR2V0Tm9kZUhlYWx0aFJlcXVlc3QSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAiJMChVHZXROb2RlSGVhbHRoUmVzcG9uc2USMwoLbm9kZV9oZWFsdGgYASABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aCKTAQoVTGlzdE5vZGVIZWFsdGhSZXF1ZXN0EiQKCG5vZGVfaWRzGAEgAygJQhK6SA+SAQwQ6AciB3IFEAEYgAISHQoJcGFnZV9zaXplGAIgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIEhcKD2luY2x1ZGVfc2FtcGxlcxgEIAEoCCJgChZMaXN0Tm9kZUhlYWx0aFJlc3BvbnNlEi0KBW5vZGVzGAEgAygLMh4ucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVIZWFsdGgSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlcKFldhdGNoTm9kZUhlYWx0aFJlcXVlc3QSJAoIbm9kZV9pZHMYASADKAlCErpID5IBDBDIASIHcgUQARiAAhIXCg9pbmNsdWRlX3NhbXBsZXMYAiABKAgiWgoXV2F0Y2hOb2RlSGVhbHRoUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aBIQCghnb25lX2lkcxgCIAMoCSIZChdHZXRDbHVzdGVySGVhbHRoUmVxdWVzdCLyAgoYR2V0Q2x1c3RlckhlYWx0aFJlc3BvbnNlEg8KB2hlYWx0aHkYASABKA0SEQoJdW5oZWFsdGh5GAIgASgNEg8KB3Vua25vd24YAyABKA0SEQoJcmVwb3J0aW5nGAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEg0KBWNvcmVzGAYgASgEEhcKD21lbW9yeV91c2VkX21pYhgHIAEoBBIYChBtZW1vcnlfdG90YWxfbWliGAggASgEEgwKBGdwdXMYCSABKA0SEQoJZ3B1c19idXN5GAogASgNEjwKD2hvdHRlc3RfYXZlcmFnZRgLIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlVGVtcGVyYXR1cmUSOwoOaG90dGVzdF9zZW5zb3IYDCABKAsyIy5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZVRlbXBlcmF0dXJlEhsKE21pc3NpbmdfcmVwbGljYV9pZHMYDSADKAkiMwoPTm9kZVRlbXBlcmF0dXJlEg8KB25vZGVfaWQYASABKAkSDwoHY2Vsc2l1cxgCIAEoAiLZAQoWUmVwb3J0SGVhcnRiZWF0UmVxdWVzdBIbCgdub2RlX2lkGAEgASgJQgq6SAdyBRABGIACEjIKBG9wZW4YAiABKAsyIi5yb2xsY2FsbC5oZWFsdGgudjEuU2Vzc2lvblJlcXVlc3RIABIvCgRiZWF0GAMgASgLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlNlc3Npb25CZWF0SAASNQoHZ29vZGJ5ZRgEIAEoCzIiLnJvbGxjYWxsLmhlYWx0aC52MS5TZXNzaW9uR29vZGJ5ZUgAQgYKBHN0ZXAiWgoOU2Vzc2lvblJlcXVlc3QSFgoFbm9uY2UYASABKAxCB7pIBHoCGEASMAoFaGVsbG8YAiABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9CBrpIA8gBASJwCgtTZXNzaW9uQmVhdBIfCg1zZXNzaW9uX3Rva2VuGAEgASgJQgi6SAVyAxiACBIQCghzZXF1ZW5jZRgCIAEoDRIuCgV1c2FnZRgDIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZSJLCg5TZXNzaW9uR29vZGJ5ZRIfCg1zZXNzaW9uX3Rva2VuGAEgASgJQgi6SAVyAxiACBIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIIq4CChdSZXBvcnRIZWFydGJlYXRSZXNwb25zZRI2CgljaGFsbGVuZ2UYASABKAsyIy5yb2xsY2FsbC5oZWFsdGgudjEuUmVwb3J0Q2hhbGxlbmdlEhUKDXNlc3Npb25fdG9rZW4YAiABKAkSFQoNc2Vzc2lvbl9lcG9jaBgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoDRIwCgptZW1iZXJzaGlwGAUgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg91bmhlYWx0aHlfYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iZQoPUmVwb3J0Q2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMEhIKCnByb29mX3RleHQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wMsAEChJIZWFsdGhRdWVyeVNlcnZpY2USaQoNR2V0Tm9kZUhlYWx0aBIoLnJvbGxjYWxsLmhlYWx0aC52MS5HZXROb2RlSGVhbHRoUmVxdWVzdBopLnJvbGxjYWxsLmhlYWx0aC52MS5HZXROb2RlSGVhbHRoUmVzcG9uc2UiA5ACARJsCg5MaXN0Tm9kZUhlYWx0aBIpLnJvbGxjYWxsLmhlYWx0aC52MS5MaXN0Tm9kZUhlYWx0aFJlcXVlc3QaKi5yb2xsY2FsbC5oZWFsdGgudjEuTGlzdE5vZGVIZWFsdGhSZXNwb25zZSIDkAIBEnEKD1dhdGNoTm9kZUhlYWx0aBIqLnJvbGxjYWxsLmhlYWx0aC52MS5XYXRjaE5vZGVIZWFsdGhSZXF1ZXN0Gisucm9sbGNhbGwuaGVhbHRoLnYxLldhdGNoTm9kZUhlYWx0aFJlc3BvbnNlIgOQAgEwARJyChBHZXRDbHVzdGVySGVhbHRoEisucm9sbGNhbGwuaGVhbHRoLnYxLkdldENsdXN0ZXJIZWFsdGhSZXF1ZXN0Giwucm9sbGNhbGwuaGVhbHRoLnYxLkdldENsdXN0ZXJIZWFsdGhSZXNwb25zZSIDkAIBEmoKD1JlcG9ydEhlYXJ0YmVhdBIqLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRIZWFydGJlYXRSZXF1ZXN0Gisucm9sbGNhbGwuaGVhbHRoLnYxLlJlcG9ydEhlYXJ0YmVhdFJlc3BvbnNlYgZwcm90bzM", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_health_v1_health, file_rollcall_node_v1_node, file_rollcall_node_v1_usage]);
+  fileDesc("CiVyb2xsY2FsbC9oZWFsdGgvdjEvaGVhbHRoX3F1ZXJ5LnByb3RvEhJyb2xsY2FsbC5oZWFsdGgudjEizAUKCk5vZGVIZWFsdGgSDwoHbm9kZV9pZBgBIAEoCRIoCgZoZWFsdGgYAiABKAsyGC5yb2xsY2FsbC5ub2RlLnYxLkhlYWx0aBIyCg5sYXN0X3NlZW5fdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoKc2lsZW50X2ZvchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI1ChJoZWFydGJlYXRfaW50ZXJ2YWwYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMgoPdW5oZWFsdGh5X2FmdGVyGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjAKDXVua25vd25fYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKcmVwbGljYV9pZBgIIAEoCRIVCg1zZXNzaW9uX2Vwb2NoGAkgASgEEi8KBmxhdGVzdBgKIAEoCzIfLnJvbGxjYWxsLmhlYWx0aC52MS5Vc2FnZVNhbXBsZRIwCgdzYW1wbGVzGAsgAygLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlVzYWdlU2FtcGxlEh0KFXRlbGVtZXRyeV91bmF2YWlsYWJsZRgMIAEoCRItCgpjbG9ja19za2V3GA0gASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEjwKGXdpc2hlZF9oZWFydGJlYXRfaW50ZXJ2YWwYDiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMAoNaW5mb19pbnRlcnZhbBgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhI3ChR3aXNoZWRfaW5mb19pbnRlcnZhbBgQIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJlCgtVc2FnZVNhbXBsZRImCgNhZ2UYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoFdXNhZ2UYAiABKAsyHy5yb2xsY2FsbC5ub2RlLnYxLlJlc291cmNlVXNhZ2UiMAoUR2V0Tm9kZUhlYWx0aFJlcXVlc3QSGAoEbm9kZRgBIAEoCUIKukgHcgUQARiAAiJMChVHZXROb2RlSGVhbHRoUmVzcG9uc2USMwoLbm9kZV9oZWFsdGgYASABKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aCKTAQoVTGlzdE5vZGVIZWFsdGhSZXF1ZXN0EiQKCG5vZGVfaWRzGAEgAygJQhK6SA+SAQwQ6AciB3IFEAEYgAISHQoJcGFnZV9zaXplGAIgASgFQgq6SAcaBRjoBygAEhwKCnBhZ2VfdG9rZW4YAyABKAlCCLpIBXIDGIAIEhcKD2luY2x1ZGVfc2FtcGxlcxgEIAEoCCJgChZMaXN0Tm9kZUhlYWx0aFJlc3BvbnNlEi0KBW5vZGVzGAEgAygLMh4ucm9sbGNhbGwuaGVhbHRoLnYxLk5vZGVIZWFsdGgSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlcKFldhdGNoTm9kZUhlYWx0aFJlcXVlc3QSJAoIbm9kZV9pZHMYASADKAlCErpID5IBDBDIASIHcgUQARiAAhIXCg9pbmNsdWRlX3NhbXBsZXMYAiABKAgiWgoXV2F0Y2hOb2RlSGVhbHRoUmVzcG9uc2USLQoFbm9kZXMYASADKAsyHi5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZUhlYWx0aBIQCghnb25lX2lkcxgCIAMoCSIZChdHZXRDbHVzdGVySGVhbHRoUmVxdWVzdCLyAgoYR2V0Q2x1c3RlckhlYWx0aFJlc3BvbnNlEg8KB2hlYWx0aHkYASABKA0SEQoJdW5oZWFsdGh5GAIgASgNEg8KB3Vua25vd24YAyABKA0SEQoJcmVwb3J0aW5nGAQgASgNEhMKC2NwdV9wZXJjZW50GAUgASgBEg0KBWNvcmVzGAYgASgEEhcKD21lbW9yeV91c2VkX21pYhgHIAEoBBIYChBtZW1vcnlfdG90YWxfbWliGAggASgEEgwKBGdwdXMYCSABKA0SEQoJZ3B1c19idXN5GAogASgNEjwKD2hvdHRlc3RfYXZlcmFnZRgLIAEoCzIjLnJvbGxjYWxsLmhlYWx0aC52MS5Ob2RlVGVtcGVyYXR1cmUSOwoOaG90dGVzdF9zZW5zb3IYDCABKAsyIy5yb2xsY2FsbC5oZWFsdGgudjEuTm9kZVRlbXBlcmF0dXJlEhsKE21pc3NpbmdfcmVwbGljYV9pZHMYDSADKAkiMwoPTm9kZVRlbXBlcmF0dXJlEg8KB25vZGVfaWQYASABKAkSDwoHY2Vsc2l1cxgCIAEoAiLZAQoWUmVwb3J0SGVhcnRiZWF0UmVxdWVzdBIbCgdub2RlX2lkGAEgASgJQgq6SAdyBRABGIACEjIKBG9wZW4YAiABKAsyIi5yb2xsY2FsbC5oZWFsdGgudjEuU2Vzc2lvblJlcXVlc3RIABIvCgRiZWF0GAMgASgLMh8ucm9sbGNhbGwuaGVhbHRoLnYxLlNlc3Npb25CZWF0SAASNQoHZ29vZGJ5ZRgEIAEoCzIiLnJvbGxjYWxsLmhlYWx0aC52MS5TZXNzaW9uR29vZGJ5ZUgAQgYKBHN0ZXAiWgoOU2Vzc2lvblJlcXVlc3QSFgoFbm9uY2UYASABKAxCB7pIBHoCGEASMAoFaGVsbG8YAiABKAsyGS5yb2xsY2FsbC5oZWFsdGgudjEuSGVsbG9CBrpIA8gBASJwCgtTZXNzaW9uQmVhdBIfCg1zZXNzaW9uX3Rva2VuGAEgASgJQgi6SAVyAxiACBIQCghzZXF1ZW5jZRgCIAEoDRIuCgV1c2FnZRgDIAEoCzIfLnJvbGxjYWxsLm5vZGUudjEuUmVzb3VyY2VVc2FnZSJLCg5TZXNzaW9uR29vZGJ5ZRIfCg1zZXNzaW9uX3Rva2VuGAEgASgJQgi6SAVyAxiACBIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIIq4CChdSZXBvcnRIZWFydGJlYXRSZXNwb25zZRI2CgljaGFsbGVuZ2UYASABKAsyIy5yb2xsY2FsbC5oZWFsdGgudjEuUmVwb3J0Q2hhbGxlbmdlEhUKDXNlc3Npb25fdG9rZW4YAiABKAkSFQoNc2Vzc2lvbl9lcG9jaBgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoDRIwCgptZW1iZXJzaGlwGAUgASgLMhwucm9sbGNhbGwubm9kZS52MS5NZW1iZXJzaGlwEjUKEmhlYXJ0YmVhdF9pbnRlcnZhbBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIyCg91bmhlYWx0aHlfYWZ0ZXIYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iZQoPUmVwb3J0Q2hhbGxlbmdlEg0KBW5vbmNlGAEgASgMEhIKCnByb29mX3RleHQYAiABKAkSLwoLZXhwaXJlX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqABChdSZWFkRXhlY3V0aW9uTG9nUmVxdWVzdBIfCgxleGVjdXRpb25faWQYASABKAlCCbpIBnIEEAEYQBIwCgZzdHJlYW0YAiABKA4yIC5yb2xsY2FsbC5oZWFsdGgudjEuT3V0cHV0U3RyZWFtEg4KBm9mZnNldBgDIAEoBBISCgp0YWlsX2J5dGVzGAQgASgEEg4KBmZvbGxvdxgFIAEoCCJqChhSZWFkRXhlY3V0aW9uTG9nUmVzcG9uc2USMAoGc3RyZWFtGAEgASgOMiAucm9sbGNhbGwuaGVhbHRoLnYxLk91dHB1dFN0cmVhbRIOCgZvZmZzZXQYAiABKAQSDAoEZGF0YRgDIAEoDCphCgxPdXRwdXRTdHJlYW0SHQoZT1VUUFVUX1NUUkVBTV9VTlNQRUNJRklFRBAAEhgKFE9VVFBVVF9TVFJFQU1fU1RET1VUEAESGAoUT1VUUFVUX1NUUkVBTV9TVERFUlIQAjK2BQoSSGVhbHRoUXVlcnlTZXJ2aWNlEmkKDUdldE5vZGVIZWFsdGgSKC5yb2xsY2FsbC5oZWFsdGgudjEuR2V0Tm9kZUhlYWx0aFJlcXVlc3QaKS5yb2xsY2FsbC5oZWFsdGgudjEuR2V0Tm9kZUhlYWx0aFJlc3BvbnNlIgOQAgESbAoOTGlzdE5vZGVIZWFsdGgSKS5yb2xsY2FsbC5oZWFsdGgudjEuTGlzdE5vZGVIZWFsdGhSZXF1ZXN0Gioucm9sbGNhbGwuaGVhbHRoLnYxLkxpc3ROb2RlSGVhbHRoUmVzcG9uc2UiA5ACARJxCg9XYXRjaE5vZGVIZWFsdGgSKi5yb2xsY2FsbC5oZWFsdGgudjEuV2F0Y2hOb2RlSGVhbHRoUmVxdWVzdBorLnJvbGxjYWxsLmhlYWx0aC52MS5XYXRjaE5vZGVIZWFsdGhSZXNwb25zZSIDkAIBMAEScgoQR2V0Q2x1c3RlckhlYWx0aBIrLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRDbHVzdGVySGVhbHRoUmVxdWVzdBosLnJvbGxjYWxsLmhlYWx0aC52MS5HZXRDbHVzdGVySGVhbHRoUmVzcG9uc2UiA5ACARJqCg9SZXBvcnRIZWFydGJlYXQSKi5yb2xsY2FsbC5oZWFsdGgudjEuUmVwb3J0SGVhcnRiZWF0UmVxdWVzdBorLnJvbGxjYWxsLmhlYWx0aC52MS5SZXBvcnRIZWFydGJlYXRSZXNwb25zZRJ0ChBSZWFkRXhlY3V0aW9uTG9nEisucm9sbGNhbGwuaGVhbHRoLnYxLlJlYWRFeGVjdXRpb25Mb2dSZXF1ZXN0Giwucm9sbGNhbGwuaGVhbHRoLnYxLlJlYWRFeGVjdXRpb25Mb2dSZXNwb25zZSIDkAIBMAFiBnByb3RvMw", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_health_v1_health, file_rollcall_node_v1_node, file_rollcall_node_v1_usage]);
 
 /**
  * NodeHealth is what the replica that holds the node's session knows of it.
@@ -737,6 +737,131 @@ export const ReportChallengeSchema: GenMessage<ReportChallenge> = /*@__PURE__*/
   messageDesc(file_rollcall_health_v1_health_query, 16);
 
 /**
+ * ReadExecutionLogRequest names the execution, and what of its output.
+ *
+ * @generated from message rollcall.health.v1.ReadExecutionLogRequest
+ */
+export type ReadExecutionLogRequest = Message<"rollcall.health.v1.ReadExecutionLogRequest"> & {
+  /**
+   * Its exact id.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * Which of its outputs.
+   *
+   * @generated from field: rollcall.health.v1.OutputStream stream = 2;
+   */
+  stream: OutputStream;
+
+  /**
+   * Where to begin, in bytes of this output since the execution started. What is not kept any more is left out.
+   *
+   * @generated from field: uint64 offset = 3;
+   */
+  offset: bigint;
+
+  /**
+   * In place of an offset: only so many bytes from the end. 0: from the offset.
+   *
+   * @generated from field: uint64 tail_bytes = 4;
+   */
+  tailBytes: bigint;
+
+  /**
+   * Whether to go on until the execution ends.
+   *
+   * @generated from field: bool follow = 5;
+   */
+  follow: boolean;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReadExecutionLogRequest.
+ * Use `create(ReadExecutionLogRequestSchema)` to create a new message.
+ */
+export const ReadExecutionLogRequestSchema: GenMessage<ReadExecutionLogRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 17);
+
+/**
+ * ReadExecutionLogResponse is a piece of output.
+ *
+ * @generated from message rollcall.health.v1.ReadExecutionLogResponse
+ */
+export type ReadExecutionLogResponse = Message<"rollcall.health.v1.ReadExecutionLogResponse"> & {
+  /**
+   * Which of its outputs.
+   *
+   * @generated from field: rollcall.health.v1.OutputStream stream = 1;
+   */
+  stream: OutputStream;
+
+  /**
+   * Where the piece begins, in bytes of this output since the execution started.
+   *
+   * @generated from field: uint64 offset = 2;
+   */
+  offset: bigint;
+
+  /**
+   * The piece, at most 64 KiB.
+   *
+   * @generated from field: bytes data = 3;
+   */
+  data: Uint8Array;
+};
+
+/**
+ * Describes the message rollcall.health.v1.ReadExecutionLogResponse.
+ * Use `create(ReadExecutionLogResponseSchema)` to create a new message.
+ */
+export const ReadExecutionLogResponseSchema: GenMessage<ReadExecutionLogResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_health_v1_health_query, 18);
+
+/**
+ * OutputStream is one of the outputs of an execution.
+ *
+ * @generated from enum rollcall.health.v1.OutputStream
+ */
+export const OutputStream = {
+  /**
+   * Both, as they came.
+   *
+   * @generated from enum value: OUTPUT_STREAM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * Standard output.
+   *
+   * @generated from enum value: OUTPUT_STREAM_STDOUT = 1;
+   */
+  STDOUT: 1,
+
+  /**
+   * Standard error.
+   *
+   * @generated from enum value: OUTPUT_STREAM_STDERR = 2;
+   */
+  STDERR: 2,
+} as const;
+
+/**
+ * OutputStream is one of the outputs of an execution.
+ *
+ * @generated from enum rollcall.health.v1.OutputStream
+ */
+export type OutputStream = (typeof OutputStream)[keyof typeof OutputStream] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.health.v1.OutputStream.
+ */
+export const OutputStreamSchema: GenEnum<OutputStream> = /*@__PURE__*/
+  enumDesc(file_rollcall_health_v1_health_query, 0);
+
+/**
  * HealthQueryService answers what only health replicas know: when a node was last heard of, and what it is doing. Every replica answers for
  * all nodes: it asks those that hold them. Where one does not answer in time, what it knows is missing, and telemetry_unavailable says so.
  *
@@ -800,6 +925,17 @@ export const HealthQueryService: GenService<{
     methodKind: "unary";
     input: typeof ReportHeartbeatRequestSchema;
     output: typeof ReportHeartbeatResponseSchema;
+  },
+  /**
+   * ReadExecutionLog sends what an execution wrote, from its node, and goes on with what it writes when asked to follow. It takes the role
+   * submitter. Refused with EXECUTION_NOT_FOUND, LOG_NOT_FOUND and LOG_UNAVAILABLE.
+   *
+   * @generated from rpc rollcall.health.v1.HealthQueryService.ReadExecutionLog
+   */
+  readExecutionLog: {
+    methodKind: "server_streaming";
+    input: typeof ReadExecutionLogRequestSchema;
+    output: typeof ReadExecutionLogResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_health_v1_health_query, 0);

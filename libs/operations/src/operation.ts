@@ -2,9 +2,11 @@ import { type DescMessage, type DescMethod, fromBinary, type MessageShape, toBin
 import type { HandlerContext } from "@connectrpc/connect";
 import type { CommandSource } from "@rollcall/domain";
 import { bearerOf } from "@rollcall/identity";
+import type { Clock } from "@rollcall/process";
 import { type AuditedCall, auditedCall } from "@rollcall/rpc";
 import {
   AUDIT_OK,
+  type CallStore,
   type Change,
   firstAnswer,
   lockBans,
@@ -13,7 +15,6 @@ import {
   saveAnswer,
   type Tx,
 } from "@rollcall/store";
-import type { AdminServices } from "./admin-services.ts";
 
 /** A call that changes something: who makes it, and what its audit rows say. */
 export interface Operation {
@@ -35,7 +36,7 @@ export interface OperationFields {
 
 /** Read an operation out of a call. */
 export function readOperation(
-  { clock }: Pick<AdminServices, "clock">,
+  { clock }: { readonly clock: Clock },
   method: DescMethod,
   { reason, requestId, validateOnly = false }: OperationFields,
   context: Pick<HandlerContext, "values">,
@@ -80,7 +81,7 @@ export interface CommitOptions<T> {
  * id that was used before gets its first answer again, and nothing is done. A throw rolls the request id back as well.
  */
 export async function commit<T>(
-  { store }: Pick<AdminServices, "store">,
+  { store }: { readonly store: CallStore },
   { key }: Operation,
   { codec, part = "", placesBans = false }: CommitOptions<T>,
   act: (tx: Tx) => Promise<Change<T>>,

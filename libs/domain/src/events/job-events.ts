@@ -1,0 +1,128 @@
+import type { CommandSource } from "../membership/membership.ts";
+import type { JobEventType, Json, NewEvent } from "./events.ts";
+
+/** Ids that one event of placements has at most. */
+export const MOST_PLACED_IDS = 200;
+
+/** The actor as which a scheduler writes. */
+export function schedulerActor(instance: string): string {
+  return `scheduler:${instance}`;
+}
+
+/** What an event tells of a job. */
+export interface JobFacts {
+  readonly state: string;
+  readonly version: number;
+  readonly count: number;
+  /** Why its update stopped; null for none. */
+  readonly halted: string | null;
+}
+
+/** The event of a job that was submitted; `before` is null for a new one. */
+export function jobSubmittedEvent(change: {
+  readonly name: string;
+  readonly type: string;
+  readonly before: Pick<JobFacts, "state" | "version" | "count"> | null;
+  readonly after: Pick<JobFacts, "state" | "version" | "count">;
+  readonly by: CommandSource;
+}): NewEvent {
+  const { name, type, before, after, by } = change;
+  const factsOf = ({ state, version, count }: Pick<JobFacts, "state" | "version" | "count">) => ({
+    state,
+    version,
+    count,
+  });
+  return {
+    ...{ type: "job.submitted", subject: name, actor: by.actor, reason: "JOB_SUBMITTED", message: by.message },
+    before: before === null ? null : factsOf(before),
+    after: { ...factsOf(after), type },
+  };
+}
+
+/** Why a job changed. */
+export type JobChangeReason =
+  | "JOB_SCALED"
+  | "JOB_RESTARTED"
+  | "JOB_STOPPED"
+  | "JOB_COMPLETED"
+  | "JOB_FAILED"
+  | "JOB_UPDATED";
+
+/** The event of a job that changed; it has those facts alone that differ. */
+export function jobChangedEvent(change: {
+  readonly name: string;
+  readonly before: JobFacts;
+  readonly after: JobFacts;
+  readonly reason: JobChangeReason;
+  readonly actor: string;
+  readonly message: string;
+}): NewEvent {
+  const { name, before, after, reason, actor, message } = change;
+  const differing = CHANGING.filter((field) => before[field] !== after[field]);
+  const pick = (facts: JobFacts) => Object.fromEntries(differing.map((field) => [field, facts[field]]));
+  return {
+    ...{ type: "job.changed", subject: name, actor, reason, message },
+    before: pick(before),
+    after: pick(after),
+  };
+}
+
+const CHANGING = ["state", "count", "halted"] as const;
+
+/** The events of executions of one job that one commit placed. */
+export function executionsPlacedEvents(job: string, ids: readonly string[], actor: string): readonly NewEvent[] {
+  const events: NewEvent[] = [];
+  for (let from = 0; from < ids.length; from += MOST_PLACED_IDS) {
+    events.push({
+      ...{ type: "job.executions.placed", subject: job, actor, reason: "PLACED", message: "" },
+      before: null,
+      after: { executions: ids.slice(from, from + MOST_PLACED_IDS) },
+    });
+  }
+  return events;
+}
+
+/** What an event tells of an execution. */
+export interface ExecutionFacts {
+  readonly id: string;
+  readonly job: string;
+  readonly nodeId: string;
+  readonly index: number;
+  readonly state: string;
+}
+
+/** The event of an operator's order about one execution. */
+export function executionOrderedEvent(
+  execution: ExecutionFacts,
+  order: "STOP" | "ADOPT",
+  { actor, message }: CommandSource,
+): NewEvent {
+  return {
+    ...{ type: "job.execution.ordered", subject: execution.job, actor, message },
+    reason: order === "STOP" ? "STOP_ORDERED" : "ADOPTION_ORDERED",
+    before: null,
+    after: { execution: execution.id, node: execution.nodeId, order },
+  };
+}
+
+/** The event of a change of one execution's state. */
+export function executionEvent(change: {
+  readonly type: Exclude<
+    JobEventType,
+    "job.submitted" | "job.changed" | "job.executions.placed" | "job.execution.ordered"
+  >;
+  readonly before: ExecutionFacts | null;
+  readonly after: ExecutionFacts;
+  readonly reason: string;
+  readonly message: string;
+  readonly actor: string;
+  readonly replacedBy?: string;
+}): NewEvent {
+  const { type, before, after, reason, message, actor, replacedBy } = change;
+  const facts: Json = { execution: after.id, node: after.nodeId, index: after.index, state: after.state };
+  return {
+    ...{ type, subject: after.job, actor, reason, message },
+    before: before === null ? null : { state: before.state },
+    after: replacedBy === undefined ? facts : { ...facts, replacedBy },
+  };
+}

@@ -1,0 +1,58 @@
+import type { JobSpec } from "../work/job-spec.ts";
+import type { WorkNode } from "../work/work-node.ts";
+
+/** A node that may take work: 4 cores, 8 GiB, and whatever is given otherwise. */
+export function workNode(id: string, part: Partial<WorkNode> = {}): WorkNode {
+  return {
+    id,
+    type: "COMPUTE",
+    membership: "APPROVED",
+    connection: "CONNECTED",
+    health: "HEALTHY",
+    holds: [],
+    reactionAllowed: false,
+    labels: new Map(),
+    grantedLabels: new Map(),
+    os: "linux",
+    architecture: "x64",
+    agentVersion: "0.2.0",
+    capacity: {
+      executors: ["process"],
+      millicores: 4_000,
+      memoryBytes: 8 * 2 ** 30,
+      diskBytes: 100 * 2 ** 30,
+      portMin: 20_000,
+      portMax: 20_099,
+      limits: ["cpu", "memory"],
+      users: ["web"],
+      directories: ["/srv"],
+    },
+    gpus: [],
+    ...part,
+  };
+}
+
+/** A service of one execution with 1 core and 1 GiB, and whatever is given otherwise. */
+export function jobSpec(part: Partial<JobSpec> = {}): JobSpec {
+  return {
+    name: "web",
+    type: "service",
+    count: 1,
+    selector: "",
+    matchAgentLabels: false,
+    constraints: { nodeId: null, gpuModel: null, gpuIndices: [], minAgentVersion: null, os: null, architecture: null },
+    resources: { millicores: 1_000, memoryBytes: 2 ** 30, diskBytes: 0, gpus: 0, ports: {} },
+    executor: "process",
+    user: null,
+    directory: null,
+    checked: true,
+    loss: { lostAfterMs: 0, stopOnAgentAfterMs: null, replace: true, reconcile: "keep-replacement" },
+    retry: { attempts: null, backoff: "exponential", intervalMs: 5_000, maxMs: 300_000 },
+    update: { maxParallel: 1, minReadyMs: 10_000, readyDeadlineMs: 300_000 },
+    strategy: "bin-pack",
+    maxPerNode: 0,
+    queueTimeoutMs: null,
+    stopGraceMs: 5_000,
+    ...part,
+  };
+}

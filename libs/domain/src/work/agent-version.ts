@@ -1,0 +1,28 @@
+/** A version as numbers, and whether it comes before the release of these numbers. */
+interface Version {
+  readonly numbers: readonly number[];
+  readonly isPrerelease: boolean;
+}
+
+/** Read a version such as "0.2.0", "v1.4" or "0.2.0-rc.1"; null for anything else. */
+export function parseVersion(text: string): Version | null {
+  const match = /^v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?(-[0-9A-Za-z.-]+)?(?:\+[0-9A-Za-z.-]+)?$/.exec(text);
+  if (match === null) return null;
+  const [, major = "0", minor = "0", patch = "0", suffix] = match;
+  return { numbers: [major, minor, patch].map(Number), isPrerelease: suffix !== undefined };
+}
+
+/**
+ * Tell whether an agent's version is as new as the least one that is asked for. A prerelease comes before its release;
+ * two of the same release count as equal. A version that cannot be read is not as new as any.
+ */
+export function isVersionAtLeast(version: string, least: string): boolean {
+  const has = parseVersion(version);
+  const needs = parseVersion(least);
+  if (has === null || needs === null) return false;
+  for (const [place, number] of has.numbers.entries()) {
+    const other = needs.numbers[place] ?? 0;
+    if (number !== other) return number > other;
+  }
+  return !has.isPrerelease || needs.isPrerelease;
+}

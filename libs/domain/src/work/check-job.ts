@@ -1,0 +1,231 @@
+import { parseSelector } from "../labels/parse-selector.ts";
+import { isNodeId, NODE_ID_RULE } from "../membership/node-id.ts";
+import { parseVersion } from "./agent-version.ts";
+import { checkTask, type JobViolation } from "./check-task.ts";
+import type { DraftConstraints, DraftResources, JobDraft } from "./job-draft.ts";
+import type { JobSpec, JobType, NodeConstraints, Resources } from "./job-spec.ts";
+
+/** A job that can be kept, with what deserves a second look; or everything that is wrong with it. */
+export type CheckedJob =
+  | { readonly ok: true; readonly spec: JobSpec; readonly warnings: readonly string[] }
+  | { readonly ok: false; readonly violations: readonly JobViolation[] };
+
+/** Executions of a job at most. */
+export const MOST_JOB_EXECUTIONS = 100_000;
+/** Size of a spec at most, as protobuf JSON. */
+export const MOST_SPEC_BYTES = 65_536;
+
+const MOST_PORTS = 32;
+const MOST_GPUS = 64;
+const MOST_MILLICORES = 4_000_000;
+const MOST_MS = 366 * 86_400_000;
+const HOUR_MS = 3_600_000;
+const PORT_LABEL = /^[a-z][a-z0-9_]{0,31}$/;
+const DEFAULT_ATTEMPTS: Readonly<Record<JobType, number | null>> = { batch: 3, service: null, daemon: null, ops: 0 };
+
+/** Check a job as it was submitted, and fill in what it leaves out. All violations are told at once. */
+export function checkJob(draft: JobDraft): CheckedJob {
+  const violations = [
+    ...checkHead(draft),
+    ...checkConstraints(draft.constraints, draft.resources.gpus),
+    ...checkResources(draft.resources),
+    ...checkTask(draft),
+    ...checkPolicies(draft),
+  ];
+  if (violations.length > 0) return { ok: false, violations };
+  const spec = toSpec(draft);
+  if (spec === null) return { ok: false, violations: [{ field: "type", message: "is required" }] };
+  return { ok: true, spec, warnings: warningsOf(spec, draft) };
+}
+
+function checkHead({ name, type, count, selector, sizeBytes }: JobDraft): readonly JobViolation[] {
+  const found: JobViolation[] = [];
+  if (!isNodeId(name)) found.push({ field: "name", message: `a job's name is ${NODE_ID_RULE}` });
+  if (type === null) found.push({ field: "type", message: "must be batch, service, ops or daemon" });
+  if ((type === "ops" || type === "daemon") && count > 0) {
+    found.push({ field: "count", message: `jobs of type ${type} run once on every matching node and take no count` });
+  }
+  if (count > MOST_JOB_EXECUTIONS) found.push({ field: "count", message: `must be at most ${MOST_JOB_EXECUTIONS}` });
+  const parsed = parseSelector(selector);
+  if (!parsed.ok) found.push({ field: "selector", message: parsed.message });
+  if (sizeBytes > MOST_SPEC_BYTES) {
+    found.push({ field: "", message: `the job has ${sizeBytes} bytes, and may have ${MOST_SPEC_BYTES}` });
+  }
+  return found;
+}
+
+function checkConstraints(constraints: DraftConstraints, gpus: number): readonly JobViolation[] {
+  const { nodeId, gpuModel, gpuIndices, minAgentVersion } = constraints;
+  const found: JobViolation[] = [];
+  if (nodeId !== "" && !isNodeId(nodeId)) {
+    found.push({ field: "constraints.node", message: `a node id is ${NODE_ID_RULE}` });
+  }
+  if (gpuModel !== "" && gpus === 0) {
+    found.push({ field: "constraints.gpu_model", message: "needs resources.gpus of 1 or more" });
+  }
+  if (gpuIndices.length > 0 && gpuIndices.length !== gpus) {
+    found.push({ field: "constraints.gpu_indices", message: `must be as many as resources.gpus, which is ${gpus}` });
+  }
+  gpuIndices.forEach((gpu, place) => {
+    if (gpuIndices.indexOf(gpu) === place) return;
+    found.push({ field: `constraints.gpu_indices[${place}]`, message: `${gpu} is given twice` });
+  });
+  if (minAgentVersion !== "" && parseVersion(minAgentVersion) === null) {
+    found.push({ field: "constraints.min_agent_version", message: 'must be a version, for example "0.2.0"' });
+  }
+  return found;
+}
+
+function checkResources({ millicores, memoryBytes, diskBytes, gpus, ports }: DraftResources): readonly JobViolation[] {
+  const found: JobViolation[] = [];
+  if (millicores > MOST_MILLICORES) {
+    found.push({ field: "resources.millicores", message: `must be at most ${MOST_MILLICORES}` });
+  }
+  if (!Number.isSafeInteger(memoryBytes)) found.push({ field: "resources.memory_bytes", message: "is too much" });
+  if (!Number.isSafeInteger(diskBytes)) found.push({ field: "resources.disk_bytes", message: "is too much" });
+  if (gpus > MOST_GPUS) found.push({ field: "resources.gpus", message: `must be at most ${MOST_GPUS}` });
+  if (ports.length > MOST_PORTS) found.push({ field: "resources.ports", message: `must be at most ${MOST_PORTS}` });
+  ports.forEach(({ label, port }, place) => {
+    const field = `resources.ports[${place}]`;
+    if (!PORT_LABEL.test(label)) {
+      const message = "must be 1-32 characters of [a-z0-9_], starting with a letter";
+      found.push({ field: `${field}.label`, message });
+    } else if (ports.findIndex((other) => other.label === label) !== place) {
+      found.push({ field: `${field}.label`, message: `${label} is given twice` });
+    }
+    if (port > 65_535) found.push({ field: `${field}.port`, message: "must be at most 65535" });
+    if (port !== 0 && ports.findIndex((other) => other.port === port) !== place) {
+      found.push({ field: `${field}.port`, message: `${port} is given twice` });
+    }
+  });
+  return found;
+}
+
+function checkPolicies(draft: JobDraft): readonly JobViolation[] {
+  const { loss, retry, update, type } = draft;
+  const { intervalMs, maxMs } = { ...RETRY_TIMES, ...given(retry) };
+  const found = [
+    ...withinMs("loss.lost_after", loss.lostAfterMs, 0, MOST_MS),
+    ...withinMs("loss.stop_on_agent_after", loss.stopOnAgentAfterMs, 1_000, MOST_MS),
+    ...withinMs("retry.interval", retry.intervalMs, 100, MOST_MS),
+    ...withinMs("retry.max", retry.maxMs, 100, MOST_MS),
+    ...withinMs("update.min_ready_time", update.minReadyMs, 0, HOUR_MS),
+    ...withinMs("update.ready_deadline", update.readyDeadlineMs, 1_000, MOST_MS),
+    ...withinMs("queue_timeout", draft.queueTimeoutMs, 0, MOST_MS),
+    ...withinMs("max_run_time", draft.maxRunTimeMs, 1_000, MOST_MS),
+  ];
+  if ((retry.attempts ?? 0) > 10_000) found.push({ field: "retry.attempts", message: "must be at most 10000" });
+  if (intervalMs > maxMs) found.push({ field: "retry.max", message: "must not be less than retry.interval" });
+  if (update.maxParallel > MOST_JOB_EXECUTIONS) {
+    found.push({ field: "update.max_parallel", message: `must be at most ${MOST_JOB_EXECUTIONS}` });
+  }
+  const { minReadyMs, readyDeadlineMs } = { ...UPDATE_TIMES, ...given(update) };
+  if (readyDeadlineMs <= minReadyMs) {
+    found.push({ field: "update.ready_deadline", message: "must exceed update.min_ready_time" });
+  }
+  if (draft.maxRunTimeMs !== null && (type === "service" || type === "daemon")) {
+    found.push({ field: "max_run_time", message: `a job of type ${type} has none: it is kept running` });
+  }
+  if (type === "daemon" && draft.placement.maxPerNode > 1) {
+    found.push({ field: "placement.max_per_node", message: "a daemon runs once on every matching node" });
+  }
+  return found;
+}
+
+function withinMs(field: string, valueMs: number | null, leastMs: number, mostMs: number): JobViolation[] {
+  if (valueMs === null || (valueMs >= leastMs && valueMs <= mostMs)) return [];
+  return [{ field, message: `must be from ${leastMs / 1_000} s to ${mostMs / 1_000} s` }];
+}
+
+const RETRY_TIMES = { intervalMs: 5_000, maxMs: 300_000 };
+const UPDATE_TIMES = { minReadyMs: 10_000, readyDeadlineMs: 300_000 };
+const DEFAULT_STOP_GRACE_MS = 5_000;
+
+/** The values that are given, so that they can be spread over defaults. */
+function given<Value extends object>(value: Value): { [Key in keyof Value]?: NonNullable<Value[Key]> } {
+  const entries = Object.entries(value).filter(([, one]) => one !== null && one !== undefined);
+  return Object.fromEntries(entries) as { [Key in keyof Value]?: NonNullable<Value[Key]> };
+}
+
+function toSpec(draft: JobDraft): JobSpec | null {
+  const { type, task, loss, retry, update, placement } = draft;
+  if (type === null || task === null) return null;
+  const perNode = type === "ops" || type === "daemon";
+  const retryTimes = { ...RETRY_TIMES, ...given(retry) };
+  const updateTimes = { ...UPDATE_TIMES, ...given(update) };
+  return {
+    name: draft.name,
+    type,
+    count: perNode ? 0 : Math.max(1, draft.count),
+    selector: draft.selector.trim(),
+    matchAgentLabels: draft.matchAgentLabels,
+    constraints: toConstraints(draft.constraints),
+    resources: toResources(draft.resources),
+    executor: task.kind,
+    user: task.kind === "process" && task.user !== "" ? task.user : null,
+    directory: task.kind === "process" && task.directory !== "" ? task.directory : null,
+    checked: draft.check !== null,
+    loss: {
+      lostAfterMs: loss.lostAfterMs ?? 0,
+      stopOnAgentAfterMs: loss.stopOnAgentAfterMs,
+      replace: !loss.noReplace,
+      reconcile: loss.reconcile ?? "keep-replacement",
+    },
+    retry: {
+      attempts: retry.attempts ?? DEFAULT_ATTEMPTS[type],
+      backoff: retry.backoff ?? "exponential",
+      intervalMs: retryTimes.intervalMs,
+      maxMs: retryTimes.maxMs,
+    },
+    update: {
+      maxParallel: Math.max(1, update.maxParallel),
+      minReadyMs: updateTimes.minReadyMs,
+      readyDeadlineMs: updateTimes.readyDeadlineMs,
+    },
+    strategy: placement.strategy ?? "bin-pack",
+    maxPerNode: perNode ? 1 : placement.maxPerNode,
+    queueTimeoutMs: draft.queueTimeoutMs,
+    stopGraceMs: task.stop.graceMs ?? DEFAULT_STOP_GRACE_MS,
+  };
+}
+
+function toConstraints(constraints: DraftConstraints): NodeConstraints {
+  const orNull = (text: string) => (text === "" ? null : text);
+  return {
+    nodeId: orNull(constraints.nodeId),
+    gpuModel: orNull(constraints.gpuModel.toLowerCase()),
+    gpuIndices: constraints.gpuIndices,
+    minAgentVersion: orNull(constraints.minAgentVersion),
+    os: orNull(constraints.os),
+    architecture: orNull(constraints.architecture),
+  };
+}
+
+function toResources({ ports, ...amounts }: DraftResources): Resources {
+  return { ...amounts, ports: Object.fromEntries(ports.map(({ label, port }) => [label, port])) };
+}
+
+function warningsOf(spec: JobSpec, draft: JobDraft): readonly string[] {
+  const { loss, type, resources } = spec;
+  const warnings: string[] = [];
+  if (loss.stopOnAgentAfterMs !== null) {
+    const seconds = loss.stopOnAgentAfterMs / 1_000;
+    warnings.push(`loss.stop_on_agent_after: an outage of the control plane of ${seconds} s stops this job`);
+  }
+  if (type === "service" && resources.millicores === 0 && resources.memoryBytes === 0) {
+    warnings.push("resources: none are asked for, so that any number of executions is placed on one node");
+  }
+  if (type === "service" && !spec.checked) {
+    warnings.push("check: without one an execution counts as ready as soon as it runs");
+  }
+  if (draft.task?.kind === "docker" && !draft.task.image.includes("@sha256:")) {
+    warnings.push("docker.image: it is not named by its digest, so that nodes may run different images");
+  }
+  if (spec.matchAgentLabels && spec.selector !== "") {
+    warnings.push("match_agent_labels: a node can make itself match by the labels that it gives to itself");
+  }
+  if (loss.reconcile === "keep-original" && (type === "ops" || type === "daemon")) {
+    warnings.push(`loss.reconcile: jobs of type ${type} are not replaced on other nodes, so it has no effect`);
+  }
+  return warnings;
+}

@@ -1,0 +1,41 @@
+import type { PlacementReason } from "./placement/node-class.ts";
+import type { Refusals } from "./placement/refusals.ts";
+
+const REASON_TEXTS: Readonly<Record<PlacementReason, string>> = {
+  NODE_PENDING: "waiting for an operator's approval",
+  NODE_REJECTED: "rejected",
+  NODE_UNHEALTHY: "not healthy",
+  NODE_CORDONED: "cordoned",
+  NODE_FLAPPING: "held for flapping",
+  NODE_HARDWARE_IN_DOUBT: "held for its hardware",
+  NODE_DRAINING: "draining or drained",
+  NODE_TAKES_NO_WORK: "takes no work",
+  NOT_THE_NAMED_NODE: "not the named node",
+  LABELS_DO_NOT_MATCH: "labels do not match",
+  OS_DOES_NOT_MATCH: "another operating system",
+  ARCHITECTURE_DOES_NOT_MATCH: "another architecture",
+  AGENT_TOO_OLD: "agent too old",
+  EXECUTOR_NOT_OFFERED: "executor not offered",
+  USER_NOT_ALLOWED: "user not allowed",
+  DIRECTORY_NOT_ALLOWED: "directory not allowed",
+  GPU_MODEL_NOT_THERE: "no such GPU model",
+  GPU_INDEX_NOT_THERE: "no GPU of this index",
+  INSUFFICIENT_CORES: "insufficient cores",
+  INSUFFICIENT_MEMORY: "insufficient memory",
+  INSUFFICIENT_DISK: "insufficient disk",
+  INSUFFICIENT_GPUS: "insufficient GPUs",
+  TOO_MANY_EXECUTIONS: "too many executions",
+  MAX_PER_NODE_REACHED: "enough executions of this job",
+  PORT_OR_GPU_TAKEN: "port or GPU taken",
+};
+
+/** What a reason for which nodes will not do says, for people. */
+export function refusalText(reason: PlacementReason): string {
+  return REASON_TEXTS[reason];
+}
+
+/** Reasons with their counts in one line: "3 of 5 nodes: insufficient cores; 2 of 5 nodes: cordoned". */
+export function refusalsText({ nodes, counts }: Refusals): string {
+  if (nodes === 0) return "there are no nodes";
+  return counts.map(({ reason, nodes: of }) => `${of} of ${nodes} nodes: ${REASON_TEXTS[reason]}`).join("; ");
+}

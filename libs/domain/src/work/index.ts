@@ -1,0 +1,43 @@
+export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS, MOST_SPEC_BYTES } from "./check-job.ts";
+export type { JobViolation } from "./check-task.ts";
+export type {
+  Desired,
+  EndReason,
+  ExecutionRecord,
+  ExecutionState,
+  Grant,
+  Observation,
+  Observed,
+  RecordedState,
+  TerminalState,
+} from "./execution.ts";
+export { type ExecutionReason, isTerminal, mayFollow, shownState } from "./execution-state.ts";
+export { refusalsText, refusalText } from "./explain.ts";
+export type {
+  DraftCheck,
+  DraftConstraints,
+  DraftContainer,
+  DraftProbe,
+  DraftProcess,
+  DraftResources,
+  DraftTask,
+  JobDraft,
+} from "./job-draft.ts";
+export type { DrainRecord, JobRecord, JobState } from "./job-record.ts";
+export {
+  JOB_TYPES,
+  type JobSpec,
+  type JobType,
+  type LossPolicy,
+  type NodeConstraints,
+  type Resources,
+  type RetryPolicy,
+  type UpdatePolicy,
+} from "./job-spec.ts";
+export type { PlacementReason } from "./placement/node-class.ts";
+export { MOST_NODE_EXECUTIONS } from "./placement/pool-node.ts";
+export type { RefusalCount, Refusals } from "./placement/refusals.ts";
+export type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "./plan.ts";
+export { MOST_PLACED } from "./planner/plan-context.ts";
+export { WorkMemory } from "./planner/work-memory.ts";
+export type { AllocatableFactors, NodeCapacity, NodeGpu, WorkHold, WorkNode } from "./work-node.ts";

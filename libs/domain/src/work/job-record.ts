@@ -1,0 +1,41 @@
+import type { JobSpec } from "./job-spec.ts";
+
+/** Where a job stands. */
+export type JobState = "ACTIVE" | "STOPPED" | "COMPLETED" | "FAILED";
+
+/** A job as the record has it. */
+export interface JobRecord {
+  readonly name: string;
+  /** The newest version, from 1. */
+  readonly version: number;
+  readonly state: JobState;
+  /** For people; "" when there is nothing to say. */
+  readonly message: string;
+  /** Executions wanted; changed by scaling without a new version. Not read for ops jobs and daemons. */
+  readonly count: number;
+  /** The newest version's. */
+  readonly spec: JobSpec;
+  /** When it was submitted last, or started again: waiting for nodes counts from it. */
+  readonly submittedAtMs: number;
+  /**
+   * Executions with a smaller id are of an earlier run: those of a service or daemon are replaced as by an update,
+   * those of a batch or ops job that is submitted again after its end count no more. "" for none. A restart sets it to
+   * a new id.
+   */
+  readonly restartBefore: string;
+  /** Whether an ops job has been placed on all nodes that matched it. False for others. */
+  readonly placed: boolean;
+  /** Why the update to the newest version stopped; null while it goes on, or there is none. */
+  readonly halted: string | null;
+}
+
+/** A drain as the record has it. */
+export interface DrainRecord {
+  readonly nodeId: string;
+  readonly state: "DRAINING" | "DRAINED";
+  /** By the record's clock; null for none. */
+  readonly deadlineAtMs: number | null;
+  /** Stop all work at once. */
+  readonly force: boolean;
+  readonly ignoreDaemons: boolean;
+}

@@ -1,0 +1,224 @@
+import { describe, expect, it } from "@jest/globals";
+import fc from "fast-check";
+import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
+import type { Grant } from "../execution.ts";
+import type { JobSpec } from "../job-spec.ts";
+import type { WorkNode } from "../work-node.ts";
+import { chooseGrant } from "./choose-grant.ts";
+import { NodePool } from "./node-pool.ts";
+import { placementRequest } from "./placement-request.ts";
+import { PlacementSearch } from "./placement-search.ts";
+
+const GIB = 2 ** 30;
+
+/** A pool of nodes, and a search for a job whose executions are counted. */
+function begin(nodes: readonly WorkNode[], part: Partial<JobSpec> = {}) {
+  const pool = new NodePool();
+  for (const node of nodes) pool.put(node);
+  const request = placementRequest(jobSpec(part));
+  pool.use(request);
+  const counts = new Map<string, number>();
+  const search = new PlacementSearch(pool, request, counts);
+  /** Place one execution; the node's id, or null. */
+  const place = (): { nodeId: string; grant: Grant } | null => {
+    const node = search.best();
+    if (node === null) return null;
+    const grant = chooseGrant(node, request);
+    if (grant === null) throw new Error(`node ${node.id} was found, and does not fit`);
+    pool.take(node.id, grant);
+    counts.set(node.id, (counts.get(node.id) ?? 0) + 1);
+    return { nodeId: node.id, grant };
+  };
+  const placeAll = (most = 1_000) => {
+    const placed: string[] = [];
+    for (let one = place(); one !== null && placed.length < most; one = place()) placed.push(one.nodeId);
+    return placed;
+  };
+  return { pool, request, counts, search, place, placeAll };
+}
+
+const NODES = [workNode("a"), workNode("b"), workNode("c")];
+
+describe("PlacementSearch", () => {
+  it("should fill one node after the other", () => {
+    expect(begin(NODES).placeAll()).toEqual(["a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "c", "c"]);
+  });
+
+  it("should begin with the fullest node that fits", () => {
+    const { pool, place } = begin(NODES);
+    pool.take("c", { millicores: 2_500, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] });
+    pool.take("b", { millicores: 3_500, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] });
+    expect([place()?.nodeId, place()?.nodeId]).toEqual(["c", "a"]);
+  });
+
+  it("should spread over the nodes with the fewest executions of the job, the emptiest first", () => {
+    const { pool, placeAll } = begin(NODES, { strategy: "spread" });
+    pool.take("b", { millicores: 1_500, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] });
+    expect(placeAll(7)).toEqual(["c", "a", "b", "c", "a", "b", "c", "a"].slice(0, 7));
+  });
+
+  it("should place no more than max_per_node on one node", () => {
+    expect(begin(NODES, { maxPerNode: 1 }).placeAll()).toEqual(["a", "b", "c"]);
+    expect(begin(NODES, { maxPerNode: 2, strategy: "spread" }).placeAll().sort()).toEqual([..."aabbcc"]);
+  });
+
+  it("should place one execution with a static port on a node, again once the port is returned", () => {
+    const resources = { ...jobSpec().resources, ports: { http: 8_080, admin: 0 } };
+    const { pool, counts, place } = begin(NODES, { resources });
+    const grants = [place(), place(), place()];
+    expect(grants.map((one) => one?.nodeId)).toEqual(["a", "b", "c"]);
+    expect(grants[0]?.grant.ports).toEqual({ http: 8_080, admin: 20_000 });
+    expect(place()).toBeNull();
+    pool.release("b", grants[1]?.grant as Grant);
+    counts.delete("b");
+    expect(place()).toMatchObject({ nodeId: "b", grant: { ports: { http: 8_080, admin: 20_001 } } });
+  });
+
+  it("should give each GPU once, by UUID", () => {
+    const gpus = [
+      { index: 0, uuid: "u0", model: "nvidia a100" },
+      { index: 1, uuid: "u1", model: "nvidia h100 80gb" },
+      { index: 2, uuid: "u2", model: "nvidia h100 80gb" },
+    ];
+    const spec = jobSpec();
+    const { place } = begin([workNode("g", { gpus }), workNode("h")], {
+      resources: { ...spec.resources, gpus: 1 },
+      constraints: { ...spec.constraints, gpuModel: "h100" },
+    });
+    expect([place(), place(), place()]).toMatchObject([
+      { nodeId: "g", grant: { gpuUuids: ["u1"] } },
+      { nodeId: "g", grant: { gpuUuids: ["u2"] } },
+      null,
+    ]);
+  });
+
+  it("should place nothing on nodes that may not take work, and disconnected ones last", () => {
+    const nodes = [
+      workNode("pending", { membership: "PENDING" }),
+      workNode("rejected", { membership: "REJECTED" }),
+      workNode("unhealthy", { health: "UNHEALTHY" }),
+      workNode("unknown", { health: "UNKNOWN" }),
+      workNode("cordoned", { holds: ["OPERATOR"] }),
+      workNode("draining", { holds: ["DRAIN"] }),
+      workNode("control", { type: "ORCHESTRATOR" }),
+      workNode("idle", { capacity: null }),
+      workNode("a-disconnected", { connection: "DISCONNECTED" }),
+      workNode("b"),
+    ];
+    expect([...new Set(begin(nodes).placeAll())]).toEqual(["b", "a-disconnected"]);
+  });
+
+  it("should follow nodes that change", () => {
+    const { pool, placeAll } = begin([workNode("a")]);
+    expect(placeAll()).toEqual(["a", "a", "a", "a"]);
+    pool.put(workNode("b", { holds: ["OPERATOR"] }));
+    expect(placeAll()).toEqual([]);
+    pool.put(workNode("b"));
+    expect(placeAll(2)).toHaveLength(2);
+    pool.delete("b");
+    expect(placeAll()).toEqual([]);
+  });
+
+  it("should see a node's own labels on opt-in alone", () => {
+    const nodes = [workNode("a", { labels: new Map([["zone", "x"]]) })];
+    expect(begin(nodes, { selector: "zone = x" }).placeAll()).toEqual([]);
+    expect(begin(nodes, { selector: "zone = x", matchAgentLabels: true }).placeAll()).toHaveLength(4);
+  });
+
+  it("should avoid nodes while others fit", () => {
+    const { search } = begin(NODES);
+    expect(search.bestBut(new Set(["a"]))?.id).toBe("b");
+    expect(search.bestBut(new Set(["a", "b", "c"]))).toBeNull();
+  });
+
+  it("should find a node whenever there is one, and only nodes that fit, whatever is taken and returned", () => {
+    const node = fc.record({
+      millicores: fc.integer({ min: 0, max: 4_000 }),
+      memory: fc.integer({ min: 0, max: 4 }),
+      zone: fc.constantFrom("x", "y"),
+      holds: fc.constantFrom([], [], [], ["OPERATOR" as const]),
+    });
+    const request = fc.record({
+      millicores: fc.integer({ min: 0, max: 1_500 }),
+      memory: fc.integer({ min: 0, max: 2 }),
+      port: fc.constantFrom(null, 80, 81, 0),
+      selector: fc.constantFrom("", "zone = x"),
+      strategy: fc.constantFrom("spread" as const, "bin-pack" as const),
+      maxPerNode: fc.constantFrom(0, 0, 1, 2),
+    });
+    const step = fc.oneof(
+      fc.record({ job: fc.nat(3) }),
+      fc.record({ release: fc.nat(100) }),
+      fc.record({ put: fc.nat(7), as: node }),
+    );
+    const toNode = (id: number, it: { millicores: number; memory: number; zone: string; holds: "OPERATOR"[] }) =>
+      workNode(`n${id}`, {
+        capacity: {
+          ...(workNode("x").capacity as NonNullable<WorkNode["capacity"]>),
+          ...{ millicores: it.millicores, memoryBytes: it.memory * GIB },
+        },
+        grantedLabels: new Map([["zone", it.zone]]),
+        holds: it.holds,
+      });
+    fc.assert(
+      fc.property(
+        fc.array(node, { maxLength: 8 }),
+        fc.array(request, { minLength: 4, maxLength: 4 }),
+        fc.array(step, { maxLength: 60 }),
+        (nodes, requests, steps) => {
+          const pool = new NodePool();
+          nodes.forEach((it, id) => {
+            pool.put(toNode(id, it));
+          });
+          const jobs = requests.map((it) => {
+            const ports: Record<string, number> = it.port === null ? {} : { p: it.port };
+            const resources = { millicores: it.millicores, memoryBytes: it.memory * GIB, diskBytes: 0, gpus: 0, ports };
+            const { selector, strategy, maxPerNode } = it;
+            const prepared = placementRequest(jobSpec({ resources, selector, strategy, maxPerNode }));
+            pool.use(prepared);
+            const counts = new Map<string, number>();
+            return { prepared, counts, search: new PlacementSearch(pool, prepared, counts) };
+          });
+          const held: { job: number; nodeId: string; grant: Grant }[] = [];
+          for (const it of steps) {
+            if ("put" in it) {
+              pool.put(toNode(it.put, it.as));
+              continue;
+            }
+            if ("release" in it) {
+              const [one] = held.splice(it.release % Math.max(1, held.length), 1);
+              if (one === undefined) continue;
+              pool.release(one.nodeId, one.grant);
+              const { counts } = jobs[one.job] as (typeof jobs)[number];
+              counts.set(one.nodeId, (counts.get(one.nodeId) ?? 0) - 1);
+              continue;
+            }
+            const { prepared, counts, search } = jobs[it.job] as (typeof jobs)[number];
+            const best = search.best();
+            const possible = [...pool.nodes()].filter(
+              (other) =>
+                other.node.holds.length === 0 &&
+                (prepared.spec.selector === "" || other.node.grantedLabels.get("zone") === "x") &&
+                (prepared.spec.maxPerNode === 0 || (counts.get(other.id) ?? 0) < prepared.spec.maxPerNode) &&
+                chooseGrant(other, prepared) !== null,
+            );
+            expect(best === null).toBe(possible.length === 0);
+            if (best === null) continue;
+            expect(possible.map(({ id }) => id)).toContain(best.id);
+            if (prepared.spec.strategy === "spread") {
+              const fewest = Math.min(...possible.map(({ id }) => counts.get(id) ?? 0));
+              expect(counts.get(best.id) ?? 0).toBe(fewest);
+            } else if (!prepared.isPicky) {
+              expect(best.free.millicores).toBe(Math.min(...possible.map(({ free }) => free.millicores)));
+            }
+            const grant = chooseGrant(best, prepared) as Grant;
+            pool.take(best.id, grant);
+            counts.set(best.id, (counts.get(best.id) ?? 0) + 1);
+            held.push({ job: it.job, nodeId: best.id, grant });
+          }
+        },
+      ),
+      { numRuns: 300 },
+    );
+  });
+});

@@ -1,0 +1,74 @@
+import { describe, expect, it } from "@jest/globals";
+import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
+import { NodePool } from "./node-pool.ts";
+import { placementRequest } from "./placement-request.ts";
+import { couldFit, countRefusals, matchingNodes } from "./refusals.ts";
+
+const NONE = { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] };
+
+function poolOf(...nodes: Parameters<typeof workNode>[]) {
+  const pool = new NodePool();
+  for (const node of nodes) pool.put(workNode(...node));
+  return pool;
+}
+
+describe("countRefusals()", () => {
+  it("should count each node for each of its reasons, the most frequent first", () => {
+    const pool = poolOf(["a"], ["b"], ["c"], ["d", { health: "UNHEALTHY", os: "darwin" }], ["e", { holds: ["DRAIN"] }]);
+    const spec = jobSpec();
+    const request = placementRequest({ ...spec, constraints: { ...spec.constraints, os: "linux" }, maxPerNode: 1 });
+    pool.take("a", { ...NONE, millicores: 3_500 });
+    pool.take("b", { ...NONE, millicores: 3_500, memoryBytes: 8 * 2 ** 30 });
+    expect(countRefusals(pool, request, new Map([["c", 1]]))).toEqual({
+      nodes: 5,
+      counts: [
+        { reason: "INSUFFICIENT_CORES", nodes: 2 },
+        { reason: "INSUFFICIENT_MEMORY", nodes: 1 },
+        { reason: "MAX_PER_NODE_REACHED", nodes: 1 },
+        { reason: "NODE_DRAINING", nodes: 1 },
+        { reason: "NODE_UNHEALTHY", nodes: 1 },
+        { reason: "OS_DOES_NOT_MATCH", nodes: 1 },
+      ],
+    });
+  });
+
+  it("should tell nodes that are not the named one", () => {
+    const spec = jobSpec();
+    const request = placementRequest({ ...spec, constraints: { ...spec.constraints, nodeId: "b" } });
+    const pool = poolOf(["a"], ["b"], ["c"]);
+    pool.take("b", { ...NONE, millicores: 4_000 });
+    expect(countRefusals(pool, request, new Map()).counts).toEqual([
+      { reason: "NOT_THE_NAMED_NODE", nodes: 2 },
+      { reason: "INSUFFICIENT_CORES", nodes: 1 },
+    ]);
+  });
+
+  it("should tell ports that are taken", () => {
+    const spec = jobSpec();
+    const request = placementRequest({ ...spec, resources: { ...spec.resources, ports: { http: 80 } } });
+    const pool = poolOf(["a"]);
+    pool.take("a", { ...NONE, ports: { http: 80 } });
+    expect(countRefusals(pool, request, new Map()).counts).toEqual([{ reason: "PORT_OR_GPU_TAKEN", nodes: 1 }]);
+  });
+});
+
+describe("couldFit()", () => {
+  it("should look at what a node has, not at what is free", () => {
+    const pool = poolOf(["a"]);
+    pool.take("a", { ...NONE, millicores: 4_000 });
+    expect(couldFit(pool, placementRequest(jobSpec()))).toBe(true);
+    const { resources } = jobSpec();
+    const large = jobSpec({ resources: { ...resources, millicores: 4_001 } });
+    expect(couldFit(pool, placementRequest(large))).toBe(false);
+  });
+});
+
+describe("matchingNodes()", () => {
+  it("should name the nodes that match and take work, full or not", () => {
+    const pool = poolOf(["b"], ["a"], ["c", { holds: ["OPERATOR"] }], ["d", { os: "darwin" }]);
+    pool.take("a", { ...NONE, millicores: 4_000 });
+    const spec = jobSpec();
+    const request = placementRequest({ ...spec, constraints: { ...spec.constraints, os: "linux" } });
+    expect(matchingNodes(pool, request)).toEqual(["a", "b"]);
+  });
+});

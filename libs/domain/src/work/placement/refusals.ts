@@ -1,0 +1,129 @@
+import { chooseGrant } from "./choose-grant.ts";
+import { type Amounts, countShort, type FreeNode, fits } from "./free-tree.ts";
+import { mismatches, type PlacementReason } from "./node-class.ts";
+import type { NodeClass, NodePool } from "./node-pool.ts";
+import type { PlacementRequest } from "./placement-request.ts";
+import { isMatch } from "./placement-search.ts";
+import { MOST_NODE_EXECUTIONS, type PoolNode } from "./pool-node.ts";
+
+/** How many nodes one reason keeps out. */
+export interface RefusalCount {
+  readonly reason: PlacementReason;
+  readonly nodes: number;
+}
+
+/** Why nodes will not do. */
+export interface Refusals {
+  /** Nodes in all. */
+  readonly nodes: number;
+  /** The most frequent first; a node is counted for each of its reasons. */
+  readonly counts: readonly RefusalCount[];
+}
+
+const AMOUNT_REASONS: Readonly<Record<keyof Amounts, PlacementReason>> = {
+  millicores: "INSUFFICIENT_CORES",
+  memoryBytes: "INSUFFICIENT_MEMORY",
+  diskBytes: "INSUFFICIENT_DISK",
+  gpus: "INSUFFICIENT_GPUS",
+};
+
+/**
+ * Count why nodes cannot run one more execution. Whole classes are counted at once where they do not match; only where
+ * they do are nodes looked at, and not those below a place of the tree where nothing fits.
+ *
+ * @param counts executions of the job that hold resources, by node.
+ */
+export function countRefusals(
+  pool: NodePool,
+  request: PlacementRequest,
+  counts: ReadonlyMap<string, number>,
+): Refusals {
+  const found = new Map<PlacementReason, number>();
+  const add = (reason: PlacementReason, nodes: number) => {
+    if (nodes > 0) found.set(reason, (found.get(reason) ?? 0) + nodes);
+  };
+  const { nodeId } = request.spec.constraints;
+  for (const of of pool.classes()) {
+    const size = of.root?.size ?? 0;
+    const isNamed = nodeId !== null && pool.classOf(nodeId) === of;
+    if (nodeId !== null) add("NOT_THE_NAMED_NODE", isNamed ? size - 1 : size);
+    const reasons = [...of.facts.obstacles, ...mismatches(of.facts, request)];
+    for (const reason of reasons) add(reason, size);
+    if (reasons.length === 0 && (nodeId === null || isNamed)) countInClass(of, request, counts, add);
+  }
+  const sorted = [...found].map(([reason, nodes]) => ({ reason, nodes }));
+  sorted.sort((one, other) => other.nodes - one.nodes || (one.reason < other.reason ? -1 : 1));
+  return { nodes: pool.size, counts: sorted };
+}
+
+/** Whether there is a node that could run an execution if nothing else ran there. */
+export function couldFit(pool: NodePool, request: PlacementRequest): boolean {
+  const { nodeId } = request.spec.constraints;
+  for (const of of pool.classes()) {
+    if (!isMatch(of, request)) continue;
+    if (nodeId !== null) {
+      const node = pool.classOf(nodeId) === of ? pool.get(nodeId) : undefined;
+      if (node !== undefined && hasCapacity(node, request.amounts)) return true;
+    } else if (someNode(of.root, (node) => hasCapacity(node as PoolNode, request.amounts))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/** The ids of all nodes that match and take work now, whether they have room or not. */
+export function matchingNodes(pool: NodePool, request: PlacementRequest): readonly string[] {
+  const { nodeId } = request.spec.constraints;
+  const found: string[] = [];
+  for (const of of pool.classes()) {
+    if (!isMatch(of, request)) continue;
+    someNode(of.root, ({ id }) => {
+      if (nodeId === null || nodeId === id) found.push(id);
+      return false;
+    });
+  }
+  return found.sort();
+}
+
+function countInClass(
+  of: NodeClass,
+  request: PlacementRequest,
+  counts: ReadonlyMap<string, number>,
+  add: (reason: PlacementReason, nodes: number) => void,
+): void {
+  const short = countShort(of.root, request.amounts);
+  for (const amount of ["millicores", "memoryBytes", "diskBytes", "gpus"] as const) {
+    add(AMOUNT_REASONS[amount], short[amount]);
+  }
+  const { maxPerNode } = request.spec;
+  someNode(of.root, (node) => {
+    const { taken } = node as PoolNode;
+    if (taken.executions >= MOST_NODE_EXECUTIONS) add("TOO_MANY_EXECUTIONS", 1);
+    if (maxPerNode > 0 && (counts.get(node.id) ?? 0) >= maxPerNode) add("MAX_PER_NODE_REACHED", 1);
+    const isTaken = request.isPicky && fits(node.free, request.amounts) && !chooseGrant(node as PoolNode, request);
+    if (isTaken) add("PORT_OR_GPU_TAKEN", 1);
+    return false;
+  });
+}
+
+function hasCapacity({ node }: PoolNode, need: Amounts): boolean {
+  const { capacity, gpus } = node;
+  return (
+    capacity !== null &&
+    fits(
+      {
+        millicores: capacity.millicores,
+        memoryBytes: capacity.memoryBytes,
+        diskBytes: capacity.diskBytes,
+        gpus: gpus.length,
+      },
+      need,
+    )
+  );
+}
+
+/** Whether a condition holds for a node at or below one; looks no further then. */
+function someNode(root: FreeNode | null, holds: (node: FreeNode) => boolean): boolean {
+  if (root === null) return false;
+  return someNode(root.left, holds) || holds(root) || someNode(root.right, holds);
+}

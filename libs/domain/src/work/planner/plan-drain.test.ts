@@ -1,0 +1,137 @@
+import { describe, expect, it } from "@jest/globals";
+import { jobSpec, workNode } from "../../testing/work-fixtures.ts";
+import { TestFleet } from "../../testing/work-fleet.ts";
+
+/** Two nodes, and on the first of them two services, a batch execution, an ops job's and a daemon's. */
+function begin(...others: string[]) {
+  const fleet = new TestFleet([workNode("a")]);
+  const { resources } = jobSpec();
+  const small = { resources: { ...resources, millicores: 100 } };
+  fleet.submit(jobSpec({ ...small, name: "service", count: 2 }));
+  fleet.submit(jobSpec({ ...small, name: "batch", type: "batch" }));
+  fleet.submit(jobSpec({ ...small, name: "ops", type: "ops", retry: { ...jobSpec().retry, attempts: 0 } }));
+  fleet.submit(jobSpec({ ...small, name: "daemon", type: "daemon" }));
+  fleet.plan();
+  fleet.ready("a");
+  fleet.plan();
+  fleet.pass(10_000);
+  fleet.plan();
+  for (const id of others) fleet.put(id, {});
+  fleet.plan();
+  if (others.length > 0) for (const id of others) fleet.ready(id);
+  fleet.plan();
+  return fleet;
+}
+
+function jobsOn(fleet: TestFleet, nodeId: string) {
+  return fleet
+    .on(nodeId)
+    .map(({ job }) => job)
+    .sort();
+}
+
+describe("a drain", () => {
+  it("should move services a few at a time, let others finish, and stop daemons last", () => {
+    const fleet = begin("b");
+    fleet.drain("a");
+    expect(fleet.plan().executions).toMatchObject([
+      { kind: "PLACED", after: { job: "service", nodeId: "b" } },
+      { kind: "REPLACING", after: { job: "service", nodeId: "a" } },
+    ]);
+    expect(jobsOn(fleet, "a")).toEqual(["batch", "daemon", "ops", "service"]);
+    fleet.ready("b");
+    fleet.plan();
+    fleet.pass(10_000);
+    expect(fleet.plan().executions).toHaveLength(2);
+    expect(jobsOn(fleet, "a")).toEqual(["batch", "daemon", "ops"]);
+    fleet.stopAll("a");
+    fleet.exit(
+      fleet.on("a").filter(({ job }) => job !== "daemon"),
+      0,
+    );
+    const { executions, drains } = fleet.plan();
+    expect(executions.filter(({ kind }) => kind === "STOPPING")).toMatchObject([{ after: { job: "daemon" } }]);
+    expect(drains).toEqual([]);
+    fleet.stopAll("a");
+    expect(fleet.plan().drains).toMatchObject([{ after: { nodeId: "a", state: "DRAINED" } }]);
+    expect(fleet.plan()).toMatchObject({ executions: [], drains: [] });
+  });
+
+  it("should stop what is left at its deadline: batch moves without a failed attempt, ops jobs fail", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { deadlineAtMs: fleet.nowMs + 60_000 });
+    fleet.plan();
+    fleet.pass(59_999);
+    fleet.plan();
+    expect(jobsOn(fleet, "a")).toContain("batch");
+    fleet.pass(1);
+    fleet.plan();
+    expect(jobsOn(fleet, "a")).toEqual(["daemon"]);
+    fleet.stopAll("a");
+    fleet.plan();
+    const ended = [...fleet.executions.values()].filter(({ nodeId, state }) => nodeId === "a" && state !== "LIVE");
+    expect(Object.fromEntries(ended.map(({ job, state }) => [job, state]))).toEqual({
+      ...{ service: "REPLACED", batch: "STOPPED", ops: "FAILED" },
+    });
+    expect(fleet.on("b").find(({ job }) => job === "batch")).toMatchObject({ attempt: 0 });
+    fleet.stopAll("a");
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+  });
+
+  it("should stop everything at once by force, also what fits nowhere else", () => {
+    const fleet = begin();
+    fleet.drain("a", { force: true });
+    fleet.plan();
+    expect(jobsOn(fleet, "a")).toEqual(["daemon"]);
+    fleet.stopAll("a");
+    fleet.plan();
+    fleet.stopAll("a");
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    fleet.put("b", {});
+    fleet.plan();
+    expect(jobsOn(fleet, "b")).toEqual(["batch", "daemon", "service", "service"]);
+  });
+
+  it("should leave daemons where they are to be ignored", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { ignoreDaemons: true, force: true });
+    fleet.plan();
+    fleet.stopAll("a");
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    expect(jobsOn(fleet, "a")).toEqual(["daemon"]);
+  });
+
+  it("should end what runs on a dead node unconfirmed, once reactions are allowed", () => {
+    const fleet = begin("b");
+    fleet.drain("a");
+    fleet.plan();
+    fleet.put("a", { holds: ["DRAIN"], health: "UNHEALTHY" });
+    expect(fleet.plan().drains).toEqual([]);
+    fleet.put("a", { holds: ["DRAIN"], health: "UNHEALTHY", reactionAllowed: true });
+    const { drains } = fleet.plan();
+    expect(drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+    const batch = [...fleet.executions.values()].find(({ job, nodeId }) => job === "batch" && nodeId === "a");
+    expect(batch).toMatchObject({ desired: "STOP", reason: "UNCONFIRMED", holds: true });
+    expect(jobsOn(fleet, "b")).toEqual(["batch", "daemon", "service", "service"]);
+  });
+
+  it("should wait for room elsewhere, and go on once there is some", () => {
+    const fleet = begin();
+    fleet.drain("a");
+    expect(fleet.plan().executions).toEqual([]);
+    fleet.put("b", {});
+    expect(fleet.plan().executions.map(({ after }) => after.job)).toContain("service");
+  });
+
+  it("should survive another leader", () => {
+    const fleet = begin("b");
+    fleet.drain("a", { force: true });
+    fleet.plan();
+    fleet.reload();
+    expect(fleet.plan().executions).toEqual([]);
+    fleet.stopAll("a");
+    fleet.plan();
+    fleet.stopAll("a");
+    expect(fleet.plan().drains).toMatchObject([{ after: { state: "DRAINED" } }]);
+  });
+});

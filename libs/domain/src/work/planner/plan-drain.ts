@@ -1,0 +1,83 @@
+import { isTerminal } from "../execution-state.ts";
+import type { DrainRecord } from "../job-record.ts";
+import { changeDrain, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
+import { replaceExecution, stopExecution } from "./plan-place.ts";
+import { inTransit, type KnownExecution, liveIn } from "./work-state.ts";
+
+/** Do what a drain needs; false when the plan has no room for all of it. */
+export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
+  const { state, nowMs } = context;
+  const { nodeId, deadlineAtMs, force, ignoreDaemons } = drain;
+  if (drain.state !== "DRAINING") return true;
+  state.stuckDrains.delete(nodeId);
+  const isOver = force || (deadlineAtMs !== null && deadlineAtMs <= nowMs);
+  if (!isOver && deadlineAtMs !== null)
+    lookAt(context, { atMs: deadlineAtMs, kind: "drain", name: nodeId, index: null });
+  const here = executionsOn(context, nodeId);
+  const others = here.filter((known) => !isDaemon(context, known));
+  const daemons = ignoreDaemons ? [] : here.filter((known) => isDaemon(context, known));
+  for (const known of others) {
+    if (!hasRoom(context)) return false;
+    if (isDead(context, drain)) endUnconfirmed(context, known);
+    else endOne(context, known, isOver);
+  }
+  if (executionsOn(context, nodeId).some((known) => !isDaemon(context, known))) return true;
+  for (const known of daemons) {
+    if (isDead(context, drain)) endUnconfirmed(context, known);
+    else stopExecution(context, known, "NODE_DRAINED");
+  }
+  const left = executionsOn(context, nodeId).filter((known) => !ignoreDaemons || !isDaemon(context, known));
+  if (left.length === 0) changeDrain(context, drain, { state: "DRAINED" });
+  return true;
+}
+
+/** What a drain waits for: executions that have not ended, except daemons that it ignores. */
+function executionsOn({ state }: PlanContext, nodeId: string): readonly KnownExecution[] {
+  const ids = [...(state.byNode.get(nodeId) ?? [])];
+  return ids.flatMap((id) => {
+    const known = state.executions.get(id);
+    return known === undefined || isTerminal(known.record.state) ? [] : [known];
+  });
+}
+
+function isDaemon({ state }: PlanContext, { record }: KnownExecution): boolean {
+  return state.jobs.get(record.job)?.record.spec.type === "daemon";
+}
+
+/** Whether nothing can be expected of a node: reactions to its loss are allowed, or an operator says so by force. */
+function isDead({ state }: PlanContext, { nodeId, force }: DrainRecord): boolean {
+  const node = state.pool.get(nodeId)?.node;
+  return node?.reactionAllowed === true || (force && node?.health !== "HEALTHY");
+}
+
+/** End an execution without its node's word. What it holds stays taken until the node confirms. */
+function endUnconfirmed(context: PlanContext, known: KnownExecution): void {
+  const { record } = known;
+  const type = context.state.jobs.get(record.job)?.record.spec.type;
+  const state = record.replacedBy !== null ? "REPLACED" : type === "ops" ? "FAILED" : "STOPPED";
+  const message = "its node was drained and did not confirm the end";
+  const end = endedPart({ state, reason: "UNCONFIRMED", message }, context.nowMs);
+  changeExecution(context, known, "ENDED", { ...end, desired: "STOP", holds: record.holds });
+}
+
+/** Services move; what ends by itself may do so until the deadline. */
+function endOne(context: PlanContext, known: KnownExecution, isOver: boolean): void {
+  const { state } = context;
+  const { record } = known;
+  const { nodeId } = record;
+  if (record.desired !== "RUN") return;
+  const job = state.jobs.get(record.job);
+  const place = job?.places.get(record.index);
+  if (job === undefined || place === undefined || job.record.spec.type !== "service" || liveIn(place) !== known) {
+    if (isOver) stopExecution(context, known, "NODE_DRAINED");
+    return;
+  }
+  if (!isOver && inTransit(job) >= job.record.spec.update.maxParallel) {
+    job.drainsWaiting.add(nodeId);
+    return;
+  }
+  const placed = replaceExecution(context, job, place, { old: known, reason: "NODE_DRAINED", isKept: false });
+  if (placed === "placed") return;
+  if (isOver) stopExecution(context, known, "NODE_DRAINED");
+  else state.stuckDrains.add(nodeId);
+}

@@ -1,0 +1,193 @@
+import { refusalsText } from "../explain.ts";
+import { isMatch } from "../placement/placement-search.ts";
+import { countRefusals } from "../placement/refusals.ts";
+import { isFailure } from "../retry-place.ts";
+import { changeJob, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
+import { replaceExecution, stopExecution } from "./plan-place.ts";
+import { reviewPlace } from "./review-place.ts";
+import { dropPlace, jobCouldFit, placeAt } from "./work-index.ts";
+import { inTransit, isOutdated, isPerNode, type KnownJob, liveIn, mayEnd, type Place } from "./work-state.ts";
+
+/** Do what a job needs; false when the plan has no room for all of it. */
+export function planJob(context: PlanContext, job: KnownJob): boolean {
+  const failedBefore = job.failed;
+  const isWhole =
+    reviewPlaces(context, job) && takeNodes(context, job) && takeFresh(context, job) && retry(context, job);
+  if (job.failed > failedBefore) noteUnplaced(context, job);
+  if (!isWhole) return false;
+  if (!rollOut(context, job)) return false;
+  if (inTransit(job) < job.record.spec.update.maxParallel) wakeDrains(context, job);
+  endJob(context, job);
+  if (job.waiting.size === 0 && !hasFresh(job)) context.state.waitingJobs.delete(job.record.name);
+  return true;
+}
+
+/** Whether a job waits for nodes, and there is something new to try. */
+export function canRetry({ state }: PlanContext, job: KnownJob): boolean {
+  return job.waitedGains !== state.pool.gains;
+}
+
+function reviewPlaces(context: PlanContext, job: KnownJob): boolean {
+  for (const index of job.todo) {
+    const place = job.places.get(index);
+    if (place !== undefined) {
+      haltOnFailure(context, job, place);
+      if (!hasRoom(context) || !reviewPlace(context, job, place)) return false;
+    }
+    job.todo.delete(index);
+  }
+  return true;
+}
+
+/** Make places for nodes that an ops job or daemon is to run on. */
+function takeNodes(context: PlanContext, job: KnownJob): boolean {
+  const { pool } = context.state;
+  const { nodeId: named } = job.request.spec.constraints;
+  for (const nodeId of job.nodesToCheck) {
+    const of = pool.classOf(nodeId);
+    const isWanted = of !== undefined && (named === null || named === nodeId) && isMatch(of, job.request);
+    if (isWanted && job.record.state === "ACTIVE" && !job.placeByNode.has(nodeId)) {
+      if (!hasRoom(context)) return false;
+      const place = placeAt(job, job.fresh, nodeId);
+      reviewPlace(context, job, place);
+    }
+    job.nodesToCheck.delete(nodeId);
+  }
+  const { spec, placed, state } = job.record;
+  const isDone = spec.type === "ops" && state === "ACTIVE" && !placed && job.waiting.size === 0;
+  if (isDone) changeJob(context, job, { placed: true });
+  return true;
+}
+
+/** Fill places that were never looked at. The first that finds no node waits for all after it. */
+function takeFresh(context: PlanContext, job: KnownJob): boolean {
+  const { record } = job;
+  if (isPerNode(record) || record.state !== "ACTIVE") return true;
+  job.fresh = Math.min(job.fresh, record.count);
+  while (job.fresh < record.count) {
+    if (job.waiting.size > 0) return true;
+    if (!job.places.has(job.fresh)) {
+      const place = placeAt(job, job.fresh, null);
+      if (!hasRoom(context) || !reviewPlace(context, job, place)) {
+        dropPlace(job, place);
+        return false;
+      }
+    }
+    job.fresh += 1;
+  }
+  return true;
+}
+
+/** Try the places that found no node, when nodes have something to give that they had not. */
+function retry(context: PlanContext, job: KnownJob): boolean {
+  if (job.waiting.size === 0 || !canRetry(context, job)) return true;
+  const { pool } = context.state;
+  const gains = pool.gains;
+  for (const index of [...job.waiting]) {
+    const place = job.places.get(index);
+    if (place === undefined) {
+      job.waiting.delete(index);
+      continue;
+    }
+    if (!hasRoom(context) || !reviewPlace(context, job, place)) return false;
+    // What is not for one node asks for the same as those after it.
+    if (job.waiting.has(index) && place.nodeId === null) break;
+  }
+  if (job.waiting.size > 0) job.waitedGains = gains;
+  return job.waiting.size > 0 || takeFresh(context, job);
+}
+
+/** Replace what an update replaces, a few at a time. */
+function rollOut(context: PlanContext, job: KnownJob): boolean {
+  const { record } = job;
+  const { type, update } = record.spec;
+  if (record.state !== "ACTIVE" || record.halted !== null || job.outdated.size === 0) return true;
+  if (type !== "service" && type !== "daemon") return true;
+  haltOnDeadline(context, job);
+  for (const index of job.outdated) {
+    if (job.record.halted !== null || inTransit(job) >= update.maxParallel) return true;
+    const place = job.places.get(index);
+    const live = place === undefined ? undefined : liveIn(place);
+    // What is lost is replaced as its loss policy says.
+    if (place === undefined || live === undefined || live.record.state === "LOST") continue;
+    if (!hasRoom(context)) return false;
+    const reason = live.record.version === record.version ? "JOB_RESTARTED" : "JOB_UPDATED";
+    const placed =
+      type === "daemon" ? "no-node" : replaceExecution(context, job, place, { old: live, reason, isKept: false });
+    if (placed === "no-room-in-plan") return false;
+    if (placed === "placed") continue;
+    if (type === "service" && !jobCouldFit(context.state, job)) {
+      const { counts, nodes } = countRefusals(context.state.pool, job.request, job.counts);
+      halt(context, job, `no node fits version ${record.version}: ${refusalsText({ counts, nodes })}`);
+      return true;
+    }
+    // There is no room for both: the new one takes what the old one returns.
+    stopExecution(context, live, reason);
+  }
+  return true;
+}
+
+function haltOnFailure(context: PlanContext, job: KnownJob, place: Place): void {
+  const { last } = place;
+  const { record } = job;
+  if (job.outdated.size === 0 || record.halted !== null || last === null || record.state !== "ACTIVE") return;
+  if (isOutdated(last, record) || !isFailure(last, record.spec.type)) return;
+  halt(context, job, `execution ${last.id} on node ${last.nodeId} failed: ${last.message || last.reason}`);
+}
+
+function haltOnDeadline(context: PlanContext, job: KnownJob): void {
+  const { nowMs } = context;
+  const { name, spec } = job.record;
+  for (const index of [...job.unready, ...job.empty]) {
+    const place = job.places.get(index);
+    if (place === undefined || place.ready !== null) continue;
+    const live = liveIn(place)?.record;
+    const sinceMs = live?.createdAtMs ?? place.waitingSinceMs;
+    if (sinceMs === null) continue;
+    const deadlineAtMs = sinceMs + spec.update.readyDeadlineMs;
+    if (deadlineAtMs > nowMs) {
+      lookAt(context, { atMs: deadlineAtMs, kind: "job", name, index: null });
+      continue;
+    }
+    const seconds = spec.update.readyDeadlineMs / 1_000;
+    const what = live === undefined ? `place ${index} found no node` : `execution ${live.id} on node ${live.nodeId}`;
+    halt(context, job, `${what}${live === undefined ? "" : " was not ready"} within ${seconds} s`);
+    return;
+  }
+}
+
+function halt(context: PlanContext, job: KnownJob, message: string): void {
+  changeJob(context, job, { halted: message, message: `the update stopped: ${message}` });
+}
+
+function wakeDrains({ state }: PlanContext, job: KnownJob): void {
+  for (const nodeId of job.drainsWaiting) state.dirtyDrains.add(nodeId);
+  job.drainsWaiting.clear();
+}
+
+function noteUnplaced({ state }: PlanContext, job: KnownJob): void {
+  const unplaced = [...job.places.values()].filter(({ outcome, last }) => outcome === "failed" && last === null).length;
+  if (unplaced === 0) return;
+  const { counts, nodes } = countRefusals(state.pool, job.request, job.counts);
+  job.unplaced = `${unplaced} found no node: ${refusalsText({ counts, nodes })}`;
+}
+
+/** Record the end of a job that ends. */
+function endJob(context: PlanContext, job: KnownJob): void {
+  const { record } = job;
+  if (!mayEnd(record) || record.state !== "ACTIVE" || job.todo.size > 0) return;
+  const isWhole = isPerNode(record) ? record.placed && job.nodesToCheck.size === 0 : !hasFresh(job);
+  const total = isPerNode(record) ? job.places.size : record.count;
+  if (!isWhole || job.done + job.failed < total) return;
+  if (total === 0 && isPerNode(record)) {
+    changeJob(context, job, { state: "FAILED", message: "no node matched" });
+    return;
+  }
+  const failed = `${job.failed} of ${total} executions failed`;
+  const message = job.unplaced === "" ? failed : `${failed}, ${job.unplaced}`;
+  changeJob(context, job, job.failed === 0 ? { state: "COMPLETED", message: "" } : { state: "FAILED", message });
+}
+
+function hasFresh({ record, fresh }: KnownJob): boolean {
+  return !isPerNode(record) && record.state === "ACTIVE" && fresh < record.count;
+}

@@ -1,0 +1,127 @@
+import { isMatch } from "../placement/placement-search.ts";
+import { lookAt, type PlanContext } from "./plan-context.ts";
+import { fillPlace, type Placed, replaceExecution, stopExecution } from "./plan-place.ts";
+import { dropPlace, indexPlace, jobCouldFit, nodeMatches, setOutcome } from "./work-index.ts";
+import { isPerNode, isReady, type KnownExecution, type KnownJob, liveIn, type Place } from "./work-state.ts";
+
+/** Do what a place of a job needs; false when the plan has no room for it. */
+export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): boolean {
+  const { record } = job;
+  if (record.state !== "ACTIVE" || (!isPerNode(record) && place.index >= record.count)) {
+    endPlace(context, job, place, record.state === "ACTIVE" ? "SCALED_DOWN" : "JOB_STOPPED");
+    return true;
+  }
+  if (place.nodeId !== null && !nodeMatches(context.state, job, place.nodeId)) {
+    if (record.spec.type === "daemon" || place.executions.length === 0) leaveNode(context, job, place);
+    return true;
+  }
+  const live = liveIn(place);
+  if (live === undefined) return fill(context, job, place);
+  trackReady(context, job, place, live);
+  if (live.record.state === "LOST") return replaceLost(context, job, place, live);
+  job.waiting.delete(place.index);
+  return true;
+}
+
+/** Remember that a place found no node, and give it up when its job says so. */
+export function waitForNode(context: PlanContext, job: KnownJob, place: Place): void {
+  const { state, nowMs } = context;
+  const { name, spec, submittedAtMs } = job.record;
+  const isNew = place.last === null && place.executions.length === 0;
+  place.waitingSinceMs ??= isNew ? submittedAtMs : nowMs;
+  job.waiting.add(place.index);
+  state.waitingJobs.add(name);
+  // A place of a service or daemon is filled as soon as a node fits, however late.
+  if (spec.type === "service" || spec.type === "daemon") return;
+  const timeoutAtMs = spec.queueTimeoutMs === null ? null : place.waitingSinceMs + spec.queueTimeoutMs;
+  const isOver = timeoutAtMs === null ? isNew && !jobCouldFit(state, job) : timeoutAtMs <= nowMs;
+  if (isOver) {
+    job.waiting.delete(place.index);
+    setOutcome(job, place, "failed");
+  } else if (timeoutAtMs !== null) {
+    lookAt(context, { atMs: timeoutAtMs, kind: "job", name, index: place.index });
+  }
+}
+
+function fill(context: PlanContext, job: KnownJob, place: Place): boolean {
+  // Only a service may begin elsewhere while the one before is still told to stop.
+  const isStopping = place.executions.some(({ record }) => record.replacedBy === null);
+  if (isStopping && job.record.spec.type !== "service") return true;
+  if (place.nodeId !== null && place.executions.length === 0 && job.record.spec.type === "daemon") {
+    const of = context.state.pool.classOf(place.nodeId);
+    // It is looked at again when the node changes.
+    if (of === undefined || !isMatch(of, job.request)) {
+      dropPlace(job, place);
+      return true;
+    }
+  }
+  return afterAttempt(context, job, place, fillPlace(context, job, place));
+}
+
+function replaceLost(context: PlanContext, job: KnownJob, place: Place, live: KnownExecution): boolean {
+  const { nowMs } = context;
+  const { name, spec } = job.record;
+  const { reason, lostAtMs } = live.record;
+  const isGone = reason === "GONE";
+  const isReplaced = spec.type === "daemon" ? isGone : spec.loss.replace;
+  if (!isReplaced) return true;
+  const dueAtMs = (lostAtMs ?? nowMs) + (isGone ? 0 : spec.loss.lostAfterMs);
+  if (nowMs < dueAtMs) {
+    lookAt(context, { atMs: dueAtMs, kind: "job", name, index: place.index });
+    return true;
+  }
+  const isKept = !isGone && spec.loss.reconcile === "keep-original";
+  const why = { old: live, reason: isGone ? "GONE" : "NODE_LOST", isKept } as const;
+  return afterAttempt(context, job, place, replaceExecution(context, job, place, why));
+}
+
+function afterAttempt(context: PlanContext, job: KnownJob, place: Place, placed: Placed | "nothing"): boolean {
+  switch (placed) {
+    case "no-room-in-plan":
+      return false;
+    case "no-node":
+      waitForNode(context, job, place);
+      return true;
+    case "placed":
+    case "nothing":
+      job.waiting.delete(place.index);
+      return true;
+  }
+}
+
+/** Since when an execution has been ready, and whether for long enough; it decides what returns beside it, too. */
+function trackReady(context: PlanContext, job: KnownJob, place: Place, live: KnownExecution): void {
+  const { nowMs } = context;
+  const { name, spec } = job.record;
+  if (!isReady(live, job.record)) {
+    place.ready = null;
+    indexPlace(job, place);
+    return;
+  }
+  for (const other of [...place.executions]) {
+    if (other !== live && other.record.replacedBy !== null) stopExecution(context, other, "NODE_LOST");
+  }
+  if (spec.type !== "service" && spec.type !== "daemon") return;
+  place.ready ??= { id: live.record.id, sinceMs: nowMs, isSettled: false };
+  if (place.ready.isSettled) return;
+  const settledAtMs = place.ready.sinceMs + spec.update.minReadyMs;
+  if (settledAtMs <= nowMs) place.ready.isSettled = true;
+  else lookAt(context, { atMs: settledAtMs, kind: "job", name, index: place.index });
+  indexPlace(job, place);
+}
+
+function endPlace(context: PlanContext, job: KnownJob, place: Place, reason: "JOB_STOPPED" | "SCALED_DOWN"): void {
+  for (const known of [...place.executions]) stopExecution(context, known, reason);
+  job.waiting.delete(place.index);
+  if (place.executions.length === 0) dropPlace(job, place);
+}
+
+/** A node that no longer has what a daemon asks for, or is gone. */
+function leaveNode(context: PlanContext, job: KnownJob, place: Place): void {
+  for (const known of [...place.executions]) stopExecution(context, known, "NODE_LABELS_CHANGED");
+  job.waiting.delete(place.index);
+  if (place.executions.length > 0) return;
+  // What an ops job did on a node that is gone still counts.
+  if (job.record.spec.type === "daemon") dropPlace(job, place);
+  else setOutcome(job, place, place.outcome ?? "failed");
+}

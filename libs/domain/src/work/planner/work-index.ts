@@ -1,0 +1,359 @@
+import type { ExecutionRecord, Observation } from "../execution.ts";
+import { isTerminal } from "../execution-state.ts";
+import type { DrainRecord, JobRecord } from "../job-record.ts";
+import { mismatches } from "../placement/node-class.ts";
+import { placementRequest } from "../placement/placement-request.ts";
+import { couldFit, matchingNodes } from "../placement/refusals.ts";
+import { isFailure } from "../retry-place.ts";
+import type { WorkNode } from "../work-node.ts";
+import {
+  isEarlierRun,
+  isOutdated,
+  isPerNode,
+  type KnownExecution,
+  type KnownJob,
+  liveIn,
+  type Place,
+  type WorkState,
+} from "./work-state.ts";
+
+/** Nodes of which failures are counted, of each job. */
+const MOST_FAILED_NODES = 1_000;
+
+/** Take in a node. What runs there is looked at where that may matter. */
+export function putNode(state: WorkState, node: WorkNode): void {
+  const before = state.pool.get(node.id)?.node;
+  if (before !== undefined && isSameNode(before, node)) return;
+  if (node.type !== "COMPUTE") {
+    if (before !== undefined) dropNode(state, node.id);
+    return;
+  }
+  state.pool.put(node);
+  const here = state.byNode.get(node.id);
+  if (before === undefined) {
+    for (const id of here ?? []) {
+      const known = state.executions.get(id);
+      if (known?.record.holds) state.pool.take(node.id, known.record.grant);
+    }
+  }
+  for (const name of state.perNodeJobs) touchNode(state, name, node.id, before === undefined);
+  if (state.drains.has(node.id)) state.dirtyDrains.add(node.id);
+  const isAsWell =
+    before !== undefined &&
+    before.health === node.health &&
+    before.reactionAllowed === node.reactionAllowed &&
+    before.membership === node.membership;
+  if (isAsWell) return;
+  for (const id of here ?? []) state.dirtyExecutions.add(id);
+}
+
+/** Whether nothing that counts here is another way. */
+function isSameNode(one: WorkNode, other: WorkNode): boolean {
+  return one === other || textOf(one) === textOf(other);
+}
+
+function textOf({ labels, grantedLabels, ...rest }: WorkNode): string {
+  return JSON.stringify([rest, [...labels], [...grantedLabels]]);
+}
+
+/** The node is deleted, or has left for good: all that runs there has ended. */
+export function dropNode(state: WorkState, nodeId: string): void {
+  state.pool.delete(nodeId);
+  for (const id of state.byNode.get(nodeId) ?? []) state.dirtyExecutions.add(id);
+  for (const name of state.perNodeJobs) touchNode(state, name, nodeId, false);
+}
+
+/** Take in a job, and look at all that may be another way because of what changed. */
+export function putJob(state: WorkState, record: JobRecord): void {
+  const known = state.jobs.get(record.name);
+  if (known === undefined) {
+    const request = placementRequest(record.spec);
+    const job = newJob(record, request);
+    state.jobs.set(record.name, job);
+    state.pool.use(request);
+    if (isPerNode(record)) state.perNodeJobs.add(record.name);
+    checkAllNodes(state, job);
+    touchJob(state, job);
+    return;
+  }
+  const before = known.record;
+  if (before === record) return;
+  known.record = record;
+  state.endedJobs.delete(record.name);
+  if (record.state === "COMPLETED" || record.state === "FAILED") {
+    state.endedJobs.add(record.name);
+    return;
+  }
+  if (before.version !== record.version || before.spec !== record.spec) replaceRequest(state, known);
+  const isRunAgain = before.restartBefore !== record.restartBefore || before.state !== record.state;
+  if (isRunAgain || before.version !== record.version || before.count !== record.count) {
+    if (isRunAgain || before.version !== record.version) forgetOutcomes(known, isRunAgain);
+    for (const place of known.places.values()) {
+      indexPlace(known, place);
+      known.todo.add(place.index);
+    }
+    checkAllNodes(state, known);
+  }
+  touchJob(state, known);
+}
+
+export function dropJob(state: WorkState, name: string): void {
+  const job = state.jobs.get(name);
+  if (job === undefined) return;
+  state.pool.unuse(job.request);
+  state.jobs.delete(name);
+  state.perNodeJobs.delete(name);
+  state.waitingJobs.delete(name);
+  state.dirtyJobs.delete(name);
+}
+
+/** Take in an execution as it is now, with what its node said last. */
+export function putExecution(state: WorkState, record: ExecutionRecord, observation: Observation | null): void {
+  const before = state.executions.get(record.id);
+  if (before?.record === record && before.observation === observation) return;
+  const job = state.jobs.get(record.job);
+  moveGrant(state, job, before?.record ?? null, record);
+  const known: KnownExecution = before ?? { record, observation };
+  const wasObserved = before !== undefined && before.observation === observation;
+  known.record = record;
+  known.observation = observation;
+  if (isTerminal(record.state) && !record.holds) forgetExecution(state, record);
+  else rememberExecution(state, known);
+  if (!wasObserved || observation?.observed === "ENDED") state.dirtyExecutions.add(record.id);
+  if (state.drains.has(record.nodeId)) state.dirtyDrains.add(record.nodeId);
+  if (job !== undefined) putInPlace(state, job, known);
+}
+
+/** Take an execution out again that was never committed. */
+export function dropExecution(state: WorkState, id: string): void {
+  const known = state.executions.get(id);
+  if (known === undefined) return;
+  const { record } = known;
+  const job = state.jobs.get(record.job);
+  moveGrant(state, job, record, null);
+  forgetExecution(state, record);
+  const place = job?.places.get(record.index);
+  if (job === undefined || place === undefined) return;
+  removeFrom(place, known);
+  indexPlace(job, place);
+  job.todo.add(place.index);
+  touchJob(state, job);
+}
+
+export function putObservation(state: WorkState, id: string, observation: Observation): void {
+  const known = state.executions.get(id);
+  if (known !== undefined) putExecution(state, known.record, observation);
+}
+
+export function putDrain(state: WorkState, drain: DrainRecord): void {
+  state.drains.set(drain.nodeId, drain);
+  if (drain.state === "DRAINING") state.dirtyDrains.add(drain.nodeId);
+}
+
+export function dropDrain(state: WorkState, nodeId: string): void {
+  state.drains.delete(nodeId);
+  state.dirtyDrains.delete(nodeId);
+  state.stuckDrains.delete(nodeId);
+}
+
+/** Look at a job at the next plan. */
+export function touchJob(state: WorkState, job: KnownJob): void {
+  state.dirtyJobs.add(job.record.name);
+}
+
+/** The place of an index, or of a node, which is made if there is none. */
+export function placeAt(job: KnownJob, index: number, nodeId: string | null): Place {
+  const known = job.places.get(index);
+  if (known !== undefined) return known;
+  const place: Place = {
+    ...{ index, nodeId, executions: [], last: null, lastRanMs: null },
+    ...{ waitingSinceMs: null, ready: null, outcome: null },
+  };
+  job.places.set(index, place);
+  if (nodeId !== null) {
+    job.placeByNode.set(nodeId, place);
+    job.fresh = Math.max(job.fresh, index + 1);
+  }
+  return place;
+}
+
+/** Forget a place in which there is nothing left. */
+export function dropPlace(job: KnownJob, place: Place): void {
+  job.places.delete(place.index);
+  job.todo.delete(place.index);
+  job.waiting.delete(place.index);
+  job.outdated.delete(place.index);
+  job.unready.delete(place.index);
+  job.empty.delete(place.index);
+  if (place.nodeId !== null && job.placeByNode.get(place.nodeId) === place) job.placeByNode.delete(place.nodeId);
+  else if (place.nodeId === null) job.fresh = Math.min(job.fresh, place.index);
+  if (place.outcome === "done") job.done -= 1;
+  if (place.outcome === "failed") job.failed -= 1;
+}
+
+/** Record how a place of a job that ends has ended; null for not at all. */
+export function setOutcome(job: KnownJob, place: Place, outcome: Place["outcome"]): void {
+  if (place.outcome === "done") job.done -= 1;
+  if (place.outcome === "failed") job.failed -= 1;
+  place.outcome = outcome;
+  if (outcome === "done") job.done += 1;
+  if (outcome === "failed") job.failed += 1;
+  indexPlace(job, place);
+}
+
+/** Bring what a job counts of its places up to date with one of them. */
+export function indexPlace(job: KnownJob, place: Place): void {
+  const live = liveIn(place);
+  if (place.ready !== null && place.ready.id !== live?.record.id) place.ready = null;
+  const { type } = job.record.spec;
+  if (type !== "service" && type !== "daemon") return;
+  const isOld = live !== undefined && isOutdated(live.record, job.record);
+  if (isOld) job.outdated.add(place.index);
+  else job.outdated.delete(place.index);
+  const isThere = live?.record.state === "LIVE";
+  if (isThere && !isOld && place.ready?.isSettled !== true) job.unready.add(place.index);
+  else job.unready.delete(place.index);
+  if (live === undefined && place.outcome === null) job.empty.add(place.index);
+  else job.empty.delete(place.index);
+}
+
+/** Whether any node could run an execution of a job if nothing else ran there. */
+export function jobCouldFit(state: WorkState, job: KnownJob): boolean {
+  const { gains } = state.pool;
+  if (job.couldFit?.gains !== gains) job.couldFit = { gains, fits: couldFit(state.pool, job.request) };
+  return job.couldFit.fits;
+}
+
+/** Whether a node has what a job's constraints ask for, whether it takes work now or not. */
+export function nodeMatches(state: WorkState, job: KnownJob, nodeId: string): boolean {
+  const of = state.pool.classOf(nodeId);
+  if (of === undefined) return false;
+  const named = job.request.spec.constraints.nodeId;
+  return (named === null || named === nodeId) && mismatches(of.facts, job.request).length === 0;
+}
+
+function newJob(record: JobRecord, request: KnownJob["request"]): KnownJob {
+  return {
+    ...{ record, request, search: null, places: new Map(), placeByNode: new Map(), counts: new Map(), fresh: 0 },
+    ...{
+      todo: new Set(),
+      nodesToCheck: new Set(),
+      waiting: new Set(),
+      waitedGains: -1,
+      couldFit: null,
+      failures: new Map(),
+    },
+    ...{ outdated: new Set(), unready: new Set(), empty: new Set(), done: 0, failed: 0, unplaced: "" },
+    drainsWaiting: new Set(),
+  };
+}
+
+function replaceRequest(state: WorkState, job: KnownJob): void {
+  const before = job.request;
+  job.request = placementRequest(job.record.spec);
+  state.pool.use(job.request);
+  state.pool.unuse(before);
+  job.search = null;
+  job.waitedGains = -1;
+  job.couldFit = null;
+  job.failures.clear();
+  if (isPerNode(job.record)) state.perNodeJobs.add(job.record.name);
+  else state.perNodeJobs.delete(job.record.name);
+}
+
+/** What ended in an earlier run says nothing of this one; what failed in an earlier version may do in the newest. */
+function forgetOutcomes(job: KnownJob, isRunAgain: boolean): void {
+  job.unplaced = "";
+  for (const place of [...job.places.values()]) {
+    if (isRunAgain || place.outcome === "failed") setOutcome(job, place, null);
+    if (place.last !== null && isEarlierRun(place.last.id, job.record)) place.last = null;
+    place.waitingSinceMs = null;
+  }
+}
+
+function checkAllNodes(state: WorkState, job: KnownJob): void {
+  if (!isPerNode(job.record) || job.record.state !== "ACTIVE" || job.record.placed) return;
+  for (const id of matchingNodes(state.pool, job.request)) job.nodesToCheck.add(id);
+}
+
+/** Look at what a job has, or should have, on a node. An ops job takes no nodes that came after it was submitted. */
+function touchNode(state: WorkState, name: string, nodeId: string, isNew: boolean): void {
+  const job = state.jobs.get(name);
+  if (job === undefined || job.record.state !== "ACTIVE") return;
+  const place = job.placeByNode.get(nodeId);
+  if (place !== undefined) job.todo.add(place.index);
+  else if (job.record.spec.type === "daemon" || (isNew && !job.record.placed)) job.nodesToCheck.add(nodeId);
+  else return;
+  touchJob(state, job);
+}
+
+function moveGrant(
+  state: WorkState,
+  job: KnownJob | undefined,
+  before: ExecutionRecord | null,
+  after: ExecutionRecord | null,
+): void {
+  const held = before?.holds === true;
+  const holds = after?.holds === true;
+  if (held === holds) return;
+  const { nodeId, grant } = (after ?? before) as ExecutionRecord;
+  if (holds) state.pool.take(nodeId, grant);
+  else state.pool.release(nodeId, grant);
+  if (job === undefined) return;
+  const count = (job.counts.get(nodeId) ?? 0) + (holds ? 1 : -1);
+  if (count > 0) job.counts.set(nodeId, count);
+  else job.counts.delete(nodeId);
+}
+
+function rememberExecution(state: WorkState, known: KnownExecution): void {
+  const { id, nodeId } = known.record;
+  state.executions.set(id, known);
+  const here = state.byNode.get(nodeId) ?? new Set();
+  state.byNode.set(nodeId, here.add(id));
+}
+
+function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): void {
+  state.executions.delete(id);
+  state.dirtyExecutions.delete(id);
+  const here = state.byNode.get(nodeId);
+  here?.delete(id);
+  if (here?.size === 0) state.byNode.delete(nodeId);
+}
+
+function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): void {
+  const { record, observation } = known;
+  const place = placeAt(job, record.index, isPerNode(job.record) ? record.nodeId : null);
+  const at = place.executions.indexOf(known);
+  if (isTerminal(record.state)) {
+    if (at >= 0) place.executions.splice(at, 1);
+    putLast(job, place, record, observation);
+  } else if (at < 0) {
+    // It had ended in a plan that was taken back.
+    if (place.last?.id === record.id) place.last = null;
+    place.executions.push(known);
+    place.executions.sort((one, other) => (one.record.id < other.record.id ? -1 : 1));
+  }
+  indexPlace(job, place);
+  job.todo.add(place.index);
+  touchJob(state, job);
+}
+
+function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observation: Observation | null): void {
+  if (place.last !== null && place.last.id >= record.id) return;
+  if (!isEarlierRun(record.id, job.record) && isFailure(record, job.record.spec.type)) {
+    if (job.failures.size < MOST_FAILED_NODES || job.failures.has(record.nodeId)) {
+      job.failures.set(record.nodeId, (job.failures.get(record.nodeId) ?? 0) + 1);
+    }
+  }
+  const isPast =
+    isEarlierRun(record.id, job.record) && (job.record.spec.type === "batch" || job.record.spec.type === "ops");
+  if (isPast) return;
+  place.last = record;
+  const { startedAtMs = null, endedAtMs = null } = observation ?? {};
+  place.lastRanMs = startedAtMs === null || endedAtMs === null ? null : endedAtMs - startedAtMs;
+}
+
+function removeFrom(place: Place, known: KnownExecution): void {
+  const at = place.executions.indexOf(known);
+  if (at >= 0) place.executions.splice(at, 1);
+}

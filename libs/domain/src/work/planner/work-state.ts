@@ -1,0 +1,159 @@
+import type { ExecutionRecord, Observation } from "../execution.ts";
+import { Heap } from "../heap.ts";
+import type { DrainRecord, JobRecord } from "../job-record.ts";
+import { NodePool } from "../placement/node-pool.ts";
+import type { PlacementRequest } from "../placement/placement-request.ts";
+import type { PlacementSearch } from "../placement/placement-search.ts";
+
+/** An execution that holds resources or has no final state. */
+export interface KnownExecution {
+  record: ExecutionRecord;
+  observation: Observation | null;
+}
+
+/** One place in a job: an index of a batch job or service, a node of an ops job or daemon. */
+export interface Place {
+  readonly index: number;
+  /** The node of an ops job's or daemon's place; null for others. */
+  readonly nodeId: string | null;
+  /** Executions without a final state, the oldest first. */
+  readonly executions: KnownExecution[];
+  /** The newest that has ended, and how long it ran. */
+  last: ExecutionRecord | null;
+  lastRanMs: number | null;
+  /** Since when it has waited for a node; null while it does not. */
+  waitingSinceMs: number | null;
+  /** The execution that was seen to be ready, since when, and whether that was long enough ago. */
+  ready: { readonly id: string; readonly sinceMs: number; isSettled: boolean } | null;
+  /** How it ended, in a job that ends; null before. */
+  outcome: "done" | "failed" | null;
+}
+
+export interface KnownJob {
+  record: JobRecord;
+  request: PlacementRequest;
+  /** Made when it is first needed, and again for another request. */
+  search: PlacementSearch | null;
+  readonly places: Map<number, Place>;
+  /** The places of an ops job or daemon by node. */
+  readonly placeByNode: Map<string, Place>;
+  /** Executions that hold resources, by node. */
+  readonly counts: Map<string, number>;
+  /** All places below it have been looked at. */
+  fresh: number;
+  /** Places to look at. */
+  readonly todo: Set<number>;
+  /** Nodes that an ops job or daemon may have to be placed on. */
+  readonly nodesToCheck: Set<string>;
+  /** Places that found no node. */
+  readonly waiting: Set<number>;
+  /** The pool's gains when the last place found no node: nothing has changed for the better as long as they are the same. */
+  waitedGains: number;
+  /** Whether any node could run an execution if it were empty, and the pool's gains when that was looked for. */
+  couldFit: { readonly gains: number; readonly fits: boolean } | null;
+  /** Failures of its executions by node. */
+  readonly failures: Map<string, number>;
+  /** Places that run what an update replaces. */
+  readonly outdated: Set<number>;
+  /** Places of a service or daemon that run what they should, and have not been ready for long enough. */
+  readonly unready: Set<number>;
+  /** Places of a service or daemon in which nothing runs, except those that were given up. */
+  readonly empty: Set<number>;
+  /** Places that have ended, in a job that ends. */
+  done: number;
+  failed: number;
+  /** Why places found no node, for people; "" as long as none has failed for that. */
+  unplaced: string;
+  /** Draining nodes that wait until fewer places are under way. */
+  readonly drainsWaiting: Set<string>;
+}
+
+/** Something that happens by time alone. */
+export interface Due {
+  readonly atMs: number;
+  readonly kind: "job" | "drain";
+  readonly name: string;
+  /** The place to look at; null for the job as a whole. */
+  readonly index: number | null;
+}
+
+/** The memory of work: what the record has, and what is to be looked at. */
+export interface WorkState {
+  readonly pool: NodePool;
+  readonly jobs: Map<string, KnownJob>;
+  readonly executions: Map<string, KnownExecution>;
+  readonly byNode: Map<string, Set<string>>;
+  readonly drains: Map<string, DrainRecord>;
+  readonly perNodeJobs: Set<string>;
+  /** To be looked at: executions to settle, jobs, drains. */
+  readonly dirtyExecutions: Set<string>;
+  readonly dirtyJobs: Set<string>;
+  readonly dirtyDrains: Set<string>;
+  /** Jobs with places that found no node, in the order in which they began to wait. */
+  readonly waitingJobs: Set<string>;
+  /** Drains with services that found no node elsewhere. */
+  readonly stuckDrains: Set<string>;
+  readonly due: Heap<Due>;
+  /** The earliest time at which each thing is due. */
+  readonly dueAtMs: Map<string, number>;
+  /** Jobs whose places are forgotten at the next plan, when their end has been committed. */
+  readonly endedJobs: Set<string>;
+  /** Searches that jobs share which ask for the same. */
+  readonly searches: Map<string, PlacementSearch>;
+}
+
+export function workState(): WorkState {
+  return {
+    pool: new NodePool(),
+    jobs: new Map(),
+    executions: new Map(),
+    byNode: new Map(),
+    drains: new Map(),
+    perNodeJobs: new Set(),
+    dirtyExecutions: new Set(),
+    dirtyJobs: new Set(),
+    dirtyDrains: new Set(),
+    waitingJobs: new Set(),
+    stuckDrains: new Set(),
+    due: new Heap((one, other) => one.atMs < other.atMs),
+    dueAtMs: new Map(),
+    endedJobs: new Set(),
+    searches: new Map(),
+  };
+}
+
+/** The execution that is wanted in a place; undefined for none. One that may return beside its replacement is not it. */
+export function liveIn({ executions }: Place): KnownExecution | undefined {
+  return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
+}
+
+/** Whether an execution is of a version, or of a run of the job, that an update replaces. */
+export function isOutdated({ id, version }: ExecutionRecord, job: JobRecord): boolean {
+  return version !== job.version || isEarlierRun(id, job);
+}
+
+/** Whether an execution is of an earlier run of its job. */
+export function isEarlierRun(id: string, { restartBefore }: JobRecord): boolean {
+  return restartBefore !== "" && id < restartBefore;
+}
+
+/** Whether an execution can be used, as far as its node has told. */
+export function isReady({ record, observation }: KnownExecution, { spec }: JobRecord): boolean {
+  if (record.state !== "LIVE") return false;
+  return observation?.observed === "READY" || (!spec.checked && observation?.observed === "RUNNING");
+}
+
+/** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
+export function inTransit({ unready, empty }: KnownJob): number {
+  return unready.size + empty.size;
+}
+
+/** Whether a job has one place a node. */
+export function isPerNode({ spec }: JobRecord): boolean {
+  return spec.type === "ops" || spec.type === "daemon";
+}
+
+/** Whether a job ends when all its places have. */
+export function mayEnd({ spec }: JobRecord): boolean {
+  return spec.type === "batch" || spec.type === "ops";
+}

@@ -1,0 +1,289 @@
+import type { DrainChange, ExecutionChange, ExecutionRecord, JobChange, NewEvent, Plan } from "@rollcall/domain";
+import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
+import { PREPARED } from "../database/pool.ts";
+import type { ReservedStore, Tx } from "../database/store.ts";
+import { holdSchedulerLease } from "./scheduler-lease.ts";
+import { type Taken, takeFromNodes } from "./take-from-nodes.ts";
+import { WORK_CHANNEL } from "./work-signals.ts";
+
+/** What a leader decided, to be written in one transaction, whole or not at all. */
+export interface WorkCommit {
+  /** The process whose lease of the scheduler it is. */
+  readonly instance: string;
+  readonly plan: Pick<Plan, "executions" | "jobs" | "drains">;
+  /** The digest of what a version of a job runs. */
+  readonly specDigestOf: (job: string, version: number) => Uint8Array;
+  readonly events: readonly NewEvent[];
+  /** Executions whose orders have been seen to. */
+  readonly endedOrders?: readonly string[];
+  /** Executions that a node runs and the record did not know: they become their job's own. */
+  readonly adopted?: readonly ExecutionRecord[];
+  /** The same, which are shown from now on. They hold nothing. */
+  readonly orphans?: readonly Orphan[];
+}
+
+/** An execution that the record did not know. */
+export interface Orphan {
+  readonly id: string;
+  readonly job: string;
+  readonly nodeId: string;
+  readonly specDigest: Uint8Array;
+}
+
+/** What became of a commit. */
+export type WorkCommitted =
+  | { readonly outcome: "COMMITTED"; readonly revision: bigint }
+  /** The lease is another's: nothing was written. */
+  | { readonly outcome: "FENCED" }
+  /**
+   * The leader's memory is behind: these nodes could not take what was placed on them, or not just now, or these jobs
+   * are not as they were. Nothing was written.
+   */
+  | { readonly outcome: "STALE"; readonly nodeIds: readonly string[]; readonly jobs: readonly string[] };
+
+/** Write what a leader decided, unless it leads no more. */
+export async function commitWork(store: ReservedStore, commit: WorkCommit): Promise<WorkCommitted> {
+  const { instance, plan, specDigestOf, events, endedOrders = [], adopted = [], orphans = [] } = commit;
+  try {
+    const { revision } = await store.change(async (tx) => {
+      if (!(await holdSchedulerLease(tx, instance))) throw new NotWritten({ outcome: "FENCED" });
+      await saveJobs(tx, plan.jobs);
+      // What is returned first: the same plan may grant it again.
+      await giveBack(tx, plan.executions);
+      const places = await place(tx, plan.executions, specDigestOf);
+      const changes = await saveChanges(tx, plan.executions);
+      await endOrders(tx, endedOrders);
+      await saveAdopted(tx, adopted);
+      await addOrphans(tx, orphans);
+      await endDrains(tx, plan.drains);
+      if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
+      return { result: null, events };
+    });
+    return { outcome: "COMMITTED", revision };
+  } catch (error) {
+    if (error instanceof NotWritten) return error.why;
+    throw error;
+  }
+}
+
+/** Ends the transaction. */
+class NotWritten extends Error {
+  readonly why: Exclude<WorkCommitted, { readonly outcome: "COMMITTED" }>;
+
+  constructor(why: NotWritten["why"]) {
+    super(why.outcome);
+    this.why = why;
+  }
+}
+
+async function place(
+  tx: Tx,
+  changes: readonly ExecutionChange[],
+  specDigestOf: WorkCommit["specDigestOf"],
+): Promise<boolean> {
+  const placements = changes.flatMap(({ kind, after }) => (kind === "PLACED" ? [after] : []));
+  if (placements.length === 0) return false;
+  const taken = await takeFromNodes(tx, placements);
+  const refused = new Set(placements.map(({ nodeId }) => nodeId).filter((nodeId) => !taken.has(nodeId)));
+  if (refused.size > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [...refused], jobs: [] });
+  await insert(tx, placements, taken, specDigestOf);
+  return true;
+}
+
+const PLACEMENT_COLUMNS = sql`
+  id text, job text, version integer, index integer, "nodeId" text, generation bigint, digest text, ports jsonb,
+  "gpuUuids" text[], millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, previous text, attempt integer,
+  "createdAt" timestamptz`;
+
+async function insert(
+  tx: Tx,
+  placements: readonly ExecutionRecord[],
+  taken: Taken,
+  specDigestOf: WorkCommit["specDigestOf"],
+): Promise<void> {
+  const items = placements.map(({ id, job, version, index, nodeId, grant, previous, attempt, createdAtMs }) => ({
+    ...{ id, job, version, index, nodeId, previous, attempt },
+    ...grant,
+    generation: String(taken.get(nodeId)),
+    digest: Buffer.from(specDigestOf(job, version)).toString("hex"),
+    createdAt: new Date(createdAtMs).toISOString(),
+  }));
+  await sql`${PREPARED}
+    insert into executions (
+      id, job, version, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores, memory_bytes,
+      disk_bytes, previous, attempt, created_at
+    )
+    select i.id, i.job, i.version, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
+      i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt, i."createdAt"
+    from ${rowsFrom(items, PLACEMENT_COLUMNS)} as i`.execute(tx);
+}
+
+async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<void> {
+  const ids = changes.flatMap(({ before, after }) => (before?.holds === true && !after.holds ? [after.id] : []));
+  if (ids.length === 0) return;
+  await sql`${PREPARED}
+    with freed as (
+      update executions set holds = false
+      where id = any(${ids}) and holds
+      returning node_id, millicores, memory_bytes, disk_bytes, gpu_uuids, ports
+    ),
+    sums as (
+      select node_id, sum(millicores) as millicores, sum(memory_bytes) as memory_bytes, sum(disk_bytes) as disk_bytes,
+        count(*) as executions
+      from freed group by node_id
+    )
+    update node_allocations as a set
+      millicores = greatest(0, a.millicores - s.millicores),
+      memory_bytes = greatest(0, a.memory_bytes - s.memory_bytes),
+      disk_bytes = greatest(0, a.disk_bytes - s.disk_bytes),
+      executions = greatest(0, a.executions - s.executions),
+      gpu_uuids = array(
+        select unnest(a.gpu_uuids)
+        except
+        select unnest(f.gpu_uuids) from freed as f where f.node_id = a.node_id
+      ),
+      ports = array(
+        select unnest(a.ports)
+        except
+        select port.value::integer from freed as f cross join lateral jsonb_each_text(f.ports) as port
+        where f.node_id = a.node_id
+      )
+    from sums as s
+    where a.node_id = s.node_id`.execute(tx);
+}
+
+const CHANGE_COLUMNS = sql`
+  id text, "nodeId" text, raises boolean, desired text, state text, reason text, message text, "replacedBy" text,
+  "lostAt" timestamptz, "endedAt" timestamptz`;
+
+/** Whether anything was changed. */
+async function saveChanges(tx: Tx, changes: readonly ExecutionChange[]): Promise<boolean> {
+  const items = changes.flatMap(({ before, after }) => {
+    if (before === null) return [];
+    const { id, nodeId, desired, state, reason, message, replacedBy, lostAtMs, endedAtMs } = after;
+    const raises = before.desired !== desired;
+    const [lostAt, endedAt] = [isoOf(lostAtMs), isoOf(endedAtMs)];
+    return [{ id, nodeId, raises, desired, state, reason, message, replacedBy, lostAt, endedAt }];
+  });
+  if (items.length === 0) return false;
+  await sql`${PREPARED}
+    with wanted as materialized (select * from ${rowsFrom(items, CHANGE_COLUMNS)} as i),
+    raised as (
+      update node_allocations as a
+      set generation = nextval('work_generations'), changed = pg_current_xact_id()
+      where a.node_id in (select "nodeId" from wanted where raises)
+      returning a.node_id, a.generation
+    )
+    update executions as e set
+      desired = w.desired,
+      generation = case when w.raises then coalesce(r.generation, e.generation) else e.generation end,
+      state = w.state,
+      reason = w.reason,
+      message = w.message,
+      replaced_by = w."replacedBy",
+      lost_at = w."lostAt",
+      ended_at = w."endedAt",
+      changed = pg_current_xact_id()
+    from wanted as w
+    left join raised as r on r.node_id = w."nodeId"
+    where e.id = w.id`.execute(tx);
+  return true;
+}
+
+async function saveJobs(tx: Tx, changes: readonly JobChange[]): Promise<void> {
+  if (changes.length === 0) return;
+  const items = changes.map(({ before, after: { name, state, message, placed, halted } }) => ({
+    ...{ name, state, message, placed, halted },
+    ...{ was: before.state, version: before.version, count: before.count, restartBefore: before.restartBefore },
+  }));
+  const columns = sql`
+    name text, state text, message text, placed boolean, halted text, was text, version integer, count integer,
+    "restartBefore" text`;
+  const { rows } = await sql<{ readonly name: string }>`
+    update jobs as j set
+      state = w.state, message = w.message, placed = w.placed, halted = w.halted, updated_at = now()
+    from ${rowsFrom(items, columns)} as w
+    where j.name = w.name and j.state = w.was and j.version = w.version and j.count = w.count
+      and j.restart_before = w."restartBefore"
+    returning j.name`.execute(tx);
+  const written = new Set(rows.map(({ name }) => name));
+  const stale = items.map(({ name }) => name).filter((name) => !written.has(name));
+  if (stale.length > 0) throw new NotWritten({ outcome: "STALE", nodeIds: [], jobs: stale });
+}
+
+async function endOrders(tx: Tx, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await sql`
+    update executions set order_kind = null, order_actor = null, order_message = null
+    where id = any(${ids})`.execute(tx);
+}
+
+/** What it runs with was never granted: it is counted as running all the same, even beyond what the node has. */
+async function saveAdopted(tx: Tx, adopted: readonly ExecutionRecord[]): Promise<void> {
+  if (adopted.length === 0) return;
+  const items = adopted.map(({ id, job, version, index, nodeId, grant: { millicores, memoryBytes, diskBytes } }) => ({
+    ...{ id, job, version, index, nodeId, millicores, memoryBytes, diskBytes },
+  }));
+  const columns = sql`
+    id text, job text, version integer, index integer, "nodeId" text, millicores bigint, "memoryBytes" bigint,
+    "diskBytes" bigint`;
+  await sql`
+    with wanted as materialized (select * from ${rowsFrom(items, columns)} as i),
+    sums as (
+      select "nodeId" as node_id, sum(millicores) as millicores, sum("memoryBytes") as memory_bytes,
+        sum("diskBytes") as disk_bytes, count(*) as executions
+      from wanted group by 1
+    ),
+    raised as (
+      update node_allocations as a set
+        generation = nextval('work_generations'),
+        millicores = a.millicores + s.millicores,
+        memory_bytes = a.memory_bytes + s.memory_bytes,
+        disk_bytes = a.disk_bytes + s.disk_bytes,
+        executions = a.executions + s.executions,
+        changed = pg_current_xact_id()
+      from sums as s
+      where a.node_id = s.node_id
+      returning a.node_id, a.generation
+    )
+    update executions as e set
+      version = w.version, index = w.index, state = 'LIVE', reason = '', message = '', holds = true,
+      millicores = w.millicores, memory_bytes = w."memoryBytes", disk_bytes = w."diskBytes",
+      generation = r.generation, changed = pg_current_xact_id()
+    from wanted as w
+    join raised as r on r.node_id = w."nodeId"
+    where e.id = w.id and e.state = 'ORPHANED'`.execute(tx);
+}
+
+async function addOrphans(tx: Tx, orphans: readonly Orphan[]): Promise<void> {
+  if (orphans.length === 0) return;
+  const items = orphans.map(({ specDigest, ...orphan }) => ({
+    ...orphan,
+    digest: Buffer.from(specDigest).toString("hex"),
+  }));
+  await sql`
+    insert into executions (
+      id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes, disk_bytes, holds,
+      attempt, state, reason
+    )
+    select w.id, w.job, 0, 0, w."nodeId", 'RUN', 0, decode(w.digest, 'hex'), 0, 0, 0, false, 0, 'ORPHANED',
+      'UNKNOWN_TO_RECORD'
+    from ${rowsFrom(items, sql`id text, job text, "nodeId" text, digest text`)} as w
+    on conflict on constraint executions_pkey do nothing`.execute(tx);
+}
+
+async function endDrains(tx: Tx, changes: readonly DrainChange[]): Promise<void> {
+  const drained = changes.flatMap(({ after }) => (after.state === "DRAINED" ? [after.nodeId] : []));
+  if (drained.length === 0) return;
+  await tx
+    .updateTable("drains")
+    .set({ drained_at: sql<Date>`now()` })
+    .where("node_id", "in", drained)
+    .where("drained_at", "is", null)
+    .execute();
+}
+
+function isoOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,78 @@
+import { sql } from "kysely";
+import type { LaneStore, Tx } from "../database/store.ts";
+
+/** What is kept of executions that have ended. */
+export interface KeptWork {
+  /** None that ended longer ago. */
+  readonly ageMs: number;
+  /** At most so many a job. */
+  readonly ofJob: number;
+}
+
+const ROWS_A_BATCH = 2_000;
+const DAY_MS = 86_400_000;
+
+/**
+ * Forget executions that ended long ago, or of which their job has too many newer ones, with what nodes said of them; and
+ * specs and allocations that nothing needs any more. How many executions went. The last execution of each place of a job
+ * that is ACTIVE stays: what comes next follows from it.
+ */
+export async function compactWork(store: LaneStore, kept: KeptWork, signal: AbortSignal): Promise<number> {
+  let total = 0;
+  for (;;) {
+    signal.throwIfAborted();
+    const forgotten = await store.transaction((tx) => forgetExecutions(tx, kept));
+    total += forgotten;
+    if (forgotten < ROWS_A_BATCH) break;
+  }
+  await store.transaction(forgetTheRest);
+  return total;
+}
+
+async function forgetExecutions(tx: Tx, { ageMs, ofJob }: KeptWork): Promise<number> {
+  const { rows } = await sql`
+    with crowded as (
+      select job from executions where ended_at is not null group by job having count(*) > ${ofJob}
+    ),
+    beyond as (
+      select ranked.id from (
+        select e.id, row_number() over (partition by e.job order by e.id desc) as place
+        from executions as e join crowded as c on c.job = e.job
+        where e.ended_at is not null
+      ) as ranked
+      where ranked.place > ${ofJob}
+    ),
+    gone as (
+      select e.id
+      from executions as e
+      where e.ended_at is not null and not e.holds
+        and (e.ended_at < now() - ${ageMs} * interval '1 millisecond' or e.id in (select id from beyond))
+        and not exists (
+          select from jobs as j
+          where j.name = e.job and j.state = 'ACTIVE' and not exists (
+            select from executions as n where n.job = e.job and n.index = e.index and n.id > e.id
+          )
+        )
+      limit ${ROWS_A_BATCH}
+    ),
+    unsaid as (delete from execution_observations as o using gone where o.execution_id = gone.id)
+    delete from executions as e using gone where e.id = gone.id returning e.id`.execute(tx);
+  return rows.length;
+}
+
+async function forgetTheRest(tx: Tx): Promise<void> {
+  await sql`
+    delete from execution_specs as s
+    where s.created_at < now() - ${DAY_MS} * interval '1 millisecond'
+      and not exists (select from job_versions as v where v.spec_digest = s.digest)
+      and not exists (select from executions as e where e.spec_digest = s.digest)`.execute(tx);
+  await sql`
+    delete from execution_observations as o
+    where o.observed_at < now() - ${DAY_MS} * interval '1 millisecond'
+      and (o.observed = 'ENDED' or o.missing > 1)
+      and not exists (select from executions as e where e.id = o.execution_id)`.execute(tx);
+  await sql`
+    delete from node_allocations as a
+    where a.executions = 0 and not exists (select from nodes as n where n.id = a.node_id)
+      and not exists (select from executions as e where e.node_id = a.node_id)`.execute(tx);
+}

@@ -1,0 +1,61 @@
+export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
+export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
+export { compactWork, type KeptWork } from "./compact-work.ts";
+export { deleteDrain, getDrain, listDrains, type NewDrain, type StoredDrain, saveDrain } from "./drains.ts";
+export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
+export {
+  type ExecutionFilter,
+  type ExecutionTally,
+  findExecutions,
+  freeIndex,
+  getExecutions,
+  lockExecution,
+  readChangedExecutions,
+  readExecutions,
+  readLiveExecutions,
+  readNewestEnded,
+  type StoredExecution,
+  type StoredObservation,
+  saveExecutionOrder,
+  tallyExecutions,
+} from "./executions.ts";
+export {
+  countJobs,
+  getJob,
+  getJobs,
+  getJobVersions,
+  type JobEdit,
+  type JobFilter,
+  type JobVersionRecord,
+  lockJob,
+  lockJobName,
+  type NewJobVersion,
+  readJobs,
+  readJobVersions,
+  type StoredJob,
+  type SubmittedVersion,
+  saveJobEdit,
+  saveJobVersion,
+} from "./jobs.ts";
+export {
+  type NodeWork,
+  type NodeWorkQuery,
+  nodeOfExecution,
+  readChangedNodeWork,
+  readForgettable,
+  readNodeWork,
+  type WorkReference,
+} from "./node-work.ts";
+export {
+  type NodeReport,
+  type ReportedExecution,
+  readObservedIds,
+  readUnknownExecutions,
+  saveObservations,
+  type UnknownExecution,
+} from "./observations.ts";
+export { hasSchedulerLed, holdSchedulerLease, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "./scheduler-lease.ts";
+export { MOST_EXECUTIONS_OF_NODE } from "./take-from-nodes.ts";
+export { type AllocationRecord, ensureAllocations, readAllocations, readComputeNodeIds } from "./work-nodes.ts";
+export { WORK_CHANNEL, type WorkSide, WorkSignals } from "./work-signals.ts";
+export type { ExecutionOrder, StoredState } from "./work-tables.ts";

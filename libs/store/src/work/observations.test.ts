@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { addWorkNode, connectNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import type { Store } from "../database/store.ts";
+import { changePosition } from "./changes.ts";
+import { getExecutions } from "./executions.ts";
+import {
+  type NodeReport,
+  type ReportedExecution,
+  readObservedIds,
+  readUnknownExecutions,
+  saveObservations,
+} from "./observations.ts";
+
+let database: TestDatabase;
+let store: Store;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = database.store;
+});
+
+afterAll(() => database.drop());
+
+async function execution(id: string, nodeId: string, desired = "RUN"): Promise<void> {
+  await sql`
+    insert into executions (id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes,
+      disk_bytes)
+    values (${id}, 'web', 1, 0, ${nodeId}, ${desired}, 1, '\\x00', 0, 0, 0)`.execute(store.db);
+}
+
+function seen(id: string, facts: Partial<ReportedExecution> = {}): ReportedExecution {
+  return {
+    ...{ id, observed: "RUNNING", startedAtMs: 1_000, endedAtMs: null, end: null, exitCode: null, signal: null },
+    ...{ message: "", job: "web", specDigest: null, ...facts },
+  };
+}
+
+function report(nodeId: string, number: number, facts: Partial<NodeReport> = {}): NodeReport {
+  return { nodeId, epoch: 1, number, whole: false, executions: [], ...facts };
+}
+
+const observationOf = async (id: string) => (await getExecutions(store.db, [id]))[0]?.observation ?? null;
+const observedIds = async (position: string) =>
+  (await readObservedIds(store.db, { position, after: "", limit: 100 })).items;
+
+describe("saveObservations()", () => {
+  it("should keep the newest that a node says, and tell readers of changes alone", async () => {
+    await addWorkNode(store, "n1");
+    await execution("e1", "n1");
+    const position = await changePosition(store.db);
+    await saveObservations(store, [report("n1", 2, { executions: [seen("e1")] })]);
+    expect(await observedIds(position)).toEqual(["e1"]);
+    const after = await changePosition(store.db);
+    await saveObservations(store, [report("n1", 1, { executions: [seen("e1", { observed: "STARTING" })] })]);
+    await saveObservations(store, [report("n1", 3, { executions: [seen("e1")] })]);
+    expect(await observedIds(after)).toEqual([]);
+    expect(await observationOf("e1")).toMatchObject({ observed: "RUNNING", epoch: 1, report: 2, startedAtMs: 1_000 });
+    await saveObservations(store, [report("n1", 4, { executions: [seen("e1", { observed: "READY" })] })]);
+    const ready = await observationOf("e1");
+    expect(ready?.readySinceMs).not.toBeNull();
+    await saveObservations(store, [report("n1", 5, { executions: [seen("e1", { observed: "READY", message: "x" })] })]);
+    expect((await observationOf("e1"))?.readySinceMs).toBe(ready?.readySinceMs);
+  });
+
+  it("should keep an end, whatever comes after it", async () => {
+    await addWorkNode(store, "ending");
+    await execution("ended", "ending");
+    const end = { observed: "ENDED", endedAtMs: 2_000, end: "EXITED", exitCode: 3 } as const;
+    await saveObservations(store, [report("ending", 1, { executions: [seen("ended", end)] })]);
+    await saveObservations(store, [report("ending", 2, { executions: [seen("ended")] })]);
+    await saveObservations(store, [report("ending", 3, { whole: true })]);
+    expect(await observationOf("ended")).toMatchObject({ ...end, missing: 0 });
+  });
+
+  it("should ignore what comes by a session that is not the node's any more", async () => {
+    await addWorkNode(store, "moved");
+    await execution("e2", "moved");
+    expect(await connectNode(store, "moved", "r2")).toBe(2);
+    await saveObservations(store, [report("moved", 9, { executions: [seen("e2")] })]);
+    expect(await observationOf("e2")).toBeNull();
+    await saveObservations(store, [report("moved", 1, { epoch: 2, executions: [seen("e2")] })]);
+    expect(await observationOf("e2")).toMatchObject({ epoch: 2, report: 1 });
+  });
+
+  it("should ignore what a node says of another's execution", async () => {
+    await addWorkNode(store, "owner");
+    await addWorkNode(store, "thief");
+    await execution("e3", "owner");
+    const stolen = [seen("e3", { observed: "ENDED", end: "EXITED", exitCode: 0 }), seen("own")];
+    await saveObservations(store, [report("thief", 1, { executions: stolen })]);
+    expect(await observationOf("e3")).toBeNull();
+    await saveObservations(store, [report("owner", 1, { executions: [seen("own", { observed: "ENDED" })] })]);
+    const unknown = await readUnknownExecutions(store.db, { position: "0", limit: 100 });
+    expect(unknown).toEqual([{ id: "own", nodeId: "thief", job: "web", specDigest: null, observed: "RUNNING" }]);
+  });
+
+  it("should count whole reports in a row that lack an execution", async () => {
+    await addWorkNode(store, "lacking");
+    for (const id of ["kept", "lost", "coming"]) await execution(id, "lacking");
+    await execution("stopped", "lacking", "STOP");
+    const both = [seen("kept"), seen("lost")];
+    await saveObservations(store, [report("lacking", 1, { executions: both })]);
+    const whole = (number: number, ...executions: ReportedExecution[]) =>
+      saveObservations(store, [report("lacking", number, { whole: true, executions })]);
+    await whole(2, seen("kept"));
+    await whole(2, seen("kept"));
+    expect((await observationOf("lost"))?.missing).toBe(1);
+    await whole(3, ...both);
+    expect((await observationOf("lost"))?.missing).toBe(0);
+    await whole(4, seen("kept"));
+    await whole(5, seen("kept"));
+    expect((await observationOf("lost"))?.missing).toBe(2);
+    expect(await observationOf("stopped")).toMatchObject({ observed: "ABSENT", missing: 5 - 1 });
+    // It may be on its way to the node.
+    expect(await observationOf("coming")).toBeNull();
+    expect((await observationOf("kept"))?.missing).toBe(0);
+  });
+
+  it("should hide no change from a reader, in whatever order transactions commit", async () => {
+    const nodes = Array.from({ length: 8 }, (_, number) => `writer-${number}`);
+    for (const node of nodes) {
+      await addWorkNode(store, node);
+      for (let number = 0; number < 20; number += 1) await execution(`${node}-${number}`, node);
+    }
+    let position = await changePosition(store.db);
+    const found = new Set<string>();
+    const read = async () => {
+      const { items, position: next } = await readObservedIds(store.db, { position, after: "", limit: 1_000 });
+      for (const id of items) found.add(id);
+      position = next;
+    };
+    let writing = true;
+    const reading = (async () => {
+      while (writing) await read();
+      await read();
+    })();
+    await Promise.all(
+      nodes.map(async (node) => {
+        for (let number = 0; number < 20; number += 1) {
+          await saveObservations(store, [report(node, number + 1, { executions: [seen(`${node}-${number}`)] })]);
+        }
+      }),
+    );
+    writing = false;
+    await reading;
+    expect(found.size).toBe(nodes.length * 20);
+  });
+});

@@ -1,0 +1,173 @@
+import type { EndReason, Observed } from "@rollcall/domain";
+import { sql } from "kysely";
+import { inRounds, rowsFrom } from "../database/batches.ts";
+import { PREPARED } from "../database/pool.ts";
+import type { Db, LaneStore, Tx } from "../database/store.ts";
+import { type ChangePosition, type Changes, changedSince } from "./changes.ts";
+import { WORK_CHANNEL } from "./work-signals.ts";
+
+/** What a node says about one execution. */
+export interface ReportedExecution {
+  readonly id: string;
+  readonly observed: Observed;
+  readonly startedAtMs: number | null;
+  readonly endedAtMs: number | null;
+  readonly end: EndReason | null;
+  readonly exitCode: number | null;
+  readonly signal: string | null;
+  readonly message: string;
+  /** As the node has it, for a record that does not know the execution. */
+  readonly job: string;
+  readonly specDigest: Uint8Array | null;
+}
+
+/** One report of a node, all its parts together. */
+export interface NodeReport {
+  readonly nodeId: string;
+  /** Of the session in which it came. */
+  readonly epoch: number;
+  /** Rises within the session. */
+  readonly number: number;
+  /** Whether it names every execution that the node has. */
+  readonly whole: boolean;
+  readonly executions: readonly ReportedExecution[];
+}
+
+/**
+ * Write what nodes say of their executions, in one transaction. A report of a session that is not the node's any more
+ * changes nothing; neither does one that is older than what is there, nor what a node says of another's execution. An
+ * end stays. Of what a whole report lacks is counted how often in a row.
+ */
+export async function saveObservations(store: LaneStore, reports: readonly NodeReport[]): Promise<void> {
+  if (reports.length === 0) return;
+  await store.transaction(async (tx) => {
+    for (const round of inRounds(reports, ({ nodeId }) => nodeId)) {
+      await saveReported(tx, round);
+      await countMissing(
+        tx,
+        round.filter(({ whole }) => whole),
+      );
+    }
+    await sql`select pg_notify(${WORK_CHANNEL}, 'OBSERVED')`.execute(tx);
+  });
+}
+
+async function saveReported(tx: Tx, reports: readonly NodeReport[]): Promise<void> {
+  const items = reports.flatMap(({ nodeId, epoch, number, executions }) =>
+    executions.map(({ startedAtMs, endedAtMs, specDigest, ...execution }) => ({
+      ...execution,
+      ...{ nodeId, epoch, number },
+      startedAt: isoOf(startedAtMs),
+      endedAt: isoOf(endedAtMs),
+      digest: specDigest === null ? null : Buffer.from(specDigest).toString("hex"),
+    })),
+  );
+  if (items.length === 0) return;
+  const columns = sql`
+    id text, "nodeId" text, epoch bigint, number bigint, observed text, "startedAt" timestamptz, "endedAt" timestamptz,
+    "end" text, "exitCode" integer, signal text, message text, job text, digest text`;
+  await sql`${PREPARED}
+    insert into execution_observations as o (
+      execution_id, node_id, epoch, report, observed, started_at, ended_at, end_reason, exit_code, signal, message,
+      job, spec_digest, ready_at
+    )
+    select distinct on (i.id) i.id, i."nodeId", i.epoch, i.number, i.observed, i."startedAt", i."endedAt", i."end",
+      i."exitCode", i.signal, i.message, i.job, decode(i.digest, 'hex'), case i.observed when 'READY' then now() end
+    from ${rowsFrom(items, columns)} as i
+    join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
+    left join executions as e on e.id = i.id
+    where e.id is null or e.node_id = i."nodeId"
+    order by i.id
+    on conflict on constraint execution_observations_pkey do update set
+      epoch = excluded.epoch, report = excluded.report, observed = excluded.observed,
+      started_at = excluded.started_at, ended_at = excluded.ended_at, end_reason = excluded.end_reason,
+      exit_code = excluded.exit_code, signal = excluded.signal, message = excluded.message, job = excluded.job,
+      spec_digest = excluded.spec_digest, missing = 0,
+      ready_at = case
+        when excluded.observed = 'READY' and o.observed = 'READY' then o.ready_at
+        else excluded.ready_at
+      end,
+      observed_at = now(), changed = pg_current_xact_id()
+    where o.node_id = excluded.node_id
+      and (o.epoch, o.report) < (excluded.epoch, excluded.report)
+      and o.observed <> 'ENDED'
+      and (
+        (o.observed, o.missing, o.message) is distinct from (excluded.observed, 0, excluded.message)
+        or o.started_at is distinct from excluded.started_at
+      )`.execute(tx);
+}
+
+/** What no node has said anything of counts only when it should stop: else it may be on its way to the node. */
+async function countMissing(tx: Tx, reports: readonly NodeReport[]): Promise<void> {
+  if (reports.length === 0) return;
+  const items = reports.map(({ nodeId, epoch, number, executions }) => ({
+    ...{ nodeId, epoch, number },
+    ids: executions.map(({ id }) => id),
+  }));
+  await sql`${PREPARED}
+    insert into execution_observations as o (execution_id, node_id, epoch, report, observed, missing, job)
+    select e.id, e.node_id, i.epoch, i.number, 'ABSENT', 1, e.job
+    from ${rowsFrom(items, sql`"nodeId" text, epoch bigint, number bigint, ids text[]`)} as i
+    join node_sessions as s on s.node_id = i."nodeId" and s.epoch = i.epoch
+    join executions as e on e.node_id = i."nodeId"
+    left join execution_observations as known on known.execution_id = e.id
+    where (e.holds or e.state in ('LIVE', 'LOST', 'ORPHANED') or e.desired = 'STOP')
+      and not (e.id = any(i.ids))
+      and (known.execution_id is not null or e.desired = 'STOP')
+      and known.observed is distinct from 'ENDED'
+    on conflict on constraint execution_observations_pkey do update set
+      epoch = excluded.epoch, report = excluded.report, missing = o.missing + 1, ready_at = null,
+      observed_at = now(), changed = pg_current_xact_id()
+    where o.node_id = excluded.node_id
+      and (o.epoch, o.report) < (excluded.epoch, excluded.report)
+      and o.observed <> 'ENDED'`.execute(tx);
+}
+
+/** What a node says of an execution that the record does not know. */
+export interface UnknownExecution {
+  readonly id: string;
+  readonly nodeId: string;
+  readonly job: string;
+  readonly specDigest: Buffer | null;
+  readonly observed: Observed;
+}
+
+/** What nodes run, and the record does not know. */
+export async function readUnknownExecutions(
+  db: Db,
+  { position, limit }: { readonly position: ChangePosition; readonly limit: number },
+): Promise<readonly UnknownExecution[]> {
+  const { rows } = await sql<UnknownExecution>`
+    select o.execution_id as id, o.node_id as "nodeId", o.job, o.spec_digest as "specDigest", o.observed
+    from execution_observations as o
+    where ${changedSince("o", position)} and o.observed in ('STARTING', 'RUNNING', 'READY')
+      and not exists (select from executions as e where e.id = o.execution_id)
+    order by o.execution_id
+    limit ${limit}`.execute(db);
+  return rows;
+}
+
+/** The executions of which nodes said something since a position, by id after one; one may come twice. */
+export async function readObservedIds(
+  db: Db,
+  { position, after, limit }: { readonly position: ChangePosition; readonly after: string; readonly limit: number },
+): Promise<Changes<string>> {
+  const { rows } = await sql<{ readonly id: string | null; readonly position: string }>`
+    select now.position, c.id
+    from (select pg_snapshot_xmin(pg_current_snapshot())::text as position) as now
+    left join lateral (
+      select o.execution_id as id
+      from execution_observations as o
+      where ${changedSince("o", position)} and o.execution_id > ${after}
+      order by o.execution_id
+      limit ${limit}
+    ) as c on true`.execute(db);
+  return {
+    items: rows.flatMap(({ id }) => id ?? []),
+    position: rows[0]?.position ?? position,
+  };
+}
+
+function isoOf(ms: number | null): string | null {
+  return ms === null ? null : new Date(ms).toISOString();
+}

@@ -1,0 +1,87 @@
+import type { ExecutionRecord } from "@rollcall/domain";
+import { sql } from "kysely";
+import { rowsFrom } from "../database/batches.ts";
+import { PREPARED } from "../database/pool.ts";
+import type { Tx } from "../database/store.ts";
+
+/** The generations of what nodes should run, by node, for those that could take what was wanted of them. */
+export type Taken = ReadonlyMap<string, bigint>;
+
+/** Executions that a node may have at once. */
+export const MOST_EXECUTIONS_OF_NODE = 1_000;
+
+/**
+ * Take what executions are given off their nodes. A node that may not take work just now, or has too little left, is
+ * not in the answer, and all of its executions must be refused.
+ *
+ * A node's rows stay as they are until the transaction ends, so that nothing is placed on it after a cordon or a loss
+ * was written. One whose rows are being written is not waited for, since others lock rows in no common order: it is
+ * refused as well.
+ */
+export async function takeFromNodes(tx: Tx, executions: readonly ExecutionRecord[]): Promise<Taken> {
+  const { rows } = await sql<{ readonly id: string; readonly generation: bigint }>`${PREPARED}
+    with wanted as materialized (select * from ${rowsFrom(sumByNode(executions), COLUMNS)} as i),
+    able as materialized (
+      select n.id,
+        coalesce((n.info #>> '{work,millicores}')::bigint, 0) as millicores,
+        coalesce((n.info #>> '{work,memoryBytes}')::bigint, 0) as memory_bytes,
+        coalesce((n.info #>> '{work,diskBytes}')::bigint, 0) as disk_bytes
+      from wanted as w
+      join nodes as n on n.id = w."nodeId"
+      join node_sessions as s on s.node_id = n.id
+      where n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.scheduling = 'ELIGIBLE'
+        and s.health = 'HEALTHY' and not s.marked
+      for share of n, s skip locked
+    )
+    update node_allocations as a set
+      generation = nextval('work_generations'),
+      millicores = a.millicores + w.millicores,
+      memory_bytes = a.memory_bytes + w."memoryBytes",
+      disk_bytes = a.disk_bytes + w."diskBytes",
+      gpu_uuids = a.gpu_uuids || w."gpuUuids",
+      ports = a.ports || w.ports,
+      executions = a.executions + w.executions,
+      changed = pg_current_xact_id()
+    from wanted as w
+    join able as n on n.id = w."nodeId"
+    where a.node_id = w."nodeId"
+      and (w.millicores = 0 or a.millicores + w.millicores <= n.millicores)
+      and (w."memoryBytes" = 0 or a.memory_bytes + w."memoryBytes" <= n.memory_bytes)
+      and (w."diskBytes" = 0 or a.disk_bytes + w."diskBytes" <= n.disk_bytes)
+      and a.executions + w.executions <= ${MOST_EXECUTIONS_OF_NODE}
+      and not a.gpu_uuids && w."gpuUuids"
+      and not a.ports && w.ports
+    returning a.node_id as id, a.generation`.execute(tx);
+  return new Map(rows.map(({ id, generation }) => [id, generation]));
+}
+
+const COLUMNS = sql`
+  "nodeId" text, millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, executions integer, "gpuUuids" text[],
+  ports integer[]`;
+
+interface Taking {
+  readonly nodeId: string;
+  millicores: number;
+  memoryBytes: number;
+  diskBytes: number;
+  executions: number;
+  readonly gpuUuids: string[];
+  readonly ports: number[];
+}
+
+function sumByNode(executions: readonly ExecutionRecord[]): readonly Taking[] {
+  const takings = new Map<string, Taking>();
+  for (const { nodeId, grant } of executions) {
+    const taking = takings.get(nodeId) ?? {
+      ...{ nodeId, millicores: 0, memoryBytes: 0, diskBytes: 0, executions: 0, gpuUuids: [], ports: [] },
+    };
+    takings.set(nodeId, taking);
+    taking.millicores += grant.millicores;
+    taking.memoryBytes += grant.memoryBytes;
+    taking.diskBytes += grant.diskBytes;
+    taking.executions += 1;
+    taking.gpuUuids.push(...grant.gpuUuids);
+    taking.ports.push(...Object.values(grant.ports));
+  }
+  return [...takings.values()];
+}

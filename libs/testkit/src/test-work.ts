@@ -1,0 +1,69 @@
+import { openSessions, type Store, writeTransitions } from "@rollcall/store";
+import { addNode, type TestNodeOptions, testFingerprint } from "./test-nodes.ts";
+
+/** What a test wants to be special about a node that takes work. */
+export interface TestWorkNodeOptions extends TestNodeOptions {
+  readonly millicores?: number;
+  readonly workMemoryBytes?: number;
+  readonly workDiskBytes?: number;
+  readonly executors?: readonly string[];
+  /** UUIDs. */
+  readonly gpuUuids?: readonly string[];
+  readonly health?: "HEALTHY" | "UNHEALTHY";
+  readonly replicaId?: string;
+}
+
+const GIB = 2 ** 30;
+
+/** Put a node into the record that takes work: approved, connected and healthy, unless told otherwise. */
+export async function addWorkNode(store: Store, id: string, options: TestWorkNodeOptions = {}): Promise<void> {
+  const { health = "HEALTHY", replicaId = "r", gpuUuids = [], executors = ["process"] } = options;
+  const { millicores = 4_000, workMemoryBytes = 8 * GIB, workDiskBytes = 100 * GIB } = options;
+  await addNode(store, id, options);
+  const info = {
+    hostname: id,
+    agentVersion: "0.1.0",
+    os: { family: "linux", architecture: "x64" },
+    gpus: gpuUuids.map((uuid, index) => ({ index, uuid, name: "H100" })),
+    work: {
+      executors,
+      ...{ millicores, memoryBytes: String(workMemoryBytes), diskBytes: String(workDiskBytes) },
+      ...{ portMin: 20_000, portMax: 20_999, limits: ["cpu", "memory"] },
+    },
+  };
+  await store.db
+    .updateTable("nodes")
+    .set({ info: JSON.stringify(info) })
+    .where("id", "=", id)
+    .execute();
+  await connectNode(store, id, replicaId);
+  await judgeNode(store, id, health, replicaId);
+}
+
+/** Open the next session of a node; its epoch. */
+export async function connectNode(store: Store, nodeId: string, replicaId = "r"): Promise<number> {
+  const machine = { bootId: "b", machineFingerprint: "f", address: "a:1", replicaId };
+  const { result } = await store.change((tx) =>
+    openSessions(tx, [{ nodeId, ...machine, keyFingerprint: testFingerprint(nodeId) }]),
+  );
+  const [session] = result;
+  if (session?.outcome !== "OPENED") throw new Error(`no session of ${nodeId} was opened`);
+  return session.epoch;
+}
+
+/** Have the replica that holds a node find it so. */
+export async function judgeNode(
+  store: Store,
+  nodeId: string,
+  state: "HEALTHY" | "UNHEALTHY" | "UNKNOWN",
+  replicaId = "r",
+): Promise<void> {
+  const { epoch } = await store.db
+    .selectFrom("node_sessions")
+    .select("epoch")
+    .where("node_id", "=", nodeId)
+    .executeTakeFirstOrThrow();
+  const reason = state === "HEALTHY" ? "HEARTBEAT_RECEIVED" : "HEARTBEATS_MISSED";
+  const health = { state, reason, message: "", actor: `replica:${replicaId}` };
+  await writeTransitions(store, replicaId, [{ nodeId, epoch, health }]);
+}

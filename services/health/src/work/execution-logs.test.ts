@@ -1,0 +1,128 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import type { LogRequest } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { describeError } from "@rollcall/errors";
+import { createTestDatabase, type FakeAgent, FakeAgents, type TestDatabase } from "@rollcall/testkit";
+import { until } from "@rollcall/testkit/time";
+import { type QueryClient, serveQueries } from "../testing/query-client.ts";
+import { register } from "../testing/record.ts";
+import { type TestReplica, TestReplicas } from "../testing/test-replica.ts";
+
+const agents = new FakeAgents();
+const replicas = new TestReplicas();
+let database: TestDatabase;
+let owner: TestReplica;
+let atOwner: QueryClient;
+let atOther: QueryClient;
+let asViewer: QueryClient;
+let agent: FakeAgent;
+let stream: Awaited<ReturnType<FakeAgent["join"]>>;
+let executionId: string;
+let tests = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  owner = await replicas.start({ store: await database.openStore() });
+  const other = await replicas.start({ store: await database.openStore() });
+  atOwner = await serveQueries(owner, "submitter");
+  atOther = await serveQueries(other, "submitter");
+  asViewer = await serveQueries(other, "viewer");
+});
+
+beforeEach(async () => {
+  tests += 1;
+  executionId = `e${tests}`;
+  agent = agents.create(`logger-${tests}`);
+  await register(database.store, [agent]);
+  stream = await agent.join(owner.address, { runsWork: true });
+  const observations = [{ id: executionId, state: ObservedState.RUNNING }];
+  stream.send({ case: "executionReport", value: { number: 1n, whole: true, observations } });
+  await stream.nextOf("reportAck");
+});
+
+afterEach(() => agents.close());
+
+afterAll(async () => {
+  await Promise.all([atOwner, atOther, asViewer].map((it) => it.close()));
+  await replicas.close();
+  await database.drop();
+});
+
+/** Read output to its end, as text. */
+async function read(at: QueryClient, options: { readonly tailBytes?: bigint; readonly follow?: boolean } = {}) {
+  const pieces = [];
+  for await (const { stream: of, offset, data } of at.client.readExecutionLog({ executionId, ...options })) {
+    pieces.push(`${of === OutputStream.STDERR ? "stderr" : "stdout"} ${offset} ${Buffer.from(data).toString()}`);
+  }
+  return pieces;
+}
+
+const failureOf = (reading: Promise<unknown>) => reading.then(() => null, describeError);
+
+/** Serve what was asked for, as an agent does. */
+async function serve({ token }: LogRequest, pieces: readonly (readonly [number, bigint, string])[]) {
+  const call = stream.serveLogs();
+  await call.send({ token });
+  for (const [of, offset, text] of pieces) await call.send({ stream: of, offset, data: Buffer.from(text) });
+  call.end();
+  return call.ended;
+}
+
+describe("the output of an execution", () => {
+  it.each([
+    ["the replica that holds the node", () => atOwner],
+    ["another replica", () => atOther],
+  ])("should be read through %s, as its agent sends it", async (_, at) => {
+    const reading = read(at(), { tailBytes: 100n, follow: true });
+    const asked = await stream.nextOf("logRequest");
+    expect(asked).toMatchObject({ executionId, stream: 0, tailBytes: 100n, follow: true });
+    const pieces = [
+      [1, 0n, "hello "],
+      [2, 0n, "oh"],
+      [1, 6n, "world"],
+    ] as const;
+    expect(await serve(asked, pieces)).toMatchObject({ code: 0 });
+    expect(await reading).toEqual(["stdout 0 hello ", "stderr 0 oh", "stdout 6 world"]);
+  });
+
+  it("should end the agent's call when its reader leaves", async () => {
+    const leaving = new AbortController();
+    const pieces = atOther.client.readExecutionLog({ executionId, follow: true }, { signal: leaving.signal });
+    const first = pieces[Symbol.asyncIterator]().next();
+    const call = stream.serveLogs();
+    const { token } = await stream.nextOf("logRequest");
+    await call.send({ token, stream: 1, data: Buffer.from("x") });
+    await first;
+    leaving.abort();
+    expect(await call.ended).toMatchObject({ code: 0 });
+  });
+
+  it("should take each token once, and no other", async () => {
+    const reading = read(atOwner);
+    const asked = await stream.nextOf("logRequest");
+    const forged = stream.serveLogs();
+    await forged.send({ token: Buffer.alloc(16), stream: 1, data: Buffer.from("lies") });
+    expect(await forged.ended).toMatchObject({ error: { reason: "LOG_NOT_FOUND" } });
+    await serve(asked, [[1, 0n, "true"]]);
+    expect(await reading).toEqual(["stdout 0 true"]);
+    expect(await serve(asked, [[1, 0n, "again"]])).toMatchObject({ error: { reason: "LOG_NOT_FOUND" } });
+  });
+
+  it("should say why there is none", async () => {
+    const gone = failureOf(read(atOther));
+    const { token } = await stream.nextOf("logRequest");
+    const call = stream.serveLogs();
+    await call.send({ token, failure: "LOG_NOT_FOUND" });
+    expect(await gone).toMatchObject({ reason: "LOG_NOT_FOUND" });
+    stream.breakConnection();
+    await until("the node to be known as away", () => owner.app.replica.nodes.find(agent.nodeId)?.stream === null);
+    expect(await failureOf(read(atOwner))).toMatchObject({ reason: "LOG_UNAVAILABLE" });
+    executionId = "none";
+    expect(await failureOf(read(atOther))).toMatchObject({ reason: "EXECUTION_NOT_FOUND" });
+  });
+
+  it("should be shown to no viewer", async () => {
+    expect(await failureOf(read(asViewer))).toMatchObject({ reason: "ROLE_TOO_LOW" });
+  });
+});

@@ -1,0 +1,245 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import type { ServerReadableStream, sendUnaryData } from "@grpc/grpc-js";
+import {
+  type ServeLogsRequest,
+  type ServeLogsResponse,
+  ServeLogsResponseSchema,
+} from "@rollcall/api/rollcall/health/v1/health_pb";
+import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
+import { refuse } from "@rollcall/errors";
+import { toGrpcStatus } from "@rollcall/rpc";
+import type { HeldNode } from "../replica/held-node.ts";
+
+/** A call of HealthService.ServeLogs, and how it is answered. */
+export type LogCall = ServerReadableStream<ServeLogsRequest, ServeLogsResponse | Buffer>;
+type Answer = sendUnaryData<ServeLogsResponse | Buffer>;
+
+/** What of an execution's output is read; see ReadExecutionLogRequest. */
+export interface LogQuery {
+  readonly executionId: string;
+  readonly stream: OutputStream;
+  readonly offset: bigint;
+  readonly tailBytes: bigint;
+  readonly follow: boolean;
+}
+
+/** A piece of output. */
+export interface LogPiece {
+  readonly stream: OutputStream;
+  /** In bytes of this output since the execution started. */
+  readonly offset: bigint;
+  readonly data: Uint8Array;
+}
+
+export interface LogDeskOptions {
+  /** How long an agent may take to open the call that brings the output. Default 10 s. */
+  readonly openWithinMs?: number;
+  /** Bytes a second of one reading. Default 4 MiB. */
+  readonly bytesPerSecond?: number;
+}
+
+/** Readings of one node at a time, and of all that this replica holds. */
+const MOST_OF_NODE = 8;
+const MOST_READINGS = 200;
+/** Calls that have not said which reading they are for. */
+const MOST_UNNAMED = 100;
+const TOKEN_BYTES = 16;
+const RETRY_AFTER_MS = 2_000;
+const DEFAULT_OPEN_WITHIN_MS = 10_000;
+const DEFAULT_BYTES_PER_SECOND = 4 * 1_024 * 1_024;
+
+/** One for all: strangers may cause many of them. */
+const UNNAMED = refuse("LOG_NOT_FOUND", "the first frame names the token of the LogRequest that the call is for");
+
+interface Reading {
+  readonly nodeId: string;
+  /** Take the call that brings the output. */
+  readonly begin: (pieces: AsyncIterator<ServeLogsRequest>, first: ServeLogsRequest, end: () => void) => void;
+}
+
+/**
+ * Brings the output of executions from agents to readers. A reader's question goes down the agent's stream with a token
+ * made for it; the agent opens a call of its own for the output and names the token, known to that agent alone. What is
+ * not read is not sent: HTTP/2 holds it back at the agent.
+ */
+export class LogDesk {
+  readonly #options: Required<LogDeskOptions>;
+  /** Readings that wait for their call, by token. */
+  readonly #waiting = new Map<string, Reading>();
+  readonly #ofNode = new Map<string, number>();
+  #readings = 0;
+  /** How to end the calls that have not named their reading. */
+  readonly #unnamed = new Set<(error: unknown) => void>();
+
+  constructor({ openWithinMs, bytesPerSecond }: LogDeskOptions = {}) {
+    this.#options = {
+      openWithinMs: openWithinMs ?? DEFAULT_OPEN_WITHIN_MS,
+      bytesPerSecond: bytesPerSecond ?? DEFAULT_BYTES_PER_SECOND,
+    };
+  }
+
+  /**
+   * The output of an execution of a node that this replica holds. Fails with LOG_UNAVAILABLE, LOG_NOT_FOUND and
+   * TOO_MANY_STREAMS.
+   */
+  async *read(node: HeldNode, query: LogQuery, signal: AbortSignal): AsyncGenerator<LogPiece> {
+    const leave = this.#enter(node.id);
+    try {
+      const { pieces, first, end } = await this.#open(node, query, signal);
+      try {
+        yield* this.#paced(pieces, first, signal);
+      } finally {
+        end();
+      }
+    } finally {
+      leave();
+    }
+  }
+
+  /** Take a call of ServeLogs: its first frame names the reading that it is for. */
+  serve(call: LogCall, answer: Answer): void {
+    let isAnswered = false;
+    const end = (error?: unknown): void => {
+      if (isAnswered) return;
+      isAnswered = true;
+      this.#unnamed.delete(end);
+      if (error === undefined) answer(null, create(ServeLogsResponseSchema));
+      else answer(toGrpcStatus(error));
+      // What the agent has sent by then is let go.
+      call.resume();
+    };
+    call.on("error", () => end());
+    call.on("cancelled", () => end());
+    // An agent names its token at once: those that wait longest give way.
+    const [oldest] = this.#unnamed;
+    if (oldest !== undefined && this.#unnamed.size >= MOST_UNNAMED) oldest(UNNAMED);
+    this.#unnamed.add(end);
+    this.#begin(call, end)
+      .catch(end)
+      .finally(() => this.#unnamed.delete(end));
+  }
+
+  async #begin(call: LogCall, end: (error?: unknown) => void): Promise<void> {
+    const pieces = (call as AsyncIterable<ServeLogsRequest>)[Symbol.asyncIterator]();
+    const first = await within(pieces.next(), this.#options.openWithinMs);
+    if (first === null || first.done === true) throw UNNAMED;
+    const key = keyOf(first.value.token);
+    const reading = this.#waiting.get(key);
+    if (reading === undefined) throw refuse("LOG_NOT_FOUND", "this output is not waited for any more");
+    this.#waiting.delete(key);
+    reading.begin(pieces, first.value, end);
+  }
+
+  #enter(nodeId: string): () => void {
+    const ofNode = this.#ofNode.get(nodeId) ?? 0;
+    if (ofNode >= MOST_OF_NODE || this.#readings >= MOST_READINGS) {
+      const most = ofNode >= MOST_OF_NODE ? `${MOST_OF_NODE} outputs of node ${nodeId}` : `${MOST_READINGS} outputs`;
+      throw refuse("TOO_MANY_STREAMS", `${most} are being read already`, { retryAfterMs: RETRY_AFTER_MS });
+    }
+    this.#readings += 1;
+    this.#ofNode.set(nodeId, ofNode + 1);
+    return () => {
+      this.#readings -= 1;
+      const left = (this.#ofNode.get(nodeId) ?? 1) - 1;
+      if (left === 0) this.#ofNode.delete(nodeId);
+      else this.#ofNode.set(nodeId, left);
+    };
+  }
+
+  /** Ask the agent, and wait for its call. */
+  async #open(node: HeldNode, query: LogQuery, signal: AbortSignal) {
+    signal.throwIfAborted();
+    const token = randomBytes(TOKEN_BYTES);
+    const key = keyOf(token);
+    const asked = node.work !== null && node.stream?.sendWork({ kind: "log-request", token, ...query }) === true;
+    if (!asked) throw unavailable(node.id, "is not connected just now, or runs no work");
+    const opened = new Promise<{
+      readonly pieces: AsyncIterator<ServeLogsRequest>;
+      readonly first: ServeLogsRequest;
+      readonly end: () => void;
+    }>((resolve) => {
+      const begin: Reading["begin"] = (pieces, first, end) => resolve({ pieces, first, end });
+      this.#waiting.set(key, { nodeId: node.id, begin });
+    });
+    try {
+      const reading = await within(opened, this.#options.openWithinMs, signal);
+      if (reading === null) throw unavailable(node.id, "did not bring the output in time");
+      return reading;
+    } finally {
+      this.#waiting.delete(key);
+    }
+  }
+
+  /** The pieces, no faster than one reading may be. */
+  async *#paced(
+    pieces: AsyncIterator<ServeLogsRequest>,
+    first: ServeLogsRequest,
+    signal: AbortSignal,
+  ): AsyncGenerator<LogPiece> {
+    const { bytesPerSecond } = this.#options;
+    let windowMs = performance.now();
+    let bytes = 0;
+    for (let next: ServeLogsRequest | null = first; next !== null; next = await nextOf(pieces, signal)) {
+      if (next.failure !== "") throw failureOf(next.failure);
+      if (next.data.byteLength === 0) continue;
+      yield {
+        stream: next.stream === OutputStream.STDERR ? OutputStream.STDERR : OutputStream.STDOUT,
+        offset: next.offset,
+        data: next.data,
+      };
+      bytes += next.data.byteLength;
+      const nowMs = performance.now();
+      const aheadMs = (bytes / bytesPerSecond) * 1_000 - (nowMs - windowMs);
+      if (aheadMs > 0) await pause(aheadMs, undefined, { signal });
+      else if (nowMs - windowMs > 1_000) {
+        // What was not used is not saved up.
+        windowMs = nowMs;
+        bytes = 0;
+      }
+    }
+  }
+}
+
+function keyOf(token: Uint8Array): string {
+  return Buffer.from(token).toString("base64");
+}
+
+function unavailable(nodeId: string, why: string) {
+  const message = `the output cannot be read: node ${nodeId} ${why}`;
+  return refuse("LOG_UNAVAILABLE", message, { retryAfterMs: RETRY_AFTER_MS, metadata: { node: nodeId } });
+}
+
+function failureOf(failure: string) {
+  return failure === "LOG_NOT_FOUND"
+    ? refuse("LOG_NOT_FOUND", "the node keeps no output of the execution any more")
+    : refuse("LOG_UNAVAILABLE", "the node cannot read the output", { retryAfterMs: RETRY_AFTER_MS });
+}
+
+async function nextOf(pieces: AsyncIterator<ServeLogsRequest>, signal: AbortSignal): Promise<ServeLogsRequest | null> {
+  const next = await within(
+    pieces.next().catch(() => {
+      throw refuse("LOG_UNAVAILABLE", "the node went away while its output was read", {
+        retryAfterMs: RETRY_AFTER_MS,
+      });
+    }),
+    null,
+    signal,
+  );
+  return next === null || next.done === true ? null : next.value;
+}
+
+/** The result of some work; null when it takes too long. Rejects with the signal's reason when that aborts first. */
+function within<T>(work: Promise<T>, ms: number | null, signal?: AbortSignal): Promise<T | null> {
+  return new Promise((resolve, reject) => {
+    const timer = ms === null ? undefined : setTimeout(() => resolve(null), ms);
+    const onAbort = () => reject(signal?.reason);
+    signal?.addEventListener("abort", onAbort, { once: true });
+    if (signal?.aborted) onAbort();
+    work.then(resolve, reject).finally(() => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", onAbort);
+    });
+  });
+}

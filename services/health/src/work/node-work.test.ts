@@ -1,0 +1,130 @@
+import { describe, expect, it } from "@jest/globals";
+import type { Observed } from "@rollcall/domain";
+import type { ReportedExecution } from "@rollcall/store";
+import fc from "fast-check";
+import { MOST_REPORTED, NodeWork, type ReportPart } from "./node-work.ts";
+
+function execution(id: string, observed: Observed = "RUNNING"): ReportedExecution {
+  return {
+    ...{ id, observed, startedAtMs: null, endedAtMs: null, end: null, exitCode: null, signal: null },
+    ...{ message: "", job: "j", specDigest: null },
+  };
+}
+
+function part(number: number, ids: readonly string[], changes: Partial<ReportPart> = {}): ReportPart {
+  const executions = ids.map((id) => execution(id));
+  return { number, isWhole: false, hasMore: false, digest: BigInt(number), executions, ...changes };
+}
+
+const idsOf = (report: { readonly executions: readonly ReportedExecution[] } | null) =>
+  report?.executions.map(({ id }) => id) ?? null;
+
+describe("NodeWork.take()", () => {
+  it("should gather the parts of a report, and save nothing of one that is not complete", () => {
+    const work = new NodeWork();
+    expect(work.take(part(1, ["a"], { isWhole: true, hasMore: true }))).toBe("more");
+    expect([work.hasReport, work.beginSave()]).toEqual([false, null]);
+    expect(work.take(part(1, ["b"], { isWhole: true }))).toBe("complete");
+    expect(work.beginSave()).toMatchObject({ number: 1, whole: true, executions: [{ id: "a" }, { id: "b" }] });
+  });
+
+  it.each([
+    ["a number that was there", [part(2, ["a"]), part(2, ["b"])]],
+    ["a lower number", [part(2, ["a"]), part(1, ["b"])]],
+    ["another report between parts", [part(1, ["a"], { hasMore: true }), part(2, ["b"])]],
+  ])("should refuse %s", (_, parts) => {
+    const work = new NodeWork();
+    expect(parts.map((it) => work.take(it)).at(-1)).toBe("out-of-order");
+  });
+
+  it("should refuse more executions than a node may report, in one report and in several", () => {
+    const ids = (from: number, count: number) => Array.from({ length: count }, (_, index) => `e${from + index}`);
+    expect(new NodeWork().take(part(1, ids(0, MOST_REPORTED + 1)))).toBe("too-many");
+    const work = new NodeWork();
+    expect(work.take(part(1, ids(0, MOST_REPORTED)))).toBe("complete");
+    expect(work.take(part(2, ids(0, MOST_REPORTED)))).toBe("complete");
+    expect(work.take(part(3, ids(1, MOST_REPORTED)))).toBe("too-many");
+  });
+});
+
+describe("NodeWork, reports that wait", () => {
+  it("should make one report of those that came while another was saved", () => {
+    const work = new NodeWork();
+    work.take(part(1, ["a"]));
+    expect(idsOf(work.beginSave())).toEqual(["a"]);
+    work.take(part(2, ["b"]));
+    work.take(part(3, ["c"], { isWhole: true }));
+    work.take(part(4, ["b"]));
+    expect(work.beginSave()).toBeNull();
+    expect(work.saved()).toBe(1);
+    expect(work.beginSave()).toMatchObject({ number: 4, whole: true, executions: [{ id: "b" }, { id: "c" }] });
+  });
+
+  it("should save again what may not have been saved, with what came later on top", () => {
+    const work = new NodeWork();
+    work.take(part(1, ["a", "b"], { isWhole: true }));
+    work.beginSave();
+    work.take(part(2, [], { executions: [execution("a", "ENDED")] }));
+    work.notSaved();
+    expect(work.beginSave()).toEqual({
+      ...{ number: 2, whole: true },
+      executions: [execution("a", "ENDED"), execution("b")],
+    });
+  });
+
+  it("should lose the last word about no execution, whatever fails in between", () => {
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant("report" as const), id: fc.constantFrom("a", "b", "c"), isWhole: fc.boolean() }),
+      fc.record({ kind: fc.constantFrom("begin" as const, "saved" as const, "failed" as const) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const work = new NodeWork();
+        const said = new Map<string, string>();
+        const record = new Map<string, string>();
+        let saving: readonly ReportedExecution[] = [];
+        const begin = () => {
+          saving = work.beginSave()?.executions ?? saving;
+        };
+        const save = () => {
+          for (const { id, message } of saving) record.set(id, message);
+          saving = [];
+          work.saved();
+        };
+        let number = 0;
+        for (const it of steps) {
+          if (it.kind === "report") {
+            number += 1;
+            const message = String(number);
+            const executions = [{ ...execution(it.id), message }];
+            work.take(part(number, [], { executions, isWhole: it.isWhole }));
+            said.set(it.id, message);
+          } else if (it.kind === "begin") begin();
+          else if (it.kind === "saved") save();
+          else {
+            work.notSaved();
+            saving = [];
+          }
+        }
+        save();
+        begin();
+        save();
+        expect(record).toEqual(said);
+      }),
+    );
+  });
+});
+
+describe("NodeWork.asksForReport()", () => {
+  it("should ask once for each disagreement, and not before the report that follows a Welcome", () => {
+    const work = new NodeWork();
+    expect(work.asksForReport(7n)).toBe(false);
+    work.take(part(1, ["a"], { digest: 7n }));
+    expect(work.asksForReport(7n)).toBe(false);
+    expect([work.asksForReport(8n), work.asksForReport(8n)]).toEqual([true, false]);
+    work.take(part(2, ["a"], { digest: 7n, hasMore: true }));
+    expect(work.asksForReport(8n)).toBe(false);
+    work.take(part(2, ["b"], { digest: 7n }));
+    expect(work.asksForReport(8n)).toBe(true);
+  });
+});

@@ -1,0 +1,111 @@
+import type { NodeReport, ReportedExecution } from "@rollcall/store";
+
+/** Most executions that a node may report: more than it may be given, for those that the record does not know. */
+export const MOST_REPORTED = 2_000;
+/** Most specs that an agent may wait for at a time. */
+export const MOST_WANTED = 200;
+
+/** A part of a report, as it came. */
+export interface ReportPart {
+  readonly number: number;
+  readonly isWhole: boolean;
+  readonly hasMore: boolean;
+  readonly digest: bigint;
+  readonly executions: readonly ReportedExecution[];
+}
+
+/** What a part of a report led to. */
+export type PartTaken = "more" | "complete" | "too-many" | "out-of-order";
+
+type Waiting = Omit<NodeReport, "nodeId" | "epoch" | "executions"> & {
+  readonly executions: ReadonlyMap<string, ReportedExecution>;
+};
+
+/**
+ * What a session knows about the work of its node: how far the agent was told, what it reported, and what of that is
+ * not in the record yet. All of it is bounded by the number of executions a node may report.
+ */
+export class NodeWork {
+  /** The generation up to which the agent was told; null before the whole list. */
+  told: bigint | null = null;
+  /** Digests of specs that the agent waits for, oldest first. */
+  readonly wanted: Uint8Array[] = [];
+  #open: { readonly number: number; executions: Map<string, ReportedExecution> } | null = null;
+  #waiting: Waiting | null = null;
+  #saving: Waiting | null = null;
+  #lastNumber = 0;
+  #digest: bigint | null = null;
+  /** The Welcome asks for one. */
+  #isReportAsked = true;
+
+  /** Whether a report waits to be saved. */
+  get hasReport(): boolean {
+    return this.#waiting !== null;
+  }
+
+  /**
+   * Whether a whole report must be asked for: a Beat names a digest that no report explains. True once for each
+   * disagreement: the next report answers it.
+   */
+  asksForReport(digest: bigint): boolean {
+    if (this.#digest === digest || this.#isReportAsked || this.#open !== null) return false;
+    this.#isReportAsked = true;
+    return true;
+  }
+
+  /** Take in a part of a report. Numbers rise; parts of a report come one after the other. */
+  take(part: ReportPart): PartTaken {
+    const executions = this.#open?.executions ?? new Map<string, ReportedExecution>();
+    const isNext = this.#open === null ? part.number > this.#lastNumber : part.number === this.#open.number;
+    if (!isNext) return "out-of-order";
+    if (executions.size + part.executions.length > MOST_REPORTED) return "too-many";
+    for (const execution of part.executions) executions.set(execution.id, execution);
+    if (part.hasMore) {
+      this.#open = { number: part.number, executions };
+      return "more";
+    }
+    const { number, isWhole: whole } = part;
+    const waiting = merge(this.#waiting, { number, whole, executions });
+    if (waiting.executions.size > MOST_REPORTED) return "too-many";
+    this.#open = null;
+    this.#waiting = waiting;
+    this.#lastNumber = number;
+    this.#digest = part.digest;
+    this.#isReportAsked = false;
+    return "complete";
+  }
+
+  /** Begin to save what waits; null when nothing does, or while a report is being saved. */
+  beginSave(): Omit<NodeReport, "nodeId" | "epoch"> | null {
+    if (this.#waiting === null || this.#saving !== null) return null;
+    this.#saving = this.#waiting;
+    this.#waiting = null;
+    const { number, whole, executions } = this.#saving;
+    return { number, whole, executions: [...executions.values()] };
+  }
+
+  /** What was being saved is in the record: returns its number, which the agent is to be told. */
+  saved(): number {
+    const number = this.#saving?.number ?? 0;
+    this.#saving = null;
+    return number;
+  }
+
+  /** What was being saved may not be in the record: it is saved again, with what has come since. */
+  notSaved(): void {
+    if (this.#saving === null) return;
+    this.#waiting = this.#waiting === null ? this.#saving : merge(this.#saving, this.#waiting);
+    this.#saving = null;
+  }
+}
+
+/**
+ * One report that says what two said, one after the other. What a node had and has no more it keeps in its reports until
+ * it was told to forget it, so both together are whole when one of them is.
+ */
+function merge(earlier: Waiting | null, later: Waiting): Waiting {
+  if (earlier === null) return later;
+  const executions = new Map(earlier.executions);
+  for (const [id, execution] of later.executions) executions.set(id, execution);
+  return { number: later.number, whole: earlier.whole || later.whole, executions };
+}

@@ -1,0 +1,70 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { HeartbeatResponseSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import { DesiredState, ExecutionReferenceSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { Desired } from "@rollcall/domain";
+import type { WorkReference } from "@rollcall/store";
+
+/** A frame about work, to an agent. */
+export type WorkFrame =
+  | {
+      readonly kind: "executions";
+      readonly logId: string;
+      readonly generation: bigint;
+      readonly isWhole: boolean;
+      /** Whether further parts of the same list follow. */
+      readonly hasMore: boolean;
+      readonly isReportWanted: boolean;
+      readonly references: readonly WorkReference[];
+    }
+  /** A spec that was asked for; empty when there is none. */
+  | { readonly kind: "spec"; readonly digest: Uint8Array; readonly spec: Uint8Array }
+  /** Output of an execution is read: the agent is to open the call that brings it. */
+  | {
+      readonly kind: "log-request";
+      readonly token: Uint8Array;
+      readonly executionId: string;
+      readonly stream: number;
+      readonly offset: bigint;
+      readonly tailBytes: bigint;
+      readonly follow: boolean;
+    }
+  /** All reports up to this number are in the record. */
+  | { readonly kind: "report-ack"; readonly number: bigint };
+
+type Frame = MessageInitShape<typeof HeartbeatResponseSchema>["frame"] & object;
+
+const DESIRED: Readonly<Record<Desired, DesiredState>> = {
+  RUN: DesiredState.RUN,
+  STOP: DesiredState.STOP,
+  FORGET: DesiredState.FORGET,
+};
+
+/** The frame as the schema has it. */
+export function workFrameToProto(frame: WorkFrame): Frame {
+  switch (frame.kind) {
+    case "executions": {
+      const { logId, generation, isWhole: whole, hasMore: more, isReportWanted: reportWanted } = frame;
+      const references = frame.references.map(toReference);
+      return { case: "executions", value: { logId, generation, whole, more, reportWanted, references } };
+    }
+    case "spec":
+      return { case: "spec", value: { digest: new Uint8Array(frame.digest), spec: new Uint8Array(frame.spec) } };
+    case "log-request": {
+      const { kind: _, token, ...query } = frame;
+      return { case: "logRequest", value: { ...query, token: new Uint8Array(token) } };
+    }
+    case "report-ack":
+      return { case: "reportAck", value: { number: frame.number } };
+  }
+}
+
+function toReference({ id, desired, specDigest, index, ports, gpuUuids }: WorkReference) {
+  return create(ExecutionReferenceSchema, {
+    id,
+    desired: DESIRED[desired],
+    specDigest: new Uint8Array(specDigest),
+    index,
+    ports,
+    gpuUuids: [...gpuUuids],
+  });
+}

@@ -1,0 +1,76 @@
+import { hostname } from "node:os";
+import type { DescService } from "@bufbuild/protobuf";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { WorkMemory } from "@rollcall/domain";
+import type { Task } from "@rollcall/process";
+import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
+import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
+import { NodeView } from "./jobs/node-view.ts";
+import { Leader } from "./leader/leader.ts";
+import { createLeaderMetrics } from "./leader/leader-metrics.ts";
+import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
+import { createRoutes, POLICIES, SERVICES } from "./routes.ts";
+import type { SchedulerProcess } from "./scheduler-process.ts";
+import { WorkHub } from "./watch/work-hub.ts";
+
+/** The scheduler, ready to be put behind a port. */
+export interface SchedulerApp {
+  routes(router: ConnectRouter): void;
+  readonly services: readonly DescService[];
+  readonly policies: PolicyTable;
+  /** Background work, for a supervisor to run. */
+  readonly tasks: readonly Task[];
+  /** Whether the record can be reached, and whether this process leads. */
+  ready(): Promise<ReadyReport>;
+  close(): Promise<void>;
+}
+
+const TIMING: LeaderTiming = { pollMs: 1_000, gatherMs: 20, clockEveryMs: 10_000, ...SCHEDULER_LEASE_TIMING };
+
+/** Create the scheduler: what runs where. */
+export function createApp(scheduler: SchedulerProcess): SchedulerApp {
+  const { store, feed, signals, instance, clock, log, metrics } = scheduler;
+  const timing = { ...TIMING, ...scheduler.timing };
+  const { renewEveryMs, expiryMs } = timing;
+  const { afterStep = () => {} } = scheduler;
+  const options: LeaderOptions = {
+    store: store.reserved,
+    feed,
+    signals,
+    instance,
+    clock,
+    log,
+    metrics,
+    timing,
+    afterStep,
+  };
+  const leader: Leader = new Leader(
+    options,
+    createLeaderMetrics(metrics, () => leader.isLeading),
+    () => new WorkMemory(),
+  );
+  const leading = leasedTask({
+    ...{ store: store.reserved, clock, log, renewEveryMs, expiryMs },
+    claim: { name: SCHEDULER_LEASE, instance, service: "scheduler", address: hostname() },
+    able: async () => feed.start(),
+    work: (signal, succeeded) => leader.run(signal, succeeded),
+  });
+  const hub = new WorkHub({ store, signals, clock });
+  const nodes = new NodeView({ store, feed, log });
+  const pageTokens = createPageTokens(store.clusterSecret());
+  const checkRecord = createRecordCheck(store.reserved, log);
+  return {
+    routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed }),
+    services: SERVICES,
+    policies: POLICIES,
+    tasks: [leading, hub.task],
+    ready: async () => ({ store: await checkRecord(), scheduler: shown(leader, leading.active) }),
+    close: async () => {},
+  };
+}
+
+/** One that stands by is as ready as one that leads. */
+function shown({ isLeading }: Leader, isActive: boolean): CheckResult {
+  if (isLeading) return { ok: true, message: "leads" };
+  return { ok: true, message: isActive ? "reads the record to lead" : "stands by" };
+}

@@ -1,0 +1,113 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { type Execution, ExecutionSchema, ExecutionState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import {
+  DesiredState,
+  EndReason,
+  type ExecutionObservation,
+  ExecutionObservationSchema,
+  ObservedState,
+} from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { Desired, EndReason as DomainEnd, ExecutionState as DomainState, Observed } from "@rollcall/domain";
+import type { StoredExecution, StoredObservation } from "@rollcall/store";
+
+/** The public message of an execution. */
+export function executionToProto(stored: StoredExecution): Execution {
+  const { execution, observation } = stored;
+  const { endedAtMs, grant } = execution;
+  return create(ExecutionSchema, {
+    id: execution.id,
+    job: execution.job,
+    version: execution.version,
+    index: execution.index,
+    nodeId: execution.nodeId,
+    desired: DESIRED[stored.order?.kind === "STOP" && execution.desired === "RUN" ? "STOP" : execution.desired],
+    state: STATES[stateOf(stored)],
+    reason: execution.reason,
+    message: execution.message,
+    ...(observation === null ? {} : { observation: observationToProto(stored, observation) }),
+    previousId: execution.previous ?? "",
+    replacedById: execution.replacedBy ?? "",
+    attempt: execution.attempt,
+    ports: grant.ports,
+    gpuUuids: [...grant.gpuUuids],
+    createTime: timestampFromMs(execution.createdAtMs),
+    ...(endedAtMs === null ? {} : { endTime: timestampFromMs(endedAtMs) }),
+  });
+}
+
+/** Where an execution stands, as it is shown. */
+export function stateOf({ execution: { state }, isOrphan, observation }: StoredExecution): DomainState {
+  if (isOrphan) return "ORPHANED";
+  if (state !== "LIVE") return state;
+  switch (observation?.observed) {
+    case "STARTING":
+      return "STARTING";
+    case "RUNNING":
+    case "ENDED":
+      return "RUNNING";
+    case "READY":
+      return "READY";
+    case "ABSENT":
+    case undefined:
+      return "PENDING";
+  }
+}
+
+/** The states of a request. */
+export function statesFromProto(states: readonly ExecutionState[]): ReadonlySet<DomainState> {
+  const names = Object.keys(STATES) as DomainState[];
+  return new Set(names.filter((name) => states.includes(STATES[name])));
+}
+
+function observationToProto({ execution, specDigest }: StoredExecution, seen: StoredObservation): ExecutionObservation {
+  const { startedAtMs, endedAtMs, exitCode } = seen;
+  return create(ExecutionObservationSchema, {
+    id: execution.id,
+    state: OBSERVED[seen.observed],
+    ...(startedAtMs === null ? {} : { startTime: timestampFromMs(startedAtMs) }),
+    ...(endedAtMs === null ? {} : { endTime: timestampFromMs(endedAtMs) }),
+    endReason: seen.end === null ? EndReason.UNSPECIFIED : ENDS[seen.end],
+    ...(exitCode === null ? {} : { exitCode }),
+    signal: seen.signal ?? "",
+    message: seen.message,
+    job: execution.job,
+    specDigest,
+  });
+}
+
+const DESIRED: Readonly<Record<Desired, DesiredState>> = {
+  RUN: DesiredState.RUN,
+  STOP: DesiredState.STOP,
+  FORGET: DesiredState.FORGET,
+};
+const STATES: Readonly<Record<DomainState, ExecutionState>> = {
+  PENDING: ExecutionState.PENDING,
+  STARTING: ExecutionState.STARTING,
+  RUNNING: ExecutionState.RUNNING,
+  READY: ExecutionState.READY,
+  LOST: ExecutionState.LOST,
+  ORPHANED: ExecutionState.ORPHANED,
+  COMPLETED: ExecutionState.COMPLETED,
+  FAILED: ExecutionState.FAILED,
+  STOPPED: ExecutionState.STOPPED,
+  KILLED_OOM: ExecutionState.KILLED_OOM,
+  REPLACED: ExecutionState.REPLACED,
+};
+const OBSERVED: Readonly<Record<Observed | "ABSENT", ObservedState>> = {
+  ABSENT: ObservedState.UNSPECIFIED,
+  STARTING: ObservedState.STARTING,
+  RUNNING: ObservedState.RUNNING,
+  READY: ObservedState.READY,
+  ENDED: ObservedState.ENDED,
+};
+const ENDS: Readonly<Record<DomainEnd, EndReason>> = {
+  EXITED: EndReason.EXITED,
+  OOM: EndReason.OOM,
+  STOPPED: EndReason.STOPPED,
+  START_FAILED: EndReason.START_FAILED,
+  CHECK_FAILED: EndReason.CHECK_FAILED,
+  DEADLINE_EXCEEDED: EndReason.DEADLINE_EXCEEDED,
+  CONTROL_PLANE_LOST: EndReason.CONTROL_PLANE_LOST,
+  GONE: EndReason.GONE,
+};

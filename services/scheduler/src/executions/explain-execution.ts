@@ -1,0 +1,114 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  ExecutionHistoryEntrySchema,
+  type ExplainExecutionResponse,
+  ExplainExecutionResponseSchema,
+  type JobService,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { explainEvent, type Json } from "@rollcall/domain";
+import { getJob, readExecutions, readLatestEvents, type StoredEvent, type StoredExecution } from "@rollcall/store";
+import { countJobExecutions, jobToProto } from "../jobs/convert-job.ts";
+import { jobNotFound } from "../jobs/job-refusals.ts";
+import { checkedJob } from "../jobs/job-text.ts";
+import { presentExecutions, refusalsToProto } from "../jobs/plan-job.ts";
+import type { SchedulerServices } from "../scheduler-services.ts";
+import { stateOf } from "./convert-execution.ts";
+import { findExecution } from "./find-execution.ts";
+
+const MOST_ENTRIES = 50;
+const JOB_EVENTS = [
+  "job.submitted",
+  "job.changed",
+  "job.execution.ordered",
+  "job.execution.ended",
+  "job.execution.lost",
+  "job.execution.found",
+  "job.execution.replaced",
+  "job.execution.orphaned",
+  "job.execution.adopted",
+] as const;
+
+/** Say why an execution is where it is, or what a job waits for. */
+export function explainExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.explainExecution> {
+  return async ({ subject }, { signal }) => {
+    if (subject.case === "job") return explainJob(services, subject.value, signal);
+    return explainOne(services, await findExecution(services.store.db, subject.value ?? ""));
+  };
+}
+
+async function explainOne({ store }: SchedulerServices, found: StoredExecution): Promise<ExplainExecutionResponse> {
+  const { execution, observation } = found;
+  const { id, job, nodeId, index } = execution;
+  const events = await readLatestEvents(store.db, {
+    ...{ subject: job, types: JOB_EVENTS, limit: MOST_ENTRIES * 10, before: null },
+  });
+  const own = events.filter((event) => executionIn(event.after) === id).slice(0, MOST_ENTRIES);
+  const entry = (atMs: number, text: string) => ({ time: timestampFromMs(atMs), text, executionId: id, nodeId });
+  const history = [
+    entry(execution.createdAtMs, `placed on ${nodeId} as number ${index} of job ${job}`),
+    ...(observation?.startedAtMs == null ? [] : [entry(observation.startedAtMs, "started, by its node's clock")]),
+    ...own.map((event) => entry(event.atMs, explainEvent(event))),
+  ];
+  history.sort((one, other) => Number(one.time.seconds - other.time.seconds));
+  return create(ExplainExecutionResponseSchema, {
+    summary: summaryOf(found),
+    history: history.map((one) => create(ExecutionHistoryEntrySchema, one)),
+  });
+}
+
+function summaryOf(found: StoredExecution): string {
+  const { execution, observation, order } = found;
+  const { id, nodeId, reason, message, desired, replacedBy } = execution;
+  const why = [reason, message].filter((part) => part !== "").join(", ");
+  const parts = [
+    `${id} is ${stateOf(found)} on ${nodeId}${why === "" ? "" : `: ${why}`}`,
+    ...(desired === "STOP" && execution.endedAtMs === null ? ["it was told to stop"] : []),
+    ...(order === null ? [] : [`an operator ordered it to be ${order.kind === "STOP" ? "stopped" : "adopted"}`]),
+    ...(replacedBy === null ? [] : [`${replacedBy} took its place`]),
+    ...(observation === null && execution.endedAtMs === null ? ["its node has not said anything of it"] : []),
+  ];
+  return parts.join("; ");
+}
+
+async function explainJob(
+  { store, nodes }: SchedulerServices,
+  name: string,
+  signal: AbortSignal,
+): Promise<ExplainExecutionResponse> {
+  const job = await getJob(store.db, name);
+  if (job === null) throw jobNotFound(name);
+  const [counted] = await countJobExecutions(store.db, [job]);
+  const shown = counted === undefined ? null : jobToProto(counted);
+  const waiting = shown?.executions?.waiting ?? 0;
+  const events = await readLatestEvents(store.db, {
+    ...{ subject: name, types: JOB_EVENTS, limit: MOST_ENTRIES, before: null },
+  });
+  const isOpen = job.state === "ACTIVE";
+  const present = isOpen ? (await presentExecutions(store.db, name, signal)).map(({ execution }) => execution) : [];
+  const outlook = isOpen ? await nodes.outlook({ spec: checkedJob(job.spec), present }, signal) : null;
+  const [newest] = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
+  const parts = [
+    `job ${name} is ${job.state}${job.message === "" ? "" : `: ${job.message}`}`,
+    ...(waiting > 0 ? [`${waiting} of ${shown?.wanted ?? 0} executions wait for a node`] : []),
+    ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),
+    ...(newest === undefined ? ["nothing of it has been placed"] : []),
+  ];
+  return create(ExplainExecutionResponseSchema, {
+    summary: parts.join("; "),
+    history: [...events].reverse().map((event) => historyEntry(event)),
+    refusals: waiting > 0 && outlook !== null ? refusalsToProto(outlook.refusals) : [],
+  });
+}
+
+function historyEntry(event: StoredEvent) {
+  const time = timestampFromMs(event.atMs);
+  const executionId = executionIn(event.after) ?? "";
+  return create(ExecutionHistoryEntrySchema, { time, text: explainEvent(event), executionId });
+}
+
+function executionIn(after: Json | null): string | null {
+  const facts = after as { readonly execution?: unknown } | null;
+  return typeof facts?.execution === "string" ? facts.execution : null;
+}

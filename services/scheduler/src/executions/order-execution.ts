@@ -1,0 +1,88 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  AdoptExecutionResponseSchema,
+  type Execution,
+  JobService,
+  StopExecutionResponseSchema,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { executionOrderedEvent } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
+import {
+  type Change,
+  type ExecutionOrder,
+  getJob,
+  lockExecution,
+  type StoredExecution,
+  saveExecutionOrder,
+  type Tx,
+} from "@rollcall/store";
+import { jobNotFound } from "../jobs/job-refusals.ts";
+import type { SchedulerServices } from "../scheduler-services.ts";
+import { executionToProto, stateOf } from "./convert-execution.ts";
+import { executionNotFound, findExecution } from "./find-execution.ts";
+
+/** Have one execution stopped. */
+export function stopExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.stopExecution> {
+  const method = JobService.method.stopExecution;
+  const options = { codec: messageCodec(StopExecutionResponseSchema) };
+  return async (request, context) => {
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      const { result, ...rest } = await order(tx, operation, request.execution, "STOP");
+      return { ...rest, result: create(StopExecutionResponseSchema, { execution: result }) };
+    });
+  };
+}
+
+/** Have an execution that the record did not know made its job's own again. */
+export function adoptExecution(services: SchedulerServices): MethodImpl<typeof JobService.method.adoptExecution> {
+  const method = JobService.method.adoptExecution;
+  const options = { codec: messageCodec(AdoptExecutionResponseSchema) };
+  return async (request, context) => {
+    const operation = readOperation(services, method, request, context);
+    return commit(services, operation, options, async (tx) => {
+      const { result, ...rest } = await order(tx, operation, request.execution, "ADOPT");
+      return { ...rest, result: create(AdoptExecutionResponseSchema, { execution: result }) };
+    });
+  };
+}
+
+/** Keep what is wanted; the leader sees to it. The same order again changes nothing. */
+async function order(
+  tx: Tx,
+  operation: Operation,
+  reference: string,
+  kind: ExecutionOrder,
+): Promise<Change<Execution>> {
+  const { execution } = await findExecution(tx, reference);
+  const found = await lockExecution(tx, execution.id);
+  if (found === null) throw executionNotFound(reference);
+  await checkOrder(tx, found, kind);
+  const audit = [auditOf(operation, execution.id)];
+  const isSo = found.order?.kind === kind || (kind === "STOP" && execution.desired !== "RUN");
+  if (isSo) return { result: executionToProto(found), events: [], audit };
+  const { actor, message } = operation.by;
+  await saveExecutionOrder(tx, execution.id, { kind, actor, message });
+  const facts = { ...execution, state: stateOf(found) };
+  return {
+    result: executionToProto({ ...found, order: { kind, actor, message } }),
+    events: [executionOrderedEvent(facts, kind, operation.by)],
+    audit,
+  };
+}
+
+async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder): Promise<void> {
+  const { id, job, endedAtMs, state } = found.execution;
+  if (kind === "ADOPT") {
+    if (!found.isOrphan) {
+      const text = `the record knows execution ${id}: there is nothing to adopt`;
+      throw refuse("EXECUTION_NOT_ORPHANED", text, { metadata: { execution: id }, subject: id });
+    }
+    if ((await getJob(tx, job)) === null) throw jobNotFound(job);
+  } else if (endedAtMs !== null) {
+    const text = `execution ${id} has ended: it is ${state}`;
+    throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });
+  }
+}

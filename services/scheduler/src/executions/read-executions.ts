@@ -1,0 +1,66 @@
+import { create } from "@bufbuild/protobuf";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  ExecutionSchema,
+  GetExecutionResponseSchema,
+  type JobService,
+  ListExecutionsResponseSchema,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { readExecutions, type StoredExecution } from "@rollcall/store";
+import { readPage } from "@rollcall/wire";
+import type { SchedulerServices } from "../scheduler-services.ts";
+import { executionToProto, stateOf, statesFromProto } from "./convert-execution.ts";
+import { findExecution } from "./find-execution.ts";
+
+/** Answer one execution. */
+export function getExecution({ store }: SchedulerServices): MethodImpl<typeof JobService.method.getExecution> {
+  return async (request) => {
+    const found = await findExecution(store.db, request.execution);
+    return create(GetExecutionResponseSchema, { execution: executionToProto(found) });
+  };
+}
+
+const DEFAULT_PAGE_SIZE = 100;
+const READ_ROWS = 512;
+
+/** Answer a page of executions, the newest first. */
+export function listExecutions({
+  store,
+  pageTokens,
+}: SchedulerServices): MethodImpl<typeof JobService.method.listExecutions> {
+  return async ({ pageSize, pageToken, job, nodeId, states }, context) => {
+    const listing = `ListExecutions ${JSON.stringify([job, nodeId, states])}`;
+    // The MAC says that the cursor was made below.
+    const below = pageTokens.open(listing, pageToken) as string | null;
+    const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    const wanted = statesFromProto(states);
+    const filter = { ...(job === "" ? {} : { job }), ...(nodeId === "" ? {} : { nodeId }) };
+    const isWanted = (found: StoredExecution) => wanted.size === 0 || wanted.has(stateOf(found));
+    const read = (from: string | null) => readExecutions(store.db, { below: from, limit: READ_ROWS, filter });
+    const page = await readPage(context, {
+      rows: matching(read, below, isWanted, context.signal),
+      ...{ limit, item: ExecutionSchema, toMessage: executionToProto },
+    });
+    return page.answer(ListExecutionsResponseSchema, "executions", {
+      nextPageToken: page.next === null ? "" : pageTokens.seal(listing, page.next.execution.id),
+    });
+  };
+}
+
+/** The rows that match, until there are no more or nobody asks for more. */
+async function* matching(
+  read: (below: string | null) => Promise<readonly StoredExecution[]>,
+  from: string | null,
+  isWanted: (found: StoredExecution) => boolean,
+  signal: AbortSignal,
+): AsyncGenerator<readonly StoredExecution[]> {
+  let below = from;
+  for (;;) {
+    signal.throwIfAborted();
+    const rows = await read(below);
+    yield rows.filter(isWanted);
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < READ_ROWS) return;
+    below = last.execution.id;
+  }
+}

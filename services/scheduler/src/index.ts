@@ -1,0 +1,3 @@
+export { createApp, type SchedulerApp } from "./app.ts";
+export type { LeaderStep, LeaderTiming } from "./leader/leader-options.ts";
+export type { SchedulerProcess } from "./scheduler-process.ts";

@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  type ExecutionCounts,
+  ExecutionCountsSchema,
+  type Job,
+  JobSchema,
+  JobState,
+  type JobUpdate,
+  JobUpdateSchema,
+  type JobVersion,
+  JobVersionSchema,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import type { JobState as DomainJobState } from "@rollcall/domain";
+import type { Db, ExecutionTally, JobVersionRecord, StoredJob } from "@rollcall/store";
+import { tallyExecutions } from "@rollcall/store";
+import { jobFromText } from "./job-text.ts";
+
+/** A job with its executions counted. */
+export interface CountedJob {
+  readonly job: StoredJob;
+  readonly tally: readonly ExecutionTally[];
+}
+
+/** Count the executions of jobs. */
+export async function countJobExecutions(db: Db, jobs: readonly StoredJob[]): Promise<readonly CountedJob[]> {
+  const rows = await tallyExecutions(
+    db,
+    jobs.map(({ name }) => name),
+  );
+  const tallies = new Map(jobs.map(({ name }): [string, ExecutionTally[]] => [name, []]));
+  for (const row of rows) tallies.get(row.job)?.push(row);
+  return jobs.map((job) => ({ job, tally: tallies.get(job.name) ?? [] }));
+}
+
+/** The public message of a job. */
+export function jobToProto({ job, tally }: CountedJob): Job {
+  const update = updateOf(job, tally);
+  return create(JobSchema, {
+    spec: jobFromText(job.spec),
+    version: job.version,
+    state: JOB_STATES[job.state],
+    message: job.message,
+    wanted: wantedOf(job, tally),
+    executions: countsOf(job, tally),
+    ...(update === null ? {} : { update }),
+    createTime: timestampFromMs(job.createdAtMs),
+    updateTime: timestampFromMs(job.updatedAtMs),
+    actor: job.actor,
+    etag: job.etag,
+  });
+}
+
+const JOB_STATES: Readonly<Record<DomainJobState, JobState>> = {
+  ACTIVE: JobState.ACTIVE,
+  STOPPED: JobState.STOPPED,
+  COMPLETED: JobState.COMPLETED,
+  FAILED: JobState.FAILED,
+};
+
+/** The states of a request as the record has them. */
+export function jobStatesFromProto(states: readonly JobState[]): readonly DomainJobState[] {
+  const names = Object.keys(JOB_STATES) as DomainJobState[];
+  return names.filter((name) => states.includes(JOB_STATES[name]));
+}
+
+/** The public message of a version. */
+export function jobVersionToProto({ version, spec, createdAtMs, actor, reason }: JobVersionRecord): JobVersion {
+  const createTime = timestampFromMs(createdAtMs);
+  return create(JobVersionSchema, { version, spec: jobFromText(spec), createTime, actor, reason });
+}
+
+type Kind = Exclude<keyof ExecutionCounts, "$typeName" | "$unknown" | "waiting">;
+
+/** What an execution counts as; null for nothing: its place in the job is another's. */
+function kindOf({ state, desired, observed, replaced }: ExecutionTally): Kind | null {
+  switch (state) {
+    case "LIVE":
+    case "ORPHANED":
+      if (desired === "STOP") return "stopping";
+      if (observed === "READY") return "ready";
+      return observed === "RUNNING" ? "running" : "pending";
+    case "LOST":
+      return "lost";
+    case "COMPLETED":
+      return "completed";
+    case "FAILED":
+    case "KILLED_OOM":
+      return replaced ? null : "failed";
+    case "STOPPED":
+    case "REPLACED":
+      return null;
+  }
+}
+
+function countsOf(job: StoredJob, tally: readonly ExecutionTally[]): ExecutionCounts {
+  const counts = create(ExecutionCountsSchema);
+  for (const row of tally) {
+    const kind = kindOf(row);
+    if (kind !== null && (row.current || isOpen(row))) counts[kind] += row.count;
+  }
+  const placed = counts.pending + counts.running + counts.ready + counts.lost;
+  const done = job.type === "batch" ? counts.completed + counts.failed : 0;
+  if (job.state === "ACTIVE") counts.waiting = Math.max(0, wantedOf(job, tally) - placed - done);
+  return counts;
+}
+
+function isOpen({ state }: ExecutionTally): boolean {
+  return state === "LIVE" || state === "LOST" || state === "ORPHANED";
+}
+
+function wantedOf({ type, state, count }: StoredJob, tally: readonly ExecutionTally[]): number {
+  if (type === "batch" || type === "service") return state === "STOPPED" ? 0 : count;
+  const isWanted = (row: ExecutionTally) =>
+    !row.replaced && row.current && (isOpen(row) ? row.desired === "RUN" : type === "ops");
+  return tally.filter(isWanted).reduce((sum, row) => sum + row.count, 0);
+}
+
+function updateOf(job: StoredJob, tally: readonly ExecutionTally[]): JobUpdate | null {
+  const running = tally.filter((row) => row.state === "LIVE" && row.desired === "RUN");
+  const sum = (rows: readonly ExecutionTally[]) => rows.reduce((total, { count }) => total + count, 0);
+  const total = sum(running);
+  const done = sum(running.filter(({ current, observed }) => current && observed === "READY"));
+  const isGoing = running.some(({ current }) => !current) && (job.type === "service" || job.type === "daemon");
+  if (!isGoing && job.halted === null) return null;
+  return create(JobUpdateSchema, { done, total, halted: job.halted !== null, message: job.halted ?? "" });
+}

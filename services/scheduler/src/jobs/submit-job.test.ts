@@ -1,0 +1,213 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { describeError } from "@rollcall/errors";
+import { readEvents, readSpecs } from "@rollcall/store";
+import { addWorkNode, createTestDatabase, type TestDatabase } from "@rollcall/testkit";
+import { type JobInit, serviceOf } from "../testing/job-specs.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+
+let database: TestDatabase;
+let rig: Rig;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  rig = await startRig(database.store);
+});
+afterAll(async () => {
+  await rig.close();
+  await database.drop();
+});
+
+const eventsOf = async (subject: string) =>
+  (await readEvents(database.store.db, { after: 0n, limit: 1_000, subject })).events.filter(
+    ({ type }) => type === "job.submitted" || type === "job.changed",
+  );
+const refusal = async (call: Promise<unknown>) => describeError(await call.catch((error: unknown) => error));
+
+describe("SubmitJob", () => {
+  it("should keep a new job with its first version, its spec and one event", async () => {
+    const spec = serviceOf("web", 2, { loss: { stopOnAgentAfter: durationFromMs(60_000) } });
+    const { job, changed, warnings } = await rig.jobs.submitJob({ spec, reason: "first" });
+    expect(changed).toBe(true);
+    expect(job).toMatchObject({ version: 1, state: JobState.ACTIVE, wanted: 2, spec: { name: "web", count: 2 } });
+    expect(warnings.join()).toContain("outage of the control plane");
+    const [event, ...others] = await eventsOf("web");
+    expect(others).toEqual([]);
+    expect(event).toMatchObject({
+      ...{ type: "job.submitted", reason: "JOB_SUBMITTED", message: "first", before: null },
+      after: { state: "ACTIVE", version: 1, count: 2, type: "service" },
+    });
+    const { spec_digest: digest } = await database.store.db
+      .selectFrom("jobs")
+      .select("spec_digest")
+      .where("name", "=", "web")
+      .executeTakeFirstOrThrow();
+    expect(await readSpecs(database.store.db, [digest])).toHaveLength(1);
+  });
+
+  it("should change nothing when the same spec comes again", async () => {
+    const env = { B: "2", A: "1" };
+    const specOf = (vars: Record<string, string>) =>
+      serviceOf("same", 1, { task: { case: "process", value: { command: ["true"], env: vars } } });
+    await rig.jobs.submitJob({ spec: specOf(env) });
+    const again = await rig.jobs.submitJob({ spec: specOf({ A: "1", B: "2" }) });
+    expect(again).toMatchObject({ changed: false, job: { version: 1 } });
+    expect(await eventsOf("same")).toHaveLength(1);
+    const { versions } = await rig.jobs.listJobVersions({ name: "same" });
+    expect(versions).toHaveLength(1);
+  });
+
+  it("should make a new version of a changed spec, and none of another count", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("changing", 1) });
+    const scaled = await rig.jobs.submitJob({ spec: serviceOf("changing", 4) });
+    expect(scaled).toMatchObject({ changed: true, job: { version: 1, wanted: 4 } });
+    const task: JobInit["task"] = { case: "process", value: { command: ["sleep", "1"] } };
+    const changed = await rig.jobs.submitJob({ spec: serviceOf("changing", 4, { task }), reason: "faster" });
+    expect(changed).toMatchObject({ changed: true, job: { version: 2, wanted: 4 } });
+    const { versions } = await rig.jobs.listJobVersions({ name: "changing" });
+    expect(versions.map(({ version, reason }) => [version, reason])).toEqual([
+      [2, "faster"],
+      [1, ""],
+    ]);
+  });
+
+  it("should answer a request id again with its first answer", async () => {
+    const first = await rig.jobs.submitJob({ spec: serviceOf("named", 1), requestId: "r-1" });
+    const second = await rig.jobs.submitJob({ spec: serviceOf("named", 1), requestId: "r-1" });
+    expect(second).toEqual(first);
+    expect(await eventsOf("named")).toHaveLength(1);
+  });
+
+  it("should name every violation at once", async () => {
+    const spec = create(JobSpecSchema, {
+      ...{ name: "no good!", type: JobType.SERVICE, selector: "a in" },
+      resources: { ports: [{ label: "HTTP", port: 0 }] },
+      maxRunTime: durationFromMs(60_000),
+    });
+    const { reason, violations } = await refusal(rig.jobs.submitJob({ spec }));
+    expect(reason).toBe("INVALID_JOB");
+    expect(violations.map(({ field }) => field).sort()).toEqual(
+      expect.arrayContaining(["spec.name", "spec.selector", "spec.resources.ports[0].label", "spec.max_run_time"]),
+    );
+  });
+
+  it("should refuse what fits nowhere and does not wait, with each reason counted", async () => {
+    await addWorkNode(database.store, "small", { millicores: 1_000 });
+    await addWorkNode(database.store, "docker-only", { millicores: 9_000, executors: ["docker"] });
+    const specOf = (millicores: number) => {
+      const { queueTimeout: _, ...spec } = serviceOf(`fits-${millicores}`, 1, { resources: { millicores } });
+      return create(JobSpecSchema, spec);
+    };
+    const refused = await refusal(rig.jobs.submitJob({ spec: specOf(2_000) }));
+    expect(refused).toMatchObject({
+      reason: "JOB_FITS_NOWHERE",
+      metadata: { job: "fits-2000", INSUFFICIENT_CORES: "1", EXECUTOR_NOT_OFFERED: "1" },
+    });
+    expect((await rig.jobs.submitJob({ spec: specOf(1_000) })).changed).toBe(true);
+    await addWorkNode(database.store, "large", { millicores: 4_000 });
+    await database.store.change(async () => ({
+      result: null,
+      events: [
+        {
+          ...{ type: "node.info.changed", subject: "large", actor: "node:large", reason: "AGENT_REPORTED" },
+          ...{ message: "", before: null, after: null },
+        },
+      ],
+    }));
+    expect((await rig.jobs.submitJob({ spec: specOf(2_000) })).changed).toBe(true);
+  });
+
+  it("should refuse a job that is not as the caller saw it", async () => {
+    const { job } = await rig.jobs.submitJob({ spec: serviceOf("tagged", 1) });
+    await rig.jobs.scaleJob({ name: "tagged", count: 2 });
+    const etag = job?.etag ?? "";
+    expect(await refusal(rig.jobs.submitJob({ spec: serviceOf("tagged", 3), etag }))).toMatchObject({
+      reason: "ETAG_MISMATCH",
+    });
+    expect(await refusal(rig.jobs.submitJob({ spec: serviceOf("untagged", 3), etag }))).toMatchObject({
+      reason: "ETAG_MISMATCH",
+    });
+  });
+
+  it("should let two who submit at once do so one after the other", async () => {
+    const results = await Promise.all(
+      Array.from({ length: 8 }, () => rig.jobs.submitJob({ spec: serviceOf("at-once", 1) })),
+    );
+    expect(results.filter(({ changed }) => changed)).toHaveLength(1);
+    expect(await eventsOf("at-once")).toHaveLength(1);
+  });
+
+  it("should be for submitters and admins alone", async () => {
+    for (const role of ["viewer", "operator"]) {
+      const jobs = await rig.client(role);
+      expect(await refusal(jobs.submitJob({ spec: serviceOf("role", 1) }))).toMatchObject({ reason: "ROLE_TOO_LOW" });
+      expect((await jobs.listJobs({ pageSize: 1 })).jobs).toHaveLength(1);
+    }
+    const admin = await rig.client("admin");
+    expect((await admin.submitJob({ spec: serviceOf("role", 1) })).changed).toBe(true);
+  });
+});
+
+describe("ScaleJob, RestartJob and StopJob", () => {
+  it("should change a job with one event each, and start a stopped one again", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("turned", 1) });
+    const { job: scaled } = await rig.jobs.scaleJob({ name: "turned", count: 3, reason: "more" });
+    expect(scaled).toMatchObject({ version: 1, wanted: 3, spec: { count: 3 } });
+    await rig.jobs.scaleJob({ name: "turned", count: 3 });
+    await rig.jobs.restartJob({ name: "turned" });
+    const { job: stopped } = await rig.jobs.stopJob({ name: "turned" });
+    expect(stopped).toMatchObject({ state: JobState.STOPPED, wanted: 0 });
+    for (const call of [
+      rig.jobs.stopJob({ name: "turned" }),
+      rig.jobs.scaleJob({ name: "turned", count: 1 }),
+      rig.jobs.restartJob({ name: "turned" }),
+    ]) {
+      expect(await refusal(call)).toMatchObject({ reason: "JOB_STOPPED" });
+    }
+    const again = await rig.jobs.submitJob({ spec: serviceOf("turned", 3) });
+    expect(again).toMatchObject({ changed: true, job: { state: JobState.ACTIVE, version: 1 } });
+    expect((await eventsOf("turned")).map(({ reason }) => reason)).toEqual([
+      ...["JOB_SUBMITTED", "JOB_SCALED", "JOB_RESTARTED", "JOB_STOPPED", "JOB_SUBMITTED"],
+    ]);
+  });
+
+  it("should refuse what is not there, and a count for what has none", async () => {
+    const daemon = serviceOf("daemon", 0, { type: JobType.DAEMON });
+    await rig.jobs.submitJob({ spec: daemon });
+    expect(await refusal(rig.jobs.scaleJob({ name: "daemon", count: 1 }))).toMatchObject({
+      reason: "JOB_HAS_NO_COUNT",
+    });
+    for (const call of [
+      rig.jobs.stopJob({ name: "none" }),
+      rig.jobs.getJob({ name: "none" }),
+      rig.jobs.listJobVersions({ name: "none" }),
+      rig.jobs.explainExecution({ subject: { case: "job", value: "none" } }),
+    ]) {
+      expect(await refusal(call)).toMatchObject({ reason: "JOB_NOT_FOUND" });
+    }
+    expect(await refusal(rig.jobs.getExecution({ execution: "00000000" }))).toMatchObject({
+      reason: "EXECUTION_NOT_FOUND",
+    });
+  });
+});
+
+describe("ListJobs", () => {
+  it("should page by name, and filter", async () => {
+    for (const name of ["list-a", "list-b", "list-c"]) await rig.jobs.submitJob({ spec: serviceOf(name, 1) });
+    await rig.jobs.stopJob({ name: "list-b" });
+    const seen: string[] = [];
+    let pageToken = "";
+    do {
+      const page = await rig.jobs.listJobs({ pageSize: 2, pageToken, states: [JobState.ACTIVE] });
+      expect(page.jobs.length).toBeLessThanOrEqual(2);
+      seen.push(...page.jobs.map(({ spec }) => spec?.name ?? ""));
+      pageToken = page.nextPageToken;
+    } while (pageToken !== "");
+    expect(seen).toEqual([...seen].sort());
+    expect(seen.filter((name) => name.startsWith("list-"))).toEqual(["list-a", "list-c"]);
+    const { jobs } = await rig.jobs.listJobs({ types: [JobType.OPS] });
+    expect(jobs).toEqual([]);
+  });
+});

@@ -1,0 +1,192 @@
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import {
+  commitWork,
+  readAllocations,
+  readLease,
+  readLiveExecutions,
+  SCHEDULER_LEASE,
+  type Store,
+} from "@rollcall/store";
+import { addWorkNode, createTestDatabase, eventually, seededRandom, type TestDatabase } from "@rollcall/testkit";
+import type { LeaderStep } from "../index.ts";
+import { FakeWorkers } from "../testing/fake-workers.ts";
+import { serviceOf } from "../testing/job-specs.ts";
+import { type Rig, startRig } from "../testing/rig.ts";
+
+const NODES = ["n1", "n2", "n3", "n4"];
+const MILLICORES = 2_000;
+const FAST = { renewEveryMs: 100, expiryMs: 600, pollMs: 200 };
+
+let database: TestDatabase;
+let store: Store;
+let workers: FakeWorkers;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  store = database.store;
+  for (const id of NODES) await addWorkNode(store, id, { millicores: MILLICORES });
+  workers = new FakeWorkers(store);
+});
+afterAll(() => database.drop());
+
+/** What is taken of nodes must be what executions hold, and never more than there is. */
+async function expectSound(): Promise<void> {
+  const held = new Map<string, number>();
+  for (const { execution } of await readLiveExecutions(store.db, { after: "", limit: 10_000 })) {
+    if (!execution.holds) continue;
+    held.set(execution.nodeId, (held.get(execution.nodeId) ?? 0) + execution.grant.millicores);
+  }
+  for (const [nodeId, { millicores }] of await readAllocations(store.db, NODES)) {
+    expect([nodeId, millicores]).toEqual([nodeId, held.get(nodeId) ?? 0]);
+    expect(millicores).toBeLessThanOrEqual(MILLICORES);
+  }
+}
+
+async function readyOf(rig: Rig, job: string): Promise<readonly number[]> {
+  const states = [ExecutionState.READY];
+  const { executions } = await rig.jobs.listExecutions({ job, states, pageSize: 1_000 });
+  return executions.map(({ index }) => index).sort((one, other) => one - other);
+}
+
+async function holderOf(): Promise<string | null> {
+  return (await readLease(store.db, SCHEDULER_LEASE))?.instance ?? null;
+}
+
+describe("two schedulers", () => {
+  it("should have one leader, and the other take over when it ends, with nothing placed twice", async () => {
+    const one = await startRig(await database.openStore("one"), { timing: FAST });
+    await eventually(async () => expect(await one.leads()).toBe(true));
+    const other = await startRig(await database.openStore("other"), { timing: FAST });
+    await other.jobs.submitJob({ spec: serviceOf("kept", 6) });
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await readyOf(other, "kept")).toEqual([0, 1, 2, 3, 4, 5]);
+    });
+    expect(await other.leads()).toBe(false);
+    await one.close();
+    await eventually(async () => expect(await other.leads()).toBe(true));
+    await other.jobs.scaleJob({ name: "kept", count: 8 });
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await readyOf(other, "kept")).toEqual([0, 1, 2, 3, 4, 5, 6, 7]);
+    });
+    await expectSound();
+    await other.jobs.stopJob({ name: "kept" });
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await readyOf(other, "kept")).toEqual([]);
+    });
+    await other.close();
+  });
+
+  it("should never over-allocate whoever submits to whom", async () => {
+    const rigs = await Promise.all([
+      startRig(await database.openStore("one"), { timing: FAST }),
+      startRig(await database.openStore("other"), { timing: FAST }),
+    ]);
+    const names = Array.from({ length: 12 }, (_, number) => `crowd-${number}`);
+    await Promise.all(
+      names.map((name, number) =>
+        (rigs[number % 2] as Rig).jobs.submitJob({ spec: serviceOf(name, 5, { resources: { millicores: 400 } }) }),
+      ),
+    );
+    // Four nodes take five each.
+    await eventually(async () => {
+      await workers.work(NODES);
+      const allocations = [...(await readAllocations(store.db, NODES)).values()];
+      expect(allocations.map(({ executions }) => executions)).toEqual([5, 5, 5, 5]);
+    });
+    await expectSound();
+    for (const name of names) await (rigs[0] as Rig).jobs.stopJob({ name });
+    await eventually(async () => {
+      await workers.work(NODES);
+      const allocations = [...(await readAllocations(store.db, NODES)).values()];
+      expect(allocations.map(({ millicores }) => millicores)).toEqual([0, 0, 0, 0]);
+    });
+    for (const rig of rigs) await rig.close();
+  });
+
+  it("should leave nothing behind wherever the leader ends", async () => {
+    const seed = Date.now() % 100_000;
+    const random = seededRandom(seed);
+    let crashes = 0;
+    const afterStep = (step: LeaderStep) => {
+      if (step === "loaded" || crashes >= 40 || random() > 0.2) return;
+      crashes += 1;
+      throw new Error(`crash after ${step} (seed ${seed})`);
+    };
+    const rigs = await Promise.all(
+      ["one", "other"].map(async (name) => startRig(await database.openStore(name), { timing: FAST, afterStep })),
+    );
+    const [rig] = rigs as [Rig, Rig];
+    await rig.jobs.submitJob({ spec: serviceOf("steady", 7) });
+    await rig.jobs.submitJob({ spec: serviceOf("once", 4, { type: JobType.BATCH }) });
+    const own = new Set<string>();
+    workers.fate = (id) => (own.has(id) ? "COMPLETES" : "RUNS");
+    let count = 7;
+    for (let round = 0; round < 12; round += 1) {
+      for (const { id } of (await rig.jobs.listExecutions({ job: "once", pageSize: 100 })).executions) own.add(id);
+      count = 3 + Math.floor(random() * 6);
+      await rig.jobs.scaleJob({ name: "steady", count });
+      await workers.work(NODES);
+    }
+    await eventually(async () => {
+      for (const { id } of (await rig.jobs.listExecutions({ job: "once", pageSize: 100 })).executions) own.add(id);
+      await workers.work(NODES);
+      expect(await readyOf(rig, "steady")).toEqual(Array.from({ length: count }, (_, index) => index));
+      expect((await rig.jobs.getJob({ name: "once" })).job?.state).toBe(JobState.COMPLETED);
+    });
+    expect(crashes).toBeGreaterThan(5);
+    await expectSound();
+    workers.fate = () => "RUNS";
+    await rig.jobs.stopJob({ name: "steady" });
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await readyOf(rig, "steady")).toEqual([]);
+    });
+    for (const it of rigs) await it.close();
+  });
+});
+
+describe("a leader that was stopped", () => {
+  it("should write nothing when it wakes", async () => {
+    let wake = () => {};
+    let isStopped = false;
+    const stopped = new Promise<void>((resolve) => {
+      wake = resolve;
+    });
+    let stopAtPlan = false;
+    // It stands still between deciding and writing, as a process does that gets SIGSTOP there.
+    const afterStep = async (step: LeaderStep) => {
+      if (step !== "planned" || !stopAtPlan || isStopped) return;
+      isStopped = true;
+      await stopped;
+    };
+    const slow = { ...FAST, expiryMs: 60_000 };
+    const old = await startRig(await database.openStore("old"), { timing: slow, afterStep });
+    await eventually(async () => expect(await old.leads()).toBe(true));
+    stopAtPlan = true;
+    await old.jobs.submitJob({ spec: serviceOf("woken", 3) });
+    await eventually(() => expect(isStopped).toBe(true));
+    // Its lease runs out meanwhile, as another process finds.
+    await store.db.deleteFrom("leases").where("name", "=", SCHEDULER_LEASE).execute();
+    const next = await startRig(await database.openStore("next"), { timing: FAST });
+    await eventually(async () => {
+      await workers.work(NODES);
+      expect(await readyOf(next, "woken")).toEqual([0, 1, 2]);
+    });
+    expect(await holderOf()).toBe(next.instance);
+    const before = await readLiveExecutions(store.db, { after: "", limit: 1_000 });
+    wake();
+    await eventually(async () => expect(await old.leads()).toBe(false));
+    await old.close();
+    const after = await readLiveExecutions(store.db, { after: "", limit: 1_000 });
+    expect(after.map(({ execution }) => execution)).toEqual(before.map(({ execution }) => execution));
+    expect(await holderOf()).toBe(next.instance);
+    const plan = { executions: [], jobs: [], drains: [] };
+    const stale = { instance: old.instance, plan, events: [], specDigestOf: () => new Uint8Array() };
+    expect(await commitWork(store.reserved, stale)).toEqual({ outcome: "FENCED" });
+    await next.close();
+  });
+});

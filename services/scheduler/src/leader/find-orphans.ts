@@ -1,0 +1,45 @@
+import { executionEvent, schedulerActor } from "@rollcall/domain";
+import {
+  type ChangePosition,
+  readUnknownExecutions,
+  type UnknownExecution,
+  type WorkCommit,
+  type WorkCommitted,
+} from "@rollcall/store";
+import type { LeaderOptions } from "./leader-options.ts";
+
+const ORPHANS_A_COMMIT = 500;
+const NOTHING = { executions: [], jobs: [], drains: [] } as const;
+
+/** Writes for the leader. */
+export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => Promise<WorkCommitted>;
+
+/** Show what nodes run and the record does not know. It goes on running until an operator decides. */
+export async function findOrphans(
+  position: ChangePosition,
+  commit: Commit,
+  { store, instance, log }: Pick<LeaderOptions, "store" | "instance" | "log">,
+): Promise<void> {
+  for (;;) {
+    const unknown = await readUnknownExecutions(store.db, { position, limit: ORPHANS_A_COMMIT });
+    if (unknown.length === 0) return;
+    log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
+    const orphans = unknown.map(({ specDigest, id, job, nodeId }) => ({
+      ...{ id, job, nodeId },
+      specDigest: specDigest ?? Buffer.alloc(0),
+    }));
+    await commit({ plan: NOTHING, orphans, events: unknown.map((one) => orphanEvent(one, instance)) });
+    if (unknown.length < ORPHANS_A_COMMIT) return;
+  }
+}
+
+function orphanEvent({ id, job, nodeId }: UnknownExecution, instance: string) {
+  return executionEvent({
+    type: "job.execution.orphaned",
+    before: null,
+    after: { id, job, nodeId, index: 0, state: "ORPHANED" },
+    reason: "EXECUTION_ORPHANED",
+    message: "",
+    actor: schedulerActor(instance),
+  });
+}

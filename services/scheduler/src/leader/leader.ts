@@ -1,0 +1,211 @@
+import { type Plan, schedulerActor, type WorkMemory } from "@rollcall/domain";
+import { type Clock, WakeUp } from "@rollcall/process";
+import {
+  type ChangePosition,
+  changePosition,
+  commitWork,
+  currentRevision,
+  readObservedIds,
+  recordTimeMs,
+  type WorkCommit,
+  type WorkCommitted,
+} from "@rollcall/store";
+import { Dirty, LEADER_INTEREST } from "./dirty.ts";
+import { findOrphans } from "./find-orphans.ts";
+import { LeaderMemory } from "./leader-memory.ts";
+import type { LeaderMetrics } from "./leader-metrics.ts";
+import type { LeaderOptions } from "./leader-options.ts";
+import { planEvents } from "./plan-events.ts";
+import { seeToOrders } from "./see-to-orders.ts";
+
+const OBSERVED_A_READ = 2_000;
+const MOST_PLACED = 1_000;
+
+/**
+ * Decides what runs where, for as long as this process holds the scheduler's lease. All of it follows from the record:
+ * a leader that ends between any two steps leaves nothing behind, and the next one decides the same again.
+ */
+export class Leader {
+  readonly #options: LeaderOptions;
+  readonly #metrics: LeaderMetrics;
+  readonly #createShell: () => WorkMemory;
+  readonly #wakeUp = new WakeUp();
+  readonly #dirty = new Dirty();
+  #memory: LeaderMemory | null = null;
+
+  constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkMemory) {
+    this.#options = options;
+    this.#metrics = metrics;
+    this.#createShell = createShell;
+  }
+
+  /** Lead until the signal aborts, or the lease is another's. */
+  async run(signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { store, feed, signals, clock, log } = this.#options;
+    const startedAtMs = clock.nowMs();
+    this.#dirty.take();
+    const after = await currentRevision(store.db);
+    const position = await changePosition(store.db);
+    // Before the record is read: what changes meanwhile is read again.
+    const following = feed.follow({
+      interest: LEADER_INTEREST,
+      after,
+      deliver: (events) => {
+        this.#dirty.note(events);
+        if (events.length > 0) this.#wakeUp.call();
+      },
+    });
+    following.caughtUp.catch(() => {});
+    const unfollow = signals.follow("OBSERVED", () => this.#wakeUp.call());
+    try {
+      const memory = new LeaderMemory(store, this.#createShell());
+      await memory.load(signal);
+      await this.#step("loaded");
+      this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
+      log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
+      this.#memory = memory;
+      await this.#lead(memory, position, signal, succeeded);
+    } finally {
+      this.#memory = null;
+      following.leave();
+      unfollow();
+    }
+  }
+
+  /** Whether the memory is filled: this process leads. */
+  get isLeading(): boolean {
+    return this.#memory !== null;
+  }
+
+  async #lead(memory: LeaderMemory, from: ChangePosition, signal: AbortSignal, succeeded: () => void): Promise<void> {
+    const { clock, timing } = this.#options;
+    const time = new RecordTime(this.#options);
+    let position = from;
+    let mostPlaced = MOST_PLACED;
+    while (!signal.aborted) {
+      const nowMs = await time.nowMs();
+      await this.#refresh(memory);
+      position = await this.#observe(memory, position, signal);
+      const { plan, outcome } = await this.#decide(memory, nowMs, mostPlaced);
+      // Fewer nodes at a time are less likely to be written by others at just that time.
+      mostPlaced = outcome === "STALE" ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      succeeded();
+      if (outcome === "STALE" || plan.more) continue;
+      const dueMs = plan.wakeAtMs === null ? timing.pollMs : Math.max(0, plan.wakeAtMs - nowMs);
+      const atMostMs = Math.max(timing.gatherMs, Math.min(timing.pollMs, dueMs));
+      await this.#wakeUp.rest(clock, { atMostMs, atLeastMs: timing.gatherMs }, signal).catch(() => {});
+    }
+  }
+
+  /** Read again what events say has changed, and see to orders. */
+  async #refresh(memory: LeaderMemory): Promise<void> {
+    const dirty = this.#dirty.take();
+    if (dirty === null) return;
+    for (const ids of inPieces([...dirty.nodes], 500)) await memory.refreshNodes(ids);
+    for (const names of inPieces([...dirty.jobs], 200)) await memory.refreshJobs(names);
+    if (dirty.ordered.size > 0) {
+      await seeToOrders(memory, [...dirty.ordered], (commit) => this.#commit(memory, commit), this.#options);
+    }
+    await this.#step("refreshed");
+  }
+
+  /** Read what nodes have said since a position; where the next read begins. */
+  async #observe(memory: LeaderMemory, from: ChangePosition, signal: AbortSignal): Promise<ChangePosition> {
+    const { store } = this.#options;
+    let next: ChangePosition | null = null;
+    let after = "";
+    for (;;) {
+      signal.throwIfAborted();
+      const { items, position } = await readObservedIds(store.db, { position: from, after, limit: OBSERVED_A_READ });
+      next ??= position;
+      if (items.length > 0) await memory.observe(items);
+      const last = items.at(-1);
+      if (last === undefined || items.length < OBSERVED_A_READ) break;
+      after = last;
+    }
+    await findOrphans(from, (commit) => this.#commit(memory, commit), this.#options);
+    await this.#step("observed");
+    return next;
+  }
+
+  async #decide(
+    memory: LeaderMemory,
+    nowMs: number,
+    mostPlaced: number,
+  ): Promise<{ readonly plan: Plan; readonly outcome: WorkCommitted["outcome"] }> {
+    const { clock, instance } = this.#options;
+    const startedAtMs = clock.nowMs();
+    const plan = memory.plan(nowMs, mostPlaced);
+    this.#metrics.planned((clock.nowMs() - startedAtMs) / 1_000);
+    await this.#step("planned");
+    if (plan.executions.length + plan.jobs.length + plan.drains.length === 0) return { plan, outcome: "COMMITTED" };
+    const events = planEvents(plan, schedulerActor(instance));
+    const { outcome } = await this.#commit(memory, { plan, events });
+    if (outcome === "STALE") memory.revert(plan);
+    else for (const [kind, count] of countKinds(plan)) this.#metrics.changed(kind, count);
+    return { plan, outcome };
+  }
+
+  /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it leads no more. */
+  async #commit(memory: LeaderMemory, commit: Omit<WorkCommit, "instance" | "specDigestOf">): Promise<WorkCommitted> {
+    const { store, clock, instance, log } = this.#options;
+    const startedAtMs = clock.nowMs();
+    const specDigestOf = (job: string, version: number) => memory.digestOf(job, version);
+    const committed = await commitWork(store, { ...commit, instance, specDigestOf });
+    const seconds = (clock.nowMs() - startedAtMs) / 1_000;
+    switch (committed.outcome) {
+      case "COMMITTED":
+        this.#metrics.committed("committed", seconds);
+        break;
+      case "STALE":
+        this.#metrics.committed("stale", seconds);
+        this.#dirty.add(committed);
+        log.debug({ nodes: committed.nodeIds.length, jobs: committed.jobs.length }, "plan was stale");
+        break;
+      case "FENCED":
+        this.#metrics.committed("fenced", seconds);
+        throw new Error("the lease of the scheduler is another's");
+    }
+    await this.#step("committed");
+    return committed;
+  }
+
+  async #step(step: Parameters<LeaderOptions["afterStep"]>[0]): Promise<void> {
+    await this.#options.afterStep(step);
+  }
+}
+
+function countKinds({ executions }: Plan): ReadonlyMap<string, number> {
+  const counts = new Map<string, number>();
+  for (const { kind } of executions) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  return counts;
+}
+
+function* inPieces<T>(items: readonly T[], size: number): Generator<readonly T[]> {
+  for (let from = 0; from < items.length; from += size) yield items.slice(from, from + size);
+}
+
+/** The record's clock, asked now and then, and by this process's monotonic one in between. */
+class RecordTime {
+  readonly #options: {
+    readonly store: LeaderOptions["store"];
+    readonly clock: Clock;
+    readonly timing: LeaderOptions["timing"];
+  };
+  #askedAtMs = Number.NEGATIVE_INFINITY;
+  #aheadMs = 0;
+
+  constructor(options: LeaderOptions) {
+    this.#options = options;
+  }
+
+  async nowMs(): Promise<number> {
+    const { store, clock, timing } = this.#options;
+    if (clock.nowMs() - this.#askedAtMs >= timing.clockEveryMs) {
+      const recordMs = await recordTimeMs(store.db);
+      this.#askedAtMs = clock.nowMs();
+      this.#aheadMs = recordMs - this.#askedAtMs;
+    }
+    return Math.floor(clock.nowMs() + this.#aheadMs);
+  }
+}

@@ -1,0 +1,74 @@
+import { type ExecutionRecord, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
+import { freeIndex, getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
+import { checkedJob } from "../jobs/job-text.ts";
+import type { Commit } from "./find-orphans.ts";
+import { type LeaderMemory, toObservation } from "./leader-memory.ts";
+import type { LeaderOptions } from "./leader-options.ts";
+
+const NOTHING = { executions: [], jobs: [], drains: [] } as const;
+
+/**
+ * Do what operators ordered of single executions: stop it, or make one that the record did not know its job's own. What
+ * follows from that is planned as ever.
+ */
+export async function seeToOrders(
+  memory: LeaderMemory,
+  ids: readonly string[],
+  commit: Commit,
+  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+): Promise<void> {
+  for (const stored of await getExecutions(store.db, ids)) {
+    if (stored.order === null) continue;
+    const { id } = stored.execution;
+    if (stored.order.kind === "ADOPT") {
+      await adopt(memory, stored, commit, { store, instance });
+      continue;
+    }
+    const after = stopped(stored);
+    const change = { kind: "STOPPING", before: stored.execution, after } as const;
+    const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
+    const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
+    if (outcome === "COMMITTED" && after !== null) {
+      memory.applyRecord(after, toObservation(stored.observation));
+    }
+  }
+}
+
+/** Null for one that has ended or is told so already. */
+function stopped({ execution, order }: StoredExecution): ExecutionRecord | null {
+  if (execution.endedAtMs !== null || execution.desired !== "RUN") return null;
+  return { ...execution, desired: "STOP", reason: "EXECUTION_STOPPED", message: order?.message ?? "" };
+}
+
+async function adopt(
+  memory: LeaderMemory,
+  stored: StoredExecution,
+  commit: Commit,
+  { store, instance }: Pick<LeaderOptions, "store" | "instance">,
+): Promise<void> {
+  const { execution, isOrphan, order } = stored;
+  const [job] = await getJobs(store.db, [execution.job]);
+  if (!isOrphan || job === undefined) {
+    await commit({ plan: NOTHING, events: [], endedOrders: [execution.id] });
+    return;
+  }
+  const { resources } = checkedJob(job.spec);
+  const { millicores, memoryBytes, diskBytes } = resources;
+  const index = await freeIndex(store.db, job.name);
+  const after: ExecutionRecord = {
+    ...execution,
+    ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
+    grant: { millicores, memoryBytes, diskBytes, ports: {}, gpuUuids: [] },
+  };
+  const event: NewEvent = executionEvent({
+    type: "job.execution.adopted",
+    before: { ...execution, state: "ORPHANED" },
+    after,
+    reason: "EXECUTION_ADOPTED",
+    message: order?.message ?? "",
+    actor: schedulerActor(instance),
+  });
+  const { outcome } = await commit({ plan: NOTHING, events: [event], adopted: [after], endedOrders: [execution.id] });
+  if (outcome !== "COMMITTED") return;
+  memory.applyRecord(after, toObservation(stored.observation));
+}

@@ -1,0 +1,68 @@
+import type { ConnectRouter } from "@connectrpc/connect";
+import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { definePolicies, type MethodPolicy, type PolicyTable } from "@rollcall/rpc";
+import type { EventFeed } from "@rollcall/store";
+import { explainExecution } from "./executions/explain-execution.ts";
+import { adoptExecution, stopExecution } from "./executions/order-execution.ts";
+import { getExecution, listExecutions } from "./executions/read-executions.ts";
+import { restartJob, scaleJob, stopJob } from "./jobs/change-job.ts";
+import { planJob } from "./jobs/plan-job.ts";
+import { getOneJob, listJobs, listJobVersions } from "./jobs/read-jobs.ts";
+import { submitJob } from "./jobs/submit-job.ts";
+import type { SchedulerServices } from "./scheduler-services.ts";
+import { watchExecutions } from "./watch/watch-executions.ts";
+import { watchJobs } from "./watch/watch-jobs.ts";
+
+/** What the scheduler serves. */
+export const SERVICES = [JobService];
+
+/** To repeat it is refused, or restarts once more, unless it carries a request id: no client may do so by itself. */
+const CHANGE: MethodPolicy = { caller: "submitter", deadlineMs: 30_000, idempotent: false };
+const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
+/** All nodes may have to be read first. */
+const PLANNING: MethodPolicy = { ...READING, deadlineMs: 30_000 };
+const WATCHING: MethodPolicy = { caller: "viewer", deadlineMs: 0, idempotent: true };
+
+/** Who may call each method, for how long, and whether a client may repeat it by itself. */
+export const POLICIES: PolicyTable = definePolicies(JobService, {
+  submitJob: CHANGE,
+  planJob: PLANNING,
+  getJob: READING,
+  listJobs: READING,
+  watchJobs: WATCHING,
+  scaleJob: CHANGE,
+  restartJob: CHANGE,
+  stopJob: CHANGE,
+  listJobVersions: READING,
+  listExecutions: READING,
+  getExecution: READING,
+  explainExecution: PLANNING,
+  stopExecution: CHANGE,
+  adoptExecution: CHANGE,
+  watchExecutions: WATCHING,
+});
+
+/** Serve jobs: one line a method. */
+export function createRoutes(
+  services: SchedulerServices & { readonly feed: EventFeed },
+): (router: ConnectRouter) => void {
+  return (router) => {
+    router.service(JobService, {
+      submitJob: submitJob(services),
+      planJob: planJob(services),
+      getJob: getOneJob(services),
+      listJobs: listJobs(services),
+      watchJobs: watchJobs(services),
+      scaleJob: scaleJob(services),
+      restartJob: restartJob(services),
+      stopJob: stopJob(services),
+      listJobVersions: listJobVersions(services),
+      listExecutions: listExecutions(services),
+      getExecution: getExecution(services),
+      explainExecution: explainExecution(services),
+      stopExecution: stopExecution(services),
+      adoptExecution: adoptExecution(services),
+      watchExecutions: watchExecutions(services),
+    });
+  };
+}

@@ -1,0 +1,79 @@
+import { randomBytes, randomUUID } from "node:crypto";
+import { type Client, createClient, type Interceptor } from "@connectrpc/connect";
+import { createGrpcTransport, Http2SessionManager } from "@connectrpc/connect-node";
+import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { createMetrics, type MetricsRegistry, silentLogger, startTasks, systemClock } from "@rollcall/process";
+import { createRpcServer } from "@rollcall/rpc";
+import {
+  accessTokenHash,
+  createAuthenticator,
+  EventFeed,
+  ensureAccessToken,
+  type Store,
+  WorkSignals,
+} from "@rollcall/store";
+import { createApp, type SchedulerProcess } from "../index.ts";
+
+/** What a test may change of a scheduler. */
+export type RigOptions = Partial<Pick<SchedulerProcess, "timing" | "afterStep">>;
+
+/** A scheduler on a port of its own, with its tasks running, and clients of it. */
+export interface Rig {
+  readonly store: Store;
+  readonly instance: string;
+  readonly metrics: MetricsRegistry;
+  /** With a submitter's token. */
+  readonly jobs: Client<typeof JobService>;
+  /** A further client; without a token unless one of a role is wanted. */
+  client(role?: string): Promise<Client<typeof JobService>>;
+  /** Whether it leads. */
+  leads(): Promise<boolean>;
+  /** End it as a process that ends does. The store stays open. */
+  close(): Promise<void>;
+}
+
+/** Start a scheduler as a process of its own would, on a real port and the real store. */
+export async function startRig(store: Store, options: RigOptions = {}): Promise<Rig> {
+  const [clock, log, metrics] = [systemClock, silentLogger, createMetrics({ defaults: false })];
+  const instance = randomUUID();
+  const feed = new EventFeed({ store: store.reserved, clock, log });
+  const signals = new WorkSignals(feed);
+  const app = createApp({ ...options, store, feed, signals, instance, clock, log, metrics });
+  const tasks = startTasks(app.tasks, { log, clock });
+  const server = await createRpcServer({
+    ...{ host: "127.0.0.1", port: 0, clock, log, metrics },
+    ...{ routes: app.routes, services: app.services, policies: app.policies },
+    authenticate: createAuthenticator({ store, clock }),
+  });
+  const baseUrl = `http://127.0.0.1:${server.port}`;
+  const sessionManager = new Http2SessionManager(baseUrl);
+  const client = async (role?: string) => {
+    const interceptors = role === undefined ? [] : [withToken(await createToken(store, role))];
+    return createClient(JobService, createGrpcTransport({ baseUrl, sessionManager, interceptors }));
+  };
+  return {
+    ...{ store, instance, metrics, client },
+    jobs: await client("submitter"),
+    leads: async () => (await app.ready()).scheduler?.message === "leads",
+    close: async () => {
+      sessionManager.abort();
+      await server.close();
+      await tasks.close();
+      await app.close();
+      await feed.close();
+    },
+  };
+}
+
+async function createToken(store: Store, role: string): Promise<string> {
+  const text = `test-${randomBytes(24).toString("base64url")}`;
+  await ensureAccessToken(store.db, { id: randomUUID(), name: role, role, hash: accessTokenHash(text) });
+  return text;
+}
+
+function withToken(token: string): Interceptor {
+  return (next) => (request) => {
+    request.header.set("authorization", `Bearer ${token}`);
+    return next(request);
+  };
+}
