@@ -102,8 +102,9 @@ function killIfThere(pid: number): void {
 
 /** A spec of a shell that reads these words, as a server has it. */
 export function shellSpec(script: string): { readonly spec: Uint8Array; readonly digest: Uint8Array } {
-  const task = { case: "process", value: { command: ["sh", "-c", script] } } as const;
-  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, { job: "job-1", task }));
+  const value = { command: ["sh", "-c", script] };
+  const init = { job: "job-1", task: { case: "process" as const, value } };
+  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, init));
   return { spec, digest: createHash("sha256").update(spec).digest() };
 }
 

@@ -14,8 +14,8 @@ export interface Command {
 
 /**
  * Keeps one execution, and nothing else: it starts the program in a session of its own, holds both pipes of its output
- * open, and writes down how it ended. It outlives the keeper, which may be killed and finds the end here. A shell, since
- * there is one for each execution: it takes 1 MB where Node takes 45.
+ * open, and writes down how it ended. It outlives the keeper, which may be killed and finds the end here. A shell,
+ * since there is one for each execution: it takes 1 MB where Node takes 45.
  *
  * Its arguments: the directory of the execution, then the directories of the cgroups that the program enters, then
  * `--`, then the words that come before `sh`: those that make the program another user's.

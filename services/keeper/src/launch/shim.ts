@@ -98,8 +98,8 @@ async function lifeOf(name: ProcessName | null): Promise<"alive" | "dead" | "unk
 }
 
 /**
- * The file of the script, made when it is missing. Its name is that of what it says: a shell that runs it may read on in
- * it at any time.
+ * The file of the script, made when it is missing. Its name is that of what it says: a shell that runs it may read on
+ * in it at any time.
  */
 async function shimFile(directory: string): Promise<string> {
   const digest = createHash("sha256").update(SHIM_SCRIPT).digest("hex").slice(0, 12);
