@@ -25,6 +25,7 @@ export interface Command {
  * - `3` and `4` are opened to read and to write, so that the pipes have both ends while no keeper reads.
  * - `6` takes the word that the program is about to begin, or why not. The program never has it.
  * - The program runs in the foreground: one in the background would be born with SIGINT and SIGQUIT ignored.
+ * - What it writes down is one write for each file, and a reader waits for the end of the line.
  * - Shells have one number for a signal and a code above 128, but say a few words about a signal.
  * - At the end it waits for a keeper that has taken note, a day at most: what is left in the pipes would be lost with
  *   it.
@@ -35,9 +36,9 @@ cd "$1" || exit 1
 mkdir run/started 2>/dev/null || exit 1
 shift
 trap : HUP INT TERM QUIT
-mkfifo -m 622 stdout.pipe stderr.pipe && mkfifo -m 600 seen.pipe || exit 1
+mkfifo -m 622 stdout.pipe stderr.pipe seen.pipe || exit 1
 exec 3<>stdout.pipe 4<>stderr.pipe 5<>seen.pipe
-note() { read -r line </proc/self/stat && echo "$line" >"run/$1.new" && mv "run/$1.new" "run/$1"; }
+note() { read -r line </proc/self/stat && echo "$line" >"run/$1"; }
 note shim
 exec 2>run/words
 (
@@ -55,8 +56,7 @@ code=$?
 exec 2>/dev/null
 words=
 read -r words <run/words
-echo "$code $words" >run/exit.new
-mv run/exit.new run/exit
+echo "$code $words" >run/exit
 timeout 86400 sh -c 'read -r seen' <&5
 `;
 

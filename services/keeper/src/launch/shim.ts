@@ -39,7 +39,11 @@ export async function startShim({ directory, becoming, cgroups }: ShimStart): Pr
 /** What a shim has written down so far, and who of it runs. */
 export async function readShim(directory: string): Promise<ShimFacts> {
   const read = (name: string): Promise<string | null> =>
-    readFile(join(directory, "run", name), "utf8").catch(() => null);
+    readFile(join(directory, "run", name), "utf8").then(
+      // Without its end it is being written.
+      (text) => (text.endsWith("\n") ? text : null),
+      () => null,
+    );
   // The end is written last: with it, all that is read afterwards is final.
   const exit = await read("exit");
   const [shim, child, status, hasStarted] = await Promise.all([
