@@ -20,7 +20,7 @@ describe("an execution", () => {
 
   it("should have the environment that its job and its node give, and no other", async () => {
     const env = { MODE: "prod", QUOTED: 'it\'s\na "line" $HOME', LD_PRELOAD: "" };
-    const command = ["sh", "-c", "env | sort; echo $0 $1", "$MODE", "$$MODE-${PORT_HTTP}-$NONE"];
+    const command = ["sh", "-c", "env | sort; echo $0 $1", "$MODE", ["$$MODE-$", "{PORT_HTTP}-$NONE"].join("")];
     const id = await fixture.start(
       { task: process(command, { env }) },
       { index: 4, ports: { http: 8123 }, gpuUuids: ["GPU-1", "GPU-2"] },
@@ -174,7 +174,7 @@ describe("an execution", () => {
     expect(text.match(/Cap\w+:\s+0000000000000000/g)).toHaveLength(3);
   });
 
-  it.each([
+  it.each<[{ user?: string; directory?: string; secretEnv?: Record<string, string> }, string]>([
     [{ user: "root" }, "executions never run as root"],
     [{ user: "bin" }, "does not allow the user bin"],
     [{ directory: "/etc" }, "does not allow the directory /etc"],
@@ -182,7 +182,7 @@ describe("an execution", () => {
     [{ directory: "OPEN/../closed" }, "does not allow the directory"],
     [{ secretEnv: { A: "../agent/node-key.pem" } }, "is not the name of a secret"],
     [{ secretEnv: { A: "nothing" } }, "has no secret nothing"],
-  ])("should be refused %j", async (more: { directory?: string }, message) => {
+  ])("should be refused %j", async (more, message) => {
     const directory = more.directory?.replace("OPEN", join(fixture.root, "open"));
     const id = await fixture.start({ task: process(["true"], { ...more, ...(directory && { directory }) }) });
     expect(await fixture.phase(id, "ended")).toMatchObject({ cause: "START_FAILED" });

@@ -111,7 +111,8 @@ function idleTask(keeper: Keeper, socket: KeeperSocket, end: () => void): Loop {
 }
 
 const OWN_USER_WARNING =
-  "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: this is for development, never for a machine that others use";
+  "EXECUTIONS RUN AS THE AGENT'S OWN USER and can read its key: " +
+  "this is for development, never for a machine that others use";
 
 /** Why no execution can be started; null when one can. */
 async function problemOf(settings: KeeperSettings): Promise<string | null> {

@@ -9,7 +9,7 @@ import { Enrolment, type EnrolmentOptions } from "../registration/enrolment.ts";
 import { HeartbeatSession, type SessionServices } from "../stream/heartbeat-session.ts";
 import { toMs } from "../stream/hello.ts";
 import type { SessionEnd } from "../stream/session-end.ts";
-import type { SessionNews } from "../stream/session-machine.ts";
+import type { SessionNews } from "../stream/session-state.ts";
 import { stepAgent } from "./agent-machine.ts";
 import { type AgentEffect, type AgentEvent, type AgentState, beginAgent, dueAtMs } from "./agent-state.ts";
 import { ConnectionLog } from "./connection-log.ts";

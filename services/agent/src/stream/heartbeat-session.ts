@@ -17,15 +17,8 @@ import type { WorkFeed } from "../work/work-feed.ts";
 import type { HeartbeatStream, HeartbeatTransport } from "./heartbeat-transport.ts";
 import { type AgentIdentity, makeHello } from "./hello.ts";
 import type { Pace } from "./pace.ts";
-import {
-  beginSession,
-  nextDueMs,
-  type SessionEffect,
-  type SessionEvent,
-  type SessionNews,
-  type SessionState,
-  stepSession,
-} from "./session-machine.ts";
+import { beginSession, nextDueMs, stepSession } from "./session-machine.ts";
+import type { SessionEffect, SessionEvent, SessionNews, SessionState } from "./session-state.ts";
 
 /** What a session works with. */
 export interface SessionServices {

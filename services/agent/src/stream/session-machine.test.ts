@@ -4,24 +4,19 @@ import { describe, expect, it } from "@jest/globals";
 import {
   AckSchema,
   ChallengeSchema,
+  ExecutionsSchema,
   GoAwayAction,
   GoAwaySchema,
   type HeartbeatResponse,
+  ReportAckSchema,
   SettingsSchema,
   WelcomeSchema,
 } from "@rollcall/api/rollcall/health/v1/health_pb";
 import { NodeInfoSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import fc from "fast-check";
 import { DEFAULT_PACE } from "./pace.ts";
-import {
-  beginSession,
-  CONNECT_TIMEOUT_MS,
-  nextDueMs,
-  type SessionEvent,
-  type SessionState,
-  stepSession,
-  WELCOME_TIMEOUT_MS,
-} from "./session-machine.ts";
+import { beginSession, CONNECT_TIMEOUT_MS, nextDueMs, stepSession, WELCOME_TIMEOUT_MS } from "./session-machine.ts";
+import type { SessionEvent, SessionState } from "./session-state.ts";
 
 const INFO = create(NodeInfoSchema);
 const DIGEST = new Uint8Array([1, 2, 3]);
@@ -211,9 +206,13 @@ describe("stepSession()", () => {
   });
 
   it("should say goodbye, and leave when the server took it or did not in time", () => {
-    const goodbye: SessionEvent = { kind: "goodbye", reason: "x".repeat(2_000), limitMs: 5_000 };
+    const goodbye: SessionEvent = { kind: "goodbye", reason: "x".repeat(2_000), limitMs: 5_000, leavesWork: false };
     const run = Run.open();
-    expect(run.effect(goodbye, "send-goodbye")).toEqual({ kind: "send-goodbye", reason: "x".repeat(1_024) });
+    expect(run.effect(goodbye, "send-goodbye")).toEqual({
+      kind: "send-goodbye",
+      reason: "x".repeat(1_024),
+      leavesWork: false,
+    });
     // It was the last frame.
     expect(run.step(infoRead(DIGEST, true))).toEqual([]);
     expect(run.pass(4_999)).toEqual([]);
@@ -233,7 +232,7 @@ describe("stepSession()", () => {
   it("should end once, with nothing due, and send sequences that rise by one, whatever comes", () => {
     const events = [challenge, described, welcome(), welcome(true), ack(1), ack(3, 200), due, infoRead(DIGEST, true)];
     const others = [frame({ case: "settings", value: settings(3, 500) }), goAway(GoAwayAction.MOVE)];
-    const ends: SessionEvent[] = [{ kind: "drop" }, { kind: "goodbye", reason: "", limitMs: 10 }];
+    const ends: SessionEvent[] = [{ kind: "drop" }, { kind: "goodbye", reason: "", limitMs: 10, leavesWork: false }];
     const event = fc.constantFrom(...events, ...others, ...ends, due, due);
     fc.assert(
       fc.property(fc.array(fc.tuple(event, fc.integer({ min: 0, max: 2_000 })), { maxLength: 60 }), (history) => {
@@ -259,5 +258,69 @@ describe("stepSession()", () => {
         expect(ended).toBe(state.phase === "ended" ? 1 : 0);
       }),
     );
+  });
+});
+
+describe("stepSession() of a node that runs work", () => {
+  const REFERENCES = frame({ case: "executions", value: create(ExecutionsSchema, { logId: "log-1", whole: true }) });
+  const reportAck = (number: bigint) => frame({ case: "reportAck", value: create(ReportAckSchema, { number }) });
+  const changed: SessionEvent = { kind: "work-changed", ids: ["e1"], wantedSpecs: ["aa"] };
+
+  function opened(isKnown = true): Run {
+    const run = new Run();
+    run.state = beginSession({ pace: DEFAULT_PACE, infoCheckMs: 30_000, nowMs: 0, work: { isKnown } });
+    for (const event of [challenge, described, welcome()]) run.step(event);
+    return run;
+  }
+
+  it("should report all after the Welcome, and changes once that is acknowledged", () => {
+    const run = opened();
+    expect(run.pass(1)).toEqual(["send-report"]);
+    expect(run.step(changed)).toEqual(["send-want-specs"]);
+    expect(run.pass(100)).toEqual([]);
+    expect(run.step(reportAck(1n))).toEqual(["tell:report-acked"]);
+    expect(run.pass(100)).toEqual(["send-report"]);
+  });
+
+  it("should tell what is to run, and report all again when that is asked for", () => {
+    const run = opened();
+    run.pass(1);
+    run.step(reportAck(1n));
+    expect(run.step(REFERENCES)).toEqual(["tell:executions"]);
+    expect(run.pass(100)).toEqual([]);
+    const asking = create(ExecutionsSchema, { reportWanted: true });
+    expect(run.step(frame({ case: "executions", value: asking }))).toEqual(["tell:executions"]);
+    expect(run.pass(100)).toEqual(["send-report"]);
+  });
+
+  it("should report nothing before the machine's executions are known", () => {
+    const run = opened(false);
+    expect(run.pass(100)).toEqual([]);
+    run.step(changed);
+    expect(run.pass(1)).toEqual(["send-report"]);
+  });
+
+  it("should send nothing before the Welcome, nor after its goodbye", () => {
+    const run = new Run();
+    run.state = beginSession({ pace: DEFAULT_PACE, infoCheckMs: 30_000, nowMs: 0, work: { isKnown: true } });
+    expect(run.step(changed)).toEqual([]);
+    expect(run.pass(100)).toEqual([]);
+    const leaving = opened();
+    expect(leaving.step({ kind: "goodbye", reason: "", limitMs: 1_000, leavesWork: true })).toEqual(["send-goodbye"]);
+    expect(leaving.step(changed)).toEqual([]);
+    expect(leaving.pass(100)).toEqual([]);
+  });
+
+  it("should ignore frames about work on a node that runs none", () => {
+    const run = new Run();
+    for (const event of [challenge, described, welcome()]) run.step(event);
+    for (const event of [REFERENCES, reportAck(1n), changed]) expect(run.step(event)).toEqual([]);
+  });
+
+  it("should look at the machine when it is told to", () => {
+    const run = opened();
+    run.pass(1);
+    run.step({ kind: "look" });
+    expect(run.pass(1)).toEqual(["read-info"]);
   });
 });

@@ -113,10 +113,12 @@ export function createHarness(options: HarnessOptions = {}): AgentHarness {
     measurements: 0,
     start: () => {
       const runs = harness.agent.tasks.map((task) =>
-        task.run(stopping.signal, () => {}).catch((error: unknown) => {
-          // A loop that is told to end ends with the reason.
-          if (error !== stopping.signal.reason) throw error;
-        }),
+        task
+          .run(stopping.signal, () => {})
+          .catch((error: unknown) => {
+            // A loop that is told to end ends with the reason.
+            if (error !== stopping.signal.reason) throw error;
+          }),
       );
       running = runs[0] ?? running;
     },

@@ -134,11 +134,11 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
   open(endpoint: string, listener: StreamListener): HeartbeatStream {
     this.attempts.push(endpoint);
     const path = this.paths.get(endpoint) ?? "open";
-    if (path === "black-hole") return { send: () => {}, finish: () => {}, cancel: () => {} };
+    if (path === "black-hole") return { send: () => {}, finish: () => {}, cancel: () => {}, openOutput: noOutput };
     if (path === "refused") {
       const error = Object.assign(new Error(), { code: 14, details: "connection refused" });
       queueMicrotask(() => listener.onEnd(error));
-      return { send: () => {}, finish: () => {}, cancel: () => {} };
+      return { send: () => {}, finish: () => {}, cancel: () => {}, openOutput: noOutput };
     }
     return this.#serve(endpoint, listener);
   }
@@ -188,6 +188,7 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
       cancel: () => {
         isOpen = false;
       },
+      openOutput: noOutput,
     };
   }
 
@@ -226,4 +227,9 @@ export class FakeControlPlane implements HeartbeatTransport, Registrar {
       });
     }
   }
+}
+
+/** No test of these reads output: its call has ended at once. */
+function noOutput(): never {
+  throw new Error("this control plane reads no output");
 }

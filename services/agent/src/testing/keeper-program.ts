@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { once } from "node:events";
-import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -79,14 +79,32 @@ export class KeeperProgram {
 
   async dispose(): Promise<void> {
     await this.kill();
+    const executions = join(this.root, "agent/keeper/executions");
+    // What no keeper will let go of.
+    for (const id of await readdir(executions).catch(() => [])) {
+      for (const name of ["child", "shim"]) killIfThere(await pidIn(join(executions, id, "run", name)));
+    }
     await rm(this.root, { recursive: true, force: true });
+  }
+}
+
+async function pidIn(path: string): Promise<number> {
+  return Number.parseInt(await readFile(path, "utf8").catch(() => ""), 10);
+}
+
+function killIfThere(pid: number): void {
+  try {
+    if (pid > 1) process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
   }
 }
 
 /** A spec of a shell that reads these words, as a server has it. */
 export function shellSpec(script: string): { readonly spec: Uint8Array; readonly digest: Uint8Array } {
-  const task = { case: "process", value: { command: ["sh", "-c", script] } } as const;
-  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, { job: "job-1", task }));
+  const value = { command: ["sh", "-c", script] };
+  const init = { job: "job-1", task: { case: "process" as const, value } };
+  const spec = toBinary(ExecutionSpecSchema, create(ExecutionSpecSchema, init));
   return { spec, digest: createHash("sha256").update(spec).digest() };
 }
 

@@ -52,7 +52,7 @@ const MOST_UNANSWERED = 5_000;
 const START_EVERY_MS = 10_000;
 
 /** The keeper refused a request, or there is none. */
-export class KeeperError extends Error {
+class KeeperError extends Error {
   override readonly name: string = "KeeperError";
 }
 

@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from "node:fs";
-import { rm, writeFile } from "node:fs/promises";
+import { rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Logger } from "@rollcall/process";
 import { Cgroup } from "../cgroup/cgroup.ts";
@@ -31,8 +31,9 @@ export class KeptExecution {
   readonly #directory: string;
   readonly #cgroup: Cgroup | null;
   readonly #spec: ReadSpec;
-  readonly #beganAtMs: number;
   #record: ExecutionRecord;
+  /** When it was launched here, or adopted. */
+  #launchedAtMs: number;
   #child: ProcessName | null = null;
   #output: ExecutionOutput | null = null;
   #watcher: FSWatcher | null = null;
@@ -41,6 +42,7 @@ export class KeptExecution {
   #looking: Promise<void> | null = null;
   #lookAgain = false;
   #isLaunchedHere = false;
+  #isAdopted = false;
   #isClosed = false;
 
   constructor(services: KeeperServices, record: ExecutionRecord) {
@@ -52,7 +54,7 @@ export class KeptExecution {
     this.#directory = services.journal.directoryOf(identity.id);
     this.#cgroup = services.cgroups === null ? null : new Cgroup(services.cgroups, identity.id);
     this.#spec = readSpec(Buffer.from(identity.spec, "base64"));
-    this.#beganAtMs = services.clock.nowMs();
+    this.#launchedAtMs = services.clock.nowMs();
   }
 
   get record(): ExecutionRecord {
@@ -65,8 +67,10 @@ export class KeptExecution {
 
   /** Start its process for the first time. */
   async launch(): Promise<void> {
-    if (this.isEnded || this.#isClosed) return;
+    // Once in a keeper, whichever comes first: its turn among those that are started, or the look at one that was adopted.
+    if (this.isEnded || this.#isClosed || this.#isLaunchedHere) return;
     this.#isLaunchedHere = true;
+    this.#launchedAtMs = this.#services.clock.nowMs();
     const { phase } = this.#record.state;
     if (phase.kind === "starting" && phase.stop !== null) {
       return this.#dispatch({ kind: "launch-failed", message: "it was stopped before it was started" });
@@ -80,7 +84,9 @@ export class KeptExecution {
     try {
       await this.#cgroup?.create(spec.plan);
       const program = join(this.#directory, "program");
-      await writeFile(program, programScript(prepared.command), { mode: 0o600 });
+      // A shim of the keeper before may be reading it.
+      await writeFile(`${program}.new`, programScript(prepared.command), { mode: 0o600 });
+      await rename(`${program}.new`, program);
       await startShim({
         directory: this.#directory,
         becoming: becoming(prepared.account),
@@ -108,6 +114,7 @@ export class KeptExecution {
       await this.#kill();
       return;
     }
+    this.#isAdopted = true;
     this.#observe();
     await this.look();
     const { phase, rules } = this.#record.state;
@@ -181,7 +188,7 @@ export class KeptExecution {
     const facts = await readShim(this.#directory);
     if (facts.childLife === "alive") this.#child = facts.child;
     if (facts.hasStarted && facts.shim !== "unknown") await this.#pump();
-    const isLate = this.#services.clock.nowMs() - this.#beganAtMs > SHIM_LIMIT_MS;
+    const isLate = this.#services.clock.nowMs() - this.#launchedAtMs > SHIM_LIMIT_MS;
     const verdict = judgeShim(facts, isLate);
     switch (verdict.kind) {
       case "wait":
@@ -189,8 +196,11 @@ export class KeptExecution {
       case "not-launched":
         // A keeper that was killed before it started the shim, or before the shim took the execution on. Only one shim
         // can do so.
-        if (isLate) this.#dispatch({ kind: "launch-failed", message: "its launch was not taken on" });
-        else if (this.#record.state.phase.kind === "starting" && !this.#isLaunchedHere) await this.launch();
+        if (isLate && this.#isLaunchedHere) {
+          this.#dispatch({ kind: "launch-failed", message: "its launch was not taken on" });
+        } else if (this.#isAdopted) {
+          await this.launch();
+        }
         return;
       case "runs":
         this.#child = verdict.child;

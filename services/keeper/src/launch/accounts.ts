@@ -19,7 +19,7 @@ export async function findAccount(name: string): Promise<Account | null> {
 }
 
 /** Read a line of passwd(5). A lookup by number finds users as well: only the name itself counts. */
-export function parseAccount(line: string, name: string): Account | null {
+function parseAccount(line: string, name: string): Account | null {
   const [found, , uid = "", gid = ""] = line.split(":");
   if (found !== name || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return null;
   return { name, uid: Number(uid), gid: Number(gid) };

@@ -14,8 +14,8 @@ export interface Command {
 
 /**
  * Keeps one execution, and nothing else: it starts the program in a session of its own, holds both pipes of its output
- * open, and writes down how it ended. It outlives the keeper, which may be killed and finds the end here. A shell, since
- * there is one for each execution: it takes 1 MB where Node takes 45.
+ * open, and writes down how it ended. It outlives the keeper, which may be killed and finds the end here. A shell,
+ * since there is one for each execution: it takes 1 MB where Node takes 45.
  *
  * Its arguments: the directory of the execution, then the directories of the cgroups that the program enters, then
  * `--`, then the words that come before `sh`: those that make the program another user's.
@@ -25,8 +25,10 @@ export interface Command {
  * - `3` and `4` are opened to read and to write, so that the pipes have both ends while no keeper reads.
  * - `6` takes the word that the program is about to begin, or why not. The program never has it.
  * - The program runs in the foreground: one in the background would be born with SIGINT and SIGQUIT ignored.
+ * - What it writes down is one write for each file, and a reader waits for the end of the line.
  * - Shells have one number for a signal and a code above 128, but say a few words about a signal.
- * - At the end it waits for a keeper that has taken note: what is left in the pipes would be lost with it.
+ * - At the end it waits for a keeper that has taken note, a day at most: what is left in the pipes would be lost with
+ *   it.
  */
 export const SHIM_SCRIPT = `
 set -u
@@ -34,9 +36,9 @@ cd "$1" || exit 1
 mkdir run/started 2>/dev/null || exit 1
 shift
 trap : HUP INT TERM QUIT
-mkfifo -m 622 stdout.pipe stderr.pipe && mkfifo -m 600 seen.pipe || exit 1
+mkfifo -m 622 stdout.pipe stderr.pipe seen.pipe || exit 1
 exec 3<>stdout.pipe 4<>stderr.pipe 5<>seen.pipe
-note() { read -r line </proc/self/stat && echo "$line" >"run/$1.new" && mv "run/$1.new" "run/$1"; }
+note() { read -r line </proc/self/stat && echo "$line" >"run/$1"; }
 note shim
 exec 2>run/words
 (
@@ -54,9 +56,8 @@ code=$?
 exec 2>/dev/null
 words=
 read -r words <run/words
-echo "$code $words" >run/exit.new
-mv run/exit.new run/exit
-read -r seen <&5
+echo "$code $words" >run/exit
+timeout 86400 sh -c 'read -r seen' <&5
 `;
 
 /** The program that a shell reads as the execution's own user: it sets the environment and becomes the command. */

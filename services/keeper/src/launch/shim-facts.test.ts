@@ -2,7 +2,14 @@ import { describe, expect, it } from "@jest/globals";
 import { judgeShim, parseExit, type ShimFacts } from "./shim-facts.ts";
 
 const CHILD = { pid: 7, start: "100" };
-const FRESH: ShimFacts = { hasStarted: false, shim: "unknown", child: null, childLife: "unknown", status: "", exit: null };
+const FRESH: ShimFacts = {
+  hasStarted: false,
+  shim: "unknown",
+  child: null,
+  childLife: "unknown",
+  status: "",
+  exit: null,
+};
 const RUNNING: ShimFacts = {
   ...FRESH,
   hasStarted: true,

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
+import { createHash, randomBytes } from "node:crypto";
 import { constants } from "node:fs";
-import { open, readFile, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { open, readFile, rename, stat, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { isAlive, type ProcessName, parseStat } from "../machine/process-name.ts";
 import { SHIM_SCRIPT } from "./launch-script.ts";
 import { parseExit, type ShimFacts } from "./shim-facts.ts";
@@ -20,7 +21,7 @@ const SHELLS = ["/bin/dash", "/usr/bin/dash", "/bin/sh"] as const;
 
 /** Start the shim of an execution. It goes on when this process ends. */
 export async function startShim({ directory, becoming, cgroups }: ShimStart): Promise<void> {
-  const args = ["-c", SHIM_SCRIPT, "rollcall-execution", directory, ...cgroups, "--", ...becoming];
+  const args = [await shimFile(dirname(directory)), directory, ...cgroups, "--", ...becoming];
   const child = spawn(await shell(), args, {
     cwd: directory,
     detached: true,
@@ -38,7 +39,11 @@ export async function startShim({ directory, becoming, cgroups }: ShimStart): Pr
 /** What a shim has written down so far, and who of it runs. */
 export async function readShim(directory: string): Promise<ShimFacts> {
   const read = (name: string): Promise<string | null> =>
-    readFile(join(directory, "run", name), "utf8").catch(() => null);
+    readFile(join(directory, "run", name), "utf8").then(
+      // Without its end it is being written.
+      (text) => (text.endsWith("\n") ? text : null),
+      () => null,
+    );
   // The end is written last: with it, all that is read afterwards is final.
   const exit = await read("exit");
   const [shim, child, status, hasStarted] = await Promise.all([
@@ -96,13 +101,30 @@ async function lifeOf(name: ProcessName | null): Promise<"alive" | "dead" | "unk
   return (await isAlive(name)) ? "alive" : "dead";
 }
 
+/**
+ * The file of the script, made when it is missing. Its name is that of what it says: a shell that runs it may read on
+ * in it at any time.
+ */
+async function shimFile(directory: string): Promise<string> {
+  const digest = createHash("sha256").update(SHIM_SCRIPT).digest("hex").slice(0, 12);
+  const path = join(directory, `rollcall-execution.${digest}.sh`);
+  if (await isFile(path)) return path;
+  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  await writeFile(draft, SHIM_SCRIPT, { mode: 0o600 });
+  await rename(draft, path);
+  return path;
+}
+
+async function isFile(path: string): Promise<boolean> {
+  return stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
+}
+
 async function shell(): Promise<string> {
   for (const path of SHELLS) {
-    const isThere = await stat(path).then(
-      () => true,
-      () => false,
-    );
-    if (isThere) return path;
+    if (await isFile(path)) return path;
   }
   return "/bin/sh";
 }

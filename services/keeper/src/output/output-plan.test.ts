@@ -21,7 +21,10 @@ describe("planAppend()", () => {
   });
 
   it("should write every byte once, within its bounds", () => {
-    const rules = fc.record({ maxFileBytes: fc.integer({ min: 1, max: 20 }), maxFiles: fc.integer({ min: 1, max: 4 }) });
+    const rules = fc.record({
+      maxFileBytes: fc.integer({ min: 1, max: 20 }),
+      maxFiles: fc.integer({ min: 1, max: 4 }),
+    });
     fc.assert(
       fc.property(rules, fc.array(fc.nat(50)), (limits, chunks) => {
         let files: readonly OutputFile[] = [];

@@ -19,7 +19,7 @@ import type { StreamName } from "../output/output-store.ts";
 import { SeenStamp } from "../seen-stamp.ts";
 
 /** A spec as a test writes it. */
-export type SpecInit = MessageInitShape<typeof ExecutionSpecSchema>;
+export type SpecInit = Extract<MessageInitShape<typeof ExecutionSpecSchema>, { readonly $typeName?: never }>;
 
 /** What a test may choose about a keeper. */
 export interface FixtureOptions {
@@ -100,8 +100,8 @@ export class KeeperFixture {
 
   /** Start a shell that reads these words. */
   sh(script: string, spec: SpecInit = {}, identity: Partial<ExecutionIdentity> = {}): Promise<string> {
-    const task = { case: "process", value: { command: ["sh", "-c", script] } } as const;
-    return this.start({ ...spec, task }, identity);
+    const value = { command: ["sh", "-c", script] };
+    return this.start({ ...spec, task: { case: "process", value } }, identity);
   }
 
   record(id: string): ExecutionRecord {

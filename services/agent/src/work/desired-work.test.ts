@@ -1,0 +1,99 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { type Executions, ExecutionsSchema } from "@rollcall/api/rollcall/health/v1/health_pb";
+import {
+  DesiredState,
+  ExecutionObservationSchema,
+  ExecutionReferenceSchema,
+  ObservedState,
+} from "@rollcall/api/rollcall/work/v1/work_pb";
+import { applyExecutions, type KeptWork, NOTHING_DESIRED, planWork, pruneForgotten } from "./desired-work.ts";
+
+const { RUN, STOP, FORGET } = DesiredState;
+const DIGEST = new Uint8Array(32).fill(7);
+const HEX = "07".repeat(32);
+const SPEC = new Uint8Array([1]);
+
+const reference = (id: string, desired: DesiredState) =>
+  create(ExecutionReferenceSchema, { id, desired, specDigest: DIGEST });
+
+function frame(generation: number, named: Record<string, DesiredState>, more: Partial<Executions> = {}): Executions {
+  const references = Object.entries(named).map(([id, desired]) => reference(id, desired));
+  return create(ExecutionsSchema, { logId: "log-1", generation: BigInt(generation), whole: true, references, ...more });
+}
+
+const kept = (id: string, state: ObservedState, logId = "log-1"): readonly [string, KeptWork] => [
+  id,
+  { observation: create(ExecutionObservationSchema, { id, state }), logId },
+];
+
+const namesOf = ({ references }: { readonly references: ReadonlyMap<string, { readonly desired: DesiredState }> }) =>
+  Object.fromEntries([...references].map(([id, { desired }]) => [id, desired]));
+
+describe("applyExecutions()", () => {
+  const none = new Map<string, KeptWork>();
+
+  it("should take a whole list when its last part has come, and changes after it", () => {
+    const first = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }, { more: true }), none);
+    expect(namesOf(first)).toEqual({});
+    const whole = applyExecutions(first, frame(3, { b: RUN }), none);
+    expect(namesOf(whole)).toEqual({ a: RUN, b: RUN });
+    const changed = applyExecutions(whole, frame(4, { a: STOP }, { whole: false }), none);
+    expect(namesOf(changed)).toEqual({ a: STOP, b: RUN });
+    expect(changed.generation).toBe(4n);
+    expect(namesOf(applyExecutions(changed, frame(5, { c: RUN }), none))).toEqual({ c: RUN });
+  });
+
+  it("should ignore what is older, and a change of a history whose list has not come", () => {
+    const known = applyExecutions(NOTHING_DESIRED, frame(3, { a: RUN }), none);
+    expect(applyExecutions(known, frame(2, { a: STOP }), none)).toBe(known);
+    expect(applyExecutions(known, frame(9, { a: STOP }, { whole: false, logId: "log-2" }), none)).toBe(known);
+  });
+
+  it("should stop nothing by a history that has not heard of it", () => {
+    const running = new Map([kept("a", ObservedState.RUNNING), kept("b", ObservedState.RUNNING)]);
+    const restored = frame(1, { a: STOP, b: RUN, c: STOP }, { logId: "log-2" });
+    expect(namesOf(applyExecutions(NOTHING_DESIRED, restored, running))).toEqual({ b: RUN, c: STOP });
+    const bound = new Map([kept("a", ObservedState.RUNNING, "log-2")]);
+    expect(namesOf(applyExecutions(NOTHING_DESIRED, restored, bound))).toMatchObject({ a: STOP });
+  });
+});
+
+describe("planWork()", () => {
+  const plan = (
+    named: Record<string, DesiredState>,
+    there: readonly (readonly [string, KeptWork])[],
+    specs: ReadonlyMap<string, Uint8Array | null> = new Map([[HEX, SPEC]]),
+  ) => {
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, named), new Map());
+    const { actions, wantedSpecs } = planWork(desired, new Map(there), specs);
+    const words = actions.map((action) => {
+      return "ids" in action ? `${action.kind} ${action.ids.join()}` : `${action.kind} ${action.reference.id}`;
+    });
+    return [...words, ...wantedSpecs.map(() => "want")];
+  };
+
+  it.each<[string, readonly string[], readonly string[]]>([
+    ["start what is not there", plan({ a: RUN }, []), ["start a"]],
+    ["want a spec first", plan({ a: RUN, b: RUN }, [], new Map()), ["want"]],
+    ["refuse what has no spec any more", plan({ a: RUN }, [], new Map([[HEX, null]])), ["refuse a"]],
+    ["leave what runs", plan({ a: RUN }, [kept("a", ObservedState.RUNNING)]), []],
+    ["never start again what has ended", plan({ a: RUN }, [kept("a", ObservedState.ENDED)]), []],
+    ["note who knows it now", plan({ a: RUN }, [kept("a", ObservedState.RUNNING, "log-0")]), ["bind a"]],
+    ["stop what runs", plan({ a: STOP }, [kept("a", ObservedState.READY)]), ["stop a"]],
+    ["leave what has ended", plan({ a: STOP }, [kept("a", ObservedState.ENDED)]), []],
+    ["record the stop of what is not there", plan({ a: STOP }, []), ["stop a"]],
+    ["forget what has ended", plan({ a: FORGET, b: FORGET }, [kept("a", ObservedState.ENDED)]), ["forget a"]],
+    ["not forget what runs", plan({ a: FORGET }, [kept("a", ObservedState.RUNNING)]), []],
+    ["leave what is not named", plan({}, [kept("a", ObservedState.RUNNING)]), []],
+  ])("should %s", (_, planned, expected) => {
+    expect(planned).toEqual(expected);
+  });
+});
+
+describe("pruneForgotten()", () => {
+  it("should let go of what was forgotten", () => {
+    const desired = applyExecutions(NOTHING_DESIRED, frame(1, { a: FORGET, b: FORGET, c: RUN }), new Map());
+    expect(namesOf(pruneForgotten(desired, new Map([kept("b", ObservedState.ENDED)])))).toEqual({ b: FORGET, c: RUN });
+  });
+});

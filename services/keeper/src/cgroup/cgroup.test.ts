@@ -1,0 +1,63 @@
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { Cgroup } from "./cgroup.ts";
+import { openCgroups } from "./cgroup-hierarchy.ts";
+
+describe("a tree of cgroups", () => {
+  let root: string;
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "rollcall-cgroup-"));
+  });
+
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  const text = (...path: string[]) => readFile(join(root, ...path), "utf8");
+  const limits = { millicores: 250, memoryBytes: 1_048_576 };
+
+  it("should be limited by the files of version 2", async () => {
+    const place = join(root, "rollcall/n1");
+    const hierarchy = {
+      version: 2,
+      roots: { kill: place, cpu: place, memory: place },
+      limits: ["cpu", "memory"],
+    } as const;
+    const group = new Cgroup(hierarchy, "e1");
+    expect(group.places).toEqual([join(place, "e1")]);
+    await group.create(limits);
+    expect(await text("rollcall/n1/e1/cpu.max")).toBe("25000 100000");
+    expect(await text("rollcall/n1/e1/memory.max")).toBe("1048576");
+    expect(await text("rollcall/n1/e1/memory.oom.group")).toBe("1");
+    expect(await group.wasOutOfMemory()).toBe(false);
+    await writeFile(join(place, "e1/memory.events"), "low 0\noom 2\noom_kill 1\n");
+    expect(await group.wasOutOfMemory()).toBe(true);
+    await group.kill();
+    expect(await text("rollcall/n1/e1/cgroup.kill")).toBe("1");
+  });
+
+  it("should be limited by the files of version 1", async () => {
+    const of = (name: string) => join(root, name);
+    const hierarchy = {
+      version: 1,
+      roots: { kill: of("pids"), cpu: of("cpu"), memory: of("memory") },
+      limits: ["cpu", "memory"],
+    } as const;
+    const group = new Cgroup(hierarchy, "e1");
+    expect(group.places).toEqual([join(of("pids"), "e1"), join(of("cpu"), "e1"), join(of("memory"), "e1")]);
+    await group.create({ ...limits, millicores: 5 });
+    expect(await text("cpu/e1/cpu.cfs_quota_us")).toBe("1000");
+    expect(await text("cpu/e1/cpu.shares")).toBe("5");
+    expect(await text("memory/e1/memory.limit_in_bytes")).toBe("1048576");
+    await writeFile(join(root, "memory/e1/memory.oom_control"), "oom_kill_disable 0\nunder_oom 0\noom_kill 0\n");
+    expect(await group.wasOutOfMemory()).toBe(false);
+  });
+
+  it("should be none where the memory controller is missing and nothing can be made", async () => {
+    await mkdir(join(root, "unified"));
+    await writeFile(join(root, "unified/cgroup.controllers"), "cpu pids\n");
+    const mounts = `cgroup2 ${join(root, "unified")} cgroup2 rw 0 0\ncgroup /no/such cgroup rw,cpu 0 0\n`;
+    expect(await openCgroups("n1", mounts)).toBeNull();
+  });
+});
