@@ -11,7 +11,7 @@ export interface Watching<Message> {
   readonly what: string;
   readonly shell: Pick<Shell, "err" | "interrupted">;
   /** Open the stream. Its first messages say again what is true then. */
-  open(call: { readonly timeoutMs: number }): AsyncIterable<Message>;
+  open(call: { readonly timeoutMs: number; readonly signal: AbortSignal }): AsyncIterable<Message>;
   /** Wait before the next attempt; it rejects when the user ends it. */
   pause(ms: number, signal: AbortSignal): Promise<unknown>;
 }
@@ -36,8 +36,10 @@ export async function* keepWatching<Message>(watching: Watching<Message>): Async
   let hasBegun = false;
   let attempts = 0;
   for (;;) {
+    // A stream that is left goes on, and keeps the process alive, unless it is ended.
+    const leaving = new AbortController();
     try {
-      for await (const message of open({ timeoutMs: 0 })) {
+      for await (const message of open({ timeoutMs: 0, signal: leaving.signal })) {
         hasBegun = true;
         attempts = 0;
         yield message;
@@ -49,6 +51,8 @@ export async function* keepWatching<Message>(watching: Watching<Message>): Async
       const isOver = !hasBegun || attempts > MOST_ATTEMPTS || !PASSING.has(ConnectError.from(error).code);
       if (isOver) await control.attempt(at, what, () => Promise.reject(error));
       if (attempts === 1) shell.err.write(`connection lost: ${await control.explain(at, error)}; trying again\n`);
+    } finally {
+      leaving.abort();
     }
     await pause(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1)), shell.interrupted);
   }

@@ -18,7 +18,7 @@ import { pad, printable } from "../output/text.ts";
 import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
 import { wrap, wrapValue } from "../output/wrap.ts";
 import { EXECUTION_COLUMNS } from "./list.ts";
-import { countWords, jobStateWord, jobTypeWord, refusalLines, updateWords } from "./words.ts";
+import { countWords, EXECUTION_ID, jobStateWord, jobTypeWord, refusalLines, updateWords } from "./words.ts";
 
 /** Executions that `job describe` shows. */
 const SHOWN_EXECUTIONS = 20;
@@ -113,8 +113,6 @@ export const jobWhy: Verb = async ({ shell, args, options }) => {
   await writeAnswer(shell, format, [ExplainExecutionResponseSchema, answer], text);
 };
 
-/** An execution's id, or enough of it. */
-const EXECUTION_ID = /^[0-9a-z]{8,26}$/;
 const WIDEST = 120;
 
 function explanation({ summary, history, refusals, nextTryTime }: ExplainExecutionResponse, columns: number): string {

@@ -4,8 +4,9 @@ import { basename } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { OutputStream } from "@rollcall/api/rollcall/health/v1/health_query_pb";
 import { type Execution, ExecutionState, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { type JobSpec, JobSpecSchema, JobType, ObservedState } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { Scalar } from "yaml";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import { keepWatching } from "../client/keep-watching.ts";
@@ -17,6 +18,7 @@ import { printable } from "../output/text.ts";
 import type { Shell } from "../shell.ts";
 import { watchJob } from "./follow.ts";
 import { type Read, readBytes, readCores } from "./job-file-values.ts";
+import { writeOutput } from "./logs.ts";
 import type { JobClient } from "./submit.ts";
 import { endWords, executionStateWord, refusalLines } from "./words.ts";
 
@@ -130,7 +132,12 @@ function duration(field: "queueTimeout" | "maxRunTime", option: string, text: st
 /** Say where it runs, and wait for the job's end. */
 async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient, name: string): Promise<Execution> {
   const over = new AbortController();
-  const telling = tellExecutions(shell, control, client, { name, over: over.signal });
+  let output: Promise<void> | null = null;
+  const write = (executionId: string) => {
+    output ??= writeAll(shell, control, executionId);
+    return output;
+  };
+  const telling = tellExecutions(shell, control, client, { name, over: over.signal, write });
   try {
     for await (const job of watchJob(shell, control, client, name)) {
       if (job === null) throw new Failure(`job ${name} is gone`);
@@ -140,6 +147,7 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
       );
       const [execution] = executions;
       if (execution === undefined) throw new Failure(await whyNotRun(client, name, job.message));
+      if (hasOutput(execution)) await write(execution.id);
       return execution;
     }
     throw new Failure(`the watch of job ${name} ended before it`);
@@ -149,24 +157,34 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
   }
 }
 
-/** Say on standard error where the command runs. Output of the command itself is to come in here. */
+/** A command that runs. */
+interface ToldRun {
+  readonly name: string;
+  /** Aborts when it is over. */
+  readonly over: AbortSignal;
+  /** Write what an execution writes, once. */
+  readonly write: (executionId: string) => Promise<void>;
+}
+
+/** Say on standard error where the command runs, and write what it writes. */
 async function tellExecutions(
   shell: Shell,
   control: ControlPlane,
   client: JobClient,
-  { name, over }: { readonly name: string; readonly over: AbortSignal },
+  { name, over, write }: ToldRun,
 ): Promise<void> {
   const messages = keepWatching({
     ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
     // The watch of the job tells of broken connections.
     shell: { interrupted: AbortSignal.any([over, shell.interrupted]), err: SILENT },
-    open: (call) => client.watchExecutions({ job: name }, { ...call, signal: over }),
+    open: (call) => client.watchExecutions({ job: name }, { ...call, signal: AbortSignal.any([call.signal, over]) }),
     pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
   let told = "";
   try {
     for await (const { executions } of messages) {
       for (const execution of executions) {
+        if (hasOutput(execution)) void write(execution.id);
         const line = `${name}: ${executionStateWord(execution.state)} on node ${execution.nodeId}, execution ${execution.id}\n`;
         if (line !== told) shell.err.write(printable(line.trimEnd()).concat("\n"));
         told = line;
@@ -175,6 +193,20 @@ async function tellExecutions(
   } catch {
     // It ends with the job; what else breaks it the watch of the job says.
   }
+}
+
+function hasOutput({ observation }: Execution): boolean {
+  const { state = ObservedState.UNSPECIFIED } = observation ?? {};
+  return state !== ObservedState.UNSPECIFIED && state !== ObservedState.STARTING;
+}
+
+/** Write the command's output to its end. That it cannot be read is told, and changes nothing about its exit code. */
+async function writeAll(shell: Shell, control: ControlPlane, executionId: string): Promise<void> {
+  const streams = [OutputStream.STDOUT, OutputStream.STDERR];
+  await writeOutput(shell, control, { executionId, streams, follow: true, tailBytes: 0 }).catch((error: unknown) => {
+    if (shell.interrupted.aborted) return;
+    shell.err.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  });
 }
 
 const SILENT = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };

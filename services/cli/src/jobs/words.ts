@@ -124,3 +124,6 @@ function word(schema: DescEnum, value: number | undefined): string {
   if (value === undefined || value === 0) return "-";
   return schema.value[value]?.localName ?? String(value);
 }
+
+/** An execution's id, or enough of it. */
+export const EXECUTION_ID = /^[0-9a-z]{8,26}$/;

@@ -11,6 +11,7 @@ import {
 } from "../command.ts";
 import type { JobChangeOptions } from "../jobs/change.ts";
 import type { ExecutionListOptions, JobListOptions } from "../jobs/list.ts";
+import type { LogsOptions } from "../jobs/logs.ts";
 import type { JobRunOptions } from "../jobs/run-files.ts";
 import type { ListingOptions } from "../output/listing.ts";
 import type { Shell } from "../shell.ts";
@@ -52,6 +53,19 @@ export function defineJob(job: Command, shell: Shell): void {
     .argument("<job>", `${JOB_NAME}, or id of an execution`)
     .action(act(shell, async () => (await import("../jobs/describe.ts")).jobWhy));
   addNotes(why, "-o json|yaml prints a rollcall.scheduler.v1.ExplainExecutionResponse in proto JSON.");
+  const logs = job
+    .command("logs")
+    .description("Show what a job's newest execution wrote, or what an execution did")
+    .argument("<job>", `${JOB_NAME}, or id of an execution`)
+    .option("-f, --follow", "Go on with what is written, until the execution ends")
+    .option("--stdout", "Only standard output")
+    .option("--stderr", "Only standard error")
+    .option("--tail <bytes>", "Only so much from the end of each, for example 64Ki");
+  addNotes(
+    logs,
+    "The output is kept on the execution's node: for a day after its end, in files whose size the job bounds. It takes " +
+      "the role submitter. What the execution wrote to standard error goes to standard error.",
+  ).action(act<LogsOptions>(shell, async () => (await import("../jobs/logs.ts")).jobLogs));
   defineChanges(job, shell);
 }
 
