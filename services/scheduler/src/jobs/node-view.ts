@@ -27,7 +27,7 @@ import {
   type StoredExecution,
 } from "@rollcall/store";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
-import { toObservation } from "../leader/leader-memory.ts";
+import { toObservation } from "../executions/observation.ts";
 
 /** A job with those of its executions that what comes next follows from. */
 export interface ViewedJob {

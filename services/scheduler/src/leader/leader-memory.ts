@@ -28,6 +28,7 @@ import {
   type StoredExecution,
   type StoredJob,
 } from "@rollcall/store";
+import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
 
 const NODES_A_READ = 500;
@@ -204,16 +205,4 @@ function toJob(job: StoredJob, spec: JobSpec): JobRecord {
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
   const state = drainedAtMs === null ? ("DRAINING" as const) : ("DRAINED" as const);
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };
-}
-
-/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
-const REPORTS_THAT_LACK = 2;
-
-/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
-export function toObservation(seen: StoredExecution["observation"]): Observation | null {
-  if (seen === null) return null;
-  const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
-  const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };
-  if (missing >= REPORTS_THAT_LACK && observed !== "ENDED") return { ...said, observed: "ENDED", end: "GONE" };
-  return observed === "ABSENT" ? null : { ...said, observed, end };
 }
