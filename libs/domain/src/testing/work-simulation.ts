@@ -1,9 +1,12 @@
 import { seededRandom } from "../seeded-random.ts";
 import type { ExecutionRecord, Observed } from "../work/execution.ts";
 import { isTerminal, mayFollow } from "../work/execution-state.ts";
+import type { JobRecord } from "../work/job-record.ts";
 import type { JobSpec, JobType } from "../work/job-spec.ts";
 import { obstaclesToWork } from "../work/placement/node-class.ts";
 import type { Plan } from "../work/plan.ts";
+import { explainJob } from "../work/planner/explain-job.ts";
+import { mayEnd } from "../work/planner/work-state.ts";
 import type { WorkNode } from "../work/work-node.ts";
 import { jobSpec, workNode } from "./work-fixtures.ts";
 import { TestFleet } from "./work-fleet.ts";
@@ -81,13 +84,19 @@ export class WorkSimulation {
     for (const record of this.#fleet.executions.values()) {
       const machine = this.#machines.get(record.nodeId);
       const runs = machine?.running.has(record.id) === true;
-      if (record.holds !== runs) this.#fail_(`${record.id} holds ${record.holds} and runs ${runs}`, record);
-      if (record.state === "LOST" && record.reason !== "GONE") this.#fail_(`${record.id} is lost on a node that is well`, record);
+      if (record.holds !== runs) this.#violated(`${record.id} holds ${record.holds} and runs ${runs}`, record);
+      if (record.state === "LOST" && record.reason !== "GONE")
+        this.#violated(`${record.id} is lost on a node that is well`, record);
     }
     for (const job of this.#fleet.jobs.values()) {
       if (job.state !== "ACTIVE" || job.spec.type !== "service" || job.halted !== null) continue;
       const live = this.#fleet.running().filter((record) => record.job === job.name);
-      if (live.length > job.count) this.#fail_(`job ${job.name} has ${live.length} of ${job.count}`);
+      const known = this.#fleet.memory.state.jobs.get(job.name);
+      const { waiting = 0, retrying = 0 } = explainJob(this.#fleet.memory.state, job.name, this.#fleet.nowMs) ?? {};
+      const accounted = live.length + waiting + retrying + (known?.failed ?? 0);
+      if (live.length > job.count || accounted < job.count) {
+        this.#violated(`job ${job.name} has ${live.length} of ${job.count}, and ${accounted} are accounted for`);
+      }
     }
   }
 
@@ -97,23 +106,23 @@ export class WorkSimulation {
       this.#checkPlan(plan);
       this.#checkRecord();
       if (round > 0 && !plan.more && plan.executions.length + plan.jobs.length + plan.drains.length > 0) {
-        this.#fail_("a plan that was committed led to another", plan);
+        this.#violated("a plan that was committed led to another", plan);
       }
       if (!plan.more && round > 0) return;
-      if (round > 50) this.#fail_("plans do not end", plan);
+      if (round > 50) this.#violated("plans do not end", plan);
     }
   }
 
   #checkPlan(plan: Plan): void {
     for (const { kind, before, after } of plan.executions) {
       const ended = this.#ended.get(after.id);
-      if (ended !== undefined && ended.state !== after.state) this.#fail_("what is final changed", [ended, after]);
-      if (before !== null && !mayFollow(before.state, after.state)) this.#fail_("a state that cannot follow", after);
+      if (ended !== undefined && ended.state !== after.state) this.#violated("what is final changed", [ended, after]);
+      if (before !== null && !mayFollow(before.state, after.state)) this.#violated("a state that cannot follow", after);
       if (isTerminal(after.state)) this.#ended.set(after.id, after);
       if (kind !== "PLACED") continue;
       const node = this.#fleet.nodes.get(after.nodeId);
       if (node === undefined || obstaclesToWork(node).length > 0)
-        this.#fail_("placed on a node that takes no work", after);
+        this.#violated("placed on a node that takes no work", after);
     }
   }
 
@@ -122,15 +131,11 @@ export class WorkSimulation {
     const taken = new Map<string, { millicores: number; memory: number; ports: Set<number>; gpus: Set<string> }>();
     for (const record of this.#fleet.executions.values()) {
       if (record.desired === "RUN" && record.replacedBy === null && !isTerminal(record.state)) {
-        const place = `${record.job} ${record.index}`;
-        if (places.has(place)) this.#fail_(`two executions are wanted in place ${place}`, record);
-        places.add(place);
         const job = this.#fleet.jobs.get(record.job);
-        if (job?.spec.type === "daemon") {
-          const onNode = `${record.job} on ${record.nodeId}`;
-          if (places.has(onNode)) this.#fail_(`two daemons on one node`, record);
-          places.add(onNode);
-        }
+        const isOnEach = job?.spec.type === "daemon" || job?.spec.type === "ops";
+        const place = isOnEach ? `${record.job} on ${record.nodeId}` : `${record.job} ${record.index}`;
+        if (places.has(place)) this.#violated(`two executions are wanted: ${place}`, record);
+        places.add(place);
       }
       if (!record.holds) continue;
       const sums = taken.get(record.nodeId) ?? { millicores: 0, memory: 0, ports: new Set(), gpus: new Set() };
@@ -138,21 +143,22 @@ export class WorkSimulation {
       sums.millicores += record.grant.millicores;
       sums.memory += record.grant.memoryBytes;
       for (const port of Object.values(record.grant.ports)) {
-        if (sums.ports.has(port)) this.#fail_(`port ${port} is given away twice`, record);
+        if (sums.ports.has(port)) this.#violated(`port ${port} is given away twice`, record);
         sums.ports.add(port);
       }
       for (const uuid of record.grant.gpuUuids) {
-        if (sums.gpus.has(uuid)) this.#fail_(`GPU ${uuid} is given away twice`, record);
+        if (sums.gpus.has(uuid)) this.#violated(`GPU ${uuid} is given away twice`, record);
         sums.gpus.add(uuid);
       }
     }
     for (const node of this.#fleet.memory.state.pool.nodes()) {
       const sums = taken.get(node.id);
-      if (node.taken.millicores !== (sums?.millicores ?? 0)) this.#fail_(`allocations of ${node.id} are wrong`, sums);
-      if (node.taken.memoryBytes !== (sums?.memory ?? 0)) this.#fail_(`allocations of ${node.id} are wrong`, sums);
+      if (node.taken.millicores !== (sums?.millicores ?? 0))
+        this.#violated(`allocations of ${node.id} are wrong`, sums);
+      if (node.taken.memoryBytes !== (sums?.memory ?? 0)) this.#violated(`allocations of ${node.id} are wrong`, sums);
       const capacity = node.node.capacity;
       const isTooMuch = node.taken.millicores > (capacity?.millicores ?? 0) || node.taken.memoryBytes > 8 * GIB;
-      if (isTooMuch) this.#fail_(`node ${node.id} has given away too much`, sums);
+      if (isTooMuch) this.#violated(`node ${node.id} has given away too much`, sums);
     }
   }
 
@@ -322,13 +328,19 @@ export class WorkSimulation {
     this.#fleet.pass(this.#pick([1_000, 10_000, 60_000, 400_000]));
   }
 
+  /** Another leader has nothing to do that the one before had not. */
   #reload(): void {
+    this.#fleet.reload();
+    const plan = this.#fleet.memory.plan(this.#fleet.input());
+    // A place of a job that ends, and that found no node in time, may find one now.
+    const executions = plan.executions.filter(({ after }) => !mayEnd(this.#fleet.jobs.get(after.job) as JobRecord));
+    if (executions.length > 0) this.#violated("another leader decides otherwise", executions);
     this.#fleet.reload();
   }
 
   /** A leader that could not commit takes its plan back. */
   #loseCommit(): void {
-    this.#submit();
+    for (const happen of [this.#submit, this.#allow, this.#work, this.#fail, this.#label]) happen.call(this);
     const plan = this.#fleet.memory.plan(this.#fleet.input());
     this.#fleet.memory.revert(plan);
     this.#checkRecord();
@@ -346,7 +358,7 @@ export class WorkSimulation {
     return values[Math.floor(this.#random() * values.length)] as Value;
   }
 
-  #fail_(what: string, about?: unknown): never {
+  #violated(what: string, about?: unknown): never {
     throw new Error(`${what}: ${JSON.stringify(about)}`);
   }
 }

@@ -73,9 +73,13 @@ function replaceLost(context: PlanContext, job: KnownJob, place: Place, live: Kn
   const { reason, lostAtMs } = live.record;
   const isGone = reason === "GONE";
   const isReplaced = spec.type === "daemon" ? isGone : spec.loss.replace;
-  if (!isReplaced) return true;
+  if (!isReplaced) {
+    job.waiting.delete(place.index);
+    return true;
+  }
   const dueAtMs = (lostAtMs ?? nowMs) + (isGone ? 0 : spec.loss.lostAfterMs);
   if (nowMs < dueAtMs) {
+    job.waiting.delete(place.index);
     lookAt(context, { atMs: dueAtMs, kind: "job", name, index: place.index });
     return true;
   }

@@ -130,6 +130,11 @@ export function liveIn({ executions }: Place): KnownExecution | undefined {
   return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
 }
 
+/** The place that an execution has in its job; undefined for none that is known. */
+export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place | undefined {
+  return isPerNode(job.record) ? job.placeByNode.get(nodeId) : job.places.get(index);
+}
+
 /** Whether an execution is of a version, or of a run of the job, that an update replaces. */
 export function isOutdated({ id, version }: ExecutionRecord, job: JobRecord): boolean {
   return version !== job.version || isEarlierRun(id, job);
@@ -147,8 +152,9 @@ export function isReady({ record, observation }: KnownExecution, { spec }: JobRe
 }
 
 /** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
-export function inTransit({ unready, empty }: KnownJob): number {
-  return unready.size + empty.size;
+export function inTransit({ unready, empty, record, fresh }: KnownJob): number {
+  const untried = isPerNode(record) ? 0 : Math.max(0, record.count - fresh);
+  return unready.size + empty.size + untried;
 }
 
 /** Whether a job has one place a node. */
