@@ -144,6 +144,14 @@ export class LeaderMemory {
     return this.#shell.plan(input);
   }
 
+  /** How much there is. */
+  size(): { readonly executions: number; readonly waiting: number } {
+    const { executions, waitingJobs, jobs } = this.#shell.state;
+    let waiting = 0;
+    for (const name of waitingJobs) waiting += jobs.get(name)?.waiting.size ?? 0;
+    return { executions: executions.size, waiting };
+  }
+
   revert(plan: Plan): void {
     this.#shell.revert(plan);
   }

@@ -89,6 +89,7 @@ export class Leader {
       const { plan, outcome } = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = outcome === "STALE" ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      this.#metrics.setWork(memory.size());
       succeeded();
       if (outcome === "STALE" || plan.more) continue;
       const dueMs = plan.wakeAtMs === null ? timing.pollMs : Math.max(0, plan.wakeAtMs - nowMs);
