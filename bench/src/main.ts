@@ -6,6 +6,7 @@ import { failover } from "./rows/failover.ts";
 import { feed } from "./rows/feed.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
+import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
@@ -22,6 +23,7 @@ const BENCHES: readonly Bench[] = [
   relay,
   start,
   simulation,
+  placement,
   detection,
   failover,
   scale,

@@ -10,7 +10,7 @@ describe("WorkMemory in a random walk", () => {
         for (let step = 0; step < 120; step += 1) simulation.step();
         simulation.heal();
       }),
-      { numRuns: 80 },
+      { numRuns: 40 },
     );
   });
 });
