@@ -3,7 +3,6 @@ import {
   ExecutionIds,
   type ExecutionRecord,
   isTerminal,
-  type JobRecord,
   type JobSpec,
   NO_OVERCOMMIT,
   type Observation,
@@ -30,6 +29,7 @@ import {
 } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
+import { toJobRecord } from "../jobs/view-job.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
@@ -169,7 +169,7 @@ export class LeaderMemory {
     const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
     this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
     this.#sawId(job.restartBefore);
-    this.#shell.applyJob(toJob(job, spec));
+    this.#shell.applyJob(toJobRecord(job, spec));
   }
 
   /** Ids that are made from now on are greater. */
@@ -203,11 +203,6 @@ interface KnownVersion {
   readonly version: number;
   readonly digest: Uint8Array;
   readonly spec: JobSpec;
-}
-
-function toJob(job: StoredJob, spec: JobSpec): JobRecord {
-  const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
-  return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
 }
 
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
