@@ -95,7 +95,8 @@ async function loseFullNode(context: BenchContext, client: Client): Promise<numb
   const startedAtMs = performance.now();
   await client.query("begin");
   await client.query(
-    "update node_sessions set health = 'UNHEALTHY', connection = 'DISCONNECTED', reaction = 'ALLOWED' where node_id = $1",
+    `update node_sessions set health = 'UNHEALTHY', connection = 'DISCONNECTED', reaction = 'ALLOWED'
+     where node_id = $1`,
     [id],
   );
   const event = { type: "node.reactions.allowed", subject: id, actor: "replica:r", reason: "NO_STORM", message: "" };

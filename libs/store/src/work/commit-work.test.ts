@@ -40,7 +40,10 @@ function executionOf(id: string, nodeId: string, grant: Partial<ExecutionRecord[
   };
 }
 
-const placing = (after: ExecutionRecord): ExecutionChange => ({ kind: "PLACED", before: null, after });
+const placing = (after: ExecutionRecord): ExecutionChange => ({
+  ...{ kind: "PLACED", before: null, observation: null },
+  after,
+});
 
 function commit(executions: readonly ExecutionChange[], instance = LEADER) {
   const plan = { executions, jobs: [], drains: [] };
@@ -151,7 +154,7 @@ describe("commitWork()", () => {
       ...before,
       ...{ desired: "FORGET", holds: false, state: "COMPLETED", reason: "EXITED", endedAtMs: 5_000 },
     };
-    const ending: ExecutionChange = { kind: "ENDED", before, after };
+    const ending: ExecutionChange = { kind: "ENDED", before, after, observation: null };
     expect((await commit([ending])).outcome).toBe("COMMITTED");
     expect((await commit([ending])).outcome).toBe("COMMITTED");
     expect(await allocated("returning")).toMatchObject({
@@ -169,7 +172,7 @@ describe("commitWork()", () => {
     await commit([placing(before), placing(executionOf("s2", "stopping"))]);
     const [first] = await readNodeWork(store.db, [{ nodeId: "stopping", after: 0n }]);
     const after: ExecutionRecord = { ...before, desired: "STOP", reason: "JOB_STOPPED" };
-    await commit([{ kind: "STOPPING", before, after }]);
+    await commit([{ kind: "STOPPING", before, after, observation: null }]);
     const [second] = await readNodeWork(store.db, [{ nodeId: "stopping", after: first?.generation ?? 0n }]);
     expect(second?.generation).toBeGreaterThan(first?.generation ?? 0n);
     expect(second?.references.map(({ id, desired }) => [id, desired])).toEqual([["s1", "STOP"]]);

@@ -26,8 +26,8 @@ import {
   readNodes,
   type StoredExecution,
 } from "@rollcall/store";
+import { toObservation } from "../executions/observation.ts";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
-import { toObservation } from "../leader/leader-memory.ts";
 
 /** A job with those of its executions that what comes next follows from. */
 export interface ViewedJob {

@@ -1,4 +1,4 @@
-import type { JobRecord } from "@rollcall/domain";
+import type { JobRecord, JobSpec } from "@rollcall/domain";
 import { type Db, readExecutions, type StoredExecution, type StoredJob } from "@rollcall/store";
 import { checkedJob } from "./job-text.ts";
 import type { ViewedJob } from "./node-view.ts";
@@ -6,9 +6,8 @@ import type { ViewedJob } from "./node-view.ts";
 const EXECUTIONS_A_READ = 1_000;
 
 /** A job as the rules have it. */
-export function toJobRecord(job: StoredJob): JobRecord {
+export function toJobRecord(job: StoredJob, spec: JobSpec): JobRecord {
   const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
-  const spec = checkedJob(job.spec);
   return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
 }
 
@@ -31,5 +30,5 @@ export async function viewJob(db: Db, job: StoredJob | null, signal: AbortSignal
     if (last === undefined || rows.length < EXECUTIONS_A_READ) break;
     below = last.execution.id;
   }
-  return { job: toJobRecord(job), executions: executions.reverse() };
+  return { job: toJobRecord(job, checkedJob(job.spec)), executions: executions.reverse() };
 }

@@ -3,7 +3,6 @@ import {
   ExecutionIds,
   type ExecutionRecord,
   isTerminal,
-  type JobRecord,
   type JobSpec,
   NO_OVERCOMMIT,
   type Observation,
@@ -28,7 +27,9 @@ import {
   type StoredExecution,
   type StoredJob,
 } from "@rollcall/store";
+import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
+import { toJobRecord } from "../jobs/view-job.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
@@ -143,6 +144,14 @@ export class LeaderMemory {
     return this.#shell.plan(input);
   }
 
+  /** How much there is. */
+  size(): { readonly executions: number; readonly waiting: number } {
+    const { executions, waitingJobs, jobs } = this.#shell.state;
+    let waiting = 0;
+    for (const name of waitingJobs) waiting += jobs.get(name)?.waiting.size ?? 0;
+    return { executions: executions.size, waiting };
+  }
+
   revert(plan: Plan): void {
     this.#shell.revert(plan);
   }
@@ -160,7 +169,7 @@ export class LeaderMemory {
     const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
     this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
     this.#sawId(job.restartBefore);
-    this.#shell.applyJob(toJob(job, spec));
+    this.#shell.applyJob(toJobRecord(job, spec));
   }
 
   /** Ids that are made from now on are greater. */
@@ -196,24 +205,7 @@ interface KnownVersion {
   readonly spec: JobSpec;
 }
 
-function toJob(job: StoredJob, spec: JobSpec): JobRecord {
-  const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
-  return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
-}
-
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
   const state = drainedAtMs === null ? ("DRAINING" as const) : ("DRAINED" as const);
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };
-}
-
-/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
-const REPORTS_THAT_LACK = 2;
-
-/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
-export function toObservation(seen: StoredExecution["observation"]): Observation | null {
-  if (seen === null) return null;
-  const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
-  const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };
-  if (missing >= REPORTS_THAT_LACK && observed !== "ENDED") return { ...said, observed: "ENDED", end: "GONE" };
-  return observed === "ABSENT" ? null : { ...said, observed, end };
 }

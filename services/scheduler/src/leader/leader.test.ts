@@ -75,10 +75,12 @@ describe("a leader", () => {
   });
 
   it("should complete a batch job, and try a failed execution again elsewhere in time", async () => {
-    let failures = 0;
-    workers.fate = (_, index) => {
-      if (index !== 1 || failures > 0) return "COMPLETES";
-      failures += 1;
+    const others = new Set((await executionsOf("")).map(({ id }) => id));
+    const failed = new Set<string>();
+    workers.fate = (id, index) => {
+      if (others.has(id)) return "RUNS";
+      if (index !== 1 || failed.size > 0) return "COMPLETES";
+      failed.add(id);
       return "FAILS";
     };
     const retry = { attempts: 2, interval: durationFromMs(100) };

@@ -20,6 +20,18 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
+/** Plans that are made before what has changed meanwhile is read. */
+const PLANS_IN_A_ROW = 8;
+
+/** What came of plans. */
+interface Decided {
+  /** Whether the last was refused: what it was made from has changed. */
+  readonly isStale: boolean;
+  /** Whether there is more to plan at once. */
+  readonly more: boolean;
+  /** When to plan again if nothing happens before; null for never. */
+  readonly wakeAtMs: number | null;
+}
 
 /**
  * Decides what runs where, for as long as this process holds the scheduler's lease. All of it follows from the record:
@@ -31,10 +43,12 @@ export class Leader {
   readonly #createShell: () => WorkMemory;
   readonly #wakeUp = new WakeUp();
   readonly #dirty = new Dirty();
+  readonly #actor: string;
   #memory: LeaderMemory | null = null;
 
   constructor(options: LeaderOptions, metrics: LeaderMetrics, createShell: () => WorkMemory) {
     this.#options = options;
+    this.#actor = schedulerActor(options.instance);
     this.#metrics = metrics;
     this.#createShell = createShell;
   }
@@ -86,12 +100,13 @@ export class Leader {
       const nowMs = await time.nowMs();
       await this.#refresh(memory);
       position = await this.#observe(memory, position, signal);
-      const { plan, outcome } = await this.#decide(memory, nowMs, mostPlaced);
+      const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
-      mostPlaced = outcome === "STALE" ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      this.#metrics.setWork(memory.size());
       succeeded();
-      if (outcome === "STALE" || plan.more) continue;
-      const dueMs = plan.wakeAtMs === null ? timing.pollMs : Math.max(0, plan.wakeAtMs - nowMs);
+      if (decided.isStale || decided.more) continue;
+      const dueMs = decided.wakeAtMs === null ? timing.pollMs : Math.max(0, decided.wakeAtMs - nowMs);
       const atMostMs = Math.max(timing.gatherMs, Math.min(timing.pollMs, dueMs));
       await this.#wakeUp.rest(clock, { atMostMs, atLeastMs: timing.gatherMs }, signal).catch(() => {});
     }
@@ -129,22 +144,40 @@ export class Leader {
     return next;
   }
 
-  async #decide(
-    memory: LeaderMemory,
-    nowMs: number,
-    mostPlaced: number,
-  ): Promise<{ readonly plan: Plan; readonly outcome: WorkCommitted["outcome"] }> {
-    const { clock, instance } = this.#options;
+  /**
+   * Plan and commit. While one plan is written the next is made: the memory has what was planned as done. When one is
+   * refused, those that follow from it are taken back first.
+   */
+  async #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
+    let writing: { readonly plan: Plan; readonly committed: Promise<WorkCommitted> } | null = null;
+    for (let turn = 0; ; turn += 1) {
+      const plan = this.#plan(memory, nowMs, mostPlaced);
+      await this.#step("planned");
+      const { more, wakeAtMs } = plan;
+      if (writing !== null && (await writing.committed).outcome === "STALE") {
+        memory.revert(plan);
+        memory.revert(writing.plan);
+        return { isStale: true, more, wakeAtMs };
+      }
+      const isEmpty = plan.executions.length + plan.jobs.length + plan.drains.length === 0;
+      if (isEmpty) return { isStale: false, more, wakeAtMs };
+      const committed = this.#commit(memory, { plan, events: planEvents(plan, this.#actor) });
+      // It is awaited above or below, unless this process ends first.
+      committed.catch(() => {});
+      writing = { plan, committed };
+      if (more && turn < PLANS_IN_A_ROW) continue;
+      const isStale = (await committed).outcome === "STALE";
+      if (isStale) memory.revert(plan);
+      return { isStale, more, wakeAtMs };
+    }
+  }
+
+  #plan(memory: LeaderMemory, nowMs: number, mostPlaced: number): Plan {
+    const { clock } = this.#options;
     const startedAtMs = clock.nowMs();
     const plan = memory.plan(nowMs, mostPlaced);
     this.#metrics.planned((clock.nowMs() - startedAtMs) / 1_000);
-    await this.#step("planned");
-    if (plan.executions.length + plan.jobs.length + plan.drains.length === 0) return { plan, outcome: "COMMITTED" };
-    const events = planEvents(plan, schedulerActor(instance));
-    const { outcome } = await this.#commit(memory, { plan, events });
-    if (outcome === "STALE") memory.revert(plan);
-    else for (const [kind, count] of countKinds(plan)) this.#metrics.changed(kind, count);
-    return { plan, outcome };
+    return plan;
   }
 
   /** Commit; nodes and jobs that are not as this process believes are read again. Throws when it leads no more. */
@@ -157,6 +190,7 @@ export class Leader {
     switch (committed.outcome) {
       case "COMMITTED":
         this.#metrics.committed("committed", seconds);
+        for (const [kind, count] of countKinds(commit.plan)) this.#metrics.changed(kind, count);
         break;
       case "STALE":
         this.#metrics.committed("stale", seconds);
@@ -176,7 +210,7 @@ export class Leader {
   }
 }
 
-function countKinds({ executions }: Plan): ReadonlyMap<string, number> {
+function countKinds({ executions }: Pick<Plan, "executions">): ReadonlyMap<string, number> {
   const counts = new Map<string, number>();
   for (const { kind } of executions) counts.set(kind, (counts.get(kind) ?? 0) + 1);
   return counts;

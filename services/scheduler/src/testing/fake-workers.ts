@@ -1,6 +1,6 @@
 import { type ReportedExecution, readNodeWork, type Store, saveObservations } from "@rollcall/store";
 
-/** What a fake machine does with an execution that it should run. */
+/** What a fake machine does with an execution that it should run, each time that it looks. */
 export type Fate = "RUNS" | "COMPLETES" | "FAILS";
 
 /**
@@ -71,7 +71,6 @@ export class FakeWorkers {
       own.set(id, { ...seen(id), observed: "ENDED", end: "STOPPED", endedAtMs: 2_000 });
       return;
     }
-    if (known !== undefined) return;
     switch (this.fate(id, index)) {
       case "RUNS":
         own.set(id, { ...seen(id), observed: "READY" });

@@ -80,7 +80,6 @@ export function previewJob(state: WorkState, spec: JobSpec): JobPreview {
     : previewCounted(state, request, known, counts);
   const preview = {
     ...places,
-    ...explainRefusals(state, request, counts),
     couldFit: couldFit(state.pool, request),
   };
   state.pool.unuse(request);
@@ -88,11 +87,12 @@ export function previewJob(state: WorkState, spec: JobSpec): JobPreview {
 }
 
 function previewCounted(
-  { pool }: WorkState,
+  state: WorkState,
   request: PlacementRequest,
   known: KnownJob | undefined,
   counts: Map<string, number>,
-): Pick<JobPreview, "places" | "waiting"> {
+): Omit<JobPreview, "couldFit"> {
+  const { pool } = state;
   const { spec } = request;
   const search = new PlacementSearch(pool, request, counts);
   const isRolled = known !== undefined && spec.type === "service";
@@ -119,16 +119,19 @@ function previewCounted(
     taken.push(() => pool.release(node.id, grant));
     places.push({ index, nodeId: node.id, executionId: live?.id ?? null, isReplaced: live !== undefined });
   }
+  // While it is still taken: what is left is too little for those that wait.
+  const explained = explainRefusals(state, request, counts);
   for (const release of taken) release();
-  return { places, waiting };
+  return { places, waiting, ...explained };
 }
 
 function previewPerNode(
-  { pool }: WorkState,
+  state: WorkState,
   request: PlacementRequest,
   known: KnownJob | undefined,
   counts: Map<string, number>,
-): Pick<JobPreview, "places" | "waiting"> {
+): Omit<JobPreview, "couldFit"> {
+  const { pool } = state;
   const search = new PlacementSearch(pool, { ...request, spec: { ...request.spec, maxPerNode: 0 } }, counts);
   const places: PreviewedPlace[] = [];
   let waiting = 0;
@@ -142,7 +145,7 @@ function previewPerNode(
       places.push({ index: place?.index ?? index, nodeId, executionId, isReplaced: live !== undefined });
     }
   }
-  return { places, waiting };
+  return { places, waiting, ...explainRefusals(state, request, counts) };
 }
 
 function explainRefusals(

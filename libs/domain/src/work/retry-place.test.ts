@@ -1,0 +1,57 @@
+import { describe, expect, it } from "@jest/globals";
+import { jobSpec } from "../testing/work-fixtures.ts";
+import type { ExecutionRecord } from "./execution.ts";
+import { nextInPlace, RAN_WELL_MS, retryWaitMs } from "./retry-place.ts";
+
+const RETRY = { attempts: 2, backoff: "exponential", intervalMs: 5_000, maxMs: 60_000 } as const;
+
+function ended(state: ExecutionRecord["state"], reason: string, attempt = 0): ExecutionRecord {
+  return {
+    ...{ id: "e1", job: "web", version: 1, index: 0, nodeId: "n", desired: "FORGET", holds: false, previous: null },
+    grant: { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] },
+    ...{ replacedBy: null, attempt, state, reason, message: "", createdAtMs: 0, lostAtMs: null, endedAtMs: 1_000 },
+  };
+}
+
+describe("retryWaitMs()", () => {
+  it.each([
+    ["constant", 5, 5_000],
+    ["exponential", 0, 5_000],
+    ["exponential", 1, 10_000],
+    ["exponential", 3, 40_000],
+    ["exponential", 4, 60_000],
+    ["exponential", 10_000, 60_000],
+  ] as const)("should wait with %s backoff after %i failures for %i ms", (backoff, failed, waitMs) => {
+    expect(retryWaitMs({ ...RETRY, backoff }, failed)).toBe(waitMs);
+  });
+});
+
+describe("nextInPlace()", () => {
+  const again = (attempt: number, notBeforeMs: number) => ({ kind: "again", attempt, notBeforeMs });
+
+  it.each([
+    ["batch", ended("COMPLETED", "EXITED"), { kind: "done" }],
+    ["ops", ended("COMPLETED", "EXITED"), { kind: "done" }],
+    ["service", ended("COMPLETED", "EXITED"), again(1, 6_000)],
+    ["batch", ended("FAILED", "EXITED"), again(1, 6_000)],
+    ["batch", ended("KILLED_OOM", "OOM", 1), again(2, 11_000)],
+    ["batch", ended("FAILED", "EXITED", 2), { kind: "given-up" }],
+    ["batch", ended("FAILED", "CONTROL_PLANE_LOST", 2), again(2, 0)],
+    ["batch", ended("STOPPED", "NODE_DRAINED", 2), again(2, 0)],
+    ["batch", ended("STOPPED", "NODE_DELETED"), again(0, 0)],
+    ["batch", ended("STOPPED", "EXECUTION_STOPPED"), { kind: "given-up" }],
+    ["service", ended("STOPPED", "EXECUTION_STOPPED"), again(0, 0)],
+    ["ops", ended("FAILED", "NODE_LOST"), { kind: "given-up" }],
+    ["ops", ended("FAILED", "NODE_DRAINED"), { kind: "given-up" }],
+  ] as const)("should tell what follows in a %s", (type, record, next) => {
+    expect(nextInPlace(record, null, { type, retry: RETRY })).toEqual(next);
+  });
+
+  it("should forget the failures of a service that ran well for long, not those of a batch job", () => {
+    const record = ended("FAILED", "EXITED", 2);
+    const { type } = jobSpec();
+    expect(nextInPlace(record, RAN_WELL_MS, { type, retry: RETRY })).toEqual(again(1, 6_000));
+    expect(nextInPlace(record, RAN_WELL_MS - 1, { type, retry: RETRY })).toEqual({ kind: "given-up" });
+    expect(nextInPlace(record, RAN_WELL_MS, { type: "batch", retry: RETRY })).toEqual({ kind: "given-up" });
+  });
+});
