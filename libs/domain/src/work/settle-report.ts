@@ -15,7 +15,7 @@ export interface ReportedExecution {
 
 /** What follows from a report. */
 export interface SettledReport {
-  /** How many whole reports in a row lacked each execution that the record expects; those that are there are left out. */
+  /** How many whole reports in a row lacked each execution that is expected; those that are there are left out. */
   readonly misses: ReadonlyMap<string, number>;
   /** Executions that are not there: they are observed as ended, see goneObservation(). */
   readonly gone: readonly string[];

@@ -20,7 +20,7 @@ export interface PlacementRequest {
   readonly isPicky: boolean;
 }
 
-/** Prepare what a job asks for. Its selector was checked when it was submitted; one that cannot be read fits nothing. */
+/** Prepare what a job asks for. Its selector was checked when it was submitted; one that cannot be read fits none. */
 export function placementRequest(spec: JobSpec): PlacementRequest {
   const { resources, constraints } = spec;
   const { millicores, memoryBytes, diskBytes, gpus, ports } = resources;

@@ -10,7 +10,7 @@ import { nextInPlace } from "../retry-place.ts";
 import { isOutdated, isPerNode, type KnownJob, liveIn, type Place, type WorkState } from "./work-state.ts";
 
 /** Places that a preview names at most. */
-export const MOST_PREVIEWED = 1_000;
+const MOST_PREVIEWED = 1_000;
 
 /** Why nodes will not do, by reason. */
 export interface ExplainedRefusal {

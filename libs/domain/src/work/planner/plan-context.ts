@@ -8,7 +8,7 @@ import type { Due, KnownExecution, KnownJob, WorkState } from "./work-state.ts";
 /** Executions that one plan places at most, where it is not told otherwise. */
 export const MOST_PLACED = 1_000;
 /** Changes of executions in one plan at most: what goes beyond is planned next. */
-export const MOST_CHANGES = 5_000;
+const MOST_CHANGES = 5_000;
 
 /** A plan that is being made. Each change is applied to the memory at once. */
 export interface PlanContext {

@@ -39,7 +39,7 @@ export function fillPlace(context: PlanContext, job: KnownJob, place: Place): Pl
  *
  * @param how `previous` is the execution that it replaces, which is told to stop unless it is kept.
  */
-export function placeExecution(
+function placeExecution(
   context: PlanContext,
   job: KnownJob,
   place: Place,

@@ -25,7 +25,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
 }
 
 /** Remember that a place found no node, and give it up when its job says so. */
-export function waitForNode(context: PlanContext, job: KnownJob, place: Place): void {
+function waitForNode(context: PlanContext, job: KnownJob, place: Place): void {
   const { state, nowMs } = context;
   const { name, spec, submittedAtMs } = job.record;
   const isNew = place.last === null && place.executions.length === 0;

@@ -47,7 +47,7 @@ export interface KnownJob {
   readonly nodesToCheck: Set<string>;
   /** Places that found no node. */
   readonly waiting: Set<number>;
-  /** The pool's gains when the last place found no node: nothing has changed for the better as long as they are the same. */
+  /** The pool's gains when a place found no node: as long as they are the same, nothing else will fit. */
   waitedGains: number;
   /** Whether any node could run an execution if it were empty, and the pool's gains when that was looked for. */
   couldFit: { readonly gains: number; readonly fits: boolean } | null;
@@ -125,7 +125,7 @@ export function workState(): WorkState {
   };
 }
 
-/** The execution that is wanted in a place; undefined for none. One that may return beside its replacement is not it. */
+/** The execution that is wanted in a place; undefined for none. One that was replaced, and kept, is not it. */
 export function liveIn({ executions }: Place): KnownExecution | undefined {
   return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
 }
