@@ -67,7 +67,7 @@ export class KeptExecution {
 
   /** Start its process for the first time. */
   async launch(): Promise<void> {
-    // Once in a keeper, whichever comes first: its turn among those that are started, or the look at one that was adopted.
+    // Once in a keeper: in its turn among those that are started, or when it is adopted and looked at.
     if (this.isEnded || this.#isClosed || this.#isLaunchedHere) return;
     this.#isLaunchedHere = true;
     this.#launchedAtMs = this.#services.clock.nowMs();
