@@ -29,9 +29,9 @@ async function complete(...words: readonly string[]): Promise<readonly string[]>
 
 describe("completion", () => {
   it("should offer commands", async () => {
-    const nouns = "serve node token policy brake events audit status config login logout whoami access context";
+    const nouns = "serve node job run token policy brake events audit status config login logout whoami access context";
     expect(await complete("")).toEqual([...nouns.split(" "), "version", "completion"]);
-    expect(await complete("node", "un")).toEqual(["uncordon", "unban"]);
+    expect(await complete("node", "un")).toEqual(["uncordon", "undrain", "unban"]);
     expect(await complete("node", "mark")).toEqual(["mark-unhealthy"]);
     expect(await complete("--output", "json", "token", "r")).toEqual(["revoke"]);
   });

@@ -21,6 +21,15 @@ export * from "./brake/index.ts";
 export * from "./conditions/index.ts";
 export type { Decided, Effects } from "./decided.ts";
 export {
+  DEFAULT_DRAIN_DEADLINE_MS,
+  type DrainConditions,
+  type DrainIntent,
+  drainStartedEvent,
+  drainWaitText,
+  MAX_DRAIN_DEADLINE_MS,
+} from "./drains/drain.ts";
+export { cancelDrain, drainNode, drainsThatBegin, endDrain, type SelectedDrain } from "./drains/drain-decisions.ts";
+export {
   EVENT_CATALOGUE,
   EVENT_TYPES,
   type EventDescription,
@@ -302,6 +311,7 @@ export {
   changeLabels,
   clearMark,
   cordon,
+  endCordon,
   etagRefusal,
   markUnhealthy,
   requireKeyRotation,
@@ -454,9 +464,7 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
-export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS } from "./work/check-job.ts";
 export * from "./work/index.ts";
-export type { DraftCheck, DraftTask, JobDraft } from "./work/job-draft.ts";
 export { chooseGrant } from "./work/placement/choose-grant.ts";
 export { NodePool } from "./work/placement/node-pool.ts";
 export { placementRequest } from "./work/placement/placement-request.ts";

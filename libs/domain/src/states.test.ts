@@ -143,7 +143,7 @@ describe("mayTakeWork()", () => {
   const types: readonly NodeType[] = ["ORCHESTRATOR", "COMPUTE"];
   const memberships: readonly MembershipState[] = ["PENDING", "APPROVED", "REJECTED"];
   const healths: readonly HealthState[] = ["HEALTHY", "UNHEALTHY", "UNKNOWN"];
-  const schedulings: readonly SchedulingState[] = ["ELIGIBLE", "INELIGIBLE"];
+  const schedulings: readonly SchedulingState[] = ["ELIGIBLE", "INELIGIBLE", "DRAINING", "DRAINED"];
 
   it("should allow one combination of all", () => {
     const allowed = types.flatMap((type) =>

@@ -21,7 +21,7 @@ export type ConnectionState = "CONNECTED" | "DISCONNECTED";
 /** What the failure detector concluded. */
 export type HealthState = "HEALTHY" | "UNHEALTHY" | "UNKNOWN";
 /** Whether new work may be placed; derived from holds, never set. */
-export type SchedulingState = "ELIGIBLE" | "INELIGIBLE";
+export type SchedulingState = "ELIGIBLE" | "INELIGIBLE" | "DRAINING" | "DRAINED";
 
 /** Whether a node may belong, as the operator decided. */
 export type Membership = Stated<MembershipState>;
@@ -31,7 +31,7 @@ export type Connection = Stated<ConnectionState>;
 export type Health = Stated<HealthState>;
 
 /** A cause for which a node takes no new work. Each kind is placed and lifted by the one part that owns it. */
-export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE";
+export type HoldKind = "OPERATOR" | "FLAPPING" | "HARDWARE" | "DRAIN";
 
 /** A hold that is in force. A node has at most one of each kind, so lifting one cause never undoes another. */
 export interface Hold {
@@ -39,6 +39,10 @@ export interface Hold {
   readonly sinceMs: number;
   readonly message: string;
   readonly actor: string;
+  /** When it is lifted by itself; absent for never. Only of OPERATOR. */
+  readonly untilMs?: number;
+  /** The work that it concerns has ended. Only of DRAIN. */
+  readonly drained?: true;
 }
 
 /** Whether a node may be given new work, with the holds that say so. */
@@ -58,11 +62,13 @@ const HOLD_REASONS: Readonly<Record<HoldKind, string>> = {
   OPERATOR: "OPERATOR_CORDONED",
   FLAPPING: "NODE_FLAPPING",
   HARDWARE: "HARDWARE_IN_DOUBT",
+  DRAIN: "NODE_DRAINING",
 };
+const DRAINED_REASON = "NODE_DRAINED";
 
 /**
  * Tell whether a node is eligible, from its holds alone. An ineligible node carries the reason, message and actor of
- * its oldest hold.
+ * its oldest hold, one that is drained those of its drain.
  *
  * @param noHoldSinceMs since when there has been no hold, shown for an eligible node: when the last one was lifted,
  *   or when the node was created.
@@ -80,26 +86,34 @@ export function deriveScheduling(holds: readonly Hold[], noHoldSinceMs: number):
       holds: [],
     };
   }
+  const drain = oldestFirst.find(({ kind }) => kind === "DRAIN");
+  const { kind, sinceMs, message, actor } = drain ?? oldest;
+  const isDrained = drain?.drained === true;
   return {
-    state: "INELIGIBLE",
-    sinceMs: oldest.sinceMs,
-    reason: HOLD_REASONS[oldest.kind],
-    message: oldest.message,
-    actor: oldest.actor,
+    state: drain === undefined ? "INELIGIBLE" : isDrained ? "DRAINED" : "DRAINING",
+    sinceMs,
+    reason: isDrained ? DRAINED_REASON : HOLD_REASONS[kind],
+    message,
+    actor,
     holds: oldestFirst,
   };
 }
 
 /**
- * Place a hold. One of the same kind that is already there keeps its `sinceMs` and takes the new message and
- * actor. The same array comes back when nothing changes, so the caller can tell by identity.
+ * Place a hold. One of the same kind that is already there keeps its `sinceMs` and takes everything else of the new
+ * one. The same array comes back when nothing changes, so the caller can tell by identity.
  */
 export function placeHold(holds: readonly Hold[], hold: Hold): readonly Hold[] {
   const present = holds.find(({ kind }) => kind === hold.kind);
   if (present === undefined) {
     return [...holds, hold];
   }
-  if (present.message === hold.message && present.actor === hold.actor) return holds;
+  const isSame =
+    present.message === hold.message &&
+    present.actor === hold.actor &&
+    present.untilMs === hold.untilMs &&
+    present.drained === hold.drained;
+  if (isSame) return holds;
   const renewed = { ...hold, sinceMs: present.sinceMs };
   return holds.map((other) => (other === present ? renewed : other));
 }

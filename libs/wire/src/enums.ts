@@ -42,12 +42,15 @@ const HEALTH_STATES = {
 const SCHEDULING_STATES = {
   ELIGIBLE: ProtoSchedulingState.ELIGIBLE,
   INELIGIBLE: ProtoSchedulingState.INELIGIBLE,
+  DRAINING: ProtoSchedulingState.DRAINING,
+  DRAINED: ProtoSchedulingState.DRAINED,
 } as const satisfies Record<SchedulingState, ProtoSchedulingState>;
 
 const HOLD_KINDS = {
   OPERATOR: ProtoHoldKind.OPERATOR,
   FLAPPING: ProtoHoldKind.FLAPPING,
   HARDWARE: ProtoHoldKind.HARDWARE,
+  DRAIN: ProtoHoldKind.DRAIN,
 } as const satisfies Record<HoldKind, ProtoHoldKind>;
 
 const LABEL_TIERS = {

@@ -15,7 +15,7 @@ export {
 } from "./enums.ts";
 export { type EventFacts, eventToProto } from "./event.ts";
 export { FrameReader, frameMessage, MOST_FRAME_BYTES } from "./length-framing.ts";
-export { type NodeFacts, nodeToProto } from "./node.ts";
+export { type AllocatedFacts, type NodeFacts, nodeToProto, nodeWithWork } from "./node.ts";
 export {
   MOST_NODE_INFO_BYTES,
   type NodeInfoRecord,

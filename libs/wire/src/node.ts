@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import { type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { AllocatedResourcesSchema, type Node, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { mayTakeWork, type NodeRecord } from "@rollcall/domain";
 import { nodeTypeToProto } from "./enums.ts";
 import { recordToNodeInfo } from "./node-info.ts";
@@ -26,6 +26,29 @@ export type NodeFacts = Pick<
   | "createdAtMs"
   | "updatedAtMs"
 >;
+
+/** What executions have been given of a node. */
+export interface AllocatedFacts {
+  readonly millicores: number;
+  readonly memoryBytes: number;
+  readonly diskBytes: number;
+  readonly gpuUuids: readonly string[];
+  readonly executions: number;
+}
+
+const NOTHING: AllocatedFacts = { millicores: 0, memoryBytes: 0, diskBytes: 0, gpuUuids: [], executions: 0 };
+
+/** The public message of a node with what executions have been given of it; undefined for one that never had any. */
+export function nodeWithWork(node: NodeFacts, allocated: AllocatedFacts = NOTHING): Node {
+  const message = nodeToProto(node);
+  if (message.info?.work === undefined && allocated.executions === 0) return message;
+  const { millicores, memoryBytes, diskBytes, gpuUuids, executions } = allocated;
+  message.allocated = create(AllocatedResourcesSchema, {
+    ...{ millicores, memoryBytes: BigInt(memoryBytes), diskBytes: BigInt(diskBytes), executions },
+    gpuUuids: [...gpuUuids],
+  });
+  return message;
+}
 
 /** The public message of a node. */
 export function nodeToProto(node: NodeFacts): Node {

@@ -53,11 +53,12 @@ export function schedulingToProto(scheduling: Scheduling): ProtoScheduling {
     state: schedulingStateToProto(scheduling.state),
     // The domain always has a reason; the contract leaves it empty for an eligible node.
     reason: scheduling.state === "ELIGIBLE" ? "" : scheduling.reason,
-    holds: scheduling.holds.map(({ kind, sinceMs, message, actor }) => ({
+    holds: scheduling.holds.map(({ kind, sinceMs, message, actor, untilMs }) => ({
       kind: holdKindToProto(kind),
       since: timestampFromMs(sinceMs),
       message,
       actor,
+      ...(untilMs === undefined ? {} : { untilTime: timestampFromMs(untilMs) }),
     })),
   });
 }

@@ -10,6 +10,7 @@ function appOf(store: Store) {
     store,
     clock: systemClock,
     log: silentLogger,
+    instance: "admin-1",
   });
 }
 

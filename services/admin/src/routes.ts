@@ -12,6 +12,7 @@ import { AUDIT_POLICIES, routeAudit } from "./audit/audit-methods.ts";
 import { banMethods } from "./bans/ban-methods.ts";
 import { BRAKE_POLICIES, routeBrake } from "./brake/brake-methods.ts";
 import { JOIN_TOKEN_POLICIES, routeJoinTokens } from "./join-tokens/join-token-methods.ts";
+import { drainMethods } from "./nodes/drain-methods.ts";
 import { nodeMethods } from "./nodes/node-methods.ts";
 import { HEALTH_POLICY_POLICIES, routeHealthPolicies } from "./policies/policy-methods.ts";
 
@@ -30,6 +31,7 @@ export const SERVICES = [
  */
 const DECISION: MethodPolicy = { caller: "operator", deadlineMs: 30_000, idempotent: false };
 const READING: MethodPolicy = { caller: "viewer", deadlineMs: 10_000, idempotent: true };
+const WATCHING: MethodPolicy = { caller: "viewer", deadlineMs: 0, idempotent: true };
 
 /** Who may call each method, for how long, and whether a client may repeat it by itself. */
 export const POLICIES: PolicyTable = {
@@ -47,6 +49,10 @@ export const POLICIES: PolicyTable = {
     unbanNode: DECISION,
     listBans: READING,
     setNodeLabels: DECISION,
+    drainNode: DECISION,
+    cancelDrain: DECISION,
+    getDrain: READING,
+    watchDrain: WATCHING,
   }),
   ...ACCESS_POLICIES,
   ...HEALTH_POLICY_POLICIES,
@@ -58,7 +64,7 @@ export const POLICIES: PolicyTable = {
 /** Serve them all. */
 export function createRoutes(services: AdminServices): (router: ConnectRouter) => void {
   return (router) => {
-    router.service(AdminService, { ...nodeMethods(services), ...banMethods(services) });
+    router.service(AdminService, { ...nodeMethods(services), ...banMethods(services), ...drainMethods(services) });
     routeAccess(router, services);
     routeHealthPolicies(router, services);
     routeBrake(router, services);

@@ -9,7 +9,7 @@ export const STATUS_WORDS = ["healthy", "unhealthy", "unknown", "connected", "di
 /** --filter-type. */
 export const TYPE_WORDS = ["compute", "control-plane"] as const;
 /** --filter-scheduling. */
-export const SCHEDULING_WORDS = ["eligible", "ineligible"] as const;
+export const SCHEDULING_WORDS = ["eligible", "ineligible", "draining", "drained"] as const;
 /** --order-by. */
 export const ORDER_WORDS = [
   "id",
@@ -28,6 +28,7 @@ export const COLUMN_GROUPS = [
   "scheduling",
   "labels",
   "capacity",
+  "work",
   "seen",
   "connection",
   "version",
@@ -46,9 +47,28 @@ export const DEFAULT_GROUPS = [
 /** The groups without --show in a wide table. */
 export const WIDE_GROUPS = [
   ...DEFAULT_GROUPS,
+  "work",
   "version",
   "reasons",
 ] as const satisfies readonly (typeof COLUMN_GROUPS)[number][];
+/** --states of `job list`. */
+export const JOB_STATE_WORDS = ["active", "stopped", "completed", "failed"] as const;
+/** --types of `job list`. */
+export const JOB_TYPE_WORDS = ["batch", "service", "ops", "daemon"] as const;
+/** --states of `job executions`. */
+export const EXECUTION_STATE_WORDS = [
+  "pending",
+  "starting",
+  "running",
+  "ready",
+  "lost",
+  "orphaned",
+  "completed",
+  "failed",
+  "stopped",
+  "killed-oom",
+  "replaced",
+] as const;
 /** --role. */
 export const ROLE_WORDS = ["viewer", "operator", "submitter", "admin"] as const;
 /** `completion`. */
@@ -74,6 +94,8 @@ export const EVENT_TYPE_WORDS = [
   "node.health.changed",
   "node.reactions.allowed",
   "node.scheduling.changed",
+  "node.drain.started",
+  "node.drain.cancelled",
   "node.flapping.started",
   "node.flapping.ended",
   "node.hardware.degraded",

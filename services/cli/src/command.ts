@@ -9,6 +9,7 @@ export interface GlobalOptions {
   readonly registry?: string;
   readonly health?: string;
   readonly admin?: string;
+  readonly scheduler?: string;
   readonly token?: string;
   readonly tokenFile?: string;
   readonly caFile?: string;

@@ -8,6 +8,17 @@ export class Failure extends Error {
   override readonly name = "Failure";
 }
 
+/** The work ended with an exit code of its own; the message, if there is one, is what the user reads. */
+export class Exit extends Error {
+  override readonly name = "Exit";
+  readonly code: number;
+
+  constructor(code: number, message = "", options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
 /** The code of a system error, for example "ENOENT"; null for other errors. */
 export function systemCodeOf(error: unknown): string | null {
   if (typeof error !== "object" || error === null || !("code" in error)) return null;

@@ -19,6 +19,18 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
   [ErrorReason.BRAKE_GROUP_NOT_FOUND, () => "`rollcall brake status` lists the groups"],
   [ErrorReason.BRAKE_NOT_FROZEN, releaseHint],
   [ErrorReason.ROLE_TOO_LOW, () => "`rollcall whoami` shows who you are here; ask a user whose role is high enough"],
+  [
+    ErrorReason.NO_SCHEDULER,
+    ({ node }) =>
+      `\`rollcall serve scheduler\` starts one; \`rollcall node cordon${node === undefined ? "" : ` ${node}`}\` keeps new work away`,
+  ],
+  [ErrorReason.JOB_NOT_FOUND, () => "`rollcall job list` shows all jobs"],
+  [ErrorReason.JOB_STOPPED, () => "`rollcall job run` with its file starts it again"],
+  [
+    ErrorReason.JOB_FITS_NOWHERE,
+    () => "`rollcall job run --dry-run` says why, and --queue-timeout or queueTimeout waits for a node",
+  ],
+  [ErrorReason.EXECUTION_NOT_FOUND, () => "`rollcall job executions` shows all executions"],
   [ErrorReason.TLS_REQUIRED, () => "name an authority that this machine does not trust with --ca-file"],
   [ErrorReason.CLIENT_CERTIFICATE_REQUIRED, () => "name one with --client-cert and --client-key"],
 ]);
@@ -43,6 +55,8 @@ const REMEDIES: ReadonlyMap<string, (node: string) => string> = new Map([
   ["OPERATOR_BANNED", (node) => `rollcall node unban ${node}, then rollcall node approve ${node}`],
   ["OPERATOR_MARKED", (node) => `rollcall node clear-mark ${node}`],
   ["OPERATOR_CORDONED", (node) => `rollcall node uncordon ${node}`],
+  ["NODE_DRAINING", (node) => `rollcall node undrain ${node}`],
+  ["NODE_DRAINED", (node) => `rollcall node undrain ${node}`],
   [
     "HARDWARE_IN_DOUBT",
     (node) => `repair the hardware, or accept it as it is with rollcall node accept-hardware ${node}`,

@@ -25,6 +25,16 @@ const NOUNS: readonly Noun[] = [
     load: async () => (await import("./nouns/node.ts")).defineNode,
   },
   {
+    name: "job",
+    description: "Run jobs on the nodes, and show what became of them",
+    load: async () => (await import("./nouns/job.ts")).defineJob,
+  },
+  {
+    name: "run",
+    description: "Run a command once on a node that fits, and exit with its exit code",
+    load: async () => (await import("./nouns/run.ts")).defineRun,
+  },
+  {
     name: "token",
     description: "Manage join tokens, with which machines join",
     load: async () => (await import("./nouns/token.ts")).defineToken,
@@ -93,8 +103,9 @@ const NOUNS: readonly Noun[] = [
 ];
 
 const NOTES = [
-  "The address of the control plane, the nearest wins: --registry, --health, --admin (services deployed " +
-    "apart); --server; the context that --context names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, ROLLCALL_ADMIN; " +
+  "The address of the control plane, the nearest wins: --registry, --health, --admin, --scheduler (services " +
+    "deployed apart); --server; the context that --context names; ROLLCALL_REGISTRY, ROLLCALL_HEALTH, " +
+    "ROLLCALL_ADMIN, ROLLCALL_SCHEDULER; " +
     "ROLLCALL_SERVER; the context of ROLLCALL_CONTEXT, else the current one; run.json in the data directory, " +
     "which `rollcall up` of the same user wrote; 127.0.0.1:7700.",
   "The access token: --token; --token-file; the context that --context names; ROLLCALL_TOKEN; " +
@@ -108,7 +119,8 @@ const NOTES = [
     "~/.rollcall.",
   "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
     "Elsewhere they are as wide as they have to be.",
-  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C).",
+  "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C); of `rollcall run` those of its " +
+    "command, and 75 where that is not known.",
 ] as const;
 
 /**
@@ -164,6 +176,7 @@ function addGlobalOptions(program: Command, { out, err, env }: Pick<Shell, "out"
     .option("--registry <address>", "Address of the registry, when services are deployed apart")
     .option("--health <address>", "Address of health's readers, when services are deployed apart")
     .option("--admin <address>", "Address of admin, when services are deployed apart")
+    .option("--scheduler <address>", "Address of the scheduler, when services are deployed apart")
     .option("--context <name>", "Context to use; `rollcall context list` shows them")
     .option("--token <token>", "Access token; other users may see it in the list of processes")
     .option("--token-file <file>", "File that holds the access token")

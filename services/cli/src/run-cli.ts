@@ -1,5 +1,5 @@
 import { CommanderError } from "commander";
-import { Failure, UsageError } from "./failure.ts";
+import { Exit, Failure, UsageError } from "./failure.ts";
 import type { Parts } from "./parts.ts";
 import { createProgram } from "./program.ts";
 import type { Shell } from "./shell.ts";
@@ -10,7 +10,7 @@ const FAILED = 1;
 const MISUSED = 2;
 const INTERRUPTED = 130;
 
-/** Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted. */
+/** Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, or what a verb says. */
 export async function runCli(shell: Shell, parts: Parts): Promise<number> {
   const [first, ...rest] = shell.args;
   if (first === "__complete") {
@@ -40,6 +40,10 @@ async function report(error: unknown, shell: Shell): Promise<number> {
     const { printable } = await import("./output/text.ts");
     shell.err.write(`${printable(error.message)}\n`);
     return MISUSED;
+  }
+  if (error instanceof Exit) {
+    if (error.message !== "") shell.err.write(`${error.message}\n`);
+    return error.code;
   }
   if (error instanceof Failure) {
     shell.err.write(`${error.message}\n`);

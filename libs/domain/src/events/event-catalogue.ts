@@ -5,6 +5,7 @@ import { JOB_EVENTS } from "./job-event-catalogue.ts";
 export type { EventDescription };
 
 const NODE = "the node's id";
+const DRAIN = ["deadlineMs", "force", "ignoreDaemons", "keepIneligible", "maxParallel", "queued"];
 
 /** Every type of event. A type without a row does not compile. */
 export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
@@ -193,10 +194,28 @@ export const EVENT_CATALOGUE: Readonly<Record<EventType, EventDescription>> = {
   "node.scheduling.changed": {
     when: "A hold on new work was placed on a node or lifted, or its cause is another.",
     subject: NODE,
-    actors: [...OPERATORS, "replica:<id>"],
+    actors: [...OPERATORS, "replica:<id>", "scheduler:<id>", "system"],
     before: ["scheduling", "holds"],
     after: ["scheduling", "holds"],
-    reasons: ["OPERATOR_CORDONED", "NODE_FLAPPING", "HARDWARE_IN_DOUBT", "NO_HOLD"],
+    reasons: ["OPERATOR_CORDONED", "NODE_DRAINING", "NODE_DRAINED", "NODE_FLAPPING", "HARDWARE_IN_DOUBT", "NO_HOLD"],
+  },
+  "node.drain.started": {
+    when:
+      "An operator drains a node, or does so again under other conditions, or a drain that waited for other nodes " +
+      "of its selection begins: queued is false then. deadlineMs is the time that it may take from its beginning.",
+    subject: NODE,
+    actors: [...OPERATORS, "system"],
+    before: DRAIN,
+    after: DRAIN,
+    reasons: ["OPERATOR_DRAINED", "DRAIN_BEGINS"],
+  },
+  "node.drain.cancelled": {
+    when: "An operator ended a drain that went on or was done, or uncordoned its node.",
+    subject: NODE,
+    actors: OPERATORS,
+    before: DRAIN,
+    after: null,
+    reasons: ["DRAIN_CANCELLED"],
   },
   "node.flapping.started": {
     when:

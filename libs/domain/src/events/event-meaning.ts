@@ -76,6 +76,8 @@ export function effectOf(event: LoggedEvent, self: string): EventEffect {
     case "node.health.changed":
     case "node.reactions.allowed":
     case "node.scheduling.changed":
+    case "node.drain.started":
+    case "node.drain.cancelled":
     case "node.flapping.ended":
     case "node.reboot.cleared":
     case "access.token.created":
@@ -136,6 +138,8 @@ export function mayEndWanted(
     case "node.identity.cleared":
     case "node.info.changed":
     case "node.scheduling.changed":
+    case "node.drain.started":
+    case "node.drain.cancelled":
     case "node.flapping.started":
     case "node.flapping.ended":
     case "node.hardware.degraded":

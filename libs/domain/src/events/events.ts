@@ -55,6 +55,8 @@ export type EventType =
   | "node.health.changed"
   | "node.reactions.allowed"
   | "node.scheduling.changed"
+  | "node.drain.started"
+  | "node.drain.cancelled"
   | "node.flapping.started"
   | "node.flapping.ended"
   | "node.hardware.degraded"

@@ -148,6 +148,12 @@ const FIELDS: Readonly<Record<string, (value: Json, atMs: number) => string>> = 
   index: named("number"),
   order: named("order"),
   replacedBy: named("replaced by"),
+  deadlineMs: lasting("within"),
+  force: ifTrue("forced"),
+  ignoreDaemons: ifTrue("without daemons"),
+  keepIneligible: ifTrue("cordoned afterwards"),
+  maxParallel: (value) => (value === 0 ? "" : `${words(value)} nodes at a time`),
+  queued: ifTrue("waiting for other nodes"),
 };
 
 function words(value: Json): string {

@@ -105,8 +105,8 @@ function healthRemedy(reason: string): string {
   }
 }
 
-function holdObstacle({ kind, message }: Hold): Obstacle {
-  const { reason, text, remedy } = HOLDS[kind];
+function holdObstacle({ kind, message, drained }: Hold): Obstacle {
+  const { reason, text, remedy } = drained === true ? DRAINED : HOLDS[kind];
   const why = message === "" ? "" : ` (${message})`;
   return { state: "scheduling", reason, text: `${text}${why}`, remedy };
 }
@@ -127,4 +127,7 @@ const HOLDS: Readonly<Record<HoldKind, { reason: string; text: string; remedy: s
     text: "it is held for its hardware",
     remedy: "repair the hardware, or accept it as it is",
   },
+  DRAIN: { reason: "NODE_DRAINING", text: "an operator drains it", remedy: "cancel its drain" },
 };
+
+const DRAINED = { reason: "NODE_DRAINED", text: "an operator drained it", remedy: "end its drain, or uncordon it" };

@@ -1,11 +1,14 @@
 import type { LossAfter } from "../brake/reaction.ts";
 import type { Trouble } from "../conditions/hardware-conditions.ts";
-import type { Decided } from "../decided.ts";
+import type { Decided, Effects } from "../decided.ts";
+import type { DrainIntent } from "../drains/drain.ts";
+import { schedulingEvent } from "../events/events.ts";
 import type { Label, LabelTier } from "../labels/labels.ts";
 import type { NewBan } from "../membership/ban.ts";
+import type { CommandSource } from "../membership/membership.ts";
 import { type RefusalReason, type Refused, refused } from "../refusal.ts";
-import type { Connection, Health, Hold, Mark, Membership } from "../states.ts";
-import type { NodeJoining } from "./node-record.ts";
+import { type Connection, deriveScheduling, type Health, type Hold, type Mark, type Membership } from "../states.ts";
+import type { NodeJoining, NodeRecord } from "./node-record.ts";
 
 /** What is to be written of one node, whose row is locked. Each kind says all that is written for it. */
 export type NodeEffect =
@@ -14,6 +17,8 @@ export type NodeEffect =
   /** What the node last reported counts as the hardware that it should have, and nothing of it as missing. */
   | { readonly kind: "accept-hardware" }
   | { readonly kind: "holds"; readonly holds: readonly Hold[] }
+  /** The node's drain, in place of the one before; null for none any more. */
+  | { readonly kind: "drain"; readonly drain: DrainIntent | null }
   /** Since when it stands is the record's clock. */
   | { readonly kind: "mark"; readonly mark: Mark | null }
   /** The row of the node's session is locked. */
@@ -72,9 +77,21 @@ export type NodeRefusalReason =
   | "KEY_ROTATION_ALREADY_REQUIRED"
   | "INVALID_LABEL"
   | "LABEL_NOT_SET_BY_OPERATOR"
+  | "NODE_NOT_DRAINING"
   | "ETAG_MISMATCH";
 
 /** A refusal whose message begins with the node; `text` goes on from there. */
 export function refuseNode(reason: NodeRefusalReason, node: string, text: string): Refused<NodeRefusalReason> {
   return refused(reason, `node ${node} ${text}`, { node });
+}
+
+/** The change of a node's holds, with its event. */
+export function changeHolds(
+  node: Pick<NodeRecord, "id" | "scheduling">,
+  holds: readonly Hold[],
+  { actor, message, atMs }: CommandSource,
+): Effects<NodeEffect> {
+  const after = deriveScheduling(holds, atMs);
+  const event = schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message });
+  return { effects: [{ kind: "holds", holds }], events: [event] };
 }

@@ -2,7 +2,9 @@ import { lossAfterClearedMark, lossAfterMark } from "../brake/reaction.ts";
 import { hardwareFacts, hardwareOf } from "../conditions/hardware.ts";
 import { hardwareAcceptedEvent } from "../conditions/hardware-conditions.ts";
 import { labelsEvent } from "../conditions/info-events.ts";
-import { healthEvent, type Json, type NewEvent, schedulingEvent } from "../events/events.ts";
+import type { Effects } from "../decided.ts";
+import { type DrainIntent, drainCancelledEvent } from "../drains/drain.ts";
+import { healthEvent, type Json, type NewEvent } from "../events/events.ts";
 import { isoTime } from "../iso-time.ts";
 import { keyRotationRequiredEvent } from "../keys/key-events.ts";
 import {
@@ -15,27 +17,48 @@ import {
 } from "../labels/labels.ts";
 import type { CommandSource } from "../membership/membership.ts";
 import { type Refused, refused } from "../refusal.ts";
-import { deriveScheduling, effectiveHealth, type Hold, liftHold, type Mark, placeHold } from "../states.ts";
-import { type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
+import { effectiveHealth, liftHold, type Mark, placeHold } from "../states.ts";
+import { changeHolds, type NodeEffect, type NodeRefusalReason, type NodeVerdict, refuseNode } from "./node-effects.ts";
 import type { NodeRecord } from "./node-record.ts";
 
-/** Decide to keep new work away from a node. */
-export function cordon(node: NodeRecord, by: CommandSource): NodeVerdict {
+/**
+ * Decide to keep new work away from a node. A cordon that stands already may get another time at which it ends.
+ *
+ * @param untilMs when the cordon ends by itself, later than `by.atMs`; null for never.
+ */
+export function cordon(node: NodeRecord, by: CommandSource, untilMs: number | null = null): NodeVerdict {
   if (node.type === "ORCHESTRATOR") {
     return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
   }
-  if (node.holds.some(({ kind }) => kind === "OPERATOR")) {
+  const present = node.holds.find(({ kind }) => kind === "OPERATOR");
+  if (present !== undefined && (present.untilMs ?? null) === untilMs) {
     return refuseNode("NODE_ALREADY_CORDONED", node.id, "already cordoned");
   }
   const { actor, message, atMs } = by;
-  return changeHolds(node, placeHold(node.holds, { kind: "OPERATOR", sinceMs: atMs, message, actor }), by);
+  const until = untilMs === null ? {} : { untilMs };
+  const { effects, events } = changeHolds(
+    node,
+    placeHold(node.holds, { kind: "OPERATOR", sinceMs: atMs, message, actor, ...until }),
+    by,
+  );
+  return done(effects, events);
 }
 
-/** Decide to lift the operator's hold; those of other owners stay. */
-export function uncordon(node: NodeRecord, by: CommandSource): NodeVerdict {
-  const holds = liftHold(node.holds, "OPERATOR");
+/** Decide to lift the holds that operators placed, a drain included; those of other owners stay. */
+export function uncordon(node: NodeRecord, by: CommandSource, drain: DrainIntent | null = null): NodeVerdict {
+  const holds = liftHold(liftHold(node.holds, "OPERATOR"), "DRAIN");
   if (holds === node.holds) return refuseNode("NODE_NOT_CORDONED", node.id, "is not cordoned");
-  return changeHolds(node, holds, by);
+  const { effects, events } = changeHolds(node, holds, by);
+  if (!node.holds.some(({ kind }) => kind === "DRAIN")) return done(effects, events);
+  return done([...effects, { kind: "drain", drain: null }], [drainCancelledEvent(node.id, drain, by), ...events]);
+}
+
+/** Decide to lift a cordon whose time has passed; null while it has not, and where there is none. */
+export function endCordon(node: NodeRecord, nowMs: number): Effects<NodeEffect> | null {
+  const hold = node.holds.find(({ kind }) => kind === "OPERATOR");
+  if (hold?.untilMs === undefined || hold.untilMs > nowMs) return null;
+  const message = `cordoned until ${isoTime(hold.untilMs)}`;
+  return changeHolds(node, liftHold(node.holds, "OPERATOR"), { actor: "system", message, atMs: nowMs });
 }
 
 /** Decide to show a node as UNHEALTHY, whatever it sends. `by.atMs` is the record's time. */
@@ -130,12 +153,6 @@ export function etagRefusal(node: Pick<NodeRecord, "id" | "etag">, etag: string)
   if (etag === "" || etag === node.etag) return null;
   const message = `node ${node.id} has changed since this etag was read; read it again and decide again`;
   return refused("ETAG_MISMATCH", message, { node: node.id, etag: node.etag });
-}
-
-function changeHolds(node: NodeRecord, holds: readonly Hold[], { actor, message, atMs }: CommandSource): NodeVerdict {
-  const after = deriveScheduling(holds, atMs);
-  const event = schedulingEvent({ subject: node.id, before: node.scheduling, after, actor, message });
-  return done([{ kind: "holds", holds }], [event]);
 }
 
 function done(effects: readonly NodeEffect[], events: readonly NewEvent[]): NodeVerdict {

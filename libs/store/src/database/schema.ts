@@ -11,7 +11,6 @@ import type {
   MembershipState,
   NodeType,
   Reaction,
-  SchedulingState,
   Trouble,
 } from "@rollcall/domain";
 import type { ColumnType, Generated } from "kysely";
@@ -45,7 +44,8 @@ export interface NodesTable {
   readonly membership_message: string;
   readonly membership_actor: string;
   readonly holds: ColumnType<readonly Hold[], string | undefined, string>;
-  readonly scheduling: Computed<SchedulingState>;
+  /** Knows no drains: read scheduling_of(holds) instead. */
+  readonly scheduling: Computed<"ELIGIBLE" | "INELIGIBLE">;
   readonly eligible_since: Timestamp;
   readonly mark_since: Date | null;
   readonly mark_message: string | null;

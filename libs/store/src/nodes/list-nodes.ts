@@ -136,7 +136,7 @@ const ORDERS: Readonly<Record<NodeOrderColumn, Order>> = {
   type: ofNodes("type", sql`text`),
   approval: ofNodes("membership", sql`text`),
   status: { column: sql`s.status`, id: sql`s.node_id`, type: sql`text` },
-  scheduling: ofNodes("scheduling", sql`text`),
+  scheduling: { column: sql`scheduling_of(n.holds)`, id: sql`n.id`, type: sql`text` },
   cores: ofNodes("cores", sql`integer`),
   memory: ofNodes("memory_bytes", sql`bigint`),
   disk: ofNodes("disk_bytes", sql`bigint`),
@@ -153,7 +153,7 @@ function stateConditions(filter: NodeFilter): RawBuilder<SqlBool>[] {
     isOneOf(sql`n.type`, filter.types),
     isOneOf(sql`n.membership`, filter.memberships),
     statusCondition(filter.statuses),
-    isOneOf(sql`n.scheduling`, filter.schedulings),
+    isOneOf(sql`scheduling_of(n.holds)`, filter.schedulings),
     isOneOf(sql`s.connection`, filter.connections),
     isOneOf(sql`n.id`, filter.ids),
   ].flat();

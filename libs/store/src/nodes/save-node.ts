@@ -15,6 +15,7 @@ import type { Database } from "../database/schema.ts";
 import type { Tx } from "../database/store.ts";
 import { dropLoss, saveLoss } from "../sessions/reactions.ts";
 import { saveSessionStates } from "../sessions/transitions.ts";
+import { deleteDrain, saveDrain } from "../work/drains.ts";
 import { replaceLabels } from "./labels.ts";
 import { TOUCHED } from "./nodes.ts";
 import { HARDWARE_OF_ROW } from "./save-info.ts";
@@ -103,6 +104,7 @@ function columnsOf(effect: SavedEffect): NodeColumns | null {
         ephemeral: effect.joining.ephemeral,
         joined_without_token: effect.joining.withoutToken,
       };
+    case "drain":
     case "labels":
     case "require-key-rotation":
       // They lie beside the row, and belong to the node all the same: its etag changes.
@@ -125,6 +127,10 @@ async function saveBeside(tx: Tx, id: string, effect: SavedEffect): Promise<void
     case "accept-hardware":
     case "holds":
     case "joining":
+      return;
+    case "drain":
+      if (effect.drain === null) await deleteDrain(tx, id);
+      else await saveDrain(tx, id, effect.drain);
       return;
     case "mark":
       // On the session too, so that a transition learns of the mark from the row that it locks.

@@ -13,9 +13,12 @@ afterAll(async () => {
   await database.drop();
 });
 
+const NO_WORK = { millicores: 0n, memoryBytes: 0n, diskBytes: 0n, gpus: 0n, executions: 0n };
+
 describe("clusterSummary()", () => {
   it("should count nothing in an empty cluster", async () => {
     expect(await clusterSummary(database.store.db)).toEqual({
+      ...{ offered: NO_WORK, allocated: NO_WORK },
       orchestrators: { total: 0, connected: 0 },
       compute: { total: 0, connected: 0 },
       states: [],
@@ -46,6 +49,7 @@ describe("clusterSummary()", () => {
     await store.transaction((tx) => saveMark(tx, "marked", by));
     const approved = { membership: "APPROVED", scheduling: "ELIGIBLE", count: 1 };
     expect(await clusterSummary(store.db)).toEqual({
+      ...{ offered: NO_WORK, allocated: NO_WORK },
       orchestrators: { total: 2, connected: 1 },
       compute: { total: 4, connected: 2 },
       states: [
@@ -58,5 +62,24 @@ describe("clusterSummary()", () => {
       total: { cores: 9n, memoryBytes: 3n * (2n ** 53n - 1n), diskBytes: 3n * 2n ** 51n, gpus: 3 },
       available: { cores: 3n, memoryBytes: 2n ** 53n - 1n, diskBytes: 2n ** 51n, gpus: 1 },
     });
+  });
+
+  it("should add up what approved nodes offer to executions, and what these have been given", async () => {
+    const work = JSON.stringify({ work: { executors: ["process"], millicores: 4_000, memoryBytes: "1024" } });
+    const { db } = database.store;
+    await db
+      .updateTable("nodes")
+      .set({ info: work, info_digest: "d" })
+      .where("id", "in", ["ready", "marked"])
+      .execute();
+    const given = { millicores: 1_500n, memory_bytes: 512n, gpu_uuids: ["GPU-1"], executions: 2 };
+    for (const id of ["ready", "gone"])
+      await db
+        .insertInto("node_allocations")
+        .values({ node_id: id, ...given })
+        .execute();
+    const { offered, allocated } = await clusterSummary(db);
+    expect(offered).toMatchObject({ millicores: 8_000n, memoryBytes: 2_048n, diskBytes: 0n });
+    expect(allocated).toMatchObject({ millicores: 1_500n, memoryBytes: 512n, gpus: 1n, executions: 2n });
   });
 });

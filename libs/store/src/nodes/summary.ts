@@ -26,6 +26,15 @@ export interface Capacity {
   readonly gpus: number;
 }
 
+/** What is offered to executions, or has been given to them. */
+export interface WorkSum {
+  readonly millicores: bigint;
+  readonly memoryBytes: bigint;
+  readonly diskBytes: bigint;
+  readonly gpus: bigint;
+  readonly executions: bigint;
+}
+
 /** How many nodes are in which states, and what they bring. */
 export interface ClusterSummary {
   readonly orchestrators: NodeCounts;
@@ -38,6 +47,10 @@ export interface ClusterSummary {
   readonly total: Capacity;
   /** What those bring that may take work. */
   readonly available: Capacity;
+  /** What approved compute nodes offer to executions. */
+  readonly offered: WorkSum;
+  /** What executions have been given of them. */
+  readonly allocated: WorkSum;
 }
 
 interface Group extends Omit<StateCount, "count">, Capacity {
@@ -48,7 +61,7 @@ interface Group extends Omit<StateCount, "count">, Capacity {
 
 /** Count the nodes of the cluster. Its cost grows with their number. */
 export async function clusterSummary(db: Db): Promise<ClusterSummary> {
-  const groups = await readGroups(db);
+  const [groups, work] = [await readGroups(db), await readWork(db)];
   const compute = groups.filter(({ type }) => type === "COMPUTE");
   const available = compute.filter(takesWork);
   return {
@@ -58,6 +71,7 @@ export async function clusterSummary(db: Db): Promise<ClusterSummary> {
     mayTakeWork: sumNodes(available),
     total: sumCapacity(compute.filter(({ membership }) => membership === "APPROVED")),
     available: sumCapacity(available),
+    ...work,
   };
 }
 
@@ -80,7 +94,7 @@ function takesWork({ membership, health, scheduling }: Group): boolean {
 async function readGroups(db: Db): Promise<readonly Group[]> {
   const { rows } = await sql<Group & Record<"cores" | "memoryBytes" | "diskBytes", string>>`
     select
-      n.type, n.membership, s.connection, n.scheduling,
+      n.type, n.membership, s.connection, scheduling_of(n.holds) as scheduling,
       case when s.marked then 'UNHEALTHY' else s.health end as health,
       count(*)::integer as nodes,
       sum(n.cores)::text as cores,
@@ -96,6 +110,39 @@ async function readGroups(db: Db): Promise<readonly Group[]> {
     memoryBytes: BigInt(row.memoryBytes),
     diskBytes: BigInt(row.diskBytes),
   }));
+}
+
+type WorkColumn = `${"offered" | "allocated"}_${keyof WorkSum}`;
+
+/** A node says what it offers in its information, as protobuf JSON: what is 0 is left out there. */
+async function readWork(db: Db): Promise<Pick<ClusterSummary, "offered" | "allocated">> {
+  const { rows } = await sql<Record<WorkColumn, string | null>>`
+    select
+      sum((n.info -> 'work' ->> 'millicores')::bigint)::text as "offered_millicores",
+      sum((n.info -> 'work' ->> 'memoryBytes')::bigint)::text as "offered_memoryBytes",
+      sum((n.info -> 'work' ->> 'diskBytes')::bigint)::text as "offered_diskBytes",
+      sum(n.gpus)::text as "offered_gpus",
+      '0' as "offered_executions",
+      sum(a.millicores)::text as "allocated_millicores",
+      sum(a.memory_bytes)::text as "allocated_memoryBytes",
+      sum(a.disk_bytes)::text as "allocated_diskBytes",
+      sum(cardinality(a.gpu_uuids))::text as "allocated_gpus",
+      sum(a.executions)::text as "allocated_executions"
+    from nodes as n
+    left join node_allocations as a on a.node_id = n.id
+    where n.type = 'COMPUTE' and n.membership = 'APPROVED' and n.info ? 'work'`.execute(db);
+  const [row] = rows;
+  const sumOf = (side: "offered" | "allocated"): WorkSum => {
+    const of = (column: keyof WorkSum) => BigInt(row?.[`${side}_${column}`] ?? 0);
+    return {
+      millicores: of("millicores"),
+      memoryBytes: of("memoryBytes"),
+      diskBytes: of("diskBytes"),
+      gpus: of("gpus"),
+      executions: of("executions"),
+    };
+  };
+  return { offered: sumOf("offered"), allocated: sumOf("allocated") };
 }
 
 function countNodes(groups: readonly Group[]): NodeCounts {

@@ -1,7 +1,16 @@
 export { type ChangePosition, type Changes, changePosition } from "./changes.ts";
 export { commitWork, type Orphan, type WorkCommit, type WorkCommitted } from "./commit-work.ts";
 export { compactWork, type KeptWork } from "./compact-work.ts";
-export { deleteDrain, getDrain, listDrains, type NewDrain, type StoredDrain, saveDrain } from "./drains.ts";
+export { beginWaitingDrains, endCordons, endDrains } from "./drain-progress.ts";
+export {
+  type DrainingExecution,
+  type DrainWork,
+  getDrain,
+  getDrains,
+  listDrains,
+  readDrainWork,
+  type StoredDrain,
+} from "./drains.ts";
 export { readSpecs, type SpecRecord, saveSpec } from "./execution-specs.ts";
 export {
   type ExecutionFilter,

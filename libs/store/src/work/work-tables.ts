@@ -124,7 +124,13 @@ export interface NodeAllocationsTable {
 /** Nodes whose work is to move or end, or has. */
 export interface DrainsTable {
   readonly node_id: string;
+  /** Null while it waits for others of its selection. */
   readonly deadline: Date | null;
+  /** The time that it may take from its beginning. */
+  readonly deadline_ms: bigint;
+  /** Empty where all nodes are drained at a time. */
+  readonly selection: Generated<string>;
+  readonly max_parallel: Generated<number>;
   readonly force: Generated<boolean>;
   readonly ignore_daemons: Generated<boolean>;
   readonly keep_ineligible: Generated<boolean>;

@@ -86,7 +86,7 @@ function banToProto(ban: Ban): ProtoBan {
 }
 
 function decideBy(kind: "ban" | "unban"): NodeOperation["decide"] {
-  return (node, by, bans) => changeMembership(node, { kind }, by, bans);
+  return (node, by, { bans }) => changeMembership(node, { kind }, by, bans);
 }
 
 async function ban(tx: Tx, operation: NodeOperation, request: BanNodeRequest): Promise<Change<BanNodeResponse>> {

@@ -1,15 +1,18 @@
 import { createHash } from "node:crypto";
 import { create, type DescMethod, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext } from "@connectrpc/connect";
 import {
   AdminService,
   type ApproveNodeResponse,
+  type CordonNodeRequest,
   type NodeSelector,
   NodeSelectorSchema,
 } from "@rollcall/api/rollcall/admin/v1/admin_pb";
 import {
   acceptHardware,
+  cancelDrain,
   changeLabels,
   changeMembership,
   checkLabelChange,
@@ -34,6 +37,7 @@ import {
   schedulingStateFromProto,
 } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
+import { draining } from "./draining.ts";
 import {
   type DecideNode,
   type DecisionNeeds,
@@ -53,8 +57,27 @@ export function nodeMethods(services: AdminServices) {
     deleteNode: verb(method.deleteNode, () => membership("delete")),
     banNode: verb(method.banNode, () => membership("ban"), { bans: true }),
     unbanNode: verb(method.unbanNode, () => membership("unban"), { bans: true }),
-    cordonNode: verb(method.cordonNode, () => cordon),
-    uncordonNode: verb(method.uncordonNode, () => uncordon),
+    cordonNode: verb(method.cordonNode, cordoning, { recordTime: true }),
+    uncordonNode: verb(
+      method.uncordonNode,
+      () =>
+        (node, by, { drain }) =>
+          uncordon(node, by, drain),
+      {
+        drains: true,
+      },
+    ),
+    drainNode: verb(method.drainNode, draining, { drains: true, recordTime: true, scheduler: true }),
+    cancelDrain: verb(
+      method.cancelDrain,
+      () =>
+        (node, by, { drain }) =>
+          cancelDrain(node, by, drain),
+      {
+        drains: true,
+        recordTime: true,
+      },
+    ),
     requireKeyRotation: verb(method.requireKeyRotation, () => requireKeyRotation),
     acceptNodeHardware: verb(method.acceptNodeHardware, () => acceptHardware),
     markNodeUnhealthy: verb(method.markNodeUnhealthy, () => markUnhealthy, { health: true }),
@@ -122,7 +145,17 @@ function verbsOf(services: AdminServices) {
 }
 
 function membership(kind: Exclude<MembershipCommand["kind"], "register">): DecideNode {
-  return (node, by, bans) => changeMembership(node, { kind }, by, bans);
+  return (node, by, { bans }) => changeMembership(node, { kind }, by, bans);
+}
+
+/** The time is compared with the record's: INVALID_REQUEST is thrown for one that has passed. */
+function cordoning({ untilTime }: CordonNodeRequest): DecideNode {
+  if (untilTime === undefined) return (node, by) => cordon(node, by);
+  const untilMs = timestampMs(untilTime);
+  return (node, by) => {
+    if (untilMs > by.atMs) return cordon(node, by, untilMs);
+    throw refuseFields("INVALID_REQUEST", [{ field: "until_time", description: "this time has passed" }]);
+  };
 }
 
 function labels(change: LabelChange): DecideNode {

@@ -6,18 +6,21 @@ import {
   type Ban,
   bannedNamesOf,
   type CommandSource,
+  type DrainIntent,
   etagRefusal,
   type NewEvent,
   type NodeRecord,
   type NodeVerdict,
 } from "@rollcall/domain";
-import { type DecidedRefusal, refusalError } from "@rollcall/errors";
+import { type DecidedRefusal, refusalError, refuse } from "@rollcall/errors";
 import { type AnswerCodec, auditOf, commit, type Operation } from "@rollcall/operations";
 import {
   type Change,
   countThatFit,
   findBans,
+  getDrains,
   getNodes,
+  hasSchedulerLed,
   lockNodes,
   lockWithSessions,
   type NewAuditEntry,
@@ -34,10 +37,16 @@ import {
 import { nodeToProto } from "@rollcall/wire";
 import type { AdminServices } from "../admin-services.ts";
 
-/**
- * Decides the change of a node, whose row is locked until the change is written. `bans` are those on its id and keys.
- */
-export type DecideNode = (node: NodeRecord, by: CommandSource, bans: readonly Ban[]) => NodeVerdict;
+/** What of the record a decision has beside the node; what it does not need is empty. */
+export interface DecisionFacts {
+  /** Those on its id and keys. */
+  readonly bans: readonly Ban[];
+  /** Null for a node that is not drained. */
+  readonly drain: DrainIntent | null;
+}
+
+/** Decides the change of a node, whose row is locked until the change is written. */
+export type DecideNode = (node: NodeRecord, by: CommandSource, facts: DecisionFacts) => NodeVerdict;
 
 /** What of the record a decision needs beside the node. */
 export interface DecisionNeeds {
@@ -45,6 +54,12 @@ export interface DecisionNeeds {
   readonly health?: boolean;
   /** It places or lifts bans, and holds registrations off while it does. */
   readonly bans?: boolean;
+  /** It decides about drains. */
+  readonly drains?: boolean;
+  /** It compares times with the record's. */
+  readonly recordTime?: boolean;
+  /** It needs a scheduler that does what is decided: refused with NO_SCHEDULER as long as none has ever run. */
+  readonly scheduler?: boolean;
 }
 
 /** An operation on nodes, each of which is decided by itself. */
@@ -128,14 +143,17 @@ export async function operateOnLocked(
   nodes: readonly NodeRecord[],
   isOne: boolean,
 ): Promise<Change<readonly NodeOutcome[]>> {
-  const bansOn = await readBans(tx, operation, nodes);
-  const by = operation.needs.health === true ? { ...operation.by, atMs: await recordTimeMs(tx) } : operation.by;
+  const { needs } = operation;
+  if (needs.scheduler === true && !(await hasSchedulerLed(tx))) throw noScheduler();
+  const factsOf = await readFacts(tx, operation, nodes);
+  const isTimed = needs.health === true || needs.recordTime === true;
+  const by = isTimed ? { ...operation.by, atMs: await recordTimeMs(tx) } : operation.by;
   const refusals = new Map<string, DecidedRefusal>();
   const events: NewEvent[] = [];
   const audit: NewAuditEntry[] = [];
   const changed: string[] = [];
   for (const node of nodes) {
-    const decided = etagRefusal(node, operation.etag) ?? operation.decide(node, by, bansOn(node));
+    const decided = etagRefusal(node, operation.etag) ?? operation.decide(node, by, factsOf(node));
     if (!decided.ok && isOne) throw refusalError(decided.refusal, node.id);
     if (!decided.ok) refusals.set(node.id, decided.refusal);
     if (operation.validateOnly) continue;
@@ -197,6 +215,23 @@ async function fitting(tx: Tx, { ids, next }: SelectedIds): Promise<SelectedIds>
   const count = await countThatFit(tx, ids, OUTCOME_BYTES);
   const last = ids[count - 1];
   return count === ids.length || last === undefined ? { ids, next } : { ids: ids.slice(0, count), next: last };
+}
+
+function noScheduler() {
+  const message = "no scheduler has ever run here, so nothing would move the work; start one, or cordon the node";
+  return refuse("NO_SCHEDULER", message, {});
+}
+
+/** What the decision needs of each of some nodes. */
+async function readFacts(
+  tx: Tx,
+  operation: NodeOperation,
+  nodes: readonly NodeRecord[],
+): Promise<(node: NodeRecord) => DecisionFacts> {
+  const bansOn = await readBans(tx, operation, nodes);
+  const ids = nodes.map(({ id }) => id);
+  const drains = operation.needs.drains === true ? await getDrains(tx, ids) : new Map<string, DrainIntent>();
+  return (node) => ({ bans: bansOn(node), drain: drains.get(node.id) ?? null });
 }
 
 /** The bans on each of some nodes, where the decision needs them. */

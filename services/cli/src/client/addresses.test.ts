@@ -23,6 +23,7 @@ describe("findAddresses()", () => {
       registry: "http://r:7710",
       health: "http://env:7711",
       admin: "http://env:7700",
+      scheduler: "http://env:7700",
     });
     expect(findAddresses({ server: "flag:1" }, env, null).health).toBe("http://flag:1");
   });

@@ -4,7 +4,10 @@ import type { Shell } from "../shell.ts";
 import type { RunFile } from "./data-directory.ts";
 
 /** The services that a client calls. */
-export type ServiceName = "registry" | "health" | "admin";
+export type ServiceName = "registry" | "health" | "admin" | "scheduler";
+
+/** All of them. */
+export const SERVICE_NAMES: readonly ServiceName[] = ["registry", "health", "admin", "scheduler"];
 
 /** Where each service is, as base URLs such as "http://127.0.0.1:7700". */
 export type Addresses = Readonly<Record<ServiceName, string>>;
@@ -15,6 +18,7 @@ export interface AddressFlags {
   readonly registry?: string;
   readonly health?: string;
   readonly admin?: string;
+  readonly scheduler?: string;
 }
 
 /** Where `up` listens by default. */
@@ -52,15 +56,20 @@ export function findAddresses(
     ];
     return toBaseUrl(value ?? DEFAULT_SERVER, source, isTls);
   };
-  return { registry: find("registry"), health: find("health"), admin: find("admin") };
+  return {
+    registry: find("registry"),
+    health: find("health"),
+    admin: find("admin"),
+    scheduler: find("scheduler"),
+  };
 }
 
 /** The addresses that a context names, as base URLs. */
 export function addressesOf(
-  { server, registry, health, admin }: ChosenContext["context"],
+  { server, registry, health, admin, scheduler }: ChosenContext["context"],
   isTls: (hostAndPort: string) => boolean,
 ): readonly string[] {
-  const named = [server, registry, health, admin].filter((it) => it !== null);
+  const named = [server, registry, health, admin, scheduler].filter((it) => it !== null);
   return named.map((it) => toBaseUrl(it, "the context", isTls));
 }
 

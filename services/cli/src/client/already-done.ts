@@ -11,6 +11,7 @@ const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.NODE_ALREADY_REJECTED,
   ErrorReason.NODE_ALREADY_CORDONED,
   ErrorReason.NODE_NOT_CORDONED,
+  ErrorReason.NODE_NOT_DRAINING,
   ErrorReason.NODE_ALREADY_MARKED,
   ErrorReason.NODE_NOT_MARKED,
   ErrorReason.NODE_ALREADY_BANNED,
@@ -23,6 +24,9 @@ const ALREADY_DONE: ReadonlySet<ErrorReason> = new Set([
   ErrorReason.BRAKE_NOT_FROZEN,
 ]);
 
+/** The same of `job stop`: other verbs cannot do what they are asked. */
+export const JOB_IS_STOPPED: ReadonlySet<ErrorReason> = new Set([ErrorReason.JOB_STOPPED, ErrorReason.EXECUTION_ENDED]);
+
 /** Whether a refusal only says that there is nothing to change. */
 export function isAlreadyDone(reason: ErrorReason): boolean {
   return ALREADY_DONE.has(reason);
@@ -30,12 +34,13 @@ export function isAlreadyDone(reason: ErrorReason): boolean {
 
 /**
  * Make a call that changes something. Where there is nothing to change, say so on standard error and return null; with
- * `strict` that is a failure like any other.
+ * `strict` that is a failure like any other. `alsoDone` are refusals that say so of this change alone.
  */
 export async function alreadyDone<T>(
   { err }: Pick<Shell, "err">,
   strict: boolean,
   call: () => Promise<T>,
+  alsoDone: ReadonlySet<ErrorReason> = new Set(),
 ): Promise<T | null> {
   try {
     return await call();
@@ -43,8 +48,9 @@ export async function alreadyDone<T>(
     const { rawMessage } = ConnectError.from(error);
     const [info] = ConnectError.from(error).findDetails(ErrorInfoSchema);
     const reason = reasonNamed(info?.reason ?? "");
-    if (strict || !isAlreadyDone(reason)) throw error;
-    const hint = refusalHint(reason, info?.metadata ?? {});
+    const isDone = isAlreadyDone(reason) || alsoDone.has(reason);
+    if (strict || !isDone) throw error;
+    const hint = alsoDone.has(reason) ? null : refusalHint(reason, info?.metadata ?? {});
     err.write(`nothing to change: ${printable(rawMessage)}\n${hint === null ? "" : `hint: ${printable(hint)}\n`}`);
     return null;
   }

@@ -7,7 +7,14 @@ import type { RenewedToken } from "../contexts/context-token.ts";
 import { Failure, parseDurationMs } from "../failure.ts";
 import type { Shell } from "../shell.ts";
 import { createTokenSource } from "./access-token.ts";
-import { type Addresses, addressesOf, findAddresses, isLoopback, type ServiceName } from "./addresses.ts";
+import {
+  type Addresses,
+  addressesOf,
+  findAddresses,
+  isLoopback,
+  SERVICE_NAMES,
+  type ServiceName,
+} from "./addresses.ts";
 import { createClientTls, type Trust } from "./client-tls.ts";
 import { findDataDirectory, readRunFile } from "./data-directory.ts";
 
@@ -97,7 +104,7 @@ function withContextCa(
   chosen: ChosenContext | null,
 ): GlobalOptions {
   const caFile = chosen?.context.caFile ?? null;
-  const services = ["server", "registry", "health", "admin"] as const;
+  const services = ["server", ...SERVICE_NAMES] as const;
   const isElsewhere = services.some((it) => options[it] || (!chosen?.isNamed && env[`ROLLCALL_${it.toUpperCase()}`]));
   const isSaid = Boolean(options.caFile || env.ROLLCALL_CA_FILE);
   return caFile === null || isElsewhere || isSaid ? options : { ...options, caFile };

@@ -9,6 +9,7 @@ const KNOWN_BY = {
   registry: "rollcall.registry.v1.RegistryService",
   health: "rollcall.health.v1.HealthQueryService",
   admin: "rollcall.admin.v1.AdminService",
+  scheduler: "rollcall.scheduler.v1.JobService",
 } as const satisfies Record<ServiceName, string>;
 
 /**

@@ -17,6 +17,7 @@ export interface Context {
   readonly registry: string | null;
   readonly health: string | null;
   readonly admin: string | null;
+  readonly scheduler: string | null;
   /** The token itself; null when there is none, or it is in a file. */
   readonly token: string | null;
   /** Absolute. */
@@ -45,7 +46,7 @@ export interface ChosenContext {
 }
 
 const EMPTY = {
-  ...{ server: null, registry: null, health: null, admin: null },
+  ...{ server: null, registry: null, health: null, admin: null, scheduler: null },
   ...{ token: null, tokenFile: null, caFile: null, insecure: false, oidc: null },
 } as const;
 

@@ -30,6 +30,7 @@ export type NodeVerb =
   | "delete"
   | "cordon"
   | "uncordon"
+  | "undrain"
   | "mark-unhealthy"
   | "clear-mark"
   | "rotate-key"
@@ -38,7 +39,7 @@ export type NodeVerb =
   | "unban";
 
 /** The fields that the requests of all verbs have. */
-interface VerbRequest {
+export interface VerbRequest {
   /** Either this or the selector. */
   readonly node?: string;
   readonly selector?: Selector;
@@ -50,7 +51,7 @@ interface VerbRequest {
 }
 
 /** Calls the method of a verb. */
-type NodeCall = (
+export type NodeCall = (
   admin: Client<typeof AdminService>,
   request: VerbRequest,
 ) => Promise<ManyAnswer & { readonly node?: Node | undefined }>;
@@ -61,6 +62,7 @@ const CALLS: Readonly<Record<NodeVerb, NodeCall>> = {
   delete: (admin, request) => admin.deleteNode(request),
   cordon: (admin, request) => admin.cordonNode(request),
   uncordon: (admin, request) => admin.uncordonNode(request),
+  undrain: (admin, request) => admin.cancelDrain(request),
   "mark-unhealthy": (admin, request) => admin.markNodeUnhealthy(request),
   "clear-mark": (admin, request) => admin.clearNodeMark(request),
   "rotate-key": (admin, request) => admin.requireKeyRotation(request),
@@ -81,7 +83,7 @@ export function nodeDecide(verb: NodeVerb): Verb<NodeDecideOptions> {
  * Do a verb to the nodes that are named, or chosen by the options. `remarks` returns what a single node that was
  * changed gives reason to say.
  */
-async function decideNodes(
+export async function decideNodes(
   { shell, options }: Invocation<NodeDecideOptions>,
   verb: string,
   names: readonly string[],

@@ -1,6 +1,6 @@
 import { durationMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { NodeHealth } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { type Hold, type Node, type NodeInfo, NodeSchema } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
 import { outputFormat, toPlain, writePlain } from "../output/format.ts";
@@ -10,6 +10,7 @@ import { formatBytes, formatDuration, formatExactDuration, formatTime } from "..
 import { wrapValue } from "../output/wrap.ts";
 import { panelLook } from "./health.ts";
 import { contactLine, type PanelLook, usageLines } from "./health-panel.ts";
+import { freeOf, WORK_RESOURCES, workOf } from "./node-work.ts";
 import { HealthJoin } from "./read-health.ts";
 import { getNode } from "./read-nodes.ts";
 import {
@@ -68,12 +69,16 @@ export function statusPanel({ node, health, nowMs }: StatusPanelInput, look: Pan
     state("Health", healthWord(node.health?.state), node.health),
     state("Scheduling", schedulingWord(node.scheduling?.state), node.scheduling),
     ...(node.scheduling?.holds ?? []).map((hold) =>
-      row("", `hold ${holdWord(hold.kind)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`),
+      row(
+        "",
+        `hold ${holdWord(hold.kind)}${untilWords(hold)} by ${actorWords(hold.actor, node.id)}: ${hold.message || "-"}`,
+      ),
     ),
     row("Contact", contactLine(health)),
     ...wishFields(health).map((field) => row(...field)),
     "",
     ...machineFields(node.info).map((field) => row(...field)),
+    ...workFields(node).map((field) => row(...field)),
     ...identityFields(node, nowMs).map((field) => row(...field)),
     ...node.labels.map((label, at) =>
       row(at === 0 ? "Labels" : "", `${label.key}=${label.value}  (${tierWord(label.tier)})`),
@@ -127,6 +132,21 @@ function machineFields(info: NodeInfo | undefined): Field[] {
   ];
 }
 
+/** What work the node takes, and what of it is free; nothing for one that takes none. */
+function workFields(node: Node): Field[] {
+  const work = workOf(node);
+  if (work === null) return [];
+  const { executors, limits } = work.capacity;
+  const enforced = limits.length === 0 ? "no limits enforced" : `limits on ${limits.join(" and ")}`;
+  const count = plural(work.allocated.executions, "execution");
+  const free = WORK_RESOURCES.filter((it) => it.offered(work) > 0).map((it) => {
+    const [of, allocated] = [it.format(it.offered(work)), it.format(it.allocated(work))];
+    return `${it.name} ${it.format(freeOf(work, it))} free of ${of}, ${allocated} allocated`;
+  });
+  const first: Field = ["Work", `${executors.join(", ") || "no executor"}; ${count}; ${enforced}`];
+  return [first, ...free.map((line): Field => ["", line])];
+}
+
 /** With what the node proves that it is itself, and how it joined. */
 function identityFields(node: Node, nowMs: number): Field[] {
   const { keyFingerprint, keySince, keyRotationRequiredSince: since, nextKeyFingerprint } = node;
@@ -143,6 +163,10 @@ function identityFields(node: Node, nowMs: number): Field[] {
     ...(keyFingerprint === "" ? [] : [["Key", commas([keyFingerprint, age, next, rotation])] as const]),
     ["Registered", commas(joined)],
   ];
+}
+
+function untilWords({ untilTime }: Hold): string {
+  return untilTime === undefined ? "" : ` until ${formatTime(timestampMs(untilTime))}`;
 }
 
 function commas(parts: readonly string[]): string {

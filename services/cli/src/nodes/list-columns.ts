@@ -4,6 +4,7 @@ import type { Node } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { COLUMN_GROUPS } from "../choices.ts";
 import { type Cell, type Column, optionalCell, stateCell } from "../output/table.ts";
 import { formatBytes, formatTime } from "../output/units.ts";
+import { CORES, freeOf, GPUS, MEMORY, type WorkResource, workOf } from "./node-work.ts";
 import { LAST_SEEN_COLUMN } from "./read-health.ts";
 import { connectionWord, labelsText, membershipWord, schedulingWord, statusWord, typeWord } from "./words.ts";
 
@@ -43,6 +44,15 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
     { title: "CORES", name: "cores", rank: 4, cell: ({ node }) => count(node.info?.cpu?.threads) },
     { title: "MEMORY", name: "memory_bytes", rank: 5, cell: ({ node }) => bytes(node.info?.memoryBytes) },
     { title: "GPUS", name: "gpus", rank: 3, cell: ({ node }) => count(hardware(node)?.gpus.length) },
+  ],
+  work: [
+    { title: "CORES FREE", name: "free_millicores", rank: 4, cell: ({ node }) => freeCell(node, CORES) },
+    { title: "MEMORY FREE", name: "free_memory_bytes", rank: 5, cell: ({ node }) => freeCell(node, MEMORY) },
+    { title: "GPUS FREE", name: "free_gpus", rank: 4, cell: ({ node }) => freeCell(node, GPUS) },
+    {
+      ...{ title: "EXECUTIONS", name: "executions", rank: 6 },
+      cell: ({ node }) => count(node.info?.work === undefined ? undefined : (node.allocated?.executions ?? 0)),
+    },
   ],
   seen: [LAST_SEEN_COLUMN],
   connection: [
@@ -99,6 +109,14 @@ const GROUPS: Readonly<Record<ColumnGroup, readonly Column<ListedNode>[]>> = {
 /** The columns of a listing: id, type, approval and status come first. */
 export function listColumns(groups: readonly ColumnGroup[]): readonly Column<ListedNode>[] {
   return [...ALWAYS, ...COLUMN_GROUPS.filter((group) => groups.includes(group)).flatMap((group) => GROUPS[group])];
+}
+
+/** What is free of one kind, of what is offered: "14.5/16". */
+function freeCell(node: Node, resource: WorkResource): Cell {
+  const work = workOf(node);
+  if (work === null) return NOTHING;
+  const free = freeOf(work, resource);
+  return { text: `${resource.format(free)}/${resource.format(resource.offered(work))}`, raw: String(free) };
 }
 
 function count(value: number | undefined): Cell {

@@ -87,6 +87,8 @@ const CONNECTIONS: Readonly<Partial<Record<(typeof STATUS_WORDS)[number], Connec
 const SCHEDULINGS: Readonly<Record<(typeof SCHEDULING_WORDS)[number], SchedulingState>> = {
   eligible: SchedulingState.ELIGIBLE,
   ineligible: SchedulingState.INELIGIBLE,
+  draining: SchedulingState.DRAINING,
+  drained: SchedulingState.DRAINED,
 };
 
 const TYPES: Readonly<Record<(typeof TYPE_WORDS)[number], NodeType>> = {

@@ -9,6 +9,7 @@ import {
   GetClusterSummaryResponseSchema,
   RegistryService,
   type StateCount,
+  type WorkSum,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
 import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
 import type { Verb } from "../command.ts";
@@ -23,6 +24,8 @@ const LABEL_WIDTH = 15;
 const MEMBERSHIPS = ["APPROVED", "PENDING", "REJECTED"] as const;
 const HEALTHS = ["HEALTHY", "UNHEALTHY", "UNKNOWN"] as const;
 const SCHEDULINGS = ["ELIGIBLE", "INELIGIBLE"] as const;
+/** Counted only where there are any. */
+const DRAINS = ["DRAINING", "DRAINED"] as const;
 
 /** `node summary`: the fleet in numbers, for people or as a rollcall.registry.v1.GetClusterSummaryResponse. */
 export const nodeSummary: Verb = async ({ shell, options }) => {
@@ -63,20 +66,43 @@ export function formatSummary(summary: GetClusterSummaryResponse, paint: Paint):
         );
       })
       .join(", ");
+  const found = new Set(summary.states.map(({ scheduling }) => schedulingWord(scheduling)));
+  const drains = DRAINS.filter((word) => found.has(word));
   const lines = [
     ["Nodes", `${compute?.connected ?? 0} connected / ${compute?.total ?? 0} total`],
     ["Approval", counted(MEMBERSHIPS, ({ membership }) => membershipWord(membership))],
     ["Health", counted(HEALTHS, ({ health }) => healthWord(health))],
-    ["Scheduling", counted(SCHEDULINGS, ({ scheduling }) => schedulingWord(scheduling))],
+    ["Scheduling", counted([...SCHEDULINGS, ...drains], ({ scheduling }) => schedulingWord(scheduling))],
     ["May take work", String(summary.mayTakeWork)],
     ["Cores", share(available, total, (of) => String(of?.cores ?? 0n))],
     ["Memory", share(available, total, (of) => formatBytes(Number(of?.memoryBytes ?? 0n)))],
     ["Disk", share(available, total, (of) => formatBytes(Number(of?.diskBytes ?? 0n)))],
     ["GPUs", share(available, total, (of) => String(of?.gpus ?? 0))],
+    ...workLines(summary),
     ["Control plane", `${orchestrators?.connected ?? 0} connected / ${orchestrators?.total ?? 0} total`],
     ["Cluster", summary.clusterId],
   ] as const;
   return lines.map(([name, value]) => `${pad(`${name}:`, LABEL_WIDTH)}${value}\n`).join("");
+}
+
+/** What executions have been given; nothing where no node takes any. */
+function workLines({ offered, allocated }: GetClusterSummaryResponse): readonly (readonly [string, string])[] {
+  if (offered === undefined || allocated === undefined || isNothing(offered)) return [];
+  const part = (name: "millicores" | "memoryBytes" | "diskBytes" | "gpus", format: (value: number) => string) => {
+    const [of, given] = [Number(offered[name]), Number(allocated[name])];
+    return `${format(given)} allocated / ${format(Math.max(0, of - given))} free`;
+  };
+  return [
+    ["Executions", String(allocated.executions)],
+    ["Work cores", part("millicores", (value) => String(value / 1000))],
+    ["Work memory", part("memoryBytes", formatBytes)],
+    ["Work disk", part("diskBytes", formatBytes)],
+    ["Work GPUs", part("gpus", String)],
+  ];
+}
+
+function isNothing({ millicores, memoryBytes, diskBytes }: WorkSum): boolean {
+  return millicores === 0n && memoryBytes === 0n && diskBytes === 0n;
 }
 
 function paintCount(paint: Paint, word: string, count: number): string {

@@ -40,12 +40,12 @@ export function healthWord(state: HealthState | undefined): string {
   return word(HealthStateSchema, state);
 }
 
-/** ELIGIBLE or INELIGIBLE. */
+/** ELIGIBLE, INELIGIBLE, DRAINING or DRAINED. */
 export function schedulingWord(state: SchedulingState | undefined): string {
   return word(SchedulingStateSchema, state);
 }
 
-/** OPERATOR, FLAPPING or HARDWARE. */
+/** OPERATOR, FLAPPING, HARDWARE or DRAIN. */
 export function holdWord(kind: HoldKind): string {
   return word(HoldKindSchema, kind);
 }

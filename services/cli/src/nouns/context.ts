@@ -74,8 +74,8 @@ const COLUMNS: readonly Column<Shown>[] = [
 
 function shownOf({ contexts, current }: Contexts): readonly Shown[] {
   return contexts.map((context) => {
-    const { name, server, registry, health, admin } = context;
-    const apart = [registry, health, admin].filter((it) => it !== null).join(" ");
+    const { name, server, registry, health, admin, scheduler } = context;
+    const apart = [registry, health, admin, scheduler].filter((it) => it !== null).join(" ");
     return { current: name === current, name, server: server ?? (apart || "-"), login: loginOf(context) };
   });
 }
@@ -142,8 +142,8 @@ function loginOf({ token, tokenFile, oidc }: Context): string {
 }
 
 function fieldsOf(context: Context): Readonly<Record<string, string | null>> {
-  const { name, server, registry, health, admin, caFile } = context;
-  const apart = server === null ? { registry, health, admin } : {};
+  const { name, server, registry, health, admin, scheduler, caFile } = context;
+  const apart = server === null ? { registry, health, admin, scheduler } : {};
   return { name, server, ...apart, login: loginOf(context), ca_file: caFile };
 }
 

@@ -131,11 +131,11 @@ function nameFor({ context }: GlobalOptions, contexts: Contexts, addresses: Addr
   throw new Failure("the server's address makes no name: choose one with --context NAME");
 }
 
-function placeOf({ registry, health, admin }: Addresses) {
-  const isOne = registry === health && registry === admin;
+function placeOf({ registry, health, admin, scheduler }: Addresses) {
+  const isOne = [health, admin, scheduler].every((it) => it === registry);
   return isOne
-    ? { server: admin, registry: null, health: null, admin: null }
-    : { server: null, registry, health, admin };
+    ? { server: admin, registry: null, health: null, admin: null, scheduler: null }
+    : { server: null, registry, health, admin, scheduler };
 }
 
 interface LogoutOptions {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { action, addChangeOptions, addLimit, addListingOptions, addNotes, loaded, STRICT } from "../command.ts";
 import type { NodeBanOptions, NodeDecideOptions, NodeVerb } from "../nodes/decide.ts";
+import type { NodeCordonOptions, NodeDrainOptions } from "../nodes/drain.ts";
 import type { NodeHealthOptions } from "../nodes/health.ts";
 import type { NodeListOptions } from "../nodes/list.ts";
 import type { NodeWatchOptions } from "../nodes/watch.ts";
@@ -17,7 +18,8 @@ const DECISIONS: Readonly<Record<NodeVerb, string>> = {
   reject: "Reject nodes: their streams end, and they cannot return until they are approved or deleted",
   delete: "Delete nodes from the record: their streams end, and they may register again as new nodes",
   cordon: "Cordon nodes: they get no new work",
-  uncordon: "Uncordon nodes: they may get new work again",
+  uncordon: "Uncordon nodes: they may get new work again; a drain of them ends",
+  undrain: "Cancel the drain of nodes, or end one that is done: they may get new work again",
   "mark-unhealthy": "Mark nodes as UNHEALTHY, whatever they send, until the mark is cleared",
   "clear-mark": "Clear the mark of mark-unhealthy",
   "rotate-key": "Require nodes to replace their keys; `node describe` shows it until they have",
@@ -42,6 +44,7 @@ export function defineNode(node: Command, shell: Shell): void {
     );
   addNotes(describe, "-o yaml|json prints all that is recorded of it, a rollcall.node.v1.Node in proto JSON.");
   for (const decision of keysOf(DECISIONS)) defineDecision(node, shell, decision);
+  defineDrain(node, shell);
   const label = node
     .command("label")
     .description("Set labels of nodes with key=value, and remove them with key-")
@@ -121,7 +124,7 @@ function defineList(node: Command, shell: Shell): void {
   const list = addSelection(node.command("list").description("List nodes"))
     .option(
       "--show <groups>",
-      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, seen, " +
+      "Columns after ID, TYPE, APPROVAL and STATUS, with commas: scheduling, labels, capacity, work, seen, " +
         "connection, version, hardware, features, reasons (default: scheduling,labels,capacity,seen,connection)",
     )
     .option("--next-token <token>", "Go on where an earlier list with --limit ended; use the same filters and order")
@@ -164,14 +167,51 @@ function defineDecision(node: Command, shell: Shell, verb: NodeVerb): void {
       );
     return;
   }
+  if (verb === "cordon") {
+    command
+      .option("--until <time>", "Lift the cordon by itself then: a time, or a duration from now such as 2h")
+      .action(
+        action(
+          shell,
+          loaded<NodeCordonOptions>(async () => (await import("../nodes/drain.ts")).nodeCordon),
+        ),
+      );
+    return;
+  }
   const load = async () => (await import("../nodes/decide.ts")).nodeDecide(verb);
   command.action(action(shell, loaded<NodeDecideOptions>(load)));
+}
+
+function defineDrain(node: Command, shell: Shell): void {
+  const drain = node
+    .command("drain")
+    .description("Drain nodes: they get no new work, and what runs there is moved or ended")
+    .argument(...NODES)
+    .option("--deadline <duration>", "End what still runs after this time; 0s is at once (default: 1h)")
+    .option("--force", "End everything at once, and do not wait for a node that is lost")
+    .option("--ignore-daemons", "Let daemons run on")
+    .option("--keep-ineligible", "Leave the nodes cordoned when the drain is cancelled")
+    .option("--max-parallel <count>", "Drain so many of the chosen nodes at a time; the others wait their turn")
+    .option("--detach", "Do not wait until the nodes are drained")
+    .option("--monitor", "Only show what a drain that goes on waits for");
+  addNotes(
+    addChoice(drain),
+    "Services are moved to other nodes; batch and ops executions may finish until the deadline; daemons stop last. " +
+      "What is still waited for goes to standard error. Ctrl-C ends the waiting and not the drain, which `rollcall " +
+      "node undrain` cancels. To drain a node again replaces the conditions.",
+  );
+  drain.action(
+    action(
+      shell,
+      loaded<NodeDrainOptions>(async () => (await import("../nodes/drain.ts")).nodeDrain),
+    ),
+  );
 }
 
 /** The options of every verb that changes nodes. */
 function addChoice(command: Command): Command {
   addFilters(command)
-    .option("--filter-scheduling <states>", "Only eligible or ineligible nodes; several with commas")
+    .option("--filter-scheduling <states>", "Only eligible, ineligible, draining or drained nodes; several with commas")
     .option("--all", "Every machine")
     .option("-y, --yes", "Do not ask before changing nodes that options chose, or several")
     .option("--dry-run", "Only print which nodes would be changed")

@@ -51,6 +51,17 @@ const STATE_STYLES: Readonly<Record<string, Style>> = {
   UNKNOWN: "warning",
   ELIGIBLE: "good",
   INELIGIBLE: "warning",
+  DRAINING: "warning",
+  DRAINED: "warning",
+  ACTIVE: "good",
+  STARTING: "warning",
+  RUNNING: "good",
+  READY: "good",
+  COMPLETED: "good",
+  LOST: "bad",
+  ORPHANED: "bad",
+  FAILED: "bad",
+  KILLED_OOM: "bad",
 };
 
 /** The colour of a state's word. */

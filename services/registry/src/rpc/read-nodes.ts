@@ -6,8 +6,16 @@ import {
   ListNodesResponseSchema,
   type RegistryService,
 } from "@rollcall/api/rollcall/registry/v1/registry_pb";
-import { currentRevision, findNode, type NodeCursor, readListing } from "@rollcall/store";
-import { nodeToProto, readPage } from "@rollcall/wire";
+import {
+  currentRevision,
+  type Db,
+  findNode,
+  type ListedNode,
+  type NodeCursor,
+  readAllocations,
+  readListing,
+} from "@rollcall/store";
+import { nodeWithWork, readPage } from "@rollcall/wire";
 import { parseNodeListing } from "../convert.ts";
 import type { RegistryServices } from "../registry-services.ts";
 
@@ -31,10 +39,10 @@ export function listNodes({
     const revision = place === null ? await currentRevision(store.db) : BigInt(place.revision);
     const after = place?.after ?? null;
     const page = await readPage(context, {
-      rows: readListing(store.db, { filter, orderBy, limit: limit + 1, after }),
+      rows: withAllocations(store.db, readListing(store.db, { filter, orderBy, limit: limit + 1, after })),
       limit,
       item: NodeSchema,
-      toMessage: ({ node }) => nodeToProto(node),
+      toMessage: ({ node, allocated }) => nodeWithWork(node, allocated),
     });
     const next: ListPlace | null = page.next === null ? null : { after: page.next.cursor, revision: String(revision) };
     return page.answer(ListNodesResponseSchema, "nodes", {
@@ -48,6 +56,16 @@ export function listNodes({
 export function getNode({ store }: RegistryServices): MethodImpl<typeof RegistryService.method.getNode> {
   return async (request) => {
     const node = await findNode(store.db, request.node);
-    return create(GetNodeResponseSchema, { node: nodeToProto(node) });
+    const allocations = await readAllocations(store.db, [node.id]);
+    return create(GetNodeResponseSchema, { node: nodeWithWork(node, allocations.get(node.id)) });
   };
+}
+
+/** Nodes of a listing, with what executions have been given of each. */
+async function* withAllocations(db: Db, pieces: AsyncIterable<readonly ListedNode[]>) {
+  for await (const piece of pieces) {
+    const ids = piece.map(({ node }) => node.id);
+    const allocations = await readAllocations(db, ids);
+    yield piece.map((listed) => ({ ...listed, allocated: allocations.get(listed.node.id) }));
+  }
 }

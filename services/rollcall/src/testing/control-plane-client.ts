@@ -13,6 +13,7 @@ import {
   type Node,
 } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { sendBearer } from "@rollcall/identity";
 import { until } from "@rollcall/testkit/time";
 
@@ -49,6 +50,11 @@ export class ControlPlaneClient {
     return this.#client(this.#options.admin, AdminService);
   }
 
+  /** Of an `up`, whose one address answers for the scheduler too. */
+  get jobs(): Client<typeof JobService> {
+    return this.#client(this.#options.registry, JobService);
+  }
+
   get policies(): Client<typeof HealthPolicyService> {
     return this.#client(this.#options.admin, HealthPolicyService);
   }
@@ -75,8 +81,9 @@ export class ControlPlaneClient {
       const node = await this.node(id);
       seen = node === null ? "absent" : statesOf(node);
       return seen === states ? node : null;
-    }).catch((error: unknown) => {
-      throw new Error(`${String(error)}; it is ${seen}`);
+    }).catch(async (error: unknown) => {
+      const why = (await this.node(id))?.health;
+      throw new Error(`${String(error)}; it is ${seen} (${why?.reason} ${why?.message})`);
     });
     return found;
   }

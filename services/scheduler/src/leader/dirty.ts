@@ -30,7 +30,7 @@ export const LEADER_INTEREST: EventInterest = {
 export interface DirtyWork {
   readonly nodes: ReadonlySet<string>;
   readonly jobs: ReadonlySet<string>;
-  /** Jobs with executions that operators gave orders about. */
+  /** Executions that operators gave orders about. */
   readonly ordered: ReadonlySet<string>;
 }
 
@@ -53,6 +53,11 @@ export class Dirty {
   add({ nodeIds, jobs }: { readonly nodeIds: readonly string[]; readonly jobs: readonly string[] }): void {
     for (const id of nodeIds) this.#nodes.add(id);
     for (const name of jobs) this.#jobs.add(name);
+  }
+
+  /** See to the orders about these executions. */
+  addOrdered(ids: readonly string[]): void {
+    for (const id of ids) this.#ordered.add(id);
   }
 
   /** Take all of it; null for nothing. */

@@ -25,7 +25,7 @@ export async function seeToOrders(
       continue;
     }
     const after = stopped(stored);
-    const change = { kind: "STOPPING", before: stored.execution, after } as const;
+    const change = { kind: "STOPPING", before: stored.execution, observation: null } as const;
     const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
     const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
     if (outcome === "COMMITTED" && after !== null) {

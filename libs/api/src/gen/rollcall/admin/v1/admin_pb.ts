@@ -4,22 +4,22 @@
 // @generated from file rollcall/admin/v1/admin.proto (package rollcall.admin.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import { file_buf_validate_validate } from "../../../buf/validate/validate_pb.ts";
-import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { ErrorReason } from "../../node/v1/error_reason_pb.ts";
 import { file_rollcall_node_v1_error_reason } from "../../node/v1/error_reason_pb.ts";
 import type { ConnectionState, HealthState, MembershipState, Node, NodeType, SchedulingState } from "../../node/v1/node_pb.ts";
 import { file_rollcall_node_v1_node } from "../../node/v1/node_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rollcall/admin/v1/admin.proto.
  */
 export const file_rollcall_admin_v1_admin: GenFile = /*@__PURE__*/
-  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiwgMKDE5vZGVTZWxlY3RvchIhCgVub2RlcxgBIAMoCUISukgPkgEMEPQDIgdyBRABGIACEiAKDmxhYmVsX3NlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgDIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJBCgdoZWFsdGhzGAQgAygOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASSQoLc2NoZWR1bGluZ3MYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYBiADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgABJJCgtjb25uZWN0aW9ucxgHIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABILCgNhbGwYCCABKAgigwEKC05vZGVPdXRjb21lEg8KB25vZGVfaWQYASABKAkSJgoEbm9kZRgCIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZUgAEjEKB3JlZnVzYWwYAyABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlUmVmdXNhbEgAQggKBnJlc3VsdCK+AQoLTm9kZVJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuTm9kZVJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi/QEKEkFwcHJvdmVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoYBChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEVJlamVjdE5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFEZWxldGVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKEAgoZUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIo0BChpSZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoQCChlBY2NlcHROb2RlSGFyZHdhcmVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEijQEKGkFjY2VwdE5vZGVIYXJkd2FyZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEUNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKEkNvcmRvbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv4BChNVbmNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihwEKFFVuY29yZG9uTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkigwIKGE1hcmtOb2RlVW5oZWFsdGh5UmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIowBChlNYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/wEKFENsZWFyTm9kZU1hcmtSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEiiAEKFUNsZWFyTm9kZU1hcmtSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIskCCg5CYW5Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAgSGQoHbm9kZV9pZBgIIAEoCUIIukgFcgMYgAISHQoLZmluZ2VycHJpbnQYCSABKAlCCLpIBXIDGIACOi26SCoiKAoEbm9kZQoIc2VsZWN0b3IKB25vZGVfaWQKC2ZpbmdlcnByaW50EAEipwEKD0Jhbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEiMKA2JhbhgEIAEoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbiJ7CgNCYW4SDwoHbm9kZV9pZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDQoFYWN0b3IYBCABKAkSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCChBVbmJhbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBIdCgtmaW5nZXJwcmludBgIIAEoCUIIukgFcgMYgAI6JLpIISIfCgRub2RlCghzZWxlY3RvcgoLZmluZ2VycHJpbnQQASKqAQoRVW5iYW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIkCgRiYW5zGAQgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuIk4KD0xpc3RCYW5zUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiUQoQTGlzdEJhbnNSZXNwb25zZRIkCgRiYW5zGAEgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKVAwoUU2V0Tm9kZUxhYmVsc1JlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEkcKA3NldBgIIAMoCzIwLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXF1ZXN0LlNldEVudHJ5Qgi6SAWaAQIQQBIfCgZyZW1vdmUYCSADKAlCD7pIDJIBCRBAIgVyAxiABBoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKIAQoVU2V0Tm9kZUxhYmVsc1Jlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkygAoKDEFkbWluU2VydmljZRJcCgtBcHByb3ZlTm9kZRIlLnJvbGxjYWxsLmFkbWluLnYxLkFwcHJvdmVOb2RlUmVxdWVzdBomLnJvbGxjYWxsLmFkbWluLnYxLkFwcHJvdmVOb2RlUmVzcG9uc2USWQoKUmVqZWN0Tm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLlJlamVjdE5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuUmVqZWN0Tm9kZVJlc3BvbnNlElkKCkRlbGV0ZU5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5EZWxldGVOb2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkRlbGV0ZU5vZGVSZXNwb25zZRJZCgpDb3Jkb25Ob2RlEiQucm9sbGNhbGwuYWRtaW4udjEuQ29yZG9uTm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5Db3Jkb25Ob2RlUmVzcG9uc2USXwoMVW5jb3Jkb25Ob2RlEiYucm9sbGNhbGwuYWRtaW4udjEuVW5jb3Jkb25Ob2RlUmVxdWVzdBonLnJvbGxjYWxsLmFkbWluLnYxLlVuY29yZG9uTm9kZVJlc3BvbnNlEm4KEU1hcmtOb2RlVW5oZWFsdGh5Eisucm9sbGNhbGwuYWRtaW4udjEuTWFya05vZGVVbmhlYWx0aHlSZXF1ZXN0Giwucm9sbGNhbGwuYWRtaW4udjEuTWFya05vZGVVbmhlYWx0aHlSZXNwb25zZRJiCg1DbGVhck5vZGVNYXJrEicucm9sbGNhbGwuYWRtaW4udjEuQ2xlYXJOb2RlTWFya1JlcXVlc3QaKC5yb2xsY2FsbC5hZG1pbi52MS5DbGVhck5vZGVNYXJrUmVzcG9uc2UScQoSUmVxdWlyZUtleVJvdGF0aW9uEiwucm9sbGNhbGwuYWRtaW4udjEuUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBotLnJvbGxjYWxsLmFkbWluLnYxLlJlcXVpcmVLZXlSb3RhdGlvblJlc3BvbnNlEnEKEkFjY2VwdE5vZGVIYXJkd2FyZRIsLnJvbGxjYWxsLmFkbWluLnYxLkFjY2VwdE5vZGVIYXJkd2FyZVJlcXVlc3QaLS5yb2xsY2FsbC5hZG1pbi52MS5BY2NlcHROb2RlSGFyZHdhcmVSZXNwb25zZRJQCgdCYW5Ob2RlEiEucm9sbGNhbGwuYWRtaW4udjEuQmFuTm9kZVJlcXVlc3QaIi5yb2xsY2FsbC5hZG1pbi52MS5CYW5Ob2RlUmVzcG9uc2USVgoJVW5iYW5Ob2RlEiMucm9sbGNhbGwuYWRtaW4udjEuVW5iYW5Ob2RlUmVxdWVzdBokLnJvbGxjYWxsLmFkbWluLnYxLlVuYmFuTm9kZVJlc3BvbnNlElgKCExpc3RCYW5zEiIucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXF1ZXN0GiMucm9sbGNhbGwuYWRtaW4udjEuTGlzdEJhbnNSZXNwb25zZSIDkAIBEmIKDVNldE5vZGVMYWJlbHMSJy5yb2xsY2FsbC5hZG1pbi52MS5TZXROb2RlTGFiZWxzUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXNwb25zZWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node]);
+  fileDesc("Ch1yb2xsY2FsbC9hZG1pbi92MS9hZG1pbi5wcm90bxIRcm9sbGNhbGwuYWRtaW4udjEiwgMKDE5vZGVTZWxlY3RvchIhCgVub2RlcxgBIAMoCUISukgPkgEMEPQDIgdyBRABGIACEiAKDmxhYmVsX3NlbGVjdG9yGAIgASgJQgi6SAVyAxiAIBJJCgttZW1iZXJzaGlwcxgDIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuTWVtYmVyc2hpcFN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABJBCgdoZWFsdGhzGAQgAygOMh0ucm9sbGNhbGwubm9kZS52MS5IZWFsdGhTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASSQoLc2NoZWR1bGluZ3MYBSADKA4yIS5yb2xsY2FsbC5ub2RlLnYxLlNjaGVkdWxpbmdTdGF0ZUIRukgOkgELEAgiB4IBBBABIAASPAoFdHlwZXMYBiADKA4yGi5yb2xsY2FsbC5ub2RlLnYxLk5vZGVUeXBlQhG6SA6SAQsQCCIHggEEEAEgABJJCgtjb25uZWN0aW9ucxgHIAMoDjIhLnJvbGxjYWxsLm5vZGUudjEuQ29ubmVjdGlvblN0YXRlQhG6SA6SAQsQCCIHggEEEAEgABILCgNhbGwYCCABKAgigwEKC05vZGVPdXRjb21lEg8KB25vZGVfaWQYASABKAkSJgoEbm9kZRgCIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZUgAEjEKB3JlZnVzYWwYAyABKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlUmVmdXNhbEgAQggKBnJlc3VsdCK+AQoLTm9kZVJlZnVzYWwSLQoGcmVhc29uGAEgASgOMh0ucm9sbGNhbGwubm9kZS52MS5FcnJvclJlYXNvbhIPCgdtZXNzYWdlGAIgASgJEj4KCG1ldGFkYXRhGAMgAygLMiwucm9sbGNhbGwuYWRtaW4udjEuTm9kZVJlZnVzYWwuTWV0YWRhdGFFbnRyeRovCg1NZXRhZGF0YUVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEi/QEKEkFwcHJvdmVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoYBChNBcHByb3ZlTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/AEKEVJlamVjdE5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKElJlamVjdE5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIvwBChFEZWxldGVOb2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIoUBChJEZWxldGVOb2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCSKEAgoZUmVxdWlyZUtleVJvdGF0aW9uUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIo0BChpSZXF1aXJlS2V5Um90YXRpb25SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoQCChlBY2NlcHROb2RlSGFyZHdhcmVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEijQEKGkFjY2VwdE5vZGVIYXJkd2FyZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkirAIKEUNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBIuCgp1bnRpbF90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihQEKEkNvcmRvbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv4BChNVbmNvcmRvbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEihwEKFFVuY29yZG9uTm9kZVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAkigwIKGE1hcmtOb2RlVW5oZWFsdGh5UmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAg6F7pIFCISCgRub2RlCghzZWxlY3RvchABIowBChlNYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/wEKFENsZWFyTm9kZU1hcmtSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACDoXukgUIhIKBG5vZGUKCHNlbGVjdG9yEAEiiAEKFUNsZWFyTm9kZU1hcmtSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIskCCg5CYW5Ob2RlUmVxdWVzdBIWCgRub2RlGAEgASgJQgi6SAVyAxiAAhIYCgZyZWFzb24YAiABKAlCCLpIBXIDGIAIEhYKBGV0YWcYAyABKAlCCLpIBXIDGIABEhwKCnJlcXVlc3RfaWQYBCABKAlCCLpIBXIDGIABEjEKCHNlbGVjdG9yGAUgASgLMh8ucm9sbGNhbGwuYWRtaW4udjEuTm9kZVNlbGVjdG9yEhUKDXZhbGlkYXRlX29ubHkYBiABKAgSHAoKcGFnZV90b2tlbhgHIAEoCUIIukgFcgMYgAgSGQoHbm9kZV9pZBgIIAEoCUIIukgFcgMYgAISHQoLZmluZ2VycHJpbnQYCSABKAlCCLpIBXIDGIACOi26SCoiKAoEbm9kZQoIc2VsZWN0b3IKB25vZGVfaWQKC2ZpbmdlcnByaW50EAEipwEKD0Jhbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJEiMKA2JhbhgEIAEoCzIWLnJvbGxjYWxsLmFkbWluLnYxLkJhbiJ7CgNCYW4SDwoHbm9kZV9pZBgBIAEoCRITCgtmaW5nZXJwcmludBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDQoFYWN0b3IYBCABKAkSLwoLY3JlYXRlX3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqcCChBVbmJhbk5vZGVSZXF1ZXN0EhYKBG5vZGUYASABKAlCCLpIBXIDGIACEhgKBnJlYXNvbhgCIAEoCUIIukgFcgMYgAgSFgoEZXRhZxgDIAEoCUIIukgFcgMYgAESHAoKcmVxdWVzdF9pZBgEIAEoCUIIukgFcgMYgAESMQoIc2VsZWN0b3IYBSABKAsyHy5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlU2VsZWN0b3ISFQoNdmFsaWRhdGVfb25seRgGIAEoCBIcCgpwYWdlX3Rva2VuGAcgASgJQgi6SAVyAxiACBIdCgtmaW5nZXJwcmludBgIIAEoCUIIukgFcgMYgAI6JLpIISIfCgRub2RlCghzZWxlY3RvcgoLZmluZ2VycHJpbnQQASKqAQoRVW5iYW5Ob2RlUmVzcG9uc2USJAoEbm9kZRgBIAEoCzIWLnJvbGxjYWxsLm5vZGUudjEuTm9kZRIwCghvdXRjb21lcxgCIAMoCzIeLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVPdXRjb21lEhcKD25leHRfcGFnZV90b2tlbhgDIAEoCRIkCgRiYW5zGAQgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuIk4KD0xpc3RCYW5zUmVxdWVzdBIdCglwYWdlX3NpemUYASABKAVCCrpIBxoFGOgHKAASHAoKcGFnZV90b2tlbhgCIAEoCUIIukgFcgMYgAgiUQoQTGlzdEJhbnNSZXNwb25zZRIkCgRiYW5zGAEgAygLMhYucm9sbGNhbGwuYWRtaW4udjEuQmFuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSKVAwoUU2V0Tm9kZUxhYmVsc1JlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEkcKA3NldBgIIAMoCzIwLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXF1ZXN0LlNldEVudHJ5Qgi6SAWaAQIQQBIfCgZyZW1vdmUYCSADKAlCD7pIDJIBCRBAIgVyAxiABBoqCghTZXRFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKIAQoVU2V0Tm9kZUxhYmVsc1Jlc3BvbnNlEiQKBG5vZGUYASABKAsyFi5yb2xsY2FsbC5ub2RlLnYxLk5vZGUSMAoIb3V0Y29tZXMYAiADKAsyHi5yb2xsY2FsbC5hZG1pbi52MS5Ob2RlT3V0Y29tZRIXCg9uZXh0X3BhZ2VfdG9rZW4YAyABKAki/gIKEERyYWluTm9kZVJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIEisKCGRlYWRsaW5lGAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWZvcmNlGAkgASgIEhYKDmlnbm9yZV9kYWVtb25zGAogASgIEhcKD2tlZXBfaW5lbGlnaWJsZRgLIAEoCBIUCgxtYXhfcGFyYWxsZWwYDCABKA06F7pIFCISCgRub2RlCghzZWxlY3RvchABIoQBChFEcmFpbk5vZGVSZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIv0BChJDYW5jZWxEcmFpblJlcXVlc3QSFgoEbm9kZRgBIAEoCUIIukgFcgMYgAISGAoGcmVhc29uGAIgASgJQgi6SAVyAxiACBIWCgRldGFnGAMgASgJQgi6SAVyAxiAARIcCgpyZXF1ZXN0X2lkGAQgASgJQgi6SAVyAxiAARIxCghzZWxlY3RvchgFIAEoCzIfLnJvbGxjYWxsLmFkbWluLnYxLk5vZGVTZWxlY3RvchIVCg12YWxpZGF0ZV9vbmx5GAYgASgIEhwKCnBhZ2VfdG9rZW4YByABKAlCCLpIBXIDGIAIOhe6SBQiEgoEbm9kZQoIc2VsZWN0b3IQASKGAQoTQ2FuY2VsRHJhaW5SZXNwb25zZRIkCgRub2RlGAEgASgLMhYucm9sbGNhbGwubm9kZS52MS5Ob2RlEjAKCG91dGNvbWVzGAIgAygLMh4ucm9sbGNhbGwuYWRtaW4udjEuTm9kZU91dGNvbWUSFwoPbmV4dF9wYWdlX3Rva2VuGAMgASgJIoMDCgVEcmFpbhIPCgdub2RlX2lkGAEgASgJEiwKBXN0YXRlGAIgASgOMh0ucm9sbGNhbGwuYWRtaW4udjEuRHJhaW5TdGF0ZRIuCgpzdGFydF90aW1lGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIsCghkZWFkbGluZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoJcmVtYWluaW5nGAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBWZvcmNlGAYgASgIEhYKDmlnbm9yZV9kYWVtb25zGAcgASgIEhcKD2tlZXBfaW5lbGlnaWJsZRgIIAEoCBIOCgZyZWFzb24YCSABKAkSDQoFYWN0b3IYCiABKAkSOQoLd2FpdGluZ19mb3IYCyADKAsyJC5yb2xsY2FsbC5hZG1pbi52MS5EcmFpbmluZ0V4ZWN1dGlvbhIVCg13YWl0aW5nX2NvdW50GAwgASgNIksKEURyYWluaW5nRXhlY3V0aW9uEhQKDGV4ZWN1dGlvbl9pZBgBIAEoCRILCgNqb2IYAiABKAkSEwoLd2FpdGluZ19mb3IYAyABKAkiKwoPR2V0RHJhaW5SZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiOwoQR2V0RHJhaW5SZXNwb25zZRInCgVkcmFpbhgBIAEoCzIYLnJvbGxjYWxsLmFkbWluLnYxLkRyYWluIi0KEVdhdGNoRHJhaW5SZXF1ZXN0EhgKBG5vZGUYASABKAlCCrpIB3IFEAEYgAIiPQoSV2F0Y2hEcmFpblJlc3BvbnNlEicKBWRyYWluGAEgASgLMhgucm9sbGNhbGwuYWRtaW4udjEuRHJhaW4qjwEKCkRyYWluU3RhdGUSGwoXRFJBSU5fU1RBVEVfVU5TUEVDSUZJRUQQABIWChJEUkFJTl9TVEFURV9RVUVVRUQQARIYChREUkFJTl9TVEFURV9EUkFJTklORxACEhcKE0RSQUlOX1NUQVRFX0RSQUlORUQQAxIZChVEUkFJTl9TVEFURV9DQU5DRUxMRUQQBDLyDAoMQWRtaW5TZXJ2aWNlElwKC0FwcHJvdmVOb2RlEiUucm9sbGNhbGwuYWRtaW4udjEuQXBwcm92ZU5vZGVSZXF1ZXN0GiYucm9sbGNhbGwuYWRtaW4udjEuQXBwcm92ZU5vZGVSZXNwb25zZRJZCgpSZWplY3ROb2RlEiQucm9sbGNhbGwuYWRtaW4udjEuUmVqZWN0Tm9kZVJlcXVlc3QaJS5yb2xsY2FsbC5hZG1pbi52MS5SZWplY3ROb2RlUmVzcG9uc2USWQoKRGVsZXRlTm9kZRIkLnJvbGxjYWxsLmFkbWluLnYxLkRlbGV0ZU5vZGVSZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuRGVsZXRlTm9kZVJlc3BvbnNlElkKCkNvcmRvbk5vZGUSJC5yb2xsY2FsbC5hZG1pbi52MS5Db3Jkb25Ob2RlUmVxdWVzdBolLnJvbGxjYWxsLmFkbWluLnYxLkNvcmRvbk5vZGVSZXNwb25zZRJfCgxVbmNvcmRvbk5vZGUSJi5yb2xsY2FsbC5hZG1pbi52MS5VbmNvcmRvbk5vZGVSZXF1ZXN0Gicucm9sbGNhbGwuYWRtaW4udjEuVW5jb3Jkb25Ob2RlUmVzcG9uc2USbgoRTWFya05vZGVVbmhlYWx0aHkSKy5yb2xsY2FsbC5hZG1pbi52MS5NYXJrTm9kZVVuaGVhbHRoeVJlcXVlc3QaLC5yb2xsY2FsbC5hZG1pbi52MS5NYXJrTm9kZVVuaGVhbHRoeVJlc3BvbnNlEmIKDUNsZWFyTm9kZU1hcmsSJy5yb2xsY2FsbC5hZG1pbi52MS5DbGVhck5vZGVNYXJrUmVxdWVzdBooLnJvbGxjYWxsLmFkbWluLnYxLkNsZWFyTm9kZU1hcmtSZXNwb25zZRJxChJSZXF1aXJlS2V5Um90YXRpb24SLC5yb2xsY2FsbC5hZG1pbi52MS5SZXF1aXJlS2V5Um90YXRpb25SZXF1ZXN0Gi0ucm9sbGNhbGwuYWRtaW4udjEuUmVxdWlyZUtleVJvdGF0aW9uUmVzcG9uc2UScQoSQWNjZXB0Tm9kZUhhcmR3YXJlEiwucm9sbGNhbGwuYWRtaW4udjEuQWNjZXB0Tm9kZUhhcmR3YXJlUmVxdWVzdBotLnJvbGxjYWxsLmFkbWluLnYxLkFjY2VwdE5vZGVIYXJkd2FyZVJlc3BvbnNlElAKB0Jhbk5vZGUSIS5yb2xsY2FsbC5hZG1pbi52MS5CYW5Ob2RlUmVxdWVzdBoiLnJvbGxjYWxsLmFkbWluLnYxLkJhbk5vZGVSZXNwb25zZRJWCglVbmJhbk5vZGUSIy5yb2xsY2FsbC5hZG1pbi52MS5VbmJhbk5vZGVSZXF1ZXN0GiQucm9sbGNhbGwuYWRtaW4udjEuVW5iYW5Ob2RlUmVzcG9uc2USWAoITGlzdEJhbnMSIi5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QmFuc1JlcXVlc3QaIy5yb2xsY2FsbC5hZG1pbi52MS5MaXN0QmFuc1Jlc3BvbnNlIgOQAgESYgoNU2V0Tm9kZUxhYmVscxInLnJvbGxjYWxsLmFkbWluLnYxLlNldE5vZGVMYWJlbHNSZXF1ZXN0Gigucm9sbGNhbGwuYWRtaW4udjEuU2V0Tm9kZUxhYmVsc1Jlc3BvbnNlElYKCURyYWluTm9kZRIjLnJvbGxjYWxsLmFkbWluLnYxLkRyYWluTm9kZVJlcXVlc3QaJC5yb2xsY2FsbC5hZG1pbi52MS5EcmFpbk5vZGVSZXNwb25zZRJcCgtDYW5jZWxEcmFpbhIlLnJvbGxjYWxsLmFkbWluLnYxLkNhbmNlbERyYWluUmVxdWVzdBomLnJvbGxjYWxsLmFkbWluLnYxLkNhbmNlbERyYWluUmVzcG9uc2USWAoIR2V0RHJhaW4SIi5yb2xsY2FsbC5hZG1pbi52MS5HZXREcmFpblJlcXVlc3QaIy5yb2xsY2FsbC5hZG1pbi52MS5HZXREcmFpblJlc3BvbnNlIgOQAgESYAoKV2F0Y2hEcmFpbhIkLnJvbGxjYWxsLmFkbWluLnYxLldhdGNoRHJhaW5SZXF1ZXN0GiUucm9sbGNhbGwuYWRtaW4udjEuV2F0Y2hEcmFpblJlc3BvbnNlIgOQAgEwAWIGcHJvdG8z", [file_buf_validate_validate, file_google_protobuf_duration, file_google_protobuf_timestamp, file_rollcall_node_v1_error_reason, file_rollcall_node_v1_node]);
 
 /**
  * NodeSelector chooses nodes: those that meet every given condition; values of one condition are alternatives. One without any condition is
@@ -715,6 +715,13 @@ export type CordonNodeRequest = Message<"rollcall.admin.v1.CordonNodeRequest"> &
    * @generated from field: string page_token = 7;
    */
   pageToken: string;
+
+  /**
+   * When the hold is lifted by itself. Absent: never.
+   *
+   * @generated from field: google.protobuf.Timestamp until_time = 8;
+   */
+  untilTime?: Timestamp | undefined;
 };
 
 /**
@@ -1503,6 +1510,509 @@ export const SetNodeLabelsResponseSchema: GenMessage<SetNodeLabelsResponse> = /*
   messageDesc(file_rollcall_admin_v1_admin, 29);
 
 /**
+ * DrainNodeRequest names the node, or nodes, and says why.
+ *
+ * @generated from message rollcall.admin.v1.DrainNodeRequest
+ */
+export type DrainNodeRequest = Message<"rollcall.admin.v1.DrainNodeRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+
+  /**
+   * Time until what still runs is ended. Absent: 1 hour. At most 7 days.
+   *
+   * @generated from field: google.protobuf.Duration deadline = 8;
+   */
+  deadline?: Duration | undefined;
+
+  /**
+   * True: everything is ended at once, with the grace of each job. On a node that is lost nothing is waited for: its executions end UNCONFIRMED.
+   *
+   * @generated from field: bool force = 9;
+   */
+  force: boolean;
+
+  /**
+   * True: daemons keep running.
+   *
+   * @generated from field: bool ignore_daemons = 10;
+   */
+  ignoreDaemons: boolean;
+
+  /**
+   * True: the node stays cordoned when the drain is cancelled.
+   *
+   * @generated from field: bool keep_ineligible = 11;
+   */
+  keepIneligible: boolean;
+
+  /**
+   * With a selector: nodes that are drained at a time. 0: all.
+   *
+   * @generated from field: uint32 max_parallel = 12;
+   */
+  maxParallel: number;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.DrainNodeRequest.
+ * Use `create(DrainNodeRequestSchema)` to create a new message.
+ */
+export const DrainNodeRequestSchema: GenMessage<DrainNodeRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 30);
+
+/**
+ * DrainNodeResponse is the node as it is now.
+ *
+ * @generated from message rollcall.admin.v1.DrainNodeResponse
+ */
+export type DrainNodeResponse = Message<"rollcall.admin.v1.DrainNodeResponse"> & {
+  /**
+   * The node. Absent with a selector.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.DrainNodeResponse.
+ * Use `create(DrainNodeResponseSchema)` to create a new message.
+ */
+export const DrainNodeResponseSchema: GenMessage<DrainNodeResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 31);
+
+/**
+ * CancelDrainRequest names the node, or nodes, and says why.
+ *
+ * @generated from message rollcall.admin.v1.CancelDrainRequest
+ */
+export type CancelDrainRequest = Message<"rollcall.admin.v1.CancelDrainRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins. Either this or selector.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 2;
+   */
+  reason: string;
+
+  /**
+   * The etag that the node must still have; only with node. Empty: any.
+   *
+   * @generated from field: string etag = 3;
+   */
+  etag: string;
+
+  /**
+   * Chosen by the caller, best a UUID; remembered for a day.
+   *
+   * @generated from field: string request_id = 4;
+   */
+  requestId: string;
+
+  /**
+   * Several nodes at once. Either this or node.
+   *
+   * @generated from field: rollcall.admin.v1.NodeSelector selector = 5;
+   */
+  selector?: NodeSelector | undefined;
+
+  /**
+   * True: nothing is done; the answer says what would be done and what refused, of nodes as they are now.
+   *
+   * @generated from field: bool validate_only = 6;
+   */
+  validateOnly: boolean;
+
+  /**
+   * next_page_token of the answer before, with the same selector, to go on with the nodes after it.
+   *
+   * @generated from field: string page_token = 7;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.CancelDrainRequest.
+ * Use `create(CancelDrainRequestSchema)` to create a new message.
+ */
+export const CancelDrainRequestSchema: GenMessage<CancelDrainRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 32);
+
+/**
+ * CancelDrainResponse is the node as it is now.
+ *
+ * @generated from message rollcall.admin.v1.CancelDrainResponse
+ */
+export type CancelDrainResponse = Message<"rollcall.admin.v1.CancelDrainResponse"> & {
+  /**
+   * The node. Absent with a selector.
+   *
+   * @generated from field: rollcall.node.v1.Node node = 1;
+   */
+  node?: Node | undefined;
+
+  /**
+   * With a selector: what became of each node that it chose, by id; names of no node come first.
+   *
+   * @generated from field: repeated rollcall.admin.v1.NodeOutcome outcomes = 2;
+   */
+  outcomes: NodeOutcome[];
+
+  /**
+   * Not empty: the selector chooses more nodes, 500 at most in one answer and fewer of large ones. Ask again with this as page_token.
+   *
+   * @generated from field: string next_page_token = 3;
+   */
+  nextPageToken: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.CancelDrainResponse.
+ * Use `create(CancelDrainResponseSchema)` to create a new message.
+ */
+export const CancelDrainResponseSchema: GenMessage<CancelDrainResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 33);
+
+/**
+ * Drain is the intent to drain a node, and how far it is.
+ *
+ * @generated from message rollcall.admin.v1.Drain
+ */
+export type Drain = Message<"rollcall.admin.v1.Drain"> & {
+  /**
+   * The node.
+   *
+   * @generated from field: string node_id = 1;
+   */
+  nodeId: string;
+
+  /**
+   * Where it stands.
+   *
+   * @generated from field: rollcall.admin.v1.DrainState state = 2;
+   */
+  state: DrainState;
+
+  /**
+   * Since when.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 3;
+   */
+  startTime?: Timestamp | undefined;
+
+  /**
+   * When what still runs is ended. Absent while the drain waits for others of its selection.
+   *
+   * @generated from field: google.protobuf.Timestamp deadline = 4;
+   */
+  deadline?: Timestamp | undefined;
+
+  /**
+   * Time from now to the deadline. Not below 0.
+   *
+   * @generated from field: google.protobuf.Duration remaining = 5;
+   */
+  remaining?: Duration | undefined;
+
+  /**
+   * Whether everything is ended at once.
+   *
+   * @generated from field: bool force = 6;
+   */
+  force: boolean;
+
+  /**
+   * Whether daemons keep running.
+   *
+   * @generated from field: bool ignore_daemons = 7;
+   */
+  ignoreDaemons: boolean;
+
+  /**
+   * Whether the node stays cordoned when the drain is cancelled.
+   *
+   * @generated from field: bool keep_ineligible = 8;
+   */
+  keepIneligible: boolean;
+
+  /**
+   * Why, for people.
+   *
+   * @generated from field: string reason = 9;
+   */
+  reason: string;
+
+  /**
+   * Who drains.
+   *
+   * @generated from field: string actor = 10;
+   */
+  actor: string;
+
+  /**
+   * What it still waits for, at most 1,000 of them.
+   *
+   * @generated from field: repeated rollcall.admin.v1.DrainingExecution waiting_for = 11;
+   */
+  waitingFor: DrainingExecution[];
+
+  /**
+   * How many there are.
+   *
+   * @generated from field: uint32 waiting_count = 12;
+   */
+  waitingCount: number;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.Drain.
+ * Use `create(DrainSchema)` to create a new message.
+ */
+export const DrainSchema: GenMessage<Drain> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 34);
+
+/**
+ * DrainingExecution is an execution that a drain waits for.
+ *
+ * @generated from message rollcall.admin.v1.DrainingExecution
+ */
+export type DrainingExecution = Message<"rollcall.admin.v1.DrainingExecution"> & {
+  /**
+   * Its id.
+   *
+   * @generated from field: string execution_id = 1;
+   */
+  executionId: string;
+
+  /**
+   * Name of its job.
+   *
+   * @generated from field: string job = 2;
+   */
+  job: string;
+
+  /**
+   * What is waited for, for people, for example "its replacement is not ready" or "may finish until the deadline".
+   *
+   * @generated from field: string waiting_for = 3;
+   */
+  waitingFor: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.DrainingExecution.
+ * Use `create(DrainingExecutionSchema)` to create a new message.
+ */
+export const DrainingExecutionSchema: GenMessage<DrainingExecution> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 35);
+
+/**
+ * GetDrainRequest names one node.
+ *
+ * @generated from message rollcall.admin.v1.GetDrainRequest
+ */
+export type GetDrainRequest = Message<"rollcall.admin.v1.GetDrainRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.GetDrainRequest.
+ * Use `create(GetDrainRequestSchema)` to create a new message.
+ */
+export const GetDrainRequestSchema: GenMessage<GetDrainRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 36);
+
+/**
+ * GetDrainResponse is the drain.
+ *
+ * @generated from message rollcall.admin.v1.GetDrainResponse
+ */
+export type GetDrainResponse = Message<"rollcall.admin.v1.GetDrainResponse"> & {
+  /**
+   * The drain.
+   *
+   * @generated from field: rollcall.admin.v1.Drain drain = 1;
+   */
+  drain?: Drain | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.GetDrainResponse.
+ * Use `create(GetDrainResponseSchema)` to create a new message.
+ */
+export const GetDrainResponseSchema: GenMessage<GetDrainResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 37);
+
+/**
+ * WatchDrainRequest names one node.
+ *
+ * @generated from message rollcall.admin.v1.WatchDrainRequest
+ */
+export type WatchDrainRequest = Message<"rollcall.admin.v1.WatchDrainRequest"> & {
+  /**
+   * Id or unambiguous prefix of it; an exact id always wins.
+   *
+   * @generated from field: string node = 1;
+   */
+  node: string;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.WatchDrainRequest.
+ * Use `create(WatchDrainRequestSchema)` to create a new message.
+ */
+export const WatchDrainRequestSchema: GenMessage<WatchDrainRequest> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 38);
+
+/**
+ * WatchDrainResponse is the drain as it is now.
+ *
+ * @generated from message rollcall.admin.v1.WatchDrainResponse
+ */
+export type WatchDrainResponse = Message<"rollcall.admin.v1.WatchDrainResponse"> & {
+  /**
+   * The drain.
+   *
+   * @generated from field: rollcall.admin.v1.Drain drain = 1;
+   */
+  drain?: Drain | undefined;
+};
+
+/**
+ * Describes the message rollcall.admin.v1.WatchDrainResponse.
+ * Use `create(WatchDrainResponseSchema)` to create a new message.
+ */
+export const WatchDrainResponseSchema: GenMessage<WatchDrainResponse> = /*@__PURE__*/
+  messageDesc(file_rollcall_admin_v1_admin, 39);
+
+/**
+ * DrainState is how far a drain is.
+ *
+ * @generated from enum rollcall.admin.v1.DrainState
+ */
+export const DrainState = {
+  /**
+   * Never sent.
+   *
+   * @generated from enum value: DRAIN_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * It waits for other nodes of its selection.
+   *
+   * @generated from enum value: DRAIN_STATE_QUEUED = 1;
+   */
+  QUEUED: 1,
+
+  /**
+   * Executions are moved or may finish.
+   *
+   * @generated from enum value: DRAIN_STATE_DRAINING = 2;
+   */
+  DRAINING: 2,
+
+  /**
+   * Nothing that it concerned runs here any more.
+   *
+   * @generated from enum value: DRAIN_STATE_DRAINED = 3;
+   */
+  DRAINED: 3,
+
+  /**
+   * It was cancelled.
+   *
+   * @generated from enum value: DRAIN_STATE_CANCELLED = 4;
+   */
+  CANCELLED: 4,
+} as const;
+
+/**
+ * DrainState is how far a drain is.
+ *
+ * @generated from enum rollcall.admin.v1.DrainState
+ */
+export type DrainState = (typeof DrainState)[keyof typeof DrainState] | UnknownEnum;
+
+/**
+ * Describes the enum rollcall.admin.v1.DrainState.
+ */
+export const DrainStateSchema: GenEnum<DrainState> = /*@__PURE__*/
+  enumDesc(file_rollcall_admin_v1_admin, 0);
+
+/**
  * AdminService carries out operators' decisions. Each is one transaction of state and event. Every verb takes a node by its id or an
  * unambiguous prefix (NODE_NOT_FOUND, AMBIGUOUS_NODE), an etag to guard against changes in between (ETAG_MISMATCH), and a request id: the
  * same id twice has one effect and the same answer.
@@ -1660,6 +2170,49 @@ export const AdminService: GenService<{
     methodKind: "unary";
     input: typeof SetNodeLabelsRequestSchema;
     output: typeof SetNodeLabelsResponseSchema;
+  },
+  /**
+   * DrainNode lets no new work come to a node and has what runs there moved or ended, until its deadline by the record's clock. Services are
+   * moved, batch executions and ops jobs may finish until the deadline, daemons stop last. The node is DRAINING until its agent has confirmed
+   * that the work has stopped, then DRAINED. To drain a node again replaces the drain's conditions. With a selector max_parallel nodes are
+   * drained at a time, the others wait as DRAINING. Refused with NO_SCHEDULER while no scheduler has ever run, and NODE_IS_ORCHESTRATOR.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.DrainNode
+   */
+  drainNode: {
+    methodKind: "unary";
+    input: typeof DrainNodeRequestSchema;
+    output: typeof DrainNodeResponseSchema;
+  },
+  /**
+   * CancelDrain ends a drain that goes on or is done: work may come again. What was moved stays where it is. Refused with NODE_NOT_DRAINING.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.CancelDrain
+   */
+  cancelDrain: {
+    methodKind: "unary";
+    input: typeof CancelDrainRequestSchema;
+    output: typeof CancelDrainResponseSchema;
+  },
+  /**
+   * GetDrain answers a node's drain and what it waits for. Refused with NODE_NOT_DRAINING.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.GetDrain
+   */
+  getDrain: {
+    methodKind: "unary";
+    input: typeof GetDrainRequestSchema;
+    output: typeof GetDrainResponseSchema;
+  },
+  /**
+   * WatchDrain sends a node's drain, then each change of it, and ends when it is done or cancelled. Refused with NODE_NOT_DRAINING.
+   *
+   * @generated from rpc rollcall.admin.v1.AdminService.WatchDrain
+   */
+  watchDrain: {
+    methodKind: "server_streaming";
+    input: typeof WatchDrainRequestSchema;
+    output: typeof WatchDrainResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rollcall_admin_v1_admin, 0);

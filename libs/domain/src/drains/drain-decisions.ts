@@ -1,0 +1,85 @@
+import type { Effects } from "../decided.ts";
+import type { CommandSource } from "../membership/membership.ts";
+import { changeHolds, type NodeEffect, type NodeVerdict, refuseNode } from "../nodes/node-effects.ts";
+import type { NodeRecord } from "../nodes/node-record.ts";
+import { type Hold, liftHold, placeHold } from "../states.ts";
+import { type DrainConditions, type DrainIntent, drainCancelledEvent, drainStartedEvent } from "./drain.ts";
+
+/**
+ * Decide to drain a node: no new work comes, and what runs there is moved or ended. One that drains already does so
+ * under the new conditions, and one that was drained drains again.
+ *
+ * @param drain its present drain; null for none.
+ * @param selection see DrainIntent; one that is not empty waits for its turn.
+ */
+export function drainNode(
+  node: NodeRecord,
+  { conditions, selection }: { readonly conditions: DrainConditions; readonly selection: string },
+  by: CommandSource,
+  drain: DrainIntent | null,
+): NodeVerdict {
+  if (node.type === "ORCHESTRATOR") {
+    return refuseNode("NODE_IS_ORCHESTRATOR", node.id, "is a control-plane process; no work ever comes to it");
+  }
+  const { actor, message } = by;
+  const isOver = node.holds.some((hold) => hold.kind === "DRAIN" && hold.drained === true);
+  // One that has begun goes on, whatever selection it is chosen by now.
+  const isUnderWay = drain !== null && !drain.queued && !isOver;
+  const queued = selection !== "" && !isUnderWay;
+  const after: DrainIntent = { ...conditions, selection, queued, reason: message, actor };
+  const holds = placeHold(node.holds, { kind: "DRAIN", sinceMs: by.atMs, message, actor });
+  const held: Effects<NodeEffect> = holds === node.holds ? { effects: [], events: [] } : changeHolds(node, holds, by);
+  const reason = "OPERATOR_DRAINED";
+  const started = drainStartedEvent({ subject: node.id, before: drain, after, actor, reason, message });
+  return {
+    ok: true,
+    effects: [...held.effects, { kind: "drain", drain: after }],
+    events: [started, ...held.events],
+  };
+}
+
+/** Decide to end a drain, whether it goes on or is done. One that keeps its node ineligible leaves a cordon. */
+export function cancelDrain(node: NodeRecord, by: CommandSource, drain: DrainIntent | null): NodeVerdict {
+  const lifted = liftHold(node.holds, "DRAIN");
+  if (lifted === node.holds) return refuseNode("NODE_NOT_DRAINING", node.id, "is not draining");
+  const { actor, atMs } = by;
+  const isCordoned = lifted.some(({ kind }) => kind === "OPERATOR");
+  const message = by.message === "" ? (drain?.reason ?? "") : by.message;
+  const cordon: Hold = { kind: "OPERATOR", sinceMs: atMs, message, actor };
+  const holds = drain?.keepIneligible === true && !isCordoned ? placeHold(lifted, cordon) : lifted;
+  const { effects, events } = changeHolds(node, holds, by);
+  return {
+    ok: true,
+    effects: [...effects, { kind: "drain", drain: null }],
+    events: [drainCancelledEvent(node.id, drain, by), ...events],
+  };
+}
+
+/**
+ * Decide that what a drain concerned has ended. Null when there is no drain, or when it is known already.
+ *
+ * @param by the scheduler that found it so.
+ */
+export function endDrain(node: NodeRecord, by: CommandSource): Effects<NodeEffect> | null {
+  const hold = node.holds.find(({ kind }) => kind === "DRAIN");
+  if (hold === undefined || hold.drained === true) return null;
+  return changeHolds(node, placeHold(node.holds, { ...hold, drained: true }), by);
+}
+
+/** A drain of a selection of which some nodes are drained at a time. */
+export interface SelectedDrain {
+  readonly nodeId: string;
+  readonly maxParallel: number;
+  readonly queued: boolean;
+  /** Whether nothing that it concerned runs any more. */
+  readonly drained: boolean;
+}
+
+/** Which drains of one selection begin now: some that wait, by their nodes, so that as many go on as may. */
+export function drainsThatBegin(drains: readonly SelectedDrain[]): readonly string[] {
+  const underWay = drains.filter(({ queued, drained }) => !queued && !drained).length;
+  const waiting = drains.filter(({ queued }) => queued).sort((left, right) => (left.nodeId < right.nodeId ? -1 : 1));
+  // The least that any of them allows: those that were drained again may have another number.
+  const most = Math.min(...waiting.map(({ maxParallel }) => (maxParallel === 0 ? waiting.length : maxParallel)));
+  return waiting.slice(0, Math.max(0, most - underWay)).map(({ nodeId }) => nodeId);
+}

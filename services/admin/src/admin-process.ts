@@ -1,0 +1,9 @@
+import type { Store } from "@rollcall/store";
+import type { AdminServices } from "./admin-services.ts";
+
+/** What the process gives to admin. */
+export interface AdminProcess extends AdminServices {
+  readonly store: Store;
+  /** The process, unique for each start. */
+  readonly instance: string;
+}

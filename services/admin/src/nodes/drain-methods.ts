@@ -1,0 +1,116 @@
+import { create, equals } from "@bufbuild/protobuf";
+import { durationFromMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { MethodImpl } from "@connectrpc/connect";
+import {
+  type AdminService,
+  type Drain,
+  DrainSchema,
+  DrainState,
+  GetDrainResponseSchema,
+  WatchDrainResponseSchema,
+} from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { drainWaitText } from "@rollcall/domain";
+import { refuse } from "@rollcall/errors";
+import {
+  type Db,
+  type DrainWork,
+  findNode,
+  getDrain,
+  readDrainWork,
+  recordTimeMs,
+  type StoredDrain,
+} from "@rollcall/store";
+import type { AdminServices } from "../admin-services.ts";
+
+/** Most executions that an answer names. */
+const MOST_NAMED = 1_000;
+/** How often a watch looks: executions come and go without events. */
+const LOOK_EVERY_MS = 1_000;
+/** A watch of which nothing changes says so after this time, which shows that it is alive. */
+const REPEAT_AFTER_MS = 15_000;
+
+/** What becomes of a drain: read once, or watched. */
+export function drainMethods({ store, clock }: AdminServices): {
+  readonly getDrain: MethodImpl<typeof AdminService.method.getDrain>;
+  readonly watchDrain: MethodImpl<typeof AdminService.method.watchDrain>;
+} {
+  return {
+    getDrain: async ({ node }) => create(GetDrainResponseSchema, { drain: await mustRead(store.db, node) }),
+    watchDrain: async function* ({ node }, { signal }) {
+      let shown = await mustRead(store.db, node);
+      const { nodeId } = shown;
+      let toldAtMs = clock.nowMs();
+      yield create(WatchDrainResponseSchema, { drain: shown });
+      while (shown.state !== DrainState.DRAINED) {
+        await clock.sleep(LOOK_EVERY_MS, signal);
+        const drain = await readDrain(store.db, nodeId);
+        if (drain === null) {
+          const cancelled = create(DrainSchema, {
+            ...shown,
+            state: DrainState.CANCELLED,
+            waitingFor: [],
+            waitingCount: 0,
+          });
+          yield create(WatchDrainResponseSchema, { drain: cancelled });
+          return;
+        }
+        if (isSame(shown, drain) && clock.nowMs() - toldAtMs < REPEAT_AFTER_MS) continue;
+        shown = drain;
+        toldAtMs = clock.nowMs();
+        yield create(WatchDrainResponseSchema, { drain });
+      }
+    },
+  };
+}
+
+/** Throws NODE_NOT_FOUND, AMBIGUOUS_NODE or NODE_NOT_DRAINING. */
+async function mustRead(db: Db, ref: string): Promise<Drain> {
+  const { id } = await findNode(db, ref);
+  const drain = await readDrain(db, id);
+  if (drain !== null) return drain;
+  throw refuse("NODE_NOT_DRAINING", `node ${id} is not draining`, { metadata: { node: id } });
+}
+
+async function readDrain(db: Db, nodeId: string): Promise<Drain | null> {
+  const drain = await getDrain(db, nodeId);
+  if (drain === null) return null;
+  const isOver = drain.drainedAtMs !== null;
+  const nothing: DrainWork = { executions: [], count: 0 };
+  const [work, nowMs] = await Promise.all([isOver ? nothing : readDrainWork(db, drain, MOST_NAMED), recordTimeMs(db)]);
+  return drainToProto(drain, work, nowMs);
+}
+
+function drainToProto(drain: StoredDrain, { executions, count }: DrainWork, nowMs: number): Drain {
+  const { nodeId, deadlineAtMs, force, ignoreDaemons, keepIneligible, reason, actor } = drain;
+  return create(DrainSchema, {
+    ...{ nodeId, force, ignoreDaemons, keepIneligible, reason, actor },
+    state: stateOf(drain),
+    startTime: timestampFromMs(drain.startedAtMs),
+    ...(deadlineAtMs === null
+      ? {}
+      : {
+          deadline: timestampFromMs(deadlineAtMs),
+          remaining: durationFromMs(Math.max(0, deadlineAtMs - nowMs)),
+        }),
+    waitingFor: executions.map((execution) => ({
+      executionId: execution.id,
+      job: execution.job,
+      waitingFor: drainWaitText(execution, drain),
+    })),
+    waitingCount: count,
+  });
+}
+
+function stateOf({ queued, drainedAtMs }: StoredDrain): DrainState {
+  if (drainedAtMs !== null) return DrainState.DRAINED;
+  return queued ? DrainState.QUEUED : DrainState.DRAINING;
+}
+
+/** Whether nothing but the time that is left has changed. */
+function isSame(left: Drain, right: Drain): boolean {
+  return equals(DrainSchema, withoutTime(left), withoutTime(right));
+}
+
+function withoutTime({ remaining: _remaining, ...drain }: Drain): Drain {
+  return drain;
+}

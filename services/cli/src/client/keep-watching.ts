@@ -1,0 +1,55 @@
+import { Code, ConnectError } from "@connectrpc/connect";
+import type { Shell } from "../shell.ts";
+import type { ServiceName } from "./addresses.ts";
+import type { ControlPlane } from "./control-plane.ts";
+
+/** A watch that begins again after a break. */
+export interface Watching<Message> {
+  readonly control: ControlPlane;
+  readonly at: ServiceName;
+  /** What fails when it fails, for example "watch job web". */
+  readonly what: string;
+  readonly shell: Pick<Shell, "err" | "interrupted">;
+  /** Open the stream. Its first messages say again what is true then. */
+  open(call: { readonly timeoutMs: number }): AsyncIterable<Message>;
+  /** Wait before the next attempt; it rejects when the user ends it. */
+  pause(ms: number, signal: AbortSignal): Promise<unknown>;
+}
+
+/** With these codes the same call may succeed later. */
+const PASSING: ReadonlySet<Code> = new Set([
+  ...[Code.Unavailable, Code.Aborted, Code.Canceled, Code.DeadlineExceeded, Code.ResourceExhausted],
+  ...[Code.Unknown, Code.Internal],
+]);
+
+const FIRST_PAUSE_MS = 500;
+const LONGEST_PAUSE_MS = 5_000;
+/** Attempts in a row that bring nothing: about five minutes. */
+const MOST_ATTEMPTS = 60;
+
+/**
+ * The messages of a stream of the API. One that breaks after it began is opened again, and the user is told once for
+ * each break. It ends where the stream does. Throws Failure when it cannot begin, or brings nothing for too long.
+ */
+export async function* keepWatching<Message>(watching: Watching<Message>): AsyncGenerator<Message> {
+  const { control, at, what, shell, open, pause } = watching;
+  let hasBegun = false;
+  let attempts = 0;
+  for (;;) {
+    try {
+      for await (const message of open({ timeoutMs: 0 })) {
+        hasBegun = true;
+        attempts = 0;
+        yield message;
+      }
+      return;
+    } catch (error) {
+      shell.interrupted.throwIfAborted();
+      attempts += 1;
+      const isOver = !hasBegun || attempts > MOST_ATTEMPTS || !PASSING.has(ConnectError.from(error).code);
+      if (isOver) await control.attempt(at, what, () => Promise.reject(error));
+      if (attempts === 1) shell.err.write(`connection lost: ${await control.explain(at, error)}; trying again\n`);
+    }
+    await pause(Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempts - 1)), shell.interrupted);
+  }
+}

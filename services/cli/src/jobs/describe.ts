@@ -1,0 +1,134 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError } from "@connectrpc/connect";
+import {
+  type Execution,
+  type ExplainExecutionResponse,
+  ExplainExecutionResponseSchema,
+  GetJobResponseSchema,
+  type Job,
+  JobService,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import type { JobSpec } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { Verb } from "../command.ts";
+import { ANSWER_FORMATS, outputFormat, writeAnswer } from "../output/format.ts";
+import { choosePaint, columnsOf, type Paint, styleOfState } from "../output/style.ts";
+import { TablePrinter } from "../output/table.ts";
+import { pad, printable } from "../output/text.ts";
+import { formatBytes, formatDuration, formatTime } from "../output/units.ts";
+import { wrap, wrapValue } from "../output/wrap.ts";
+import { EXECUTION_COLUMNS } from "./list.ts";
+import { countWords, jobStateWord, jobTypeWord, refusalLines, updateWords } from "./words.ts";
+
+/** Executions that `job describe` shows. */
+const SHOWN_EXECUTIONS = 20;
+const LABEL_WIDTH = 12;
+
+/** `job describe JOB`: a job on one screen, with its latest executions. */
+export const jobDescribe: Verb = async ({ shell, args, options }) => {
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const [name = ""] = args;
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  const what = `describe job ${name}`;
+  const answer = await control.attempt("scheduler", what, () => client.getJob({ name }));
+  if (format !== "table" || answer.job === undefined) {
+    await writeAnswer(shell, format, [GetJobResponseSchema, answer], "");
+    return;
+  }
+  const { executions } = await control.attempt("scheduler", what, () =>
+    client.listExecutions({ job: name, pageSize: SHOWN_EXECUTIONS }),
+  );
+  const look = { paint: choosePaint(shell, options), columns: columnsOf(shell), nowMs: shell.wallMs() };
+  shell.out.write(jobPanel(answer.job, executions, look));
+};
+
+/** How the panel looks. */
+export interface JobPanelLook {
+  readonly paint: Paint;
+  /** The width that it has to fit; 0 for no limit. */
+  readonly columns: number;
+  /** Wall time now. */
+  readonly nowMs: number;
+}
+
+/** A job on one screen, for people. */
+export function jobPanel(job: Job, executions: readonly Execution[], { paint, columns, nowMs }: JobPanelLook): string {
+  const { spec, state, version, actor, message, updateTime } = job;
+  const row = (label: string, value: string) =>
+    wrapValue(pad(label, LABEL_WIDTH), printable(value === "" ? "-" : value), columns, LABEL_WIDTH);
+  const word = jobStateWord(state);
+  const age = updateTime === undefined ? "" : ` for ${formatDuration(nowMs - timestampMs(updateTime))}`;
+  const lines = [
+    `${paint("bold", printable(spec?.name ?? "-"))}  ${jobTypeWord(spec?.type)}  ${paint(styleOfState(word), word)}${age}`,
+    ...(message === "" ? [] : [row("", message)]),
+    "",
+    row("Executions", countWords(job)),
+    ...(job.update === undefined ? [] : [row("Update", updateWords(job))]),
+    row("Version", `${version}, submitted by ${actor}`),
+    ...(spec === undefined ? [] : specFields(spec).map(([label, value]) => row(label, value))),
+  ];
+  const table = new TablePrinter(
+    EXECUTION_COLUMNS.filter(({ name }) => name !== "job"),
+    { paint, columns },
+  );
+  const shown = executions.length === 0 ? "" : `\n${table.print(executions)}`;
+  return lines.map((line) => `${line.trimEnd()}\n`).join("") + shown;
+}
+
+function specFields(spec: JobSpec): readonly (readonly [string, string])[] {
+  const { task, selector, resources } = spec;
+  const ports = (resources?.ports ?? []).map(({ label, port }) => `${label}=${port === 0 ? "dynamic" : port}`);
+  const given = [
+    ...(resources?.millicores ? [`${resources.millicores / 1000} cores`] : []),
+    ...(resources?.memoryBytes ? [`${formatBytes(Number(resources.memoryBytes))} memory`] : []),
+    ...(resources?.diskBytes ? [`${formatBytes(Number(resources.diskBytes))} disk`] : []),
+    ...(resources?.gpus ? [`${resources.gpus} GPUs`] : []),
+    ...(ports.length > 0 ? [`ports ${ports.join(" ")}`] : []),
+  ];
+  const image = task.case === "docker" ? [task.value.image] : [];
+  return [
+    ["Runs", [...image, ...(task.value?.command ?? [])].join(" ")],
+    ["Nodes", selector === "" ? "any" : selector],
+    ["Resources", given.join(", ") || "none reserved"],
+  ];
+}
+
+/** `job why JOB|EXECUTION`: how it came to where it is, and what it waits for. */
+export const jobWhy: Verb = async ({ shell, args, options }) => {
+  const format = outputFormat(options, ANSWER_FORMATS);
+  const [name = ""] = args;
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  const answer = await control.attempt("scheduler", `explain ${name}`, async () => {
+    try {
+      return await client.explainExecution({ subject: { case: "job", value: name } });
+    } catch (error) {
+      const isNoJob = ConnectError.from(error).code === Code.NotFound && EXECUTION_ID.test(name);
+      if (!isNoJob) throw error;
+      return client.explainExecution({ subject: { case: "execution", value: name } });
+    }
+  });
+  const text = explanation(answer, columnsOf(shell));
+  await writeAnswer(shell, format, [ExplainExecutionResponseSchema, answer], text);
+};
+
+/** An execution's id, or enough of it. */
+const EXECUTION_ID = /^[0-9a-z]{8,26}$/;
+const WIDEST = 120;
+
+function explanation({ summary, history, refusals, nextTryTime }: ExplainExecutionResponse, columns: number): string {
+  const width = columns === 0 ? WIDEST : columns;
+  const lines = [
+    ...wrap(printable(summary), width).split("\n"),
+    ...refusalLines(refusals, null).map((line) => `  ${printable(line)}`),
+    ...(nextTryTime === undefined ? [] : [`tried again at ${formatTime(timestampMs(nextTryTime))}`]),
+    ...(history.length === 0 ? [] : [""]),
+    ...history.map(({ time, text, executionId, nodeId }) => {
+      const when = time === undefined ? "-" : formatTime(timestampMs(time));
+      const where = nodeId === "" ? "" : `  on ${nodeId}`;
+      return printable(`${when}  ${executionId}  ${text}${where}`);
+    }),
+  ];
+  return lines.map((line) => `${line.trimEnd()}\n`).join("");
+}

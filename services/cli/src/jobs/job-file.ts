@@ -1,0 +1,328 @@
+import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { type JobSpec, JobSpecSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { parseSelector } from "@rollcall/domain";
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseAllDocuments } from "yaml";
+import { JOB_FILE_KEYS, type JobFileKey, type ValueKind } from "./job-file-keys.ts";
+import {
+  didYouMean,
+  type Read,
+  readBytes,
+  readCores,
+  readDurationMs,
+  readFlag,
+  readPort,
+  readText,
+  readWhole,
+} from "./job-file-values.ts";
+
+/** A place in a job file: line and column from 1, and the path of the key, "" for a job as a whole. */
+export interface FilePlace {
+  readonly line: number;
+  readonly column: number;
+  readonly path: string;
+}
+
+/** What is wrong with a job file. */
+export interface FileProblem extends FilePlace {
+  readonly message: string;
+}
+
+/** A job of a file. */
+export interface FiledJob {
+  readonly spec: JobSpec;
+  /** Where the file says what a field of the API holds, for example "resources.memory_bytes"; the nearest place. */
+  placeOf(field: string): FilePlace;
+}
+
+/** The jobs of a file, or everything that is wrong with it. */
+export type JobFile =
+  | { readonly ok: true; readonly jobs: readonly FiledJob[] }
+  | { readonly ok: false; readonly problems: readonly FileProblem[] };
+
+/** Most jobs of one file. */
+const MOST_JOBS = 100;
+/** Most characters of one file: more than so many jobs can have. */
+const MOST_CHARACTERS = 4 * 1024 * 1024;
+
+/** Read a job file: YAML or JSON, a document for each job. What only the control plane can know is not checked. */
+export function parseJobFile(text: string): JobFile {
+  const whole = { line: 1, column: 1, path: "" };
+  if (text.length > MOST_CHARACTERS) return refuse([{ ...whole, message: "the file is too long" }]);
+  const lines = new LineCounter();
+  const documents = [...parseAllDocuments(text, { lineCounter: lines, prettyErrors: false })];
+  const syntax = documents.flatMap(({ errors }) =>
+    errors.map(({ message, pos: [at] }) => ({ ...positionOf(lines, at), path: "", message: firstLine(message) })),
+  );
+  if (syntax.length > 0) return refuse(syntax);
+  const written = documents.filter(({ contents }) => contents !== null && !isEmpty(contents));
+  if (written.length === 0) return refuse([{ ...whole, message: "there is no job in it" }]);
+  if (written.length > MOST_JOBS) {
+    return refuse([{ ...whole, message: `there are ${written.length} jobs in it, and may be ${MOST_JOBS}` }]);
+  }
+  const readers = written.map((document) => new JobReader(document, lines));
+  const jobs = readers.map((reader) => reader.read());
+  const problems = [...readers.flatMap((reader) => reader.problems), ...sameNames(jobs)];
+  return problems.length > 0 ? refuse(problems) : { ok: true, jobs: jobs.filter((job) => job !== null) };
+}
+
+/** A problem as one line for people: "web.yaml:7:12: resources.memory: should be ...". */
+export function problemLine(file: string, { line, column, path, message }: FileProblem): string {
+  return `${file}:${line}:${column}: ${path === "" ? "" : `${path}: `}${message}`;
+}
+
+function refuse(problems: readonly FileProblem[]): JobFile {
+  const inOrder = problems.toSorted((left, right) => left.line - right.line || left.column - right.column);
+  return { ok: false, problems: inOrder };
+}
+
+function sameNames(jobs: readonly (FiledJob | null)[]): readonly FileProblem[] {
+  const seen = new Set<string>();
+  return jobs.flatMap((job) => {
+    if (job === null || job.spec.name === "") return [];
+    const { name } = job.spec;
+    if (!seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    return [{ ...job.placeOf("name"), message: `another job of the file is called ${name}` }];
+  });
+}
+
+/** Reads one document: every value with its place, and every problem. */
+class JobReader {
+  readonly problems: FileProblem[] = [];
+  readonly #document: Document.Parsed;
+  readonly #lines: LineCounter;
+  /** Places by fields of the API. */
+  readonly #places = new Map<string, FilePlace>();
+
+  constructor(document: Document.Parsed, lines: LineCounter) {
+    this.#document = document;
+    this.#lines = lines;
+  }
+
+  read(): FiledJob | null {
+    const root = this.#resolve(this.#document.contents);
+    if (root === null) return null;
+    const at = { path: "", field: "" };
+    this.#note(root, at);
+    const json = this.#readBlock(root, JOB_FILE_KEYS, at);
+    const spec = this.problems.length === 0 ? fromJson(JobSpecSchema, json) : null;
+    return spec === null ? null : { spec, placeOf: (field) => this.#placeOf(field) };
+  }
+
+  #readBlock(node: Node, keys: readonly JobFileKey[], at: Spot): JsonObject {
+    if (!isMap(node)) {
+      this.#fail(node, at, at.path === "" ? "a job should be a map of keys" : "should be a map of keys");
+      return {};
+    }
+    const json: Record<string, JsonValue> = {};
+    const chosen = new Map<string, string>();
+    for (const { key: keyNode, value } of node.items) {
+      const name = isScalar(keyNode) ? String(keyNode.value) : "";
+      const key = keys.find((it) => it.name === name);
+      const place = isNode(keyNode) ? keyNode : node;
+      const inner = key === undefined ? at : spotOf(at, name, key.field);
+      if (key === undefined) {
+        const known = keys.map((it) => it.name);
+        this.#fail(place, { ...at, path: joined(at.path, name) }, `unknown key${didYouMean(name, known)}`);
+        continue;
+      }
+      this.#noteChoice(chosen, key, place, inner);
+      const content = this.#resolve(value);
+      if (content === null || isEmpty(content)) {
+        this.#note(place, inner);
+        this.#fail(place, inner, "has no value; give one, or leave the key out");
+        continue;
+      }
+      this.#note(content, inner);
+      const read = this.#readValue(content, key.value, inner);
+      if (read !== undefined) put(json, key.field, read);
+    }
+    this.#requireKeys(node, keys, at);
+    return json;
+  }
+
+  #noteChoice(chosen: Map<string, string>, { name, choice }: JobFileKey, place: Node, at: Spot): void {
+    if (choice === undefined) return;
+    const other = chosen.get(choice);
+    if (other === undefined) chosen.set(choice, name);
+    else this.#fail(place, at, `${other} is given as well; give ${choice}, one of them alone`);
+  }
+
+  #requireKeys(node: Node, keys: readonly JobFileKey[], at: Spot): void {
+    const names = isMap(node) ? node.items.map(({ key }) => (isScalar(key) ? String(key.value) : "")) : [];
+    for (const { name, required, field } of keys) {
+      if (required === true && !names.includes(name)) this.#fail(node, spotOf(at, name, field), "is required");
+    }
+    const choices = new Set(keys.flatMap(({ choice }) => choice ?? []));
+    for (const choice of choices) {
+      const given = keys.some((key) => key.choice === choice && names.includes(key.name));
+      if (!given) this.#fail(node, at, `${choice} is required`);
+    }
+  }
+
+  #readValue(node: Node, value: ValueKind, at: Spot): JsonValue | undefined {
+    switch (value.kind) {
+      case "text": {
+        const text = this.#take(node, at, readText(node));
+        if (at.field === "selector" && text !== undefined) this.#checkSelector(node, at, text);
+        return text;
+      }
+      case "flag": {
+        const flag = this.#take(node, at, readFlag(node));
+        return flag === undefined ? undefined : flag !== (value.inverted ?? false);
+      }
+      case "whole":
+        return this.#take(node, at, readWhole(node, value.most));
+      case "cores":
+        return this.#take(node, at, readCores(node));
+      case "bytes":
+        return this.#take(node, at, readBytes(node))?.toString();
+      case "duration": {
+        const ms = this.#take(node, at, readDurationMs(node));
+        return ms === undefined ? undefined : `${ms / 1000}s`;
+      }
+      case "word":
+        return this.#readWord(node, value.words, at);
+      case "texts":
+        return this.#readList(node, at, readText);
+      case "wholes":
+        return this.#readList(node, at, (item) => readWhole(item, value.most));
+      case "map":
+        return this.#readMap(node, at, readText);
+      case "ports":
+        return this.#readPorts(node, at);
+      case "block":
+        return this.#readBlock(node, value.keys, at);
+    }
+  }
+
+  #readWord(node: Node, words: Readonly<Record<string, number>>, at: Spot): number | undefined {
+    const text = this.#take(node, at, readText(node));
+    if (text === undefined) return undefined;
+    const word = Object.hasOwn(words, text) ? words[text] : undefined;
+    if (word !== undefined) return word;
+    const known = Object.keys(words);
+    this.#fail(node, at, `should be one of ${known.join(", ")}${didYouMean(text, known)}`);
+    return undefined;
+  }
+
+  #readList<T extends JsonValue>(node: Node, at: Spot, read: (item: Node) => Read<T>): JsonValue | undefined {
+    if (!isSeq(node)) {
+      this.#fail(node, at, "should be a list, for example [a, b]");
+      return undefined;
+    }
+    return node.items.flatMap((item, index) => {
+      const inner = { path: `${at.path}[${index}]`, field: `${at.field}[${index}]` };
+      const content = this.#resolve(item);
+      if (content === null) return [];
+      this.#note(content, inner);
+      const value = this.#take(content, inner, read(content));
+      return value === undefined ? [] : [value];
+    });
+  }
+
+  #readMap<T extends JsonValue>(node: Node, at: Spot, read: (item: Node) => Read<T>): Record<string, T> | undefined {
+    if (!isMap(node)) {
+      this.#fail(node, at, "should be a map of names and values");
+      return undefined;
+    }
+    const entries = node.items.flatMap(({ key, value }): [string, T][] => {
+      const name = isScalar(key) ? String(key.value) : "";
+      const inner = { path: joined(at.path, name), field: `${at.field}["${name}"]` };
+      const content = this.#resolve(value) ?? (isNode(key) ? key : node);
+      this.#note(content, inner);
+      const item = this.#take(content, inner, read(content));
+      return item === undefined ? [] : [[name, item]];
+    });
+    return Object.fromEntries(entries);
+  }
+
+  #readPorts(node: Node, at: Spot): JsonValue | undefined {
+    const ports = this.#readMap(node, at, readPort);
+    if (ports === undefined || !isMap(node)) return undefined;
+    return Object.entries(ports).map(([label, port], index) => {
+      const place = this.#places.get(`${at.field}["${label}"]`);
+      if (place !== undefined) this.#places.set(`${at.field}[${index}]`, place);
+      return { label, port };
+    });
+  }
+
+  #checkSelector(node: Node, at: Spot, text: string): void {
+    const parsed = parseSelector(text);
+    if (!parsed.ok) this.#fail(node, at, parsed.message);
+  }
+
+  #take<T>(node: Node, at: Spot, read: Read<T>): T | undefined {
+    if (read.ok) return read.value;
+    this.#fail(node, at, read.message);
+    return undefined;
+  }
+
+  /** What a node stands for; null for nothing. An alias is followed once: it cannot name another one. */
+  #resolve(value: unknown): Node | null {
+    if (!isNode(value)) return null;
+    if (!isAlias(value)) return value;
+    const target = value.resolve(this.#document);
+    return target === undefined || isAlias(target) ? null : target;
+  }
+
+  #note(node: Node, { path, field }: Spot): void {
+    this.#places.set(field, { ...positionOf(this.#lines, node.range?.[0] ?? 0), path });
+  }
+
+  #fail(node: Node, { path }: Spot, message: string): void {
+    this.problems.push({ ...positionOf(this.#lines, node.range?.[0] ?? 0), path, message });
+  }
+
+  #placeOf(field: string): FilePlace {
+    for (let rest = field; rest !== ""; rest = rest.slice(0, lastCut(rest))) {
+      const place = this.#places.get(rest);
+      if (place !== undefined) return place;
+    }
+    return this.#places.get("") ?? { line: 1, column: 1, path: "" };
+  }
+}
+
+/** A value: the path of its keys in the file, and its field in the API. */
+interface Spot {
+  readonly path: string;
+  readonly field: string;
+}
+
+function spotOf(at: Spot, name: string, field: string): Spot {
+  return { path: joined(at.path, name), field: joined(at.field, field) };
+}
+
+function joined(path: string, name: string): string {
+  return path === "" ? name : `${path}.${name}`;
+}
+
+/** Where the last part of a field begins: at its "." or "[". */
+function lastCut(field: string): number {
+  return Math.max(0, field.lastIndexOf("."), field.lastIndexOf("["));
+}
+
+/** Put a value where a field says, which may be two deep. */
+function put(json: Record<string, JsonValue>, field: string, value: JsonValue): void {
+  const [first = "", second] = field.split(".");
+  json[first] = second === undefined ? value : { [second]: value };
+}
+
+function isNode(value: unknown): value is Node {
+  return isAlias(value) || isScalar(value) || isMap(value) || isSeq(value);
+}
+
+function isEmpty(node: unknown): boolean {
+  return isScalar(node) && node.value === null;
+}
+
+function positionOf(lines: LineCounter, offset: number): { readonly line: number; readonly column: number } {
+  const { line, col } = lines.linePos(offset);
+  return { line: Math.max(1, line), column: Math.max(1, col) };
+}
+
+function firstLine(text: string): string {
+  return text.split("\n", 1)[0] ?? "";
+}

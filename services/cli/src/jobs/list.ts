@@ -1,0 +1,179 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type Execution,
+  type Job,
+  JobService,
+  type JobVersion,
+  ListExecutionsResponseSchema,
+  ListJobsResponseSchema,
+  ListJobVersionsResponseSchema,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
+import { reachControlPlane } from "../client/control-plane.ts";
+import type { Verb } from "../command.ts";
+import { parseCount, pickWords } from "../failure.ts";
+import { getNode } from "../nodes/read-nodes.ts";
+import { toPlain } from "../output/format.ts";
+import { type ListingOptions, printListing, readPages } from "../output/listing.ts";
+import { type Column, optionalCell, stateCell, timeCell } from "../output/table.ts";
+import {
+  EXECUTION_STATES,
+  endWords,
+  executionStateWord,
+  JOB_STATES,
+  JOB_TYPES,
+  jobStateWord,
+  jobTypeWord,
+  updateWords,
+} from "./words.ts";
+
+/** What `job list` takes. */
+export interface JobListOptions extends ListingOptions {
+  readonly states?: string;
+  readonly types?: string;
+  readonly limit?: string;
+}
+
+/** `job list`: the jobs, by name. */
+export const jobList: Verb<JobListOptions> = async (invocation) => {
+  const { shell, options } = invocation;
+  const limit = parseCount("limit", options.limit ?? "0", 0);
+  const filter = {
+    states: pickWords("states", options.states ?? "", JOB_STATE_WORDS).map((word) => JOB_STATES[word]),
+    types: pickWords("types", options.types ?? "", JOB_TYPE_WORDS).map((word) => JOB_TYPES[word]),
+  };
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  await printListing(invocation, {
+    columns: JOB_COLUMNS,
+    nameOf: ({ spec }: Job) => spec?.name ?? "",
+    pages: readPages(
+      (part) => control.attempt("scheduler", "list jobs", () => client.listJobs({ ...filter, ...part })),
+      { limit, countOf: ({ jobs }) => jobs.length },
+    ),
+    itemsOf: ({ jobs }) => jobs,
+    whole: (pages) => {
+      const answer = create(ListJobsResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
+      answer.jobs = pages.flatMap(({ jobs }) => jobs);
+      return toPlain(ListJobsResponseSchema, answer);
+    },
+  });
+};
+
+type CountName = "ready" | "running" | "pending" | "waiting" | "lost" | "failed" | "completed";
+
+function countColumn(name: CountName, rank: number): Column<Job> {
+  return {
+    ...{ title: name.toUpperCase(), name, rank },
+    cell: ({ executions }) => ({ text: String(executions?.[name] ?? 0) }),
+  };
+}
+
+const JOB_COLUMNS: readonly Column<Job>[] = [
+  { title: "NAME", name: "name", cell: ({ spec }) => ({ text: spec?.name ?? "-" }) },
+  { title: "TYPE", name: "type", rank: 6, cell: ({ spec }) => ({ text: jobTypeWord(spec?.type) }) },
+  { title: "STATE", name: "state", cell: ({ state }) => stateCell(jobStateWord(state)) },
+  { title: "VERSION", name: "version", rank: 7, cell: ({ version }) => ({ text: String(version) }) },
+  { title: "WANTED", name: "wanted", rank: 1, cell: ({ wanted }) => ({ text: String(wanted) }) },
+  countColumn("ready", 2),
+  countColumn("running", 5),
+  countColumn("pending", 8),
+  countColumn("waiting", 3),
+  countColumn("lost", 9),
+  countColumn("completed", 10),
+  countColumn("failed", 4),
+  { title: "UPDATE", name: "update", rank: 11, limit: 40, cell: (job) => optionalCell(updateWords(job)) },
+  { title: "MESSAGE", name: "message", rank: 12, limit: 60, cell: ({ message }) => optionalCell(message) },
+];
+
+/** What `job executions` takes. */
+export interface ExecutionListOptions extends ListingOptions {
+  readonly node?: string;
+  readonly states?: string;
+  readonly limit?: string;
+}
+
+/** `job executions [JOB]`: executions, the newest first. */
+export const jobExecutions: Verb<ExecutionListOptions> = async (invocation) => {
+  const { shell, options, args } = invocation;
+  const limit = parseCount("limit", options.limit ?? DEFAULT_LIMIT, 0);
+  const words = pickWords("states", options.states ?? "", EXECUTION_STATE_WORDS);
+  const control = reachControlPlane(shell, options);
+  // The API takes exact ids alone here.
+  const node = options.node === undefined ? null : await getNode(control, options.node, "find");
+  const filter = { job: args[0] ?? "", nodeId: node?.id ?? "", states: words.map((word) => EXECUTION_STATES[word]) };
+  const client = control.client("scheduler", JobService);
+  await printListing(invocation, {
+    columns: EXECUTION_COLUMNS,
+    nameOf: ({ id }: Execution) => id,
+    pages: readPages(
+      (part) => control.attempt("scheduler", "list executions", () => client.listExecutions({ ...filter, ...part })),
+      { limit, countOf: ({ executions }) => executions.length },
+    ),
+    itemsOf: ({ executions }) => executions,
+    whole: (pages) => {
+      const answer = create(ListExecutionsResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
+      answer.executions = pages.flatMap(({ executions }) => executions);
+      return toPlain(ListExecutionsResponseSchema, answer);
+    },
+  });
+};
+
+const DEFAULT_LIMIT = "100";
+
+/** The columns of executions. */
+export const EXECUTION_COLUMNS: readonly Column<Execution>[] = [
+  { title: "ID", name: "id", cell: ({ id }) => ({ text: id }) },
+  { title: "JOB", name: "job", rank: 2, cell: ({ job }) => ({ text: job }) },
+  { title: "VERSION", name: "version", rank: 7, cell: ({ version }) => ({ text: String(version) }) },
+  { title: "INDEX", name: "index", rank: 6, cell: ({ index }) => ({ text: String(index) }) },
+  { title: "NODE", name: "node", cell: ({ nodeId }) => ({ text: nodeId }) },
+  { title: "STATE", name: "state", cell: ({ state }) => stateCell(executionStateWord(state)) },
+  { title: "PORTS", name: "ports", rank: 5, limit: 32, cell: ({ ports }) => optionalCell(portWords(ports)) },
+  { title: "PLACED", name: "placed", rank: 4, cell: ({ createTime }) => timeCell(createTime) },
+  { title: "ENDED", name: "ended", rank: 8, cell: ({ endTime }) => timeCell(endTime) },
+  { title: "DETAIL", name: "detail", rank: 3, limit: 60, cell: (execution) => optionalCell(endWords(execution)) },
+];
+
+function portWords(ports: Execution["ports"]): string {
+  return Object.entries(ports)
+    .map(([label, port]) => `${label}=${port}`)
+    .join(",");
+}
+
+/** `job history JOB`: its versions, the newest first. */
+export const jobHistory: Verb<ListingOptions & { readonly limit?: string }> = async (invocation) => {
+  const { shell, options, args } = invocation;
+  const [name = ""] = args;
+  const limit = parseCount("limit", options.limit ?? "0", 0);
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  await printListing(invocation, {
+    columns: VERSION_COLUMNS,
+    nameOf: ({ version }: JobVersion) => String(version),
+    pages: readPages(
+      (part) =>
+        control.attempt("scheduler", `list the versions of job ${name}`, () =>
+          client.listJobVersions({ name, ...part }),
+        ),
+      { limit, size: MOST_VERSIONS, countOf: ({ versions }) => versions.length },
+    ),
+    itemsOf: ({ versions }) => versions,
+    whole: (pages) => {
+      const answer = create(ListJobVersionsResponseSchema, { nextPageToken: pages.at(-1)?.nextPageToken ?? "" });
+      answer.versions = pages.flatMap(({ versions }) => versions);
+      return toPlain(ListJobVersionsResponseSchema, answer);
+    },
+  });
+};
+
+/** What one call may ask for. */
+const MOST_VERSIONS = 100;
+
+const VERSION_COLUMNS: readonly Column<JobVersion>[] = [
+  { title: "VERSION", name: "version", cell: ({ version }) => ({ text: String(version) }) },
+  { title: "SUBMITTED", name: "submitted", cell: ({ createTime }) => timeCell(createTime) },
+  { title: "ACTOR", name: "actor", limit: 32, rank: 2, cell: ({ actor }) => optionalCell(actor) },
+  { title: "COUNT", name: "count", rank: 3, cell: ({ spec }) => ({ text: String(spec?.count ?? 0) }) },
+  { title: "REASON", name: "reason", limit: 60, rank: 1, cell: ({ reason }) => optionalCell(reason) },
+];

@@ -1,0 +1,217 @@
+import { randomBytes } from "node:crypto";
+import { constants } from "node:os";
+import { basename } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Execution, ExecutionState, JobService, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { type JobSpec, JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { Scalar } from "yaml";
+import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
+import { keepWatching } from "../client/keep-watching.ts";
+import type { Verb } from "../command.ts";
+import { Exit, Failure, parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { checkedSelector } from "../nodes/selection.ts";
+import { outputFormat } from "../output/format.ts";
+import { printable } from "../output/text.ts";
+import type { Shell } from "../shell.ts";
+import { watchJob } from "./follow.ts";
+import { type Read, readBytes, readCores } from "./job-file-values.ts";
+import type { JobClient } from "./submit.ts";
+import { endWords, executionStateWord, refusalLines } from "./words.ts";
+
+/** What `run` takes. */
+export interface RunOptions {
+  readonly name?: string;
+  readonly selector?: string;
+  readonly node?: string;
+  readonly cores?: string;
+  readonly memory?: string;
+  readonly disk?: string;
+  readonly gpus?: string;
+  readonly gpuModel?: string;
+  readonly env?: readonly string[];
+  readonly directory?: string;
+  readonly user?: string;
+  readonly image?: string;
+  readonly queueTimeout?: string;
+  readonly maxRunTime?: string;
+  readonly message?: string;
+  readonly detach?: boolean;
+}
+
+/** The exit code where the command's own is not known: sysexits.h calls it EX_TEMPFAIL. */
+const NOT_KNOWN = 75;
+
+/** `run -- COMMAND`: a job of one execution, of which this program takes over the exit code. */
+export const runCommand: Verb<RunOptions> = async ({ shell, args, options }) => {
+  outputFormat(options, ["table"]);
+  const spec = specOf(args, options);
+  const control = reachControlPlane(shell, options);
+  const client = control.client("scheduler", JobService);
+  const { name } = spec;
+  const { message: reason = "" } = options;
+  let submitted = false;
+  try {
+    const { warnings } = await control.attempt("scheduler", "run the command", () => {
+      submitted = true;
+      return client.submitJob({ spec, reason });
+    });
+    for (const warning of warnings) shell.err.write(`warning: ${printable(warning)}\n`);
+    if (options.detach === true) {
+      shell.out.write(`${name}\n`);
+      return;
+    }
+    const execution = await waitForEnd(shell, control, client, name);
+    const code = exitCodeOf(execution);
+    if (code !== 0) throw new Exit(code, code === execution.observation?.exitCode ? "" : endLine(execution));
+  } catch (error) {
+    if (shell.interrupted.aborted && submitted) await stopRun(shell, options, name);
+    if (!(error instanceof Failure)) throw error;
+    // 1 would be taken for the command's own.
+    throw new Exit(NOT_KNOWN, error.message, { cause: error });
+  }
+};
+
+function specOf(command: readonly string[], options: RunOptions): JobSpec {
+  const { gpus, selector = "", node = "", gpuModel = "", directory = "", user = "", image } = options;
+  const env = Object.fromEntries((options.env ?? []).map(parseVariable));
+  const isDocker = image !== undefined;
+  if (isDocker && directory !== "") throw new UsageError("--directory is not for containers");
+  if (!isDocker && command.length === 0) throw new UsageError("say what to run: rollcall run -- COMMAND ARGUMENTS");
+  return create(JobSpecSchema, {
+    name: options.name ?? nameFor(isDocker ? image : (command[0] ?? "")),
+    type: JobType.BATCH,
+    count: 1,
+    selector: checkedSelector("selector", selector),
+    constraints: { node, gpuModel },
+    resources: {
+      millicores: read("cores", options.cores, readCores),
+      memoryBytes: BigInt(read("memory", options.memory, readBytes)),
+      diskBytes: BigInt(read("disk", options.disk, readBytes)),
+      gpus: gpus === undefined ? 0 : parseCount("gpus", gpus, 0),
+    },
+    task: isDocker
+      ? { case: "docker", value: { image, command: [...command], env, user } }
+      : { case: "process", value: { command: [...command], env, directory, user } },
+    // The caller decides whether to run it again.
+    loss: { noReplace: true },
+    retry: { attempts: 0 },
+    ...duration("queueTimeout", "queue-timeout", options.queueTimeout),
+    ...duration("maxRunTime", "max-run-time", options.maxRunTime),
+  });
+}
+
+/** "python3-4f3a2b1c": the program, and what tells this run from others. */
+function nameFor(program: string): string {
+  const plain = basename(program)
+    .replaceAll(/[^A-Za-z0-9._-]/g, "-")
+    .replace(/^[^A-Za-z0-9]+/, "");
+  return `${plain.slice(0, 40) || "run"}-${randomBytes(4).toString("hex")}`;
+}
+
+function parseVariable(text: string): readonly [string, string] {
+  const at = text.indexOf("=");
+  if (at > 0) return [text.slice(0, at), text.slice(at + 1)];
+  throw new UsageError(`cannot use '${text}' as env value, should be NAME=VALUE`);
+}
+
+function read(option: string, text: string | undefined, readValue: (node: Scalar) => Read<number>): number {
+  if (text === undefined) return 0;
+  const value = readValue(new Scalar(text));
+  if (value.ok) return value.value;
+  throw new UsageError(`cannot use '${text}' as ${option} value, ${value.message}`);
+}
+
+function duration(field: "queueTimeout" | "maxRunTime", option: string, text: string | undefined) {
+  return text === undefined ? {} : { [field]: durationFromMs(parseDurationMs(option, text)) };
+}
+
+/** Say where it runs, and wait for the job's end. */
+async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient, name: string): Promise<Execution> {
+  const over = new AbortController();
+  const telling = tellExecutions(shell, control, client, { name, over: over.signal });
+  try {
+    for await (const job of watchJob(shell, control, client, name)) {
+      if (job === null) throw new Failure(`job ${name} is gone`);
+      if (job.state === JobState.ACTIVE) continue;
+      const { executions } = await control.attempt("scheduler", "read how the command ended", () =>
+        client.listExecutions({ job: name, pageSize: 1 }),
+      );
+      const [execution] = executions;
+      if (execution === undefined) throw new Failure(await whyNotRun(client, name, job.message));
+      return execution;
+    }
+    throw new Failure(`the watch of job ${name} ended before it`);
+  } finally {
+    over.abort();
+    await telling;
+  }
+}
+
+/** Say on standard error where the command runs. Output of the command itself is to come in here. */
+async function tellExecutions(
+  shell: Shell,
+  control: ControlPlane,
+  client: JobClient,
+  { name, over }: { readonly name: string; readonly over: AbortSignal },
+): Promise<void> {
+  const messages = keepWatching({
+    ...{ control, at: "scheduler", what: `watch the executions of job ${name}` },
+    // The watch of the job tells of broken connections.
+    shell: { interrupted: AbortSignal.any([over, shell.interrupted]), err: SILENT },
+    open: (call) => client.watchExecutions({ job: name }, { ...call, signal: over }),
+    pause: (ms, signal) => sleep(ms, undefined, { signal }),
+  });
+  let told = "";
+  try {
+    for await (const { executions } of messages) {
+      for (const execution of executions) {
+        const line = `${name}: ${executionStateWord(execution.state)} on node ${execution.nodeId}, execution ${execution.id}\n`;
+        if (line !== told) shell.err.write(printable(line.trimEnd()).concat("\n"));
+        told = line;
+      }
+    }
+  } catch {
+    // It ends with the job; what else breaks it the watch of the job says.
+  }
+}
+
+const SILENT = { write: () => {}, isTerminal: false, columns: () => 0, rows: () => 0 };
+
+async function whyNotRun(client: JobClient, name: string, message: string): Promise<string> {
+  const refusals = await client.explainExecution({ subject: { case: "job", value: name } }).then(
+    (answer) => answer.refusals,
+    () => [],
+  );
+  const lines = refusalLines(refusals, null).map((line) => `  ${printable(line)}`);
+  return [`the command did not run${message === "" ? "" : `: ${printable(message)}`}`, ...lines].join("\n");
+}
+
+/** The command's exit code as shells have it: 128 and the signal's number for one that a signal ended. */
+export function exitCodeOf({ state, observation }: Execution): number {
+  if (state === ExecutionState.COMPLETED) return 0;
+  if (observation?.exitCode !== undefined) return observation.exitCode;
+  const signals: Readonly<Record<string, number>> = constants.signals;
+  const signal = signals[observation?.signal ?? ""];
+  if (signal !== undefined) return 128 + signal;
+  return state === ExecutionState.KILLED_OOM ? 128 + constants.signals.SIGKILL : NOT_KNOWN;
+}
+
+function endLine(execution: Execution): string {
+  const { job, nodeId, state } = execution;
+  const how = endWords(execution);
+  return printable(`${job}: ${executionStateWord(state)} on node ${nodeId}${how === "" ? "" : `: ${how}`}`);
+}
+
+/** Ctrl-C ends the command too. The calls of an interrupted shell are cancelled, so this one has another. */
+async function stopRun(shell: Shell, options: RunOptions & Parameters<typeof reachControlPlane>[1], name: string) {
+  const client = reachControlPlane({ ...shell, interrupted: new AbortController().signal }, options).client(
+    "scheduler",
+    JobService,
+  );
+  shell.err.write(`stopping job ${name}\n`);
+  await client.stopJob({ name, reason: "interrupted" }).catch(() => {
+    shell.err.write(`job ${name} could not be stopped; \`rollcall job stop ${name}\` does it\n`);
+  });
+}

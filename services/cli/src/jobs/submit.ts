@@ -1,0 +1,85 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { type Client, ConnectError } from "@connectrpc/connect";
+import { BadRequestSchema } from "@rollcall/api/google/rpc/error_details_pb";
+import type { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import type { ControlPlane } from "../client/control-plane.ts";
+import { Exit, Failure, UsageError } from "../failure.ts";
+import { printable } from "../output/text.ts";
+import type { Shell } from "../shell.ts";
+import { type FiledJob, parseJobFile, problemLine } from "./job-file.ts";
+
+/** A client of the scheduler. */
+export type JobClient = Client<typeof JobService>;
+
+/** A job, and the file that it is from. */
+export interface JobToRun extends FiledJob {
+  /** As it was named; "stdin" for standard input. */
+  readonly file: string;
+}
+
+/** The exit code of wrong usage. */
+const MISUSED = 2;
+
+/** Read the jobs of files; "-" is standard input. Throws Exit with every problem of all files, or UsageError. */
+export async function readJobFiles(shell: Shell, files: readonly string[]): Promise<readonly JobToRun[]> {
+  const jobs: JobToRun[] = [];
+  const problems: string[] = [];
+  for (const name of files) {
+    const file = name === "-" ? "stdin" : name;
+    const read = parseJobFile(await readText(shell, name));
+    if (read.ok) jobs.push(...read.jobs.map((job) => ({ ...job, file })));
+    else problems.push(...read.problems.map((problem) => printable(problemLine(file, problem))));
+  }
+  // A line each, where the message of a UsageError is one line.
+  if (problems.length > 0) throw new Exit(MISUSED, problems.join("\n"));
+  return jobs;
+}
+
+async function readText(shell: Shell, name: string): Promise<string> {
+  if (name !== "-") {
+    return readFile(resolve(shell.cwd, name), "utf8").catch((cause: unknown) => {
+      throw new UsageError(`cannot read ${name}: ${cause instanceof Error ? cause.message : String(cause)}`, { cause });
+    });
+  }
+  if (shell.readInput === undefined) throw new UsageError("there is no standard input to read the job from");
+  return shell.readInput();
+}
+
+/**
+ * Make a call about a job of a file. What the control plane says about fields of the job is said about lines of the
+ * file.
+ */
+export async function attemptForJob<T>(
+  control: ControlPlane,
+  what: string,
+  job: JobToRun,
+  call: () => Promise<T>,
+): Promise<T> {
+  let lines: readonly string[] = [];
+  try {
+    return await control.attempt("scheduler", what, async () => {
+      try {
+        return await call();
+      } catch (error) {
+        lines = violationLines(error, job);
+        throw error;
+      }
+    });
+  } catch (error) {
+    if (lines.length === 0) throw error;
+    throw new Failure([`failed to ${what}:`, ...lines].join("\n"), { cause: error });
+  }
+}
+
+/** What is wrong with the job, a line each; none for refusals that are about something else. */
+function violationLines(error: unknown, job: JobToRun): readonly string[] {
+  const violations = ConnectError.from(error)
+    .findDetails(BadRequestSchema)
+    .flatMap(({ fieldViolations }) => fieldViolations);
+  if (!violations.every(({ field }) => field === "spec" || field.startsWith("spec."))) return [];
+  return violations.map(({ field, description: message }) => {
+    const place = job.placeOf(field.replace(/^spec\.?/, ""));
+    return printable(problemLine(job.file, { ...place, message }));
+  });
+}

@@ -1,0 +1,126 @@
+import type { DescEnum } from "@bufbuild/protobuf";
+import {
+  type Execution,
+  type ExecutionCounts,
+  ExecutionState,
+  ExecutionStateSchema,
+  type Job,
+  JobState,
+  JobStateSchema,
+  type PlacementRefusal,
+} from "@rollcall/api/rollcall/scheduler/v1/job_pb";
+import { JobType, JobTypeSchema } from "@rollcall/api/rollcall/work/v1/work_pb";
+import type { EXECUTION_STATE_WORDS, JOB_STATE_WORDS, JOB_TYPE_WORDS } from "../choices.ts";
+
+// The enums of the API are open: a newer server may send a value that this program does not know. It is shown as its
+// number.
+
+/** "batch", "service", "ops" or "daemon". */
+export function jobTypeWord(type: JobType | undefined): string {
+  return word(JobTypeSchema, type).toLowerCase();
+}
+
+/** ACTIVE, STOPPED, COMPLETED or FAILED. */
+export function jobStateWord(state: JobState): string {
+  return word(JobStateSchema, state);
+}
+
+/** PENDING, RUNNING, READY and so on. */
+export function executionStateWord(state: ExecutionState): string {
+  return word(ExecutionStateSchema, state);
+}
+
+/** --states of `job list`. */
+export const JOB_STATES: Readonly<Record<(typeof JOB_STATE_WORDS)[number], JobState>> = {
+  active: JobState.ACTIVE,
+  stopped: JobState.STOPPED,
+  completed: JobState.COMPLETED,
+  failed: JobState.FAILED,
+};
+
+/** --types of `job list`. */
+export const JOB_TYPES: Readonly<Record<(typeof JOB_TYPE_WORDS)[number], JobType>> = {
+  batch: JobType.BATCH,
+  service: JobType.SERVICE,
+  ops: JobType.OPS,
+  daemon: JobType.DAEMON,
+};
+
+/** --states of `job executions`. */
+export const EXECUTION_STATES: Readonly<Record<(typeof EXECUTION_STATE_WORDS)[number], ExecutionState>> = {
+  pending: ExecutionState.PENDING,
+  starting: ExecutionState.STARTING,
+  running: ExecutionState.RUNNING,
+  ready: ExecutionState.READY,
+  lost: ExecutionState.LOST,
+  orphaned: ExecutionState.ORPHANED,
+  completed: ExecutionState.COMPLETED,
+  failed: ExecutionState.FAILED,
+  stopped: ExecutionState.STOPPED,
+  "killed-oom": ExecutionState.KILLED_OOM,
+  replaced: ExecutionState.REPLACED,
+};
+
+const FINAL: ReadonlySet<ExecutionState> = new Set([
+  ...[ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.STOPPED],
+  ...[ExecutionState.KILLED_OOM, ExecutionState.REPLACED],
+]);
+
+/** Whether an execution has come to its end. */
+export function hasEnded({ state }: Pick<Execution, "state">): boolean {
+  return FINAL.has(state);
+}
+
+/** What of a job is not as it should be yet, or is, in a few words: "2 of 3 ready, 1 waiting". */
+export function countWords({ wanted, executions }: Pick<Job, "wanted" | "executions">): string {
+  const counts: Partial<ExecutionCounts> = executions ?? {};
+  const {
+    ready = 0,
+    completed = 0,
+    failed = 0,
+    waiting = 0,
+    pending = 0,
+    running = 0,
+    lost = 0,
+    stopping = 0,
+  } = counts;
+  const parts = [
+    `${ready} of ${wanted} ready`,
+    ...(running > 0 ? [`${running} running`] : []),
+    ...(pending > 0 ? [`${pending} placed`] : []),
+    ...(waiting > 0 ? [`${waiting} waiting`] : []),
+    ...(lost > 0 ? [`${lost} lost`] : []),
+    ...(stopping > 0 ? [`${stopping} stopping`] : []),
+    ...(completed > 0 ? [`${completed} completed`] : []),
+    ...(failed > 0 ? [`${failed} failed`] : []),
+  ];
+  return parts.join(", ");
+}
+
+/** How far an update is: "1 of 3 updated", "halted at 1 of 3: ..."; empty when none goes on. */
+export function updateWords({ update }: Pick<Job, "update">): string {
+  if (update === undefined) return "";
+  const far = `${update.done} of ${update.total}`;
+  return update.halted ? `halted at ${far}: ${update.message}` : `${far} updated`;
+}
+
+/** How an execution ended: "exit code 3", "SIGKILL"; empty for one that runs, or of which that is not known. */
+export function endWords({ observation, reason, message }: Execution): string {
+  const said = message === "" ? (observation?.message ?? "") : message;
+  const code = observation?.exitCode === undefined ? "" : `exit code ${observation.exitCode}`;
+  const end = code === "" ? (observation?.signal ?? "") : code;
+  return [reason, end, said].filter((part) => part !== "").join(", ");
+}
+
+/** Why nodes will not do, a line each: "3 of 5 nodes: insufficient cores". */
+export function refusalLines(refusals: readonly PlacementRefusal[], total: number | null): readonly string[] {
+  return refusals.map(({ nodes, message, reason }) => {
+    const of = total === null ? `${nodes} node${nodes === 1 ? "" : "s"}` : `${nodes} of ${total} nodes`;
+    return `${of}: ${message || reason}`;
+  });
+}
+
+function word(schema: DescEnum, value: number | undefined): string {
+  if (value === undefined || value === 0) return "-";
+  return schema.value[value]?.localName ?? String(value);
+}

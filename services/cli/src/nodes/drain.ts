@@ -1,0 +1,128 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { durationFromMs, durationMs, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { AdminService, type Drain, DrainState } from "@rollcall/api/rollcall/admin/v1/admin_pb";
+import { type ControlPlane, reachControlPlane } from "../client/control-plane.ts";
+import { keepWatching } from "../client/keep-watching.ts";
+import type { Verb } from "../command.ts";
+import { Failure, momentIn, parseCount, parseDurationMs, UsageError } from "../failure.ts";
+import { printable } from "../output/text.ts";
+import { formatDuration, formatTime } from "../output/units.ts";
+import type { Shell } from "../shell.ts";
+import { decideNodes, type NodeCall, type NodeDecideOptions } from "./decide.ts";
+
+/** What `node drain` takes. */
+export interface NodeDrainOptions extends NodeDecideOptions {
+  readonly deadline?: string;
+  readonly force?: boolean;
+  readonly ignoreDaemons?: boolean;
+  readonly keepIneligible?: boolean;
+  readonly maxParallel?: string;
+  readonly detach?: boolean;
+  readonly monitor?: boolean;
+}
+
+/** What `node cordon` takes. */
+export interface NodeCordonOptions extends NodeDecideOptions {
+  readonly until?: string;
+}
+
+/** `node cordon`: for good, or until a time. */
+export const nodeCordon: Verb<NodeCordonOptions> = async (invocation) => {
+  const { shell, args, options } = invocation;
+  const untilMs = options.until === undefined ? null : parseLater("until", options.until, shell.wallMs());
+  const untilTime = untilMs === null ? {} : { untilTime: timestampFromMs(untilMs) };
+  await decideNodes(invocation, "cordon", args, (admin, request) => admin.cordonNode({ ...request, ...untilTime }));
+};
+
+/** `node drain`: order it, then say what is waited for until it is done. */
+export const nodeDrain: Verb<NodeDrainOptions> = async (invocation) => {
+  const { shell, args, options } = invocation;
+  const control = reachControlPlane(shell, options);
+  if (options.monitor === true) {
+    if (args.length === 0) throw new UsageError("name the nodes whose drain to show");
+    await followDrains(shell, control, args);
+    return;
+  }
+  const conditions = parseConditions(options);
+  const drained: string[] = [];
+  const call: NodeCall = async (admin, request) => {
+    // How many at a time is a condition of selections.
+    const { maxParallel, ...others } = conditions;
+    const selected = request.selector === undefined ? {} : { maxParallel };
+    const answer = await admin.drainNode({ ...request, ...others, ...selected });
+    if (request.validateOnly !== true) {
+      if (answer.node !== undefined) drained.push(answer.node.id);
+      for (const { nodeId, result } of answer.outcomes) if (result.case === "node") drained.push(nodeId);
+    }
+    return answer;
+  };
+  await decideNodes(invocation, "drain", args, call);
+  if (options.detach !== true) await followDrains(shell, control, drained);
+};
+
+function parseConditions(options: NodeDrainOptions) {
+  const { deadline, force = false, ignoreDaemons = false, keepIneligible = false, maxParallel } = options;
+  const isAtOnce = deadline !== undefined && /^0+(ms|s|m|h|d)?$/.test(deadline.trim());
+  const deadlineMs = deadline === undefined ? null : isAtOnce ? 0 : parseDurationMs("deadline", deadline);
+  return {
+    ...{ force, ignoreDaemons, keepIneligible },
+    ...(deadlineMs === null ? {} : { deadline: durationFromMs(deadlineMs) }),
+    maxParallel: maxParallel === undefined ? 0 : parseCount("max-parallel", maxParallel, 1),
+  };
+}
+
+/** A point in time that is still to come: a time, or a duration from now. Throws UsageError. */
+function parseLater(option: string, text: string, nowMs: number): number {
+  const before = momentIn(text, nowMs);
+  if (before === null) {
+    throw new UsageError(
+      `cannot use '${text}' as ${option} value, should be a duration from now such as 2h, or a time such as ` +
+        "2026-05-01T12:00:00Z",
+    );
+  }
+  // A duration was read as one before now.
+  return /^\d+(?:\.\d+)?(?:ms|s|m|h|d)$/.test(text) ? 2 * nowMs - before : before;
+}
+
+/** Say what each drain waits for until it is done, one after the other: all of them have to be. */
+async function followDrains(shell: Shell, control: ControlPlane, nodes: readonly string[]): Promise<void> {
+  const admin = control.client("admin", AdminService);
+  for (const node of nodes) {
+    const messages = keepWatching({
+      ...{ control, shell, at: "admin", what: `watch the drain of node ${node}` },
+      open: (call) => admin.watchDrain({ node }, call),
+      pause: (ms, signal) => sleep(ms, undefined, { signal }),
+    });
+    let told = "";
+    for await (const { drain } of messages) {
+      if (drain === undefined) continue;
+      const progress = drainProgress(drain);
+      if (progress !== told) shell.err.write(progress);
+      told = progress;
+      if (drain.state === DrainState.CANCELLED) throw new Failure(`the drain of node ${drain.nodeId} was cancelled`);
+      if (drain.state === DrainState.DRAINED) shell.out.write(`${printable(drain.nodeId)} is drained\n`);
+    }
+  }
+}
+
+/** Executions that are named. */
+const MOST_NAMED = 5;
+
+/** What a drain waits for, and for how long at most, as lines; nothing once it is over. */
+export function drainProgress({ nodeId, state, deadline, waitingFor, waitingCount, remaining }: Drain): string {
+  if (state === DrainState.QUEUED) return `${printable(nodeId)} waits for other nodes of its selection\n`;
+  if (state !== DrainState.DRAINING) return "";
+  const until = deadline === undefined ? "" : ` until ${formatTime(timestampMs(deadline))}`;
+  const left = remaining === undefined ? "" : ` (${formatDuration(durationMs(remaining))} left)`;
+  const what =
+    waitingCount === 0
+      ? "nothing more than its agent's word"
+      : `${waitingCount} execution${waitingCount === 1 ? "" : "s"}`;
+  const named = waitingFor
+    .slice(0, MOST_NAMED)
+    .map((it) => printable(`  ${it.executionId}  ${it.job}  ${it.waitingFor}`));
+  const more = waitingCount > named.length ? [`  and ${waitingCount - named.length} more`] : [];
+  return [`${printable(nodeId)} waits${until}${left} for ${what}`, ...named, ...more]
+    .map((line) => `${line}\n`)
+    .join("");
+}

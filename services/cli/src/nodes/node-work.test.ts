@@ -1,0 +1,58 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "@jest/globals";
+import { AllocatedResourcesSchema, WorkCapacitySchema } from "@rollcall/api/rollcall/node/v1/node_pb";
+import { GetClusterSummaryResponseSchema } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { paintNothing } from "../output/style.ts";
+import { TablePrinter } from "../output/table.ts";
+import { computeNode, NOW_MS } from "../testing/sample-nodes.ts";
+import { statusPanel } from "./describe.ts";
+import { listColumns } from "./list-columns.ts";
+import { formatSummary } from "./summary.ts";
+
+const GIB = 1024n ** 3n;
+
+function working(millicores = 1_500) {
+  const node = computeNode("n1");
+  const work = create(WorkCapacitySchema, {
+    ...{ executors: ["process"], millicores: 16_000, memoryBytes: 64n * GIB, limits: ["cpu", "memory"] },
+  });
+  if (node.info !== undefined) node.info.work = work;
+  node.allocated = create(AllocatedResourcesSchema, {
+    ...{ millicores, memoryBytes: 4n * GIB, gpuUuids: ["GPU-1"], executions: 3 },
+  });
+  return node;
+}
+
+describe("what is allocated and free of a node", () => {
+  it.each([
+    ["a node that takes work", working(), /^n1 .* 14\.5\/16 +60\.0 GiB\/64\.0 GiB +1\/2 +3$/m],
+    ["one whose hardware shrank", working(20_000), /^n1 .* 0\/16 +/m],
+    ["one that takes none", computeNode("n1"), /^n1 .* - +- +- +-$/m],
+  ])("should be in a list, of %s", (_, node, line) => {
+    const table = new TablePrinter(listColumns(["work"]), { wide: true });
+    expect(table.print([{ node, health: undefined }])).toMatch(line);
+  });
+
+  it("should be in its description, if it takes any", () => {
+    const look = { paint: paintNothing, columns: 0, sparkWidth: 0 };
+    const panel = (node: ReturnType<typeof working>) => statusPanel({ node, health: undefined, nowMs: NOW_MS }, look);
+    expect(panel(working())).toContain(
+      "Work        process; 3 executions; limits on cpu and memory\n" +
+        "            cores 14.5 free of 16, 1.5 allocated\n" +
+        "            memory 60.0 GiB free of 64.0 GiB, 4.0 GiB allocated\n" +
+        "            GPUs 1 free of 2, 1 allocated\n",
+    );
+    expect(panel(computeNode("n1"))).not.toContain("Work ");
+  });
+
+  it("should be in the summary, if any node takes work", () => {
+    const summary = create(GetClusterSummaryResponseSchema, {
+      offered: { millicores: 16_000n, memoryBytes: 64n * GIB, gpus: 2n },
+      allocated: { millicores: 1_500n, memoryBytes: 4n * GIB, gpus: 1n, executions: 3n },
+    });
+    expect(formatSummary(summary, paintNothing)).toContain(
+      "Executions:    3\nWork cores:    1.5 allocated / 14.5 free\nWork memory:   4.0 GiB allocated / 60.0 GiB free\n",
+    );
+    expect(formatSummary(create(GetClusterSummaryResponseSchema, {}), paintNothing)).not.toContain("Work");
+  });
+});

@@ -1,0 +1,131 @@
+import type { Command } from "commander";
+import {
+  action,
+  addChangeOptions,
+  addLimit,
+  addListingOptions,
+  addNotes,
+  loaded,
+  STRICT,
+  type Verb,
+} from "../command.ts";
+import type { JobChangeOptions } from "../jobs/change.ts";
+import type { ExecutionListOptions, JobListOptions } from "../jobs/list.ts";
+import type { JobRunOptions } from "../jobs/run-files.ts";
+import type { ListingOptions } from "../output/listing.ts";
+import type { Shell } from "../shell.ts";
+
+const JOB_NAME = "Name of the job";
+const EXECUTION = "Id of the execution, or a prefix of it of 8 letters or more";
+const ETAG = ["--etag <etag>", "Only when the job has not changed since this etag was read"] as const;
+
+/** Define the verbs of `job`. They are loaded one by one, when they are called. */
+export function defineJob(job: Command, shell: Shell): void {
+  const run = job
+    .command("run")
+    .description("Submit the jobs of a file, and follow each until it is as it should be")
+    .argument("<file...>", "Job files, YAML or JSON; - is standard input")
+    .option("--dry-run", "Only say where each execution would go, and why not elsewhere")
+    .option("--detach", "Do not follow the jobs")
+    .option(...ETAG);
+  addNotes(
+    addChangeOptions(run),
+    "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until all of " +
+      "it has been started; the progress goes to standard error. An update that stops, and a job that fails, exit with " +
+      "1. Ctrl-C ends the following and not the job.",
+    "A job that is submitted as it is changes nothing; another one of the same name makes a new version. " +
+      "docs/job-file.md describes the file.",
+    '-o json|yaml prints {"jobs": [rollcall.scheduler.v1.SubmitJobResponse, ...]}, with --dry-run {"plans": ' +
+      "[rollcall.scheduler.v1.PlanJobResponse, ...]}.",
+  ).action(act<JobRunOptions>(shell, async () => (await import("../jobs/run-files.ts")).jobRun));
+  defineListings(job, shell);
+  const describe = job
+    .command("describe")
+    .alias("status")
+    .description("Show a job on one screen, with its latest executions")
+    .argument("<job>", JOB_NAME)
+    .action(act(shell, async () => (await import("../jobs/describe.ts")).jobDescribe));
+  addNotes(describe, "-o json|yaml prints a rollcall.scheduler.v1.GetJobResponse in proto JSON.");
+  const why = job
+    .command("why")
+    .description("Explain how a job or an execution came to where it is, and what it waits for")
+    .argument("<job>", `${JOB_NAME}, or id of an execution`)
+    .action(act(shell, async () => (await import("../jobs/describe.ts")).jobWhy));
+  addNotes(why, "-o json|yaml prints a rollcall.scheduler.v1.ExplainExecutionResponse in proto JSON.");
+  defineChanges(job, shell);
+}
+
+function defineListings(job: Command, shell: Shell): void {
+  const list = job
+    .command("list")
+    .description("List jobs")
+    .option("--states <states>", "Only active, stopped, completed or failed jobs; several with commas")
+    .option("--types <types>", "Only batch, service, ops or daemon jobs; several with commas");
+  addNotes(
+    addListingOptions(addLimit(list, "jobs")),
+    "-o json|yaml prints a rollcall.scheduler.v1.ListJobsResponse in proto JSON; -o csv prints RFC 4180.",
+  ).action(act<JobListOptions>(shell, async () => (await import("../jobs/list.ts")).jobList));
+  const executions = job
+    .command("executions")
+    .description("List executions, the newest first")
+    .argument("[job]", JOB_NAME)
+    .option("--node <node>", "Only on this node, by its id or an unambiguous prefix")
+    .option("--states <states>", "Only in these states, for example running,ready,lost,failed");
+  addNotes(
+    addListingOptions(addLimit(executions, "executions", "100")),
+    "-o json|yaml prints a rollcall.scheduler.v1.ListExecutionsResponse in proto JSON; -o csv prints RFC 4180.",
+  ).action(act<ExecutionListOptions>(shell, async () => (await import("../jobs/list.ts")).jobExecutions));
+  const history = job
+    .command("history")
+    .description("List the versions of a job, the newest first")
+    .argument("<job>", JOB_NAME);
+  addNotes(
+    addListingOptions(addLimit(history, "versions")),
+    "-o json|yaml prints a rollcall.scheduler.v1.ListJobVersionsResponse in proto JSON, with the job of each version.",
+  ).action(
+    act<ListingOptions & { readonly limit?: string }>(shell, async () => (await import("../jobs/list.ts")).jobHistory),
+  );
+}
+
+function defineChanges(job: Command, shell: Shell): void {
+  const stop = job
+    .command("stop")
+    .description("Stop a job: all of its executions end, and none comes again")
+    .argument("[job]", JOB_NAME)
+    .option("--execution <execution>", "Only this execution; a service or daemon gets another in its place")
+    .option(...STRICT);
+  defineChange(stop, shell, "StopJobResponse", async () => (await import("../jobs/change.ts")).jobStop);
+  const scale = job
+    .command("scale")
+    .description("Change the count of a batch job or service")
+    .argument("<job>", JOB_NAME)
+    .argument("<count>", "Executions wanted from now on; 0 is none")
+    .option(...ETAG);
+  defineChange(scale, shell, "ScaleJobResponse", async () => (await import("../jobs/change.ts")).jobScale);
+  const restart = job
+    .command("restart")
+    .description("Replace each execution of a service or daemon, as its update policy says")
+    .argument("<job>", JOB_NAME);
+  defineChange(restart, shell, "RestartJobResponse", async () => (await import("../jobs/change.ts")).jobRestart);
+  const adopt = job
+    .command("adopt")
+    .description("Make an execution that is ORPHANED one of its job again")
+    .argument("<execution>", EXECUTION);
+  defineChange(adopt, shell, "AdoptExecutionResponse", async () => (await import("../jobs/change.ts")).jobAdopt);
+}
+
+function defineChange(
+  command: Command,
+  shell: Shell,
+  answer: string,
+  load: () => Promise<Verb<JobChangeOptions>>,
+): void {
+  addNotes(
+    addChangeOptions(command),
+    `Prints Ok; -o json|yaml prints a rollcall.scheduler.v1.${answer} in proto JSON.`,
+  ).action(act<JobChangeOptions>(shell, load));
+}
+
+function act<Options>(shell: Shell, load: () => Promise<Verb<Options>>) {
+  return action(shell, loaded<Options>(load));
+}

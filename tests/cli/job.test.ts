@@ -1,0 +1,205 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "@jest/globals";
+import { getNode } from "../../libs/store/src/index.ts";
+import { INFO } from "../../services/registry/src/testing/test-node.ts";
+import { FakeWorkers } from "../../services/scheduler/src/testing/fake-workers.ts";
+import { useControlPlane } from "./support/cli-rig.ts";
+
+const over = new AbortController();
+let working: Promise<void> | undefined;
+// Before the control plane closes the record: hooks run in the order of their definition.
+afterAll(async () => {
+  over.abort();
+  await working;
+});
+const rig = useControlPlane();
+const NODES = ["n1", "n2"];
+const WORK = {
+  ...{ executors: ["process"], millicores: 4_000, memoryBytes: 8n * 1024n ** 3n, diskBytes: 1024n ** 4n },
+  ...{ portMin: 20_000, portMax: 20_100 },
+};
+/** How often the machines look at what they should run. */
+const LOOK_EVERY_MS = 50;
+const LOOKS_A_BEAT = 20;
+
+let workers: FakeWorkers;
+
+beforeAll(async () => {
+  const streams = await Promise.all(NODES.map((id) => rig.connect(id, { ...INFO, work: WORK })));
+  workers = new FakeWorkers(rig.store);
+  working = (async () => {
+    for (let look = 0; !over.signal.aborted; look += 1) {
+      if (look % LOOKS_A_BEAT === 0) for (const stream of streams) stream.beat();
+      await workers.work(NODES);
+      await sleep(LOOK_EVERY_MS);
+    }
+  })();
+});
+beforeEach(() => {
+  workers.fate = () => "RUNS";
+});
+
+const SERVICE = `name: web
+type: service
+count: 2
+resources: {cores: 0.5, memory: 256Mi, ports: {http: dynamic}}
+process: {command: [python3, -m, http.server, "$PORT_HTTP"]}
+update: {minReadyTime: 0s}
+queueTimeout: 1h
+`;
+
+function file(name: string, text: string): string {
+  writeFileSync(join(rig.folder, name), text);
+  return name;
+}
+
+/** Submit a service of another name, and wait until it is ready. */
+async function started(name: string, text = SERVICE): Promise<void> {
+  const path = file(`${name}.yaml`, text.replace("name: web", `name: ${name}`));
+  expect(await rig.run(`job run ${path}`)).toMatchObject({ code: 0 });
+}
+
+describe("job run", () => {
+  it("should submit the job of a file, and follow it until it is ready", async () => {
+    const { code, out } = await rig.run(`job run ${file("web.yaml", SERVICE)} -m first`);
+    expect({ code, out }).toEqual({ code: 0, out: "web: submitted version 1\nweb: 2 of 2 ready\n" });
+    const again = await rig.run("job run web.yaml -o json");
+    expect(again.code).toBe(0);
+    expect(JSON.parse(again.out)).toMatchObject({ jobs: [{ changed: false, job: { version: 1 } }] });
+    const changed = await rig.run("job run -", { input: SERVICE.replace("0.5", "0.25") });
+    expect(changed).toMatchObject({ code: 0, out: "web: submitted version 2\nweb: 2 of 2 ready\n" });
+    expect((await rig.run("job history web -o csv")).out).toMatch(/^version,.*\r\n2,.*\r\n1,.*,2,first\r\n$/);
+    const listed = await rig.run("job list --states active --types service");
+    expect(listed.out).toMatch(/^NAME .*\nweb +service +ACTIVE +2 +2 +2 /);
+    const described = await rig.run("job status web");
+    expect(described.out).toMatch(/^web {2}service {2}ACTIVE/);
+    expect(described.out).toContain("python3 -m http.server $PORT_HTTP");
+    expect(described.out).toMatch(/READY +http=20\d{3}/);
+    expect((await rig.run("node list --show work -o csv")).out).toMatch(/^n1,.*,HEALTHY,3500,8053063680,0,2\r$/m);
+    expect((await rig.run("node summary")).out).toMatch(/^Executions: +2$/m);
+    expect((await rig.run("job executions web --states ready -o name")).out.split("\n")).toHaveLength(3);
+  });
+
+  it("should say where each execution would go, and submit nothing", async () => {
+    const { code, out } = await rig.run(
+      `job run --dry-run ${file("big.yaml", SERVICE.replace("0.5", "900").replace("web", "big"))}`,
+    );
+    expect(code).toBe(0);
+    expect(out).toMatch(/^big: would become version 1\n {2}2 would wait\n {2}2 of 2 nodes: /);
+    expect(await rig.run("job describe big")).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("`rollcall job list` shows all jobs"),
+    });
+  });
+
+  it("should tell every problem of a file with its lines, its own and the control plane's", async () => {
+    const typed = await rig.run(`job run ${file("bad.yaml", SERVICE.replace("count", "cuont"))}`);
+    expect(typed).toEqual({ code: 2, out: "", err: "bad.yaml:3:1: cuont: unknown key; did you mean count?\n" });
+    const text = `${SERVICE.replace("name: web", "name: -web")}check: {http: {port: ssh}}\n`;
+    const refused = await rig.run(`job run ${file("bad.yaml", text)}`);
+    expect(refused).toMatchObject({ code: 1, out: "" });
+    expect(refused.err).toMatch(/^failed to submit job -web:\nbad\.yaml:1:7: name: /);
+    expect(refused.err).toMatch(/^bad\.yaml:8:22: check\.http\.port: /m);
+    expect((await rig.run("job run nowhere.yaml")).err).toMatch(/^cannot read nowhere\.yaml: ENOENT/);
+  });
+
+  it("should run several jobs of one file, and not wait with --detach", async () => {
+    const batch = "name: one\ntype: batch\nprocess: {command: [x]}\n";
+    const text = `${batch}---\n${batch.replace("one", "two")}`;
+    const { code, out } = await rig.run(`job run --detach -o name ${file("both.yaml", text)}`);
+    expect({ code, out }).toEqual({ code: 0, out: "one\ntwo\n" });
+  });
+
+  it("should fail where the job fails, and say why", async () => {
+    workers.fate = () => "FAILS";
+    const text = "name: fails\ntype: batch\nretry: {attempts: 0}\nprocess: {command: [x]}\n";
+    await rig.run(`job run --detach ${file("fails.yaml", text)}`);
+    const { code } = await rig.run("job run fails.yaml");
+    expect([0, 1]).toContain(code);
+    expect((await rig.run("job why fails")).out).toContain("fails");
+  });
+});
+
+describe("job scale, restart and stop", () => {
+  it("should change the job", async () => {
+    await started("small");
+    expect(await rig.run("job scale small 1")).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(await rig.run("job restart small")).toMatchObject({ code: 0, out: "Ok\n" });
+    const { out } = await rig.run("job executions small -o name --states ready");
+    const [execution = ""] = out.split("\n");
+    expect(await rig.run(`job why ${execution}`)).toMatchObject({ code: 0 });
+    expect(await rig.run(`job stop --execution ${execution.slice(0, 26)}`)).toMatchObject({ code: 0, out: "Ok\n" });
+    expect(await rig.run("job stop small -m enough")).toEqual({ code: 0, out: "Ok\n", err: "" });
+    const again = await rig.run("job stop small");
+    expect(again).toMatchObject({ code: 0, out: "Ok\n", err: expect.stringContaining("nothing to change: ") });
+    expect(await rig.run("job stop small --strict")).toMatchObject({ code: 1 });
+    const scaled = await rig.run("job scale small 2");
+    expect(scaled).toMatchObject({ code: 1, err: expect.stringContaining("`rollcall job run` with its file") });
+    expect(await rig.run("job adopt 0123456789")).toMatchObject({ code: 1 });
+  });
+
+  it.each([
+    ["job stop", "name the job, or one execution with --execution"],
+    ["job scale web few", "cannot use 'few' as count value"],
+    ["job list --states gone", "cannot use 'gone' as states value"],
+  ])("should refuse %s", async (line, message) => {
+    expect(await rig.run(line)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+  });
+});
+
+describe("run", () => {
+  it("should exit with 0 when the command completes, and say where it ran", async () => {
+    workers.fate = () => "COMPLETES";
+    const { code, out, err } = await rig.run(["run", "--cores", "0.5", "--name", "once", "--", "true", "-x"]);
+    expect({ code, out }).toEqual({ code: 0, out: "" });
+    expect(err === "" || /^once: [A-Z]+ on node n[12], execution /.test(err)).toBe(true);
+    expect((await rig.run("job describe once")).out).toContain("true -x");
+  });
+
+  it("should exit with the code of a command that fails, which is not run again", async () => {
+    workers.fate = () => "FAILS";
+    expect(await rig.run(["run", "--name", "bad", "--", "false"])).toMatchObject({ code: 1, out: "" });
+    expect((await rig.run("job executions bad -o name")).out.split("\n")).toHaveLength(2);
+  });
+
+  it("should exit with 75 where the command did not run", async () => {
+    const { code, err } = await rig.run(["run", "--selector", "zone=nowhere", "--", "true"]);
+    expect(code).toBe(75);
+    expect(err).toMatch(/^failed to run the command: /);
+    const away = await rig.run(["run", "--", "true"], { env: { ROLLCALL_SERVER: "127.0.0.1:1" } });
+    expect(away.code).toBe(75);
+  });
+
+  it("should stop the command when it is interrupted", async () => {
+    const interruption = new AbortController();
+    const { code } = await rig.run(["run", "--name", "long", "--", "sleep", "9"], {
+      interrupted: interruption.signal,
+      onError: (all) => {
+        if (all.includes("long: ")) interruption.abort();
+      },
+    });
+    expect(code).toBe(130);
+    expect((await rig.run("job list --states stopped -o name")).out).toContain("long\n");
+  });
+
+  it.each([
+    [["run"], "say what to run"],
+    [["run", "--memory", "much", "--", "x"], "cannot use 'much' as memory value"],
+    [["run", "-e", "MODE", "--", "x"], "cannot use 'MODE' as env value"],
+  ])("should refuse %j", async (words, message) => {
+    expect(await rig.run(words)).toMatchObject({ code: 2, err: expect.stringContaining(message) });
+  });
+});
+
+describe("node drain with work", () => {
+  it("should move the services, and end when nothing runs there any more", async () => {
+    await started("moved");
+    const { code, out } = await rig.run("node drain n1 --deadline 1h");
+    expect({ code, out }).toEqual({ code: 0, out: "Ok\nn1 is drained\n" });
+    expect((await getNode(rig.store.db, "n1"))?.scheduling.state).toBe("DRAINED");
+    expect((await rig.run("job executions moved --states ready --node n2 -o name")).out.split("\n")).toHaveLength(3);
+    expect(await rig.run("node undrain n1")).toMatchObject({ code: 0 });
+  });
+});
