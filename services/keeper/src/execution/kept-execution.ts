@@ -136,9 +136,11 @@ export class KeptExecution {
   /** See what became of its process. Calls that come meanwhile are answered by one more look. */
   look(): Promise<void> {
     this.#lookAgain = true;
-    this.#looking ??= this.#lookUntilDone().finally(() => {
-      this.#looking = null;
-    });
+    this.#looking ??= this.#lookUntilDone()
+      .catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be looked at"))
+      .finally(() => {
+        this.#looking = null;
+      });
     return this.#looking;
   }
 
@@ -242,13 +244,15 @@ export class KeptExecution {
         this.#save();
         return;
       case "signal":
-        void this.#saving.then(() => this.#signal(effect.signal));
+        void this.#saving
+          .then(() => this.#signal(effect.signal))
+          .catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be signalled"));
         return;
       case "kill":
         void this.#kill();
         return;
       case "check":
-        void this.#check();
+        void this.#check().catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be checked"));
         return;
     }
   }
