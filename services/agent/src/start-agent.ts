@@ -112,6 +112,9 @@ export function defaultStateDirectory(): string {
   return userInfo().uid === 0 ? "/var/lib/rollcall/agent" : join(homedir(), ".rollcall", "agent");
 }
 
+const SAME_USER_WARNING =
+  "EXECUTIONS MAY READ THIS NODE'S KEY: Work.SameUser runs them as the agent's own user, for development alone";
+
 function workOptions(
   { keeper, config, log }: StartAgentOptions,
   others: Pick<AgentWorkOptions, "nodeId" | "clock" | "random">,
@@ -121,6 +124,7 @@ function workOptions(
   const ports = parsePorts(config["Work.Ports"]);
   // Both were checked with the configuration.
   if (!shares.ok || ports === null) return {};
+  if (config["Work.SameUser"]) log.warn({}, SAME_USER_WARNING);
   return {
     work: {
       make: (onGreeting) => new AgentWork({ ...others, keeper, log, onGreeting }),

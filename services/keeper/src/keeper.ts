@@ -221,10 +221,13 @@ export class Keeper implements Running {
       const execution = this.#toLaunch.shift();
       if (execution === undefined) return;
       this.#launching += 1;
-      void execution.launch().finally(() => {
-        this.#launching -= 1;
-        this.#launchNext();
-      });
+      void execution
+        .launch()
+        .catch((err: unknown) => this.#services.log.error({ err }, "execution cannot be launched"))
+        .finally(() => {
+          this.#launching -= 1;
+          this.#launchNext();
+        });
     }
   }
 

@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
 import { machineClock } from "./execution/keeper-services.ts";
 import { IS_ROOT, KeeperFixture } from "./testing/keeper-fixture.ts";
 
@@ -103,12 +104,10 @@ describe("an execution", () => {
     const good = await fixture.sh("touch ready; sleep 1000", { check: check(["sh", "-c", "[ -e $HOME/ready ]"]) });
     const bad = await fixture.sh("sleep 1000", { check: check(["false"]) });
     expect(await fixture.phase(bad, "ended")).toMatchObject({ cause: "CHECK_FAILED" });
-    for (;;) {
+    await until("a check that passes", () => {
       const { phase } = fixture.record(good).state;
-      if (phase.kind === "running" && phase.isReady) break;
-      await fixture.phase(good, "running");
-      await new Promise((resolve) => setImmediate(resolve));
-    }
+      return phase.kind === "running" && phase.isReady;
+    });
   });
 });
 

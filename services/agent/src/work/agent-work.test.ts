@@ -194,4 +194,17 @@ describe("an agent with work", () => {
     expect(again.startTime).toEqual(before.startTime);
     expect(program.starts).toBe(1);
   });
+
+  it("should find its executions again after it was killed", async () => {
+    tell(RUN, "e1");
+    const before = await served("an execution that is ready", inState("e1", ObservedState.READY));
+    await harness.kill();
+    expect(harness.plane.latest.received.some((frame) => frame.case === "goodbye")).toBe(false);
+    harness = await startWorking();
+    const [hello] = harness.plane.latest.received;
+    expect(hello).toMatchObject({ case: "hello", value: { runsWork: true } });
+    const again = await served("the same execution", inState("e1", ObservedState.READY));
+    expect(again.startTime).toEqual(before.startTime);
+    expect(reports()[0]).toMatchObject({ whole: true, number: 1n });
+  });
 });

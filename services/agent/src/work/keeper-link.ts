@@ -93,8 +93,8 @@ export class KeeperLink {
       } catch (error) {
         if (signal.aborted) return;
         if (failures === 0) log.warn({ err: error }, "keeper cannot be reached");
-        failures += 1;
-        await this.#startOne();
+        // One that was started answers soon.
+        failures = (await this.#startOne()) ? 1 : failures + 1;
       }
       const pauseMs = fullJitter({ attempt: failures, baseMs: BASE_PAUSE_MS, maxMs: MAX_PAUSE_MS, random01: random() });
       await clock.sleep(pauseMs, signal).catch(() => {});
@@ -198,15 +198,18 @@ export class KeeperLink {
     this.#listener.onGreeting(greeting);
   }
 
-  async #startOne(): Promise<void> {
+  /** False when none was started: none can be, or one was a short while ago. */
+  async #startOne(): Promise<boolean> {
     const { access, clock, log } = this.#options;
     const nowMs = clock.nowMs();
-    if (access.start === null || nowMs - this.#startedAtMs < START_EVERY_MS) return;
+    if (access.start === null || nowMs - this.#startedAtMs < START_EVERY_MS) return false;
     this.#startedAtMs = nowMs;
     try {
       await access.start();
+      return true;
     } catch (error) {
       log.error({ err: error }, "keeper cannot be started");
+      return false;
     }
   }
 }

@@ -27,6 +27,15 @@ const PASSED: CheckResult = { passed: true, message: "" };
 
 /** Try a check once. Never rejects, and takes hardly longer than its time. */
 export async function runCheck(probe: Probe, context: CheckContext): Promise<CheckResult> {
+  try {
+    return await tryOnce(probe, context);
+  } catch (error) {
+    // What a job asks for may be what no request can have: a path with a space, a port beyond all.
+    return failed(error instanceof Error ? error.message : String(error));
+  }
+}
+
+async function tryOnce(probe: Probe, context: CheckContext): Promise<CheckResult> {
   if (probe.kind === "command") return runCommand(probe.argv, context);
   const port = context.ports[probe.port];
   if (port === undefined) return failed(`it has no port ${probe.port}`);

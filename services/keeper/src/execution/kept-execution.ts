@@ -67,7 +67,7 @@ export class KeptExecution {
 
   /** Start its process for the first time. */
   async launch(): Promise<void> {
-    // Once in a keeper, whichever comes first: its turn among those that are started, or the look at one that was adopted.
+    // Once in a keeper: in its turn among those that are started, or when it is adopted and looked at.
     if (this.isEnded || this.#isClosed || this.#isLaunchedHere) return;
     this.#isLaunchedHere = true;
     this.#launchedAtMs = this.#services.clock.nowMs();
@@ -136,9 +136,11 @@ export class KeptExecution {
   /** See what became of its process. Calls that come meanwhile are answered by one more look. */
   look(): Promise<void> {
     this.#lookAgain = true;
-    this.#looking ??= this.#lookUntilDone().finally(() => {
-      this.#looking = null;
-    });
+    this.#looking ??= this.#lookUntilDone()
+      .catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be looked at"))
+      .finally(() => {
+        this.#looking = null;
+      });
     return this.#looking;
   }
 
@@ -242,13 +244,15 @@ export class KeptExecution {
         this.#save();
         return;
       case "signal":
-        void this.#saving.then(() => this.#signal(effect.signal));
+        void this.#saving
+          .then(() => this.#signal(effect.signal))
+          .catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be signalled"));
         return;
       case "kill":
         void this.#kill();
         return;
       case "check":
-        void this.#check();
+        void this.#check().catch((error: unknown) => this.#log.error({ err: error }, "execution cannot be checked"));
         return;
     }
   }

@@ -2,6 +2,7 @@ import { describe, expect, it } from "@jest/globals";
 import { UsageError } from "@rollcall/cli";
 import { createTestShell } from "../testing/test-shell.ts";
 import { runAgent } from "./agent.ts";
+import { runKeeper } from "./keeper.ts";
 import { runServe } from "./serve.ts";
 import { runUp } from "./up.ts";
 
@@ -32,6 +33,7 @@ describe("up, serve and agent", () => {
     [runUp, "up [options]"],
     [runServe, "serve <service> [options]"],
     [runAgent, "agent [options]"],
+    [runKeeper, "keeper [options]"],
   ] as const)("should print help (%#)", async (run, usage) => {
     const asked = createTestShell();
     expect(await run(["--help"], asked, process)).toBe(0);

@@ -1,0 +1,43 @@
+import { describe, expect, it } from "@jest/globals";
+import { workKeys } from "@rollcall/agent";
+import { type Flags, loadConfig } from "@rollcall/config";
+import { readArguments } from "../config/read-arguments.ts";
+import { keeperFlags, keeperSettings, withDefaultsOfUp } from "./keeper-settings.ts";
+
+const ROOT = 0;
+const USER = 1000;
+
+function load(flags: Flags = {}) {
+  const result = loadConfig({ keys: workKeys, flags });
+  if (!result.ok) throw new Error(result.problems.map(({ message }) => message).join());
+  return result.config;
+}
+
+describe("withDefaultsOfUp()", () => {
+  it.each<[string, Flags, number, readonly string[], string | undefined]>([
+    ["as root", {}, ROOT, ["process"], "nobody"],
+    ["as root with a user", { "work-user": "web" }, ROOT, ["process"], "web"],
+    ["as root that says none", { "Work.Executors": "" }, ROOT, [], undefined],
+    ["as another user", {}, USER, [], undefined],
+    ["as another user that takes the risk", { "work-same-user": true }, USER, ["process"], undefined],
+  ])("should choose executors and user %s", (_, flags, userId, executors, user) => {
+    const values = withDefaultsOfUp(load(flags), userId);
+    expect(values["Work.Executors"]).toEqual(executors);
+    expect(values["Work.User"]).toBe(user);
+  });
+});
+
+describe("keeperFlags()", () => {
+  it("should give a keeper the settings that its agent has", () => {
+    const { values } = load({
+      executors: "process",
+      "work-user": "web",
+      "Work.Users": "batch,daemon",
+      "Work.Directories": "/srv,/data",
+      "Work.Secrets": "/etc/secrets",
+      "work-same-user": true,
+    });
+    const { flags } = readArguments([...keeperFlags(values)], workKeys);
+    expect(keeperSettings(load(flags).values, "/state")).toEqual(keeperSettings(values, "/state"));
+  });
+});
