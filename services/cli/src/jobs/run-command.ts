@@ -167,8 +167,9 @@ async function tellExecutions(
   try {
     for await (const { executions } of messages) {
       for (const execution of executions) {
-        const line = `${name}: ${executionStateWord(execution.state)} on node ${execution.nodeId}, execution ${execution.id}\n`;
-        if (line !== told) shell.err.write(printable(line.trimEnd()).concat("\n"));
+        const { id, nodeId, state } = execution;
+        const line = `${printable(`${name}: ${executionStateWord(state)} on node ${nodeId}, execution ${id}`)}\n`;
+        if (line !== told) shell.err.write(line);
         told = line;
       }
     }
