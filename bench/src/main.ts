@@ -6,11 +6,13 @@ import { failover } from "./rows/failover.ts";
 import { feed } from "./rows/feed.ts";
 import { heartbeats } from "./rows/heartbeats.ts";
 import { listNodes } from "./rows/list-nodes.ts";
+import { placement } from "./rows/placement.ts";
 import { registrations } from "./rows/registrations.ts";
 import { relay } from "./rows/relay.ts";
 import { scale } from "./rows/scale.ts";
 import { simulation } from "./rows/simulation.ts";
 import { start } from "./rows/start.ts";
+import { work } from "./rows/work.ts";
 
 const BENCHES: readonly Bench[] = [
   heartbeats,
@@ -21,9 +23,11 @@ const BENCHES: readonly Bench[] = [
   relay,
   start,
   simulation,
+  placement,
   detection,
   failover,
   scale,
+  work,
 ];
 
 const size: BenchSize = {

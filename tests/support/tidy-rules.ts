@@ -28,7 +28,7 @@ export const MAY_DEPEND_ON: Readonly<Record<string, readonly string[]>> = {
   bench: [
     ...["api", "config", "domain", "errors", "events", "identity", "postgres-embedded", "process"],
     // The simulation lives with the classes that it runs.
-    ...["rpc", "scheduler", "store", "testkit", "wire", "health"],
+    ...["rpc", "store", "testkit", "wire", "health"],
   ],
 };
 

@@ -12,7 +12,7 @@ export const ROLLCALL_PROGRAM = fileURLToPath(new URL(`../../../${PROGRAM}`, imp
 /** A service that runs alone against a record. */
 export interface RunningService {
   readonly server: ServerProcess;
-  /** Of the registry's API, or of the agents' streams. */
+  /** Of the service's API, or of the agents' streams. */
   readonly port: number;
   readonly ports: ProcessPorts;
 }
@@ -27,7 +27,7 @@ export interface ServicePlace {
 /** Starts `rollcall serve` for one service, on free ports of the loopback interface. It ends with the benchmark. */
 export async function startService(
   context: BenchContext,
-  service: "registry" | "health",
+  service: "registry" | "health" | "scheduler",
   databaseUrl: string,
   flags: readonly string[] = [],
   more: ServicePlace = {},

@@ -464,9 +464,7 @@ export {
   type SchedulingState,
   type Stated,
 } from "./states.ts";
-export { type CheckedJob, checkJob, MOST_JOB_EXECUTIONS } from "./work/check-job.ts";
 export * from "./work/index.ts";
-export type { DraftCheck, DraftTask, JobDraft } from "./work/job-draft.ts";
 export { chooseGrant } from "./work/placement/choose-grant.ts";
 export { NodePool } from "./work/placement/node-pool.ts";
 export { placementRequest } from "./work/placement/placement-request.ts";

@@ -6,6 +6,7 @@ import type { Task } from "@rollcall/process";
 import { type CheckResult, createPageTokens, type PolicyTable, type ReadyReport } from "@rollcall/rpc";
 import { createRecordCheck, leasedTask, SCHEDULER_LEASE, SCHEDULER_LEASE_TIMING } from "@rollcall/store";
 import { NodeView } from "./jobs/node-view.ts";
+import { forgetEnded } from "./leader/forget-ended.ts";
 import { Leader } from "./leader/leader.ts";
 import { createLeaderMetrics } from "./leader/leader-metrics.ts";
 import type { LeaderOptions, LeaderTiming } from "./leader/leader-options.ts";
@@ -63,7 +64,7 @@ export function createApp(scheduler: SchedulerProcess): SchedulerApp {
     routes: createRoutes({ store, clock, log, pageTokens, hub, nodes, feed }),
     services: SERVICES,
     policies: POLICIES,
-    tasks: [leading, hub.task],
+    tasks: [leading, hub.task, forgetEnded({ store: store.reserved, clock, leads: () => leader.isLeading })],
     ready: async () => ({ store: await checkRecord(), scheduler: shown(leader, leading.active) }),
     close: async () => {},
   };

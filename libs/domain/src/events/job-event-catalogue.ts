@@ -9,7 +9,7 @@ const REASONS = [
   ...["EXITED", "SIGNALLED", "OOM", "START_FAILED", "CHECK_FAILED", "DEADLINE_EXCEEDED", "CONTROL_PLANE_LOST"],
   ...["STOPPED_ON_NODE", "NODE_LOST", "GONE", "NODE_DELETED", "NODE_REJECTED", "NODE_DRAINED", "UNCONFIRMED"],
   ...["NODE_LABELS_CHANGED", "JOB_STOPPED", "JOB_UPDATED", "JOB_RESTARTED", "SCALED_DOWN", "EXECUTION_STOPPED"],
-  ...["ORIGINAL_RETURNED", "NO_ROOM"],
+  ...["ORIGINAL_RETURNED", "DUPLICATE", "NO_ROOM"],
 ];
 
 /** The events of jobs and their executions: a part of the catalogue. */
@@ -79,7 +79,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     subject: JOB,
     actors: SCHEDULER,
     before: ["state"],
-    after: ["execution", "node", "index", "replacedBy"],
+    after: ["execution", "node", "index", "state", "replacedBy"],
     reasons: REASONS,
   },
   "job.execution.orphaned": {
@@ -87,7 +87,7 @@ export const JOB_EVENTS: Readonly<Record<JobEventType, EventDescription>> = {
     subject: "the name of its job, as the node has it",
     actors: SCHEDULER,
     before: null,
-    after: ["execution", "node", "state"],
+    after: ["execution", "node", "index", "state"],
     reasons: ["EXECUTION_ORPHANED"],
   },
   "job.execution.adopted": {

@@ -28,6 +28,7 @@ export type ExecutionReason =
   | "SCALED_DOWN"
   | "EXECUTION_STOPPED"
   | "ORIGINAL_RETURNED"
+  | "DUPLICATE"
   | "NO_ROOM";
 
 /** How an execution is recorded after its end. */
@@ -123,6 +124,15 @@ export function settleEnd(record: ExecutionRecord, observation: Observation, typ
 export function settleGone(record: ExecutionRecord, type: JobType, reason: ExecutionReason): SettledEnd {
   if (record.replacedBy !== null) return { state: "REPLACED", reason: record.reason, message: record.message };
   return { state: type === "ops" ? "FAILED" : "STOPPED", reason, message: "" };
+}
+
+/**
+ * An execution that runs although its end was recorded is to be told to stop again; null for one that does not. Its
+ * record stays final.
+ */
+export function stopRevived(record: ExecutionRecord, observation: Observation): ExecutionRecord | null {
+  if (!isTerminal(record.state) || observation.observed === "ENDED" || record.desired !== "FORGET") return null;
+  return { ...record, desired: "STOP" };
 }
 
 function exited({ exitCode, signal, message }: Observation): SettledEnd {

@@ -11,7 +11,8 @@ export type {
   RecordedState,
   TerminalState,
 } from "./execution.ts";
-export { type ExecutionReason, isTerminal, mayFollow, shownState } from "./execution-state.ts";
+export { EXECUTION_ID_PATTERN, ExecutionIds } from "./execution-id.ts";
+export { type ExecutionReason, isTerminal, mayFollow, shownState, stopRevived } from "./execution-state.ts";
 export { refusalsText, refusalText } from "./explain.ts";
 export type {
   DraftCheck,
@@ -34,10 +35,26 @@ export {
   type RetryPolicy,
   type UpdatePolicy,
 } from "./job-spec.ts";
+export { NO_OVERCOMMIT, type PlacedNode, toWorkNode } from "./node-work.ts";
 export type { PlacementReason } from "./placement/node-class.ts";
 export { MOST_NODE_EXECUTIONS } from "./placement/pool-node.ts";
 export type { RefusalCount, Refusals } from "./placement/refusals.ts";
 export type { DrainChange, ExecutionChange, ExecutionChangeKind, JobChange, Plan, PlanInput } from "./plan.ts";
+export {
+  type ExplainedRefusal,
+  explainJob,
+  type JobExplanation,
+  type JobPreview,
+  type PreviewedPlace,
+  previewJob,
+} from "./planner/explain-job.ts";
 export { MOST_PLACED } from "./planner/plan-context.ts";
 export { WorkMemory } from "./planner/work-memory.ts";
+export {
+  goneObservation,
+  type RecordedExecution,
+  type ReportedExecution,
+  type SettledReport,
+  settleReport,
+} from "./settle-report.ts";
 export type { AllocatableFactors, NodeCapacity, NodeGpu, WorkHold, WorkNode } from "./work-node.ts";

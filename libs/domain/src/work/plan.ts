@@ -1,4 +1,4 @@
-import type { ExecutionRecord } from "./execution.ts";
+import type { ExecutionRecord, Observation } from "./execution.ts";
 import type { DrainRecord, JobRecord } from "./job-record.ts";
 
 /** What a change of an execution is: how it is told in the log, and counted. */
@@ -23,6 +23,8 @@ export interface ExecutionChange {
   readonly kind: ExecutionChangeKind;
   readonly before: ExecutionRecord | null;
   readonly after: ExecutionRecord;
+  /** What its node said last. */
+  readonly observation: Observation | null;
 }
 
 /** A job before and after. */

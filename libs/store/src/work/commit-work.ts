@@ -103,7 +103,7 @@ async function place(
 const PLACEMENT_COLUMNS = sql`
   id text, job text, version integer, index integer, "nodeId" text, generation bigint, digest text, ports jsonb,
   "gpuUuids" text[], millicores bigint, "memoryBytes" bigint, "diskBytes" bigint, previous text, attempt integer,
-  "createdAt" timestamptz`;
+  "createdAtMs" bigint`;
 
 async function insert(
   tx: Tx,
@@ -111,21 +111,58 @@ async function insert(
   taken: Taken,
   specDigestOf: WorkCommit["specDigestOf"],
 ): Promise<void> {
-  const items = placements.map(({ id, job, version, index, nodeId, grant, previous, attempt, createdAtMs }) => ({
-    ...{ id, job, version, index, nodeId, previous, attempt },
-    ...grant,
-    generation: String(taken.get(nodeId)),
-    digest: Buffer.from(specDigestOf(job, version)).toString("hex"),
-    createdAt: new Date(createdAtMs).toISOString(),
-  }));
+  const specs = new SpecTexts(specDigestOf);
+  const items = placements.map((placement) => toItem(placement, taken, specs));
   await sql`${PREPARED}
     insert into executions (
       id, job, version, index, node_id, desired, generation, spec_digest, ports, gpu_uuids, millicores, memory_bytes,
       disk_bytes, previous, attempt, created_at
     )
     select i.id, i.job, i.version, i.index, i."nodeId", 'RUN', i.generation, decode(i.digest, 'hex'), i.ports,
-      i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt, i."createdAt"
+      i."gpuUuids", i.millicores, i."memoryBytes", i."diskBytes", i.previous, i.attempt,
+      to_timestamp(i."createdAtMs" / 1000.0)
     from ${rowsFrom(items, PLACEMENT_COLUMNS)} as i`.execute(tx);
+}
+
+/** Written out, since a thousand of these are made at a time: to spread objects costs several times as much. */
+function toItem(placement: ExecutionRecord, taken: Taken, specs: SpecTexts) {
+  const { grant } = placement;
+  return {
+    id: placement.id,
+    job: placement.job,
+    version: placement.version,
+    index: placement.index,
+    nodeId: placement.nodeId,
+    generation: String(taken.get(placement.nodeId)),
+    digest: specs.of(placement.job, placement.version),
+    ports: grant.ports,
+    gpuUuids: grant.gpuUuids,
+    millicores: grant.millicores,
+    memoryBytes: grant.memoryBytes,
+    diskBytes: grant.diskBytes,
+    previous: placement.previous,
+    attempt: placement.attempt,
+    createdAtMs: placement.createdAtMs,
+  };
+}
+
+/** Digests in hexadecimal, each written once. */
+class SpecTexts {
+  readonly #digestOf: WorkCommit["specDigestOf"];
+  readonly #texts = new Map<string, string>();
+
+  constructor(digestOf: WorkCommit["specDigestOf"]) {
+    this.#digestOf = digestOf;
+  }
+
+  of(job: string, version: number): string {
+    const key = `${version} ${job}`;
+    const known = this.#texts.get(key);
+    if (known !== undefined) return known;
+    const text = Buffer.from(this.#digestOf(job, version)).toString("hex");
+    this.#texts.set(key, text);
+    return text;
+  }
 }
 
 async function giveBack(tx: Tx, changes: readonly ExecutionChange[]): Promise<void> {

@@ -13,9 +13,9 @@ const ROWS_A_BATCH = 2_000;
 const DAY_MS = 86_400_000;
 
 /**
- * Forget executions that ended long ago, or of which their job has too many newer ones, with what nodes said of them; and
- * specs and allocations that nothing needs any more. How many executions went. The last execution of each place of a job
- * that is ACTIVE stays: what comes next follows from it.
+ * Forget executions that ended long ago, or of which their job has too many newer ones, with what nodes said of them;
+ * and specs and allocations that nothing needs any more. How many executions went. The last execution of each place of
+ * a job that is ACTIVE stays: what comes next follows from it.
  */
 export async function compactWork(store: LaneStore, kept: KeptWork, signal: AbortSignal): Promise<number> {
   let total = 0;

@@ -25,7 +25,11 @@ export interface StoredExecution {
   /** What an operator wants of it, until the leader has seen to that. */
   readonly order: { readonly kind: ExecutionOrder; readonly actor: string; readonly message: string } | null;
   readonly observation: StoredObservation | null;
+  /** Whether its node is there, and HEALTHY. */
+  readonly isNodeWell: boolean;
 }
+
+const NODE_IS_WELL = sql`(s.health = 'HEALTHY' and not s.marked)`;
 
 /** Read executions with what their nodes say: the query to which callers add which. `e` are executions. */
 function selectExecutions() {
@@ -34,9 +38,11 @@ function selectExecutions() {
       e.memory_bytes, e.disk_bytes, e.holds, e.previous, e.replaced_by, e.attempt, e.state, e.reason, e.message,
       e.order_kind, e.order_actor, e.order_message, e.created_at, e.lost_at, e.ended_at,
       o.epoch, o.report, o.observed, o.started_at as o_started_at, o.ended_at as o_ended_at, o.end_reason,
-      o.exit_code, o.signal, o.message as o_message, o.missing, o.ready_at, o.observed_at
+      o.exit_code, o.signal, o.message as o_message, o.missing, o.ready_at, o.observed_at,
+      coalesce(${NODE_IS_WELL}, false) as is_node_well
     from executions as e
-    left join execution_observations as o on o.execution_id = e.id`;
+    left join execution_observations as o on o.execution_id = e.id
+    left join node_sessions as s on s.node_id = e.node_id`;
 }
 
 /** What has not come to an end, or holds resources still: by id, after one. */
@@ -138,7 +144,7 @@ export async function readChangedExecutions(
       where e.id > ${after} and e.id in (
         select w.id from executions as w where ${changedSince("w", position)}
         union
-        select s.execution_id from execution_observations as s where ${changedSince("s", position)}
+        select x.execution_id from execution_observations as x where ${changedSince("x", position)}
       )
       order by e.id
       limit ${limit}
@@ -155,6 +161,8 @@ export interface ExecutionTally {
   readonly observed: StoredObservation["observed"] | null;
   /** Whether it is of the job's newest version and its present run. */
   readonly current: boolean;
+  /** Whether its node is there, and HEALTHY. */
+  readonly nodeWell: boolean;
   /** Whether another has taken its place. */
   readonly replaced: boolean;
   readonly count: number;
@@ -165,12 +173,13 @@ export async function tallyExecutions(db: Db, jobs: readonly string[]): Promise<
   if (jobs.length === 0) return [];
   const { rows } = await sql<Omit<ExecutionTally, "count"> & { readonly count: bigint }>`
     select e.job, e.state, e.desired, o.observed, e.version = j.version and e.id >= j.restart_before as current,
-      e.replaced_by is not null as replaced, count(*) as count
+      e.replaced_by is not null as replaced, coalesce(${NODE_IS_WELL}, false) as "nodeWell", count(*) as count
     from executions as e
     join jobs as j on j.name = e.job
     left join execution_observations as o on o.execution_id = e.id
+    left join node_sessions as s on s.node_id = e.node_id
     where e.job = any(${jobs})
-    group by 1, 2, 3, 4, 5, 6`.execute(db);
+    group by 1, 2, 3, 4, 5, 6, 7`.execute(db);
   return rows.map((row) => ({ ...row, count: Number(row.count) }));
 }
 
@@ -244,6 +253,7 @@ interface ExecutionRow {
   readonly missing: number;
   readonly ready_at: Date | null;
   readonly observed_at: Date;
+  readonly is_node_well: boolean;
 }
 
 function toStoredExecution(row: ExecutionRow): StoredExecution {
@@ -256,6 +266,7 @@ function toStoredExecution(row: ExecutionRow): StoredExecution {
         ? null
         : { kind: row.order_kind, actor: row.order_actor ?? "", message: row.order_message ?? "" },
     observation: row.epoch === null ? null : toObservation(row, row.epoch),
+    isNodeWell: row.is_node_well,
   };
 }
 

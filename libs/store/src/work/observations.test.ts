@@ -24,8 +24,8 @@ afterAll(() => database.drop());
 
 async function execution(id: string, nodeId: string, desired = "RUN"): Promise<void> {
   await sql`
-    insert into executions (id, job, version, index, node_id, desired, generation, spec_digest, millicores, memory_bytes,
-      disk_bytes)
+    insert into executions (id, job, version, index, node_id, desired, generation, spec_digest, millicores,
+      memory_bytes, disk_bytes)
     values (${id}, 'web', 1, 0, ${nodeId}, ${desired}, 1, '\\x00', 0, 0, 0)`.execute(store.db);
 }
 

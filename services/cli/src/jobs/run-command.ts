@@ -133,7 +133,6 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
   const telling = tellExecutions(shell, control, client, { name, over: over.signal });
   try {
     for await (const job of watchJob(shell, control, client, name)) {
-      if (job === null) throw new Failure(`job ${name} is gone`);
       if (job.state === JobState.ACTIVE) continue;
       const { executions } = await control.attempt("scheduler", "read how the command ended", () =>
         client.listExecutions({ job: name, pageSize: 1 }),

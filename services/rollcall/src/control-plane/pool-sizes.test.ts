@@ -7,8 +7,8 @@ describe("sharedPoolSizes()", () => {
   it.each([
     [2, { poolSize: 16, reservedPoolSize: 6 }],
     [6, { poolSize: 16, reservedPoolSize: 6 }],
-    [8, { poolSize: 12, reservedPoolSize: 6 }],
-    [16, { poolSize: 5, reservedPoolSize: 2 }],
+    [8, { poolSize: 12, reservedPoolSize: 5 }],
+    [16, { poolSize: 4, reservedPoolSize: 2 }],
     [64, { poolSize: 2, reservedPoolSize: 2 }],
   ])("should give each of %i workers its share", (workers, expected) => {
     expect(sharedPoolSizes(CONFIGURED, workers)).toEqual(expected);
@@ -25,7 +25,7 @@ describe("sharedPoolSizes()", () => {
         if (fitsEmbeddedPostgres(workers)) expect(all).toBeLessThanOrEqual(175);
       }
     }
-    expect(fitsEmbeddedPostgres(24)).toBe(true);
-    expect(fitsEmbeddedPostgres(25)).toBe(false);
+    expect(fitsEmbeddedPostgres(21)).toBe(true);
+    expect(fitsEmbeddedPostgres(22)).toBe(false);
   });
 });

@@ -48,14 +48,15 @@ function helpOf(word: string | undefined): VerbHelp {
 }
 
 const HELP: VerbHelp = {
-  usage: "serve <registry|health|admin|scheduler> [options]",
+  usage: "serve <service> [options]",
   description:
-    "Run one service of the control plane in a process of its own, against the Postgres that all of them share " +
-    "(--database-url or DATABASE_URL).",
+    "Run one service of the control plane (registry, health, admin or scheduler) in a process of its own, against " +
+    "the Postgres that all of them share (--database-url or DATABASE_URL).",
   keys: SERVE_KEYS,
   notes: [
     "--port and --probe-port set Listen.<Service>Port and Listen.<Service>ProbePort:",
-    "registry 7710 and 7791, health 7711 and 7792 (agents' streams on 7701), admin 7712 and 7793, scheduler 7713 and 7794.",
+    "registry 7710 and 7791, health 7711 and 7792 (agents' streams on 7701), admin 7712 and 7793,",
+    "scheduler 7713 and 7794.",
   ],
 };
 

@@ -33,8 +33,8 @@ export const UP_FLAGS = verbFlags(CONTROL_PLANE_KEYS);
 const HELP = {
   usage: "up [options]",
   description:
-    "Run everything on this machine: registry, health, admin and scheduler in one process, a Postgres of its own unless " +
-    "--database-url or DATABASE_URL names one, and an agent, so that this machine is the first node.",
+    "Run everything on this machine: registry, health, admin and scheduler in one process, a Postgres of its own " +
+    "unless --database-url or DATABASE_URL names one, and an agent, so that this machine is the first node.",
   keys: CONTROL_PLANE_KEYS,
   notes: [],
 };

@@ -30,7 +30,7 @@ describe("up, serve and agent", () => {
 
   it.each([
     [runUp, "up [options]"],
-    [runServe, "serve <registry|health|admin> [options]"],
+    [runServe, "serve <service> [options]"],
     [runAgent, "agent [options]"],
   ] as const)("should print help (%#)", async (run, usage) => {
     const asked = createTestShell();

@@ -8,8 +8,15 @@ import {
   ExecutionObservationSchema,
   ObservedState,
 } from "@rollcall/api/rollcall/work/v1/work_pb";
-import type { Desired, EndReason as DomainEnd, ExecutionState as DomainState, Observed } from "@rollcall/domain";
+import {
+  type Desired,
+  type EndReason as DomainEnd,
+  type ExecutionState as DomainState,
+  type Observed,
+  shownState,
+} from "@rollcall/domain";
 import type { StoredExecution, StoredObservation } from "@rollcall/store";
+import { toObservation } from "./observation.ts";
 
 /** The public message of an execution. */
 export function executionToProto(stored: StoredExecution): Execution {
@@ -37,21 +44,9 @@ export function executionToProto(stored: StoredExecution): Execution {
 }
 
 /** Where an execution stands, as it is shown. */
-export function stateOf({ execution: { state }, isOrphan, observation }: StoredExecution): DomainState {
+export function stateOf({ execution, isOrphan, observation, isNodeWell }: StoredExecution): DomainState {
   if (isOrphan) return "ORPHANED";
-  if (state !== "LIVE") return state;
-  switch (observation?.observed) {
-    case "STARTING":
-      return "STARTING";
-    case "RUNNING":
-    case "ENDED":
-      return "RUNNING";
-    case "READY":
-      return "READY";
-    case "ABSENT":
-    case undefined:
-      return "PENDING";
-  }
+  return shownState(execution, toObservation(observation), { health: isNodeWell ? "HEALTHY" : "UNHEALTHY" });
 }
 
 /** The states of a request. */

@@ -8,11 +8,17 @@ import {
   type JobService,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { explainEvent, type Json } from "@rollcall/domain";
-import { getJob, readExecutions, readLatestEvents, type StoredEvent, type StoredExecution } from "@rollcall/store";
-import { countJobExecutions, jobToProto } from "../jobs/convert-job.ts";
+import {
+  getJob,
+  readExecutions,
+  readLatestEvents,
+  recordTimeMs,
+  type StoredEvent,
+  type StoredExecution,
+} from "@rollcall/store";
 import { jobNotFound } from "../jobs/job-refusals.ts";
-import { checkedJob } from "../jobs/job-text.ts";
-import { presentExecutions, refusalsToProto } from "../jobs/plan-job.ts";
+import { refusalsToProto } from "../jobs/plan-job.ts";
+import { viewJob } from "../jobs/view-job.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { stateOf } from "./convert-execution.ts";
 import { findExecution } from "./find-execution.ts";
@@ -79,26 +85,27 @@ async function explainJob(
 ): Promise<ExplainExecutionResponse> {
   const job = await getJob(store.db, name);
   if (job === null) throw jobNotFound(name);
-  const [counted] = await countJobExecutions(store.db, [job]);
-  const shown = counted === undefined ? null : jobToProto(counted);
-  const waiting = shown?.executions?.waiting ?? 0;
   const events = await readLatestEvents(store.db, {
     ...{ subject: name, types: JOB_EVENTS, limit: MOST_ENTRIES, before: null },
   });
-  const isOpen = job.state === "ACTIVE";
-  const present = isOpen ? (await presentExecutions(store.db, name, signal)).map(({ execution }) => execution) : [];
-  const outlook = isOpen ? await nodes.outlook({ spec: checkedJob(job.spec), present }, signal) : null;
+  const viewed = await viewJob(store.db, job, signal);
+  const why =
+    viewed.job === null ? null : await nodes.explain(viewed.job, viewed, await recordTimeMs(store.db), signal);
   const [newest] = await readExecutions(store.db, { below: null, limit: 1, filter: { job: name } });
+  const waiting = job.state === "ACTIVE" ? (why?.waiting ?? 0) : 0;
+  const nextTryAtMs = why?.nextTryAtMs ?? null;
   const parts = [
     `job ${name} is ${job.state}${job.message === "" ? "" : `: ${job.message}`}`,
-    ...(waiting > 0 ? [`${waiting} of ${shown?.wanted ?? 0} executions wait for a node`] : []),
+    ...(waiting > 0 ? [`${waiting} executions wait for a node`] : []),
+    ...(nextTryAtMs === null ? [] : [`${why?.retrying ?? 0} failed and are tried again`]),
     ...(job.halted === null ? [] : [`its update stopped: ${job.halted}`]),
     ...(newest === undefined ? ["nothing of it has been placed"] : []),
   ];
   return create(ExplainExecutionResponseSchema, {
     summary: parts.join("; "),
     history: [...events].reverse().map((event) => historyEntry(event)),
-    refusals: waiting > 0 && outlook !== null ? refusalsToProto(outlook.refusals) : [],
+    refusals: waiting > 0 && why !== null ? refusalsToProto(why.refusals) : [],
+    ...(nextTryAtMs === null ? {} : { nextTryTime: timestampFromMs(nextTryAtMs) }),
   });
 }
 

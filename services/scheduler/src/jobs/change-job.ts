@@ -7,7 +7,7 @@ import {
   ScaleJobResponseSchema,
   StopJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type JobChangeReason, type JobFacts, jobChangedEvent } from "@rollcall/domain";
+import { ExecutionIds, type JobChangeReason, type JobFacts, jobChangedEvent } from "@rollcall/domain";
 import { refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
@@ -19,7 +19,6 @@ import {
   saveJobEdit,
   type Tx,
 } from "@rollcall/store";
-import { executionIdAt } from "../execution-ids.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
 import { checkJobEtag, jobNotFound, jobStopped } from "./job-refusals.ts";
@@ -50,7 +49,7 @@ export function restartJob(services: SchedulerServices): MethodImpl<typeof JobSe
     const operation = readOperation(services, method, request, context);
     return commit(services, operation, options, async (tx) => {
       // Executions that were placed before this moment are replaced.
-      const restartBefore = executionIdAt(await recordTimeMs(tx));
+      const restartBefore = new ExecutionIds("").next(await recordTimeMs(tx), Math.random);
       const asked = { name: request.name, etag: "", reason: "JOB_RESTARTED" } as const;
       const { result, ...rest } = await edit(tx, operation, asked, () => ({ restartBefore }));
       return { ...rest, result: create(RestartJobResponseSchema, { job: result }) };

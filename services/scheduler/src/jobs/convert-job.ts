@@ -73,11 +73,12 @@ export function jobVersionToProto({ version, spec, createdAtMs, actor, reason }:
 type Kind = Exclude<keyof ExecutionCounts, "$typeName" | "$unknown" | "waiting">;
 
 /** What an execution counts as; null for nothing: its place in the job is another's. */
-function kindOf({ state, desired, observed, replaced }: ExecutionTally): Kind | null {
+function kindOf({ state, desired, observed, replaced, nodeWell }: ExecutionTally): Kind | null {
   switch (state) {
     case "LIVE":
     case "ORPHANED":
       if (desired === "STOP") return "stopping";
+      if (!nodeWell) return "lost";
       if (observed === "READY") return "ready";
       return observed === "RUNNING" ? "running" : "pending";
     case "LOST":

@@ -1,7 +1,7 @@
 import type { ConnectError } from "@connectrpc/connect";
+import { type Refusals, refusalsText } from "@rollcall/domain";
 import { type FieldViolation, refuse } from "@rollcall/errors";
 import type { StoredJob } from "@rollcall/store";
-import type { JobOutlook } from "./node-view.ts";
 
 /** Jobs at most. */
 export const MOST_JOBS = 10_000;
@@ -45,17 +45,11 @@ export function tooManyJobs(): ConnectError {
   });
 }
 
-/** A reason for which a node will not do, for people. */
-export function refusalText(reason: string): string {
-  return reason.toLowerCase().replaceAll("_", " ");
-}
-
 /** No node fits a job that does not wait for one. */
-export function fitsNowhere(name: string, { nodes, refusals }: Pick<JobOutlook, "nodes" | "refusals">): ConnectError {
-  const reasons = refusals.map((refusal) => `${refusal.nodes} of ${nodes} nodes: ${refusalText(refusal.reason)}`);
-  const why = reasons.length === 0 ? "there are no compute nodes" : reasons.join("; ");
-  const metadata = Object.fromEntries(refusals.map(({ reason, nodes: count }) => [reason, String(count)]));
-  return refuse("JOB_FITS_NOWHERE", `no node fits job ${name}, and it has no queue timeout: ${why}`, {
+export function fitsNowhere(name: string, why: Refusals): ConnectError {
+  const metadata = Object.fromEntries(why.counts.map(({ reason, nodes }) => [reason, String(nodes)]));
+  const text = `no node fits job ${name}, and it has no queue timeout: ${refusalsText(why)}`;
+  return refuse("JOB_FITS_NOWHERE", text, {
     metadata: { job: name, ...metadata },
   });
 }

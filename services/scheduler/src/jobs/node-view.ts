@@ -1,55 +1,40 @@
 import {
-  chooseGrant,
   couldFit,
   countRefusals,
-  type ExecutionRecord,
+  type ExecutionChange,
+  explainJob,
   type Grant,
+  type JobExplanation,
+  type JobPreview,
+  type JobRecord,
   type JobSpec,
-  matchingNodes,
-  NodePool,
-  PlacementSearch,
+  NO_OVERCOMMIT,
   placementRequest,
+  previewJob,
+  type Refusals,
+  toWorkNode,
+  WorkMemory,
 } from "@rollcall/domain";
 import type { Logger } from "@rollcall/process";
 import {
+  type AllocationRecord,
   type CallStore,
   currentRevision,
   type EventFeed,
   readAllocations,
   readComputeNodeIds,
   readNodes,
+  type StoredExecution,
 } from "@rollcall/store";
+import { toObservation } from "../executions/observation.ts";
 import { Dirty, LEADER_INTEREST } from "../leader/dirty.ts";
-import { toWorkNode } from "../leader/node-facts.ts";
 
-/** One reason for which nodes will not do. */
-export interface NodeRefusal {
-  readonly reason: string;
-  readonly nodes: number;
-}
-
-/** Where one execution would go. */
-export interface PlannedPlace {
-  readonly index: number;
-  readonly nodeId: string;
-}
-
-/** What a job would find. */
-export interface JobOutlook {
-  /** Nodes that were considered. */
-  readonly nodes: number;
-  readonly placed: readonly PlannedPlace[];
-  /** Executions that would wait. */
-  readonly waiting: number;
-  /** The most frequent first. */
-  readonly refusals: readonly NodeRefusal[];
-}
-
-/** Where a job stands that is to be planned. */
-export interface PlannedJob {
-  readonly spec: JobSpec;
-  /** Its executions that are not over: their places are taken. */
-  readonly present: readonly ExecutionRecord[];
+/** A job with those of its executions that what comes next follows from. */
+export interface ViewedJob {
+  /** Null for one that was never submitted. */
+  readonly job: JobRecord | null;
+  /** Those that are not over, and the last of each place. */
+  readonly executions: readonly StoredExecution[];
 }
 
 const NODES_A_READ = 500;
@@ -64,7 +49,7 @@ export class NodeView {
   readonly #feed: EventFeed;
   readonly #log: Logger;
   readonly #dirty = new Dirty();
-  #pool: NodePool | null = null;
+  #memory: WorkMemory | null = null;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(options: { readonly store: CallStore; readonly feed: EventFeed; readonly log: Logger }) {
@@ -74,33 +59,32 @@ export class NodeView {
   }
 
   /** Whether there is a node that could run an execution if nothing else ran there; else why not. */
-  async couldFit(spec: JobSpec, signal: AbortSignal): Promise<{ readonly fits: boolean; readonly why: JobOutlook }> {
-    return this.#alone(signal, async (pool) => {
+  async couldFit(spec: JobSpec, signal: AbortSignal): Promise<{ readonly fits: boolean; readonly why: Refusals }> {
+    return this.#alone(signal, async ({ state: { pool } }) => {
       const request = placementRequest(spec);
       pool.use(request);
       try {
-        const { nodes, counts } = countRefusals(pool, request, new Map());
-        return { fits: couldFit(pool, request), why: { nodes, placed: [], waiting: 0, refusals: counts } };
+        return { fits: couldFit(pool, request), why: countRefusals(pool, request, new Map()) };
       } finally {
         pool.unuse(request);
       }
     });
   }
 
-  /** What would happen to a job. Nothing is changed. */
-  async outlook(job: PlannedJob, signal: AbortSignal): Promise<JobOutlook> {
-    return this.#alone(signal, async (pool) => {
-      const taken = await this.#takeAllocated(pool);
-      try {
-        return planJob(pool, job);
-      } finally {
-        for (const [nodeId, grants] of taken) for (const grant of grants) pool.release(nodeId, grant);
-      }
-    });
+  /** What would become of a job if this were submitted. Nothing is changed. */
+  async preview(spec: JobSpec, viewed: ViewedJob, signal: AbortSignal): Promise<JobPreview> {
+    return this.#alone(signal, (memory) => this.#withJob(memory, viewed, () => previewJob(memory.state, spec)));
+  }
+
+  /** What places of a job wait for, at this time of the record. */
+  async explain(job: JobRecord, viewed: ViewedJob, nowMs: number, signal: AbortSignal): Promise<JobExplanation | null> {
+    return this.#alone(signal, (memory) =>
+      this.#withJob(memory, viewed, () => explainJob(memory.state, job.name, nowMs)),
+    );
   }
 
   /** One at a time: what is taken while one job is planned would be missing for another. */
-  async #alone<T>(signal: AbortSignal, use: (pool: NodePool) => Promise<T>): Promise<T> {
+  async #alone<T>(signal: AbortSignal, use: (memory: WorkMemory) => Promise<T>): Promise<T> {
     const turn = this.#turn.then(async () => {
       signal.throwIfAborted();
       return use(await this.#refreshed(signal));
@@ -109,24 +93,24 @@ export class NodeView {
     return turn;
   }
 
-  async #refreshed(signal: AbortSignal): Promise<NodePool> {
-    const pool = this.#pool ?? (await this.#begin(signal));
+  async #refreshed(signal: AbortSignal): Promise<WorkMemory> {
+    const memory = this.#memory ?? (await this.#begin(signal));
     await this.#feed.caughtUpTo(await currentRevision(this.#store.db), signal);
     const dirty = this.#dirty.take();
-    if (dirty === null) return pool;
+    if (dirty === null) return memory;
     const ids = [...dirty.nodes];
     try {
       for (let from = 0; from < ids.length; from += NODES_A_READ) {
-        await this.#read(pool, ids.slice(from, from + NODES_A_READ));
+        await this.#read(memory, ids.slice(from, from + NODES_A_READ));
       }
     } catch (error) {
       this.#dirty.add({ nodeIds: ids, jobs: [] });
       throw error;
     }
-    return pool;
+    return memory;
   }
 
-  async #begin(signal: AbortSignal): Promise<NodePool> {
+  async #begin(signal: AbortSignal): Promise<WorkMemory> {
     await this.#feed.start();
     const after = await currentRevision(this.#store.db);
     const following = this.#feed.follow({
@@ -136,92 +120,95 @@ export class NodeView {
     });
     following.caughtUp.catch(() => {});
     try {
-      const pool = new NodePool();
+      const memory = new WorkMemory();
       let last = "";
       for (;;) {
         signal.throwIfAborted();
         const ids = await readComputeNodeIds(this.#store.db, { after: last, limit: NODES_A_READ });
-        await this.#read(pool, ids);
+        await this.#read(memory, ids);
         if (ids.length < NODES_A_READ) break;
         last = ids.at(-1) ?? last;
       }
-      this.#log.debug({ nodes: pool.size }, "nodes read to plan against");
-      this.#pool = pool;
-      return pool;
+      this.#log.debug({ nodes: memory.state.pool.size }, "nodes read to plan against");
+      this.#memory = memory;
+      return memory;
     } catch (error) {
       following.leave();
       throw error;
     }
   }
 
-  async #read(pool: NodePool, ids: readonly string[]): Promise<void> {
+  async #read(memory: WorkMemory, ids: readonly string[]): Promise<void> {
     const gone = new Set(ids);
     for await (const nodes of readNodes(this.#store.db, ids)) {
       for (const node of nodes) {
         gone.delete(node.id);
-        if (node.type === "COMPUTE") pool.put(toWorkNode(node));
+        if (node.type === "COMPUTE") memory.applyNode(toWorkNode(node, NO_OVERCOMMIT));
       }
     }
-    for (const id of gone) pool.delete(id);
+    for (const id of gone) memory.removeNode(id);
   }
 
-  /** Take off the nodes what executions have been given. The answer is what to return. */
-  async #takeAllocated(pool: NodePool): Promise<ReadonlyMap<string, readonly Grant[]>> {
-    const ids = [...pool.nodes()].map(({ id }) => id);
-    const taken = new Map<string, readonly Grant[]>();
-    for (let from = 0; from < ids.length; from += ALLOCATIONS_A_READ) {
-      const allocations = await readAllocations(this.#store.db, ids.slice(from, from + ALLOCATIONS_A_READ));
-      for (const [nodeId, { millicores, memoryBytes, diskBytes, gpuUuids, ports, executions }] of allocations) {
-        const whole: Grant = {
-          ...{ millicores, memoryBytes, diskBytes, gpuUuids },
-          ports: Object.fromEntries(ports.map((port) => [String(port), port])),
-        };
-        // Each grant counts as one execution.
-        const grants = [whole, ...Array<Grant>(Math.max(0, executions - 1)).fill(EMPTY)].slice(0, executions);
-        for (const grant of grants) pool.take(nodeId, grant);
-        taken.set(nodeId, grants);
+  /** Take a job in with what runs on the nodes, look, and take it out again. */
+  async #withJob<T>(memory: WorkMemory, { job, executions }: ViewedJob, look: () => T): Promise<T> {
+    const allocations = await this.#allocations(memory);
+    const { pool } = memory.state;
+    const own = executions.filter(({ isOrphan }) => !isOrphan);
+    const undo: (() => void)[] = [];
+    // Nothing is awaited from here on, so that the memory is as it was when others look.
+    try {
+      if (job !== null) memory.applyJob(job);
+      for (const { execution, observation } of own) memory.applyExecution(execution, toObservation(observation));
+      for (const [nodeId, allocation] of allocations) {
+        for (const grant of restOf(allocation, own, nodeId)) {
+          pool.take(nodeId, grant);
+          undo.push(() => pool.release(nodeId, grant));
+        }
       }
+      return look();
+    } finally {
+      for (const step of undo) step();
+      memory.revert({ executions: own.map(added), jobs: [], drains: [], wakeAtMs: null, more: false });
+      if (job !== null) memory.removeJob(job.name);
     }
-    return taken;
   }
+
+  async #allocations(memory: WorkMemory): Promise<ReadonlyMap<string, AllocationRecord>> {
+    const ids = [...memory.state.pool.nodes()].map(({ id }) => id);
+    const found = new Map<string, AllocationRecord>();
+    for (let from = 0; from < ids.length; from += ALLOCATIONS_A_READ) {
+      const some = await readAllocations(this.#store.db, ids.slice(from, from + ALLOCATIONS_A_READ));
+      for (const [nodeId, allocation] of some) found.set(nodeId, allocation);
+    }
+    return found;
+  }
+}
+
+/** What revert() takes for something that was added. */
+function added({ execution }: StoredExecution): ExecutionChange {
+  return { kind: "PLACED", before: null, after: execution, observation: null };
 }
 
 const EMPTY: Grant = { millicores: 0, memoryBytes: 0, diskBytes: 0, ports: {}, gpuUuids: [] };
 
-/** Synchronous, so that the pool is as it was when it ends. */
-function planJob(pool: NodePool, { spec, present }: PlannedJob): JobOutlook {
-  const request = placementRequest(spec);
-  const counts = new Map<string, number>();
-  for (const { nodeId } of present) counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1);
-  const undo: (() => void)[] = [];
-  pool.use(request);
-  try {
-    const search = new PlacementSearch(pool, request, counts);
-    const taken = new Set(present.map(({ index }) => index));
-    const nodesWanted = spec.type === "ops" || spec.type === "daemon" ? matchingNodes(pool, request) : null;
-    const free = nodesWanted?.filter((id) => !counts.has(id)) ?? null;
-    const missing = free?.length ?? Math.max(0, spec.count - taken.size);
-    const placed: PlannedPlace[] = [];
-    let index = 0;
-    for (let number = 0; number < missing; number += 1) {
-      while (taken.has(index)) index += 1;
-      const node = free === null ? search.best() : search.onNode(free[number] ?? "");
-      const grant = node === null ? null : chooseGrant(node, request);
-      if (node === null || grant === null) {
-        if (free === null) break;
-        continue;
-      }
-      const { id } = node;
-      pool.take(id, grant);
-      undo.push(() => pool.release(id, grant));
-      counts.set(id, (counts.get(id) ?? 0) + 1);
-      taken.add(index);
-      placed.push({ index, nodeId: id });
-    }
-    const { nodes, counts: refusals } = countRefusals(pool, request, counts);
-    return { nodes, placed, waiting: missing - placed.length, refusals };
-  } finally {
-    for (const step of undo.reverse()) step();
-    pool.unuse(request);
-  }
+/** What executions of other jobs hold of a node, as one grant and as many empty ones as it takes to count them. */
+function restOf(allocation: AllocationRecord, own: readonly StoredExecution[], nodeId: string): readonly Grant[] {
+  const here = own.filter(({ execution }) => execution.nodeId === nodeId && execution.holds);
+  const grants = here.map(({ execution }) => execution.grant);
+  const sum = (amount: "millicores" | "memoryBytes" | "diskBytes") =>
+    Math.max(
+      0,
+      grants.reduce((left, grant) => left - grant[amount], allocation[amount]),
+    );
+  const ownPorts = new Set(grants.flatMap(({ ports }) => Object.values(ports)));
+  const ownGpus = new Set(grants.flatMap(({ gpuUuids }) => gpuUuids));
+  const count = allocation.executions - here.length;
+  if (count <= 0) return [];
+  const ports = allocation.ports.filter((port) => !ownPorts.has(port));
+  const rest: Grant = {
+    ...{ millicores: sum("millicores"), memoryBytes: sum("memoryBytes"), diskBytes: sum("diskBytes") },
+    ports: Object.fromEntries(ports.map((port) => [String(port), port])),
+    gpuUuids: allocation.gpuUuids.filter((uuid) => !ownGpus.has(uuid)),
+  };
+  return [rest, ...Array<Grant>(count - 1).fill(EMPTY)];
 }

@@ -6,7 +6,7 @@ import {
   type SubmitJobResponse,
   SubmitJobResponseSchema,
 } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { type CheckedJob, checkJob, jobSubmittedEvent } from "@rollcall/domain";
+import { type CheckedJob, checkJob, ExecutionIds, jobSubmittedEvent } from "@rollcall/domain";
 import { auditOf, commit, messageCodec, type Operation, readOperation } from "@rollcall/operations";
 import {
   type Change,
@@ -21,7 +21,6 @@ import {
   saveSpec,
   type Tx,
 } from "@rollcall/store";
-import { executionIdAt } from "../execution-ids.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { countJobExecutions, jobToProto } from "./convert-job.ts";
 import { toJobDraft } from "./job-draft.ts";
@@ -86,7 +85,7 @@ async function submit(
     return { result: await answer(tx, before, false, warnings), events: [], audit: [auditOf(operation, name)] };
   }
   // An earlier run of a job that is over counts no more.
-  const restart = isOver ? { restartBefore: executionIdAt(await recordTimeMs(tx)) } : {};
+  const restart = isOver ? { restartBefore: new ExecutionIds("").next(await recordTimeMs(tx), Math.random) } : {};
   const actor = operation.by.actor;
   let after: StoredJob;
   if (isSame) {

@@ -15,6 +15,8 @@ const NODE_EVENTS: readonly EventType[] = [
   "node.health.changed",
   "node.reactions.allowed",
   "node.scheduling.changed",
+  "node.drain.started",
+  "node.drain.cancelled",
   "node.hardware.accepted",
 ];
 const JOB_EVENTS: readonly JobEventType[] = ["job.submitted", "job.changed"];
@@ -30,7 +32,7 @@ export const LEADER_INTEREST: EventInterest = {
 export interface DirtyWork {
   readonly nodes: ReadonlySet<string>;
   readonly jobs: ReadonlySet<string>;
-  /** Jobs with executions that operators gave orders about. */
+  /** Executions that operators gave orders about. */
   readonly ordered: ReadonlySet<string>;
 }
 
@@ -53,6 +55,11 @@ export class Dirty {
   add({ nodeIds, jobs }: { readonly nodeIds: readonly string[]; readonly jobs: readonly string[] }): void {
     for (const id of nodeIds) this.#nodes.add(id);
     for (const name of jobs) this.#jobs.add(name);
+  }
+
+  /** See to the orders about these executions. */
+  addOrdered(ids: readonly string[]): void {
+    for (const id of ids) this.#ordered.add(id);
   }
 
   /** Take all of it; null for nothing. */

@@ -17,7 +17,8 @@ import { type Rig, startRig } from "../testing/rig.ts";
 
 const NODES = ["n1", "n2", "n3", "n4"];
 const MILLICORES = 2_000;
-const FAST = { renewEveryMs: 100, expiryMs: 600, pollMs: 200 };
+/** A lease that is released goes to another at once; what runs out on a slow machine must not. */
+const FAST = { renewEveryMs: 100, expiryMs: 10_000, pollMs: 200 };
 
 let database: TestDatabase;
 let store: Store;
@@ -112,7 +113,7 @@ describe("two schedulers", () => {
     const random = seededRandom(seed);
     let crashes = 0;
     const afterStep = (step: LeaderStep) => {
-      if (step === "loaded" || crashes >= 40 || random() > 0.2) return;
+      if (step === "loaded" || crashes >= 40 || random() > 0.25) return;
       crashes += 1;
       throw new Error(`crash after ${step} (seed ${seed})`);
     };
@@ -125,7 +126,7 @@ describe("two schedulers", () => {
     const own = new Set<string>();
     workers.fate = (id) => (own.has(id) ? "COMPLETES" : "RUNS");
     let count = 7;
-    for (let round = 0; round < 12; round += 1) {
+    for (let round = 0; round < 12 || crashes < 12; round += 1) {
       for (const { id } of (await rig.jobs.listExecutions({ job: "once", pageSize: 100 })).executions) own.add(id);
       count = 3 + Math.floor(random() * 6);
       await rig.jobs.scaleJob({ name: "steady", count });
@@ -137,7 +138,6 @@ describe("two schedulers", () => {
       expect(await readyOf(rig, "steady")).toEqual(Array.from({ length: count }, (_, index) => index));
       expect((await rig.jobs.getJob({ name: "once" })).job?.state).toBe(JobState.COMPLETED);
     });
-    expect(crashes).toBeGreaterThan(5);
     await expectSound();
     workers.fate = () => "RUNS";
     await rig.jobs.stopJob({ name: "steady" });
@@ -163,8 +163,7 @@ describe("a leader that was stopped", () => {
       isStopped = true;
       await stopped;
     };
-    const slow = { ...FAST, expiryMs: 60_000 };
-    const old = await startRig(await database.openStore("old"), { timing: slow, afterStep });
+    const old = await startRig(await database.openStore("old"), { timing: FAST, afterStep });
     await eventually(async () => expect(await old.leads()).toBe(true));
     stopAtPlan = true;
     await old.jobs.submitJob({ spec: serviceOf("woken", 3) });
@@ -176,7 +175,7 @@ describe("a leader that was stopped", () => {
       await workers.work(NODES);
       expect(await readyOf(next, "woken")).toEqual([0, 1, 2]);
     });
-    expect(await holderOf()).toBe(next.instance);
+    await eventually(async () => expect(await holderOf()).toBe(next.instance));
     const before = await readLiveExecutions(store.db, { after: "", limit: 1_000 });
     wake();
     await eventually(async () => expect(await old.leads()).toBe(false));

@@ -1,4 +1,18 @@
-import type { ExecutionRecord, JobRecord, JobSpec, Observation, Plan, PlanInput, WorkMemory } from "@rollcall/domain";
+import {
+  type ExecutionChange,
+  ExecutionIds,
+  type ExecutionRecord,
+  isTerminal,
+  type JobRecord,
+  type JobSpec,
+  NO_OVERCOMMIT,
+  type Observation,
+  type Plan,
+  type PlanInput,
+  stopRevived,
+  toWorkNode,
+  type WorkMemory,
+} from "@rollcall/domain";
 import {
   ensureAllocations,
   getExecutions,
@@ -14,9 +28,8 @@ import {
   type StoredExecution,
   type StoredJob,
 } from "@rollcall/store";
-import { ExecutionIds } from "../execution-ids.ts";
+import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
-import { toWorkNode } from "./node-facts.ts";
 
 const NODES_A_READ = 500;
 const JOBS_A_READ = 200;
@@ -26,7 +39,8 @@ const EXECUTIONS_A_READ = 2_000;
 export class LeaderMemory {
   readonly #store: ReservedStore;
   readonly #shell: WorkMemory;
-  readonly #ids = new ExecutionIds();
+  #greatestId = "";
+  #ids = new ExecutionIds("");
   readonly #versions = new Map<string, KnownVersion>();
 
   constructor(store: ReservedStore, shell: WorkMemory) {
@@ -34,9 +48,10 @@ export class LeaderMemory {
     this.#shell = shell;
   }
 
-  /** Read everything. What changes meanwhile has to be read again after it. */
-  async load(signal: AbortSignal): Promise<void> {
+  /** Read everything. What changes meanwhile has to be read again after it. Answers which executions have orders. */
+  async load(signal: AbortSignal): Promise<readonly string[]> {
     const { db } = this.#store;
+    const ordered: string[] = [];
     await this.#pages(signal, "", async (after) => {
       const ids = await readComputeNodeIds(db, { after, limit: NODES_A_READ });
       await this.refreshNodes(ids);
@@ -50,10 +65,14 @@ export class LeaderMemory {
     for (const read of [readLiveExecutions, readNewestEnded]) {
       await this.#pages(signal, "", async (after) => {
         const executions = await read(db, { after, limit: EXECUTIONS_A_READ });
-        for (const execution of executions) this.applyExecution(execution);
+        for (const stored of executions) {
+          this.applyExecution(stored);
+          if (stored.order !== null) ordered.push(stored.execution.id);
+        }
         return executions.length < EXECUTIONS_A_READ ? null : (executions.at(-1)?.execution.id ?? null);
       });
     }
+    return ordered;
   }
 
   /** Read nodes again, with their drains. Those that are gone are removed. */
@@ -67,7 +86,7 @@ export class LeaderMemory {
       for (const node of nodes) {
         gone.delete(node.id);
         if (node.type !== "COMPUTE") continue;
-        this.#shell.applyNode(toWorkNode(node));
+        this.#shell.applyNode(toWorkNode(node, NO_OVERCOMMIT));
         const drain = drains.get(node.id);
         if (drain === undefined) this.#shell.removeDrain(node.id);
         else this.#shell.applyDrain(toDrain(drain));
@@ -92,17 +111,21 @@ export class LeaderMemory {
     }
   }
 
-  /** Read what nodes say of executions. */
-  async observe(ids: readonly string[]): Promise<void> {
+  /** Read what nodes say of executions. Answers what that changes of executions that are not in memory any more. */
+  async observe(ids: readonly string[]): Promise<readonly ExecutionChange[]> {
+    const changes: ExecutionChange[] = [];
     for (const { execution, isOrphan, observation } of await getExecutions(this.#store.db, ids)) {
       const seen = toObservation(observation);
-      if (!isOrphan && seen !== null) this.#shell.applyObservation(execution.id, seen);
+      if (isOrphan || seen === null) continue;
+      if (execution.holds || !isTerminal(execution.state)) this.#shell.applyObservation(execution.id, seen);
+      else changes.push(...afterEnd(execution, seen));
     }
+    return changes;
   }
 
   /** Take an execution in as the record has it. One that no job has is left out. */
   applyExecution({ execution, isOrphan, observation }: StoredExecution): void {
-    this.#ids.saw(execution.id);
+    this.#sawId(execution.id);
     if (isOrphan) return;
     this.#shell.applyExecution(execution, toObservation(observation));
   }
@@ -113,8 +136,20 @@ export class LeaderMemory {
   }
 
   plan(nowMs: number, mostPlaced: number): Plan {
-    const input: PlanInput = { nowMs, mostPlaced, newId: () => this.#ids.make(nowMs) };
+    const newId = () => {
+      this.#greatestId = this.#ids.next(nowMs, Math.random);
+      return this.#greatestId;
+    };
+    const input: PlanInput = { nowMs, mostPlaced, newId };
     return this.#shell.plan(input);
+  }
+
+  /** How much there is. */
+  size(): { readonly executions: number; readonly waiting: number } {
+    const { executions, waitingJobs, jobs } = this.#shell.state;
+    let waiting = 0;
+    for (const name of waitingJobs) waiting += jobs.get(name)?.waiting.size ?? 0;
+    return { executions: executions.size, waiting };
   }
 
   revert(plan: Plan): void {
@@ -133,8 +168,15 @@ export class LeaderMemory {
     // Most changes of a job make no new version, and what it asks for stays prepared then.
     const spec = known?.version === job.version ? known.spec : checkedJob(job.spec);
     this.#versions.set(job.name, { version: job.version, digest: job.specDigest, spec });
-    this.#ids.saw(job.restartBefore);
+    this.#sawId(job.restartBefore);
     this.#shell.applyJob(toJob(job, spec));
+  }
+
+  /** Ids that are made from now on are greater. */
+  #sawId(id: string): void {
+    if (id <= this.#greatestId) return;
+    this.#greatestId = id;
+    this.#ids = new ExecutionIds(id);
   }
 
   async #pages(signal: AbortSignal, from: string, read: (after: string) => Promise<string | null>): Promise<void> {
@@ -144,6 +186,17 @@ export class LeaderMemory {
       after = await read(after);
     }
   }
+}
+
+/**
+ * One whose end was recorded without its node's word is told to stop when its node has it still, and may be forgotten
+ * once the node has confirmed the end.
+ */
+function afterEnd(before: ExecutionRecord, observation: Observation): readonly ExecutionChange[] {
+  const revived = stopRevived(before, observation);
+  if (revived !== null) return [{ kind: "STOPPING", before, after: revived, observation }];
+  const isConfirmed = before.desired === "STOP" && observation.observed === "ENDED";
+  return isConfirmed ? [{ kind: "FREED", before, after: { ...before, desired: "FORGET" }, observation }] : [];
 }
 
 interface KnownVersion {
@@ -160,16 +213,4 @@ function toJob(job: StoredJob, spec: JobSpec): JobRecord {
 function toDrain({ nodeId, drainedAtMs, deadlineAtMs, force, ignoreDaemons }: StoredDrain) {
   const state = drainedAtMs === null ? ("DRAINING" as const) : ("DRAINED" as const);
   return { nodeId, state, deadlineAtMs, force, ignoreDaemons };
-}
-
-/** Whole reports in a row that have to lack an execution for it to be gone: the first may have been on its way. */
-const REPORTS_THAT_LACK = 2;
-
-/** What a node said as the rules have it; null for nothing. One that it has lost is gone. */
-export function toObservation(seen: StoredExecution["observation"]): Observation | null {
-  if (seen === null) return null;
-  const { observed, missing, epoch, report, startedAtMs, endedAtMs, end, exitCode, signal, message } = seen;
-  const said = { epoch, report, startedAtMs, endedAtMs, exitCode, signal, message };
-  if (missing >= REPORTS_THAT_LACK && observed !== "ENDED") return { ...said, observed: "ENDED", end: "GONE" };
-  return observed === "ABSENT" ? null : { ...said, observed, end };
 }

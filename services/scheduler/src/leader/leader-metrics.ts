@@ -6,7 +6,7 @@ export interface LeaderMetrics {
   committed(outcome: "committed" | "stale" | "fenced", seconds: number): void;
   changed(kind: string, count: number): void;
   loaded(seconds: number): void;
-  setExecutions(live: number): void;
+  setWork(work: { readonly executions: number; readonly waiting: number }): void;
 }
 
 const SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
@@ -20,6 +20,10 @@ export function createLeaderMetrics(registry: MetricsRegistry, leads: () => bool
   const executions = gauge(registry, {
     name: "rollcall_scheduler_executions",
     help: "Executions that have not ended, in the process that leads.",
+  });
+  const waiting = gauge(registry, {
+    name: "rollcall_scheduler_waiting",
+    help: "Places of jobs that found no node, in the process that leads.",
   });
   const plans = histogram(registry, {
     name: "rollcall_scheduler_plan_seconds",
@@ -43,13 +47,18 @@ export function createLeaderMetrics(registry: MetricsRegistry, leads: () => bool
   });
   onScrape(registry, () => {
     leading.set(leads() ? 1 : 0);
-    if (!leads()) executions.set(0);
+    if (leads()) return;
+    executions.set(0);
+    waiting.set(0);
   });
   return {
     planned: (seconds) => plans.observe(seconds),
     committed: (outcome, seconds) => commits.observe({ outcome }, seconds),
     changed: (kind, count) => changes.inc({ kind: kind.toLowerCase() }, count),
     loaded: (seconds) => loads.set(seconds),
-    setExecutions: (live) => executions.set(live),
+    setWork: (work) => {
+      executions.set(work.executions);
+      waiting.set(work.waiting);
+    },
   };
 }

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { readAllocations, readEvents, saveObservations } from "@rollcall/store";
-import { addWorkNode, connectNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import {
+  addWorkNode,
+  connectNode,
+  createTestDatabase,
+  eventually,
+  judgeNode,
+  type TestDatabase,
+} from "@rollcall/testkit";
 import { allowReaction, tellOf } from "../testing/allow-reactions.ts";
 import { FakeWorkers } from "../testing/fake-workers.ts";
 import { serviceOf } from "../testing/job-specs.ts";
@@ -180,8 +187,10 @@ describe("a leader", () => {
       expect(second?.id).not.toBe(id);
       expect(second).toBeDefined();
     });
-    const { execution } = await rig.jobs.getExecution({ execution: id });
-    expect(execution).toMatchObject({ state: ExecutionState.STOPPED, reason: "EXECUTION_STOPPED" });
+    await settled(async () => {
+      const { execution } = await rig.jobs.getExecution({ execution: id });
+      expect(execution).toMatchObject({ state: ExecutionState.STOPPED, reason: "EXECUTION_STOPPED" });
+    });
     const { summary } = await rig.jobs.explainExecution({ subject: { case: "execution", value: id } });
     expect(summary).toContain(id);
   });

@@ -59,7 +59,7 @@ export class Leader {
     const unfollow = signals.follow("OBSERVED", () => this.#wakeUp.call());
     try {
       const memory = new LeaderMemory(store, this.#createShell());
-      await memory.load(signal);
+      this.#dirty.addOrdered(await memory.load(signal));
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
       log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
@@ -89,6 +89,7 @@ export class Leader {
       const { plan, outcome } = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = outcome === "STALE" ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
+      this.#metrics.setWork(memory.size());
       succeeded();
       if (outcome === "STALE" || plan.more) continue;
       const dueMs = plan.wakeAtMs === null ? timing.pollMs : Math.max(0, plan.wakeAtMs - nowMs);
@@ -118,7 +119,8 @@ export class Leader {
       signal.throwIfAborted();
       const { items, position } = await readObservedIds(store.db, { position: from, after, limit: OBSERVED_A_READ });
       next ??= position;
-      if (items.length > 0) await memory.observe(items);
+      const executions = items.length === 0 ? [] : await memory.observe(items);
+      if (executions.length > 0) await this.#commit(memory, { plan: { executions, jobs: [], drains: [] }, events: [] });
       const last = items.at(-1);
       if (last === undefined || items.length < OBSERVED_A_READ) break;
       after = last;

@@ -1,8 +1,9 @@
 import { type ExecutionRecord, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
 import { freeIndex, getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
+import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
 import type { Commit } from "./find-orphans.ts";
-import { type LeaderMemory, toObservation } from "./leader-memory.ts";
+import type { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderOptions } from "./leader-options.ts";
 
 const NOTHING = { executions: [], jobs: [], drains: [] } as const;
@@ -25,7 +26,7 @@ export async function seeToOrders(
       continue;
     }
     const after = stopped(stored);
-    const change = { kind: "STOPPING", before: stored.execution, after } as const;
+    const change = { kind: "STOPPING", before: stored.execution, observation: null } as const;
     const plan = after === null ? NOTHING : { ...NOTHING, executions: [{ ...change, after }] };
     const { outcome } = await commit({ plan, events: [], endedOrders: [id] });
     if (outcome === "COMMITTED" && after !== null) {

@@ -1,4 +1,4 @@
-import { readNodeWork, type ReportedExecution, type Store, saveObservations } from "@rollcall/store";
+import { type ReportedExecution, readNodeWork, type Store, saveObservations } from "@rollcall/store";
 
 /** What a fake machine does with an execution that it should run. */
 export type Fate = "RUNS" | "COMPLETES" | "FAILS";

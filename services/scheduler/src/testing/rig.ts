@@ -39,7 +39,7 @@ export async function startRig(store: Store, options: RigOptions = {}): Promise<
   const feed = new EventFeed({ store: store.reserved, clock, log });
   const signals = new WorkSignals({ store: store.reserved, clock, log });
   const app = createApp({ ...options, store, feed, signals, instance, clock, log, metrics });
-  const tasks = startTasks(app.tasks, { log, clock });
+  const tasks = startTasks(app.tasks, { log, clock, retry: { baseMs: 10, maxMs: 50 } });
   const server = await createRpcServer({
     ...{ host: "127.0.0.1", port: 0, clock, log, metrics },
     ...{ routes: app.routes, services: app.services, policies: app.policies },

@@ -151,7 +151,10 @@ describe("PlacementSearch", () => {
       fc.record({ release: fc.nat(100) }),
       fc.record({ put: fc.nat(7), as: node }),
     );
-    const toNode = (id: number, it: { millicores: number; memory: number; zone: string; holds: "OPERATOR"[] }) =>
+    const toNode = (
+      id: number,
+      it: { millicores: number; memory: number; zone: string; holds: readonly "OPERATOR"[] },
+    ) =>
       workNode(`n${id}`, {
         capacity: {
           ...(workNode("x").capacity as NonNullable<WorkNode["capacity"]>),

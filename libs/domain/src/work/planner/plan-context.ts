@@ -34,7 +34,7 @@ export function hasRoom({ left, executions }: PlanContext): boolean {
 /** Place a new execution. */
 export function addExecution(context: PlanContext, record: ExecutionRecord): void {
   context.left -= 1;
-  context.executions.set(record.id, { kind: "PLACED", before: null, after: record });
+  context.executions.set(record.id, { kind: "PLACED", before: null, after: record, observation: null });
   putExecution(context.state, record, null);
 }
 
@@ -55,6 +55,7 @@ export function changeExecution(
     kind: earlier === undefined ? kind : strongerKind(earlier.kind, kind),
     before: earlier === undefined ? before : earlier.before,
     after,
+    observation: known.observation,
   });
   putExecution(context.state, after, known.observation);
 }

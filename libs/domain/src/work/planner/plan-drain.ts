@@ -2,7 +2,7 @@ import { isTerminal } from "../execution-state.ts";
 import type { DrainRecord } from "../job-record.ts";
 import { changeDrain, changeExecution, endedPart, hasRoom, lookAt, type PlanContext } from "./plan-context.ts";
 import { replaceExecution, stopExecution } from "./plan-place.ts";
-import { inTransit, type KnownExecution, liveIn } from "./work-state.ts";
+import { inTransit, type KnownExecution, liveIn, placeOf } from "./work-state.ts";
 
 /** Do what a drain needs; false when the plan has no room for all of it. */
 export function planDrain(context: PlanContext, drain: DrainRecord): boolean {
@@ -67,7 +67,7 @@ function endOne(context: PlanContext, known: KnownExecution, isOver: boolean): v
   const { nodeId } = record;
   if (record.desired !== "RUN") return;
   const job = state.jobs.get(record.job);
-  const place = job?.places.get(record.index);
+  const place = job === undefined ? undefined : placeOf(job, record);
   if (job === undefined || place === undefined || job.record.spec.type !== "service" || liveIn(place) !== known) {
     if (isOver) stopExecution(context, known, "NODE_DRAINED");
     return;

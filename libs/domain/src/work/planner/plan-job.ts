@@ -65,8 +65,8 @@ function takeFresh(context: PlanContext, job: KnownJob): boolean {
   if (isPerNode(record) || record.state !== "ACTIVE") return true;
   job.fresh = Math.min(job.fresh, record.count);
   while (job.fresh < record.count) {
-    if (job.waiting.size > 0) return true;
     if (!job.places.has(job.fresh)) {
+      if (job.waiting.size > 0) return true;
       const place = placeAt(job, job.fresh, null);
       if (!hasRoom(context) || !reviewPlace(context, job, place)) {
         dropPlace(job, place);

@@ -15,6 +15,7 @@ export function reviewPlace(context: PlanContext, job: KnownJob, place: Place): 
     if (record.spec.type === "daemon" || place.executions.length === 0) leaveNode(context, job, place);
     return true;
   }
+  stopDuplicates(context, job, place);
   const live = liveIn(place);
   if (live === undefined) return fill(context, job, place);
   trackReady(context, job, place, live);
@@ -43,6 +44,14 @@ export function waitForNode(context: PlanContext, job: KnownJob, place: Place): 
   }
 }
 
+/** An execution that was adopted may have a place where another runs: the one that can be used stays. */
+function stopDuplicates(context: PlanContext, job: KnownJob, place: Place): void {
+  const wanted = place.executions.filter(({ record }) => record.desired === "RUN" && record.replacedBy === null);
+  if (wanted.length < 2) return;
+  const kept = wanted.find((known) => isReady(known, job.record)) ?? wanted.at(-1);
+  for (const known of wanted) if (known !== kept) stopExecution(context, known, "DUPLICATE");
+}
+
 function fill(context: PlanContext, job: KnownJob, place: Place): boolean {
   // Only a service may begin elsewhere while the one before is still told to stop.
   const isStopping = place.executions.some(({ record }) => record.replacedBy === null);
@@ -64,9 +73,13 @@ function replaceLost(context: PlanContext, job: KnownJob, place: Place, live: Kn
   const { reason, lostAtMs } = live.record;
   const isGone = reason === "GONE";
   const isReplaced = spec.type === "daemon" ? isGone : spec.loss.replace;
-  if (!isReplaced) return true;
+  if (!isReplaced) {
+    job.waiting.delete(place.index);
+    return true;
+  }
   const dueAtMs = (lostAtMs ?? nowMs) + (isGone ? 0 : spec.loss.lostAfterMs);
   if (nowMs < dueAtMs) {
+    job.waiting.delete(place.index);
     lookAt(context, { atMs: dueAtMs, kind: "job", name, index: place.index });
     return true;
   }

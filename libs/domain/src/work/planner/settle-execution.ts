@@ -2,7 +2,7 @@ import { isTerminal, settleEnd, settleGone } from "../execution-state.ts";
 import { fits } from "../placement/free-tree.ts";
 import type { PoolNode } from "../placement/pool-node.ts";
 import { changeExecution, endedPart, type PlanContext } from "./plan-context.ts";
-import { isReady, type KnownExecution, type KnownJob, liveIn } from "./work-state.ts";
+import { isReady, type KnownExecution, type KnownJob, liveIn, placeOf } from "./work-state.ts";
 
 /** Bring an execution's record in line with what its node says of it, and with what became of the node. */
 export function settleExecution(context: PlanContext, known: KnownExecution): void {
@@ -75,7 +75,7 @@ function settleLost(context: PlanContext, job: KnownJob | undefined, known: Know
 
 /** An execution came back that was replaced, and is kept unless its replacement is ready. */
 function keepOne(context: PlanContext, job: KnownJob, original: KnownExecution): void {
-  const place = job.places.get(original.record.index);
+  const place = placeOf(job, original.record);
   const live = place === undefined ? undefined : liveIn(place);
   if (live !== undefined && isReady(live, job.record)) {
     changeExecution(context, original, "STOPPING", { desired: "STOP" });

@@ -14,6 +14,7 @@ import {
   type KnownJob,
   liveIn,
   type Place,
+  placeOf,
   type WorkState,
 } from "./work-state.ts";
 
@@ -132,7 +133,7 @@ export function dropExecution(state: WorkState, id: string): void {
   const job = state.jobs.get(record.job);
   moveGrant(state, job, record, null);
   forgetExecution(state, record);
-  const place = job?.places.get(record.index);
+  const place = job === undefined ? undefined : placeOf(job, record);
   if (job === undefined || place === undefined) return;
   removeFrom(place, known);
   indexPlace(job, place);
@@ -174,6 +175,7 @@ export function placeAt(job: KnownJob, index: number, nodeId: string | null): Pl
     job.placeByNode.set(nodeId, place);
     job.fresh = Math.max(job.fresh, index + 1);
   }
+  indexPlace(job, place);
   return place;
 }
 
@@ -213,7 +215,8 @@ export function indexPlace(job: KnownJob, place: Place): void {
   const isThere = live?.record.state === "LIVE";
   if (isThere && !isOld && place.ready?.isSettled !== true) job.unready.add(place.index);
   else job.unready.delete(place.index);
-  if (live === undefined && place.outcome === null) job.empty.add(place.index);
+  const isWanted = place.nodeId !== null || place.index < job.record.count;
+  if (live === undefined && place.outcome === null && isWanted) job.empty.add(place.index);
   else job.empty.delete(place.index);
 }
 
@@ -322,7 +325,7 @@ function forgetExecution(state: WorkState, { id, nodeId }: ExecutionRecord): voi
 
 function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): void {
   const { record, observation } = known;
-  const place = placeAt(job, record.index, isPerNode(job.record) ? record.nodeId : null);
+  const place = placeOf(job, record) ?? newPlaceOf(job, record);
   const at = place.executions.indexOf(known);
   if (isTerminal(record.state)) {
     if (at >= 0) place.executions.splice(at, 1);
@@ -336,6 +339,12 @@ function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): voi
   indexPlace(job, place);
   job.todo.add(place.index);
   touchJob(state, job);
+}
+
+/** Places of ops jobs and daemons are told apart by their nodes: an index may have been given again. */
+function newPlaceOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place {
+  if (!isPerNode(job.record)) return placeAt(job, index, null);
+  return placeAt(job, job.places.has(index) ? job.fresh : index, nodeId);
 }
 
 function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observation: Observation | null): void {

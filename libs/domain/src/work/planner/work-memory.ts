@@ -84,6 +84,8 @@ export class WorkMemory {
     for (let round = 0; round < MOST_ROUNDS; round += 1) {
       const isWhole = planRound(context);
       if (!isWhole) return finishPlan(context, true);
+      // What ended in this plan may have made room for what waits.
+      if (isQuiet(context)) retryWaiting(context);
       if (isQuiet(context)) return finishPlan(context, false);
     }
     return finishPlan(context, true);
@@ -94,8 +96,8 @@ export class WorkMemory {
     const state = this.#state;
     for (const { before } of plan.jobs) putJob(state, before);
     for (const { before } of plan.drains) putDrain(state, before);
-    for (const { before, after } of plan.executions) {
-      const observation = state.executions.get(after.id)?.observation ?? null;
+    for (const { before, after, observation: planned } of plan.executions) {
+      const observation = state.executions.get(after.id)?.observation ?? planned;
       if (before === null) {
         dropExecution(state, after.id);
       } else {
@@ -172,6 +174,8 @@ function retryWaiting(context: PlanContext): void {
     if (job === undefined) state.waitingJobs.delete(name);
     else if (canRetry(context, job)) touchJob(state, job);
   }
+  if (state.stuckGains === state.pool.gains) return;
+  state.stuckGains = state.pool.gains;
   for (const nodeId of state.stuckDrains) state.dirtyDrains.add(nodeId);
 }
 

@@ -93,6 +93,8 @@ export interface WorkState {
   readonly waitingJobs: Set<string>;
   /** Drains with services that found no node elsewhere. */
   readonly stuckDrains: Set<string>;
+  /** The pool's gains when these were looked at last. */
+  stuckGains: number;
   readonly due: Heap<Due>;
   /** The earliest time at which each thing is due. */
   readonly dueAtMs: Map<string, number>;
@@ -115,6 +117,7 @@ export function workState(): WorkState {
     dirtyDrains: new Set(),
     waitingJobs: new Set(),
     stuckDrains: new Set(),
+    stuckGains: -1,
     due: new Heap((one, other) => one.atMs < other.atMs),
     dueAtMs: new Map(),
     endedJobs: new Set(),
@@ -125,6 +128,11 @@ export function workState(): WorkState {
 /** The execution that is wanted in a place; undefined for none. One that may return beside its replacement is not it. */
 export function liveIn({ executions }: Place): KnownExecution | undefined {
   return executions.findLast(({ record }) => record.desired === "RUN" && record.replacedBy === null);
+}
+
+/** The place that an execution has in its job; undefined for none that is known. */
+export function placeOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place | undefined {
+  return isPerNode(job.record) ? job.placeByNode.get(nodeId) : job.places.get(index);
 }
 
 /** Whether an execution is of a version, or of a run of the job, that an update replaces. */
@@ -144,8 +152,9 @@ export function isReady({ record, observation }: KnownExecution, { spec }: JobRe
 }
 
 /** Places of a service or daemon that are on their way: few of them may be at a time when others are moved. */
-export function inTransit({ unready, empty }: KnownJob): number {
-  return unready.size + empty.size;
+export function inTransit({ unready, empty, record, fresh }: KnownJob): number {
+  const untried = isPerNode(record) ? 0 : Math.max(0, record.count - fresh);
+  return unready.size + empty.size + untried;
 }
 
 /** Whether a job has one place a node. */

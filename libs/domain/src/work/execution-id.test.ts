@@ -1,0 +1,27 @@
+import { describe, expect, it } from "@jest/globals";
+import { seededRandom } from "../seeded-random.ts";
+import { EXECUTION_ID_PATTERN, ExecutionIds } from "./execution-id.ts";
+
+describe("ExecutionIds.next()", () => {
+  it("should make ids of 26 characters that sort by time, within a millisecond and when the clock is set back", () => {
+    const random = seededRandom(1);
+    const ids = new ExecutionIds("");
+    const times = [1_000, 1_000, 1_000, 1_001, 900, 1_700_000_000_000, 1_700_000_000_000];
+    const made = times.map((atMs) => ids.next(atMs, random));
+    for (const id of made) expect(id).toMatch(EXECUTION_ID_PATTERN);
+    expect(new Set(made).size).toBe(made.length);
+    expect(made.toSorted()).toEqual(made);
+  });
+
+  it("should go on after the greatest that the record has", () => {
+    const random = seededRandom(2);
+    const last = new ExecutionIds("").next(5_000, random);
+    const next = new ExecutionIds(last).next(4_000, random);
+    expect(next > last).toBe(true);
+  });
+
+  it("should count over to the next millisecond", () => {
+    const last = `${"0".repeat(9)}1${"z".repeat(16)}`;
+    expect(new ExecutionIds(last).next(0, () => 0)).toBe(`${"0".repeat(9)}2${"0".repeat(16)}`);
+  });
+});

@@ -1,0 +1,54 @@
+/** Letters of Crockford's base 32, in lower case. */
+const DIGITS = "0123456789abcdefghjkmnpqrstvwxyz";
+const TIME_DIGITS = 10;
+const RANDOM_DIGITS = 16;
+
+/** What an execution's id looks like. */
+export const EXECUTION_ID_PATTERN = /^[0-9a-hjkmnp-tv-z]{26}$/;
+
+/**
+ * Makes ids of executions: 26 characters, the time in milliseconds first, so that they sort by it. Each is greater than
+ * the one before, also within a millisecond and when the clock was set back.
+ */
+export class ExecutionIds {
+  #atMs = 0;
+  #digits: number[] = [];
+
+  /** @param after ids are greater than it: the greatest that the record has; "" for none. */
+  constructor(after: string) {
+    if (!EXECUTION_ID_PATTERN.test(after)) return;
+    const digits = [...after].map((digit) => DIGITS.indexOf(digit));
+    this.#atMs = digits.slice(0, TIME_DIGITS).reduce((sum, digit) => sum * 32 + digit, 0);
+    this.#digits = digits.slice(TIME_DIGITS);
+  }
+
+  /**
+   * Make an id.
+   *
+   * @param random01 gives numbers from 0 to less than 1, of which each has 5 good bits at least.
+   */
+  next(nowMs: number, random01: () => number): string {
+    if (nowMs > this.#atMs || this.#digits.length === 0) {
+      this.#atMs = Math.max(nowMs, this.#atMs);
+      this.#digits = Array.from({ length: RANDOM_DIGITS }, () => Math.floor(random01() * 32));
+      // Room to count within this millisecond.
+      this.#digits[0] = (this.#digits[0] ?? 0) & 15;
+    } else {
+      this.#countUp();
+    }
+    let time = "";
+    for (let rest = this.#atMs, place = 0; place < TIME_DIGITS; place += 1, rest = Math.floor(rest / 32)) {
+      time = `${DIGITS[rest % 32]}${time}`;
+    }
+    return time + this.#digits.map((digit) => DIGITS[digit]).join("");
+  }
+
+  #countUp(): void {
+    for (let place = RANDOM_DIGITS - 1; place >= 0; place -= 1) {
+      const digit = this.#digits[place] ?? 0;
+      this.#digits[place] = (digit + 1) % 32;
+      if (digit < 31) return;
+    }
+    this.#atMs += 1;
+  }
+}

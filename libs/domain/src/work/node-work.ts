@@ -1,0 +1,78 @@
+import { isJsonObject, type Json, type JsonObject } from "../events/events.ts";
+import { effectiveLabels } from "../labels/labels.ts";
+import type { NodeRecord } from "../nodes/node-record.ts";
+import type { AllocatableFactors, NodeCapacity, NodeGpu, WorkNode } from "./work-node.ts";
+
+/** What of a node's record placement reads. */
+export type PlacedNode = Pick<
+  NodeRecord,
+  "id" | "type" | "membership" | "connection" | "health" | "holds" | "labels" | "info" | "loss"
+>;
+
+/** Nothing beyond what the node has. */
+export const NO_OVERCOMMIT: AllocatableFactors = { cores: 1, memory: 1, disk: 1 };
+
+/** Read out of a node's record what placement has to know. What makes no sense in its information is left out. */
+export function toWorkNode(node: PlacedNode, factors: AllocatableFactors): WorkNode {
+  const info = node.info ?? {};
+  const os = isJsonObject(info.os) ? info.os : {};
+  return {
+    id: node.id,
+    type: node.type,
+    membership: node.membership.state,
+    connection: node.connection.state,
+    health: node.health.state,
+    holds: node.holds.map(({ kind }) => kind),
+    reactionAllowed: node.loss.reaction === "ALLOWED",
+    labels: labelsOf(node.labels),
+    grantedLabels: labelsOf(node.labels.filter(({ tier }) => tier !== "agent")),
+    os: toText(os.family),
+    architecture: toText(os.architecture),
+    agentVersion: toText(info.agentVersion),
+    capacity: isJsonObject(info.work) ? capacityOf(info.work, factors) : null,
+    gpus: toList(info.gpus).filter(isJsonObject).flatMap(gpuOf),
+  };
+}
+
+function capacityOf(work: JsonObject, factors: AllocatableFactors): NodeCapacity {
+  return {
+    executors: toTexts(work.executors),
+    millicores: Math.floor(toNumber(work.millicores) * factors.cores),
+    memoryBytes: Math.floor(toNumber(work.memoryBytes) * factors.memory),
+    diskBytes: Math.floor(toNumber(work.diskBytes) * factors.disk),
+    portMin: toNumber(work.portMin),
+    portMax: toNumber(work.portMax),
+    limits: toTexts(work.limits),
+    users: toTexts(work.users),
+    directories: toTexts(work.directories),
+  };
+}
+
+/** A GPU without a UUID cannot be told from others, so that it cannot be given away. */
+function gpuOf(gpu: JsonObject): readonly NodeGpu[] {
+  const uuid = toText(gpu.uuid);
+  if (uuid === "") return [];
+  return [{ index: toNumber(gpu.index), uuid, model: toText(gpu.name).toLowerCase() }];
+}
+
+function labelsOf(labels: PlacedNode["labels"]): ReadonlyMap<string, string> {
+  return new Map(effectiveLabels(labels).map(({ key, value }) => [key, value]));
+}
+
+function toTexts(value: Json | undefined): readonly string[] {
+  return toList(value).filter((one) => typeof one === "string");
+}
+
+function toList(value: Json | undefined): readonly Json[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** 64-bit numbers are texts in protobuf JSON, and what is 0 is left out. */
+function toNumber(value: Json | undefined): number {
+  const number = typeof value === "string" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : 0;
+}
+
+function toText(value: Json | undefined): string {
+  return typeof value === "string" ? value : "";
+}

@@ -1,0 +1,35 @@
+import type { JobRecord } from "@rollcall/domain";
+import { type Db, readExecutions, type StoredExecution, type StoredJob } from "@rollcall/store";
+import { checkedJob } from "./job-text.ts";
+import type { ViewedJob } from "./node-view.ts";
+
+const EXECUTIONS_A_READ = 1_000;
+
+/** A job as the rules have it. */
+export function toJobRecord(job: StoredJob): JobRecord {
+  const { name, version, state, message, count, submittedAtMs, restartBefore, placed, halted } = job;
+  const spec = checkedJob(job.spec);
+  return { name, version, state, message, count, spec, submittedAtMs, restartBefore, placed, halted };
+}
+
+/** Read a job with those of its executions that what comes next follows from. */
+export async function viewJob(db: Db, job: StoredJob | null, signal: AbortSignal): Promise<ViewedJob> {
+  if (job === null) return { job: null, executions: [] };
+  const executions: StoredExecution[] = [];
+  const places = new Set<number>();
+  let below: string | null = null;
+  for (;;) {
+    signal.throwIfAborted();
+    const filter = { job: job.name };
+    const rows: readonly StoredExecution[] = await readExecutions(db, { below, limit: EXECUTIONS_A_READ, filter });
+    for (const row of rows) {
+      const { index, endedAtMs, holds } = row.execution;
+      if (!places.has(index) || endedAtMs === null || holds) executions.push(row);
+      places.add(index);
+    }
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < EXECUTIONS_A_READ) break;
+    below = last.execution.id;
+  }
+  return { job: toJobRecord(job), executions: executions.reverse() };
+}
