@@ -30,7 +30,7 @@ describe("node drain", () => {
       },
     });
     expect({ code, out }).toEqual({ code: 0, out: "Ok\nn1 is drained\n" });
-    expect(err).toMatch(/^n1 waits until \S+ \S+ \((2h|1h|119m) left\) for nothing more than its agent's word\n/);
+    expect(err).toMatch(/^n1 waits until \S+ \S+ \((2h|1h|119m) left\) for the word of the scheduler that nothing runs\n/);
     expect(await getDrain(rig.store.db, "n1")).toMatchObject({
       ...{ deadlineMs: 7_200_000, ignoreDaemons: true, force: false, reason: "disk" },
     });
