@@ -110,6 +110,8 @@ describe("job run", () => {
     const text = `${batch}---\n${batch.replace("one", "two")}`;
     const { code, out } = await rig.run(`job run --detach -o name ${file("both.yaml", text)}`);
     expect({ code, out }).toEqual({ code: 0, out: "one\ntwo\n" });
+    // Batch jobs that run would hold up a drain until its deadline.
+    for (const name of ["one", "two"]) expect(await rig.run(`job stop ${name}`)).toMatchObject({ code: 0 });
   });
 
   it("should fail where the job fails, and say why", async () => {

@@ -21,8 +21,7 @@ const HINTS: ReadonlyMap<ErrorReason, (details: Details) => string | null> = new
   [ErrorReason.ROLE_TOO_LOW, () => "`rollcall whoami` shows who you are here; ask a user whose role is high enough"],
   [
     ErrorReason.NO_SCHEDULER,
-    ({ node }) =>
-      `\`rollcall serve scheduler\` starts one; \`rollcall node cordon${node === undefined ? "" : ` ${node}`}\` keeps new work away`,
+    () => "`rollcall serve scheduler` starts one; `rollcall node cordon` keeps new work away without one",
   ],
   [ErrorReason.JOB_NOT_FOUND, () => "`rollcall job list` shows all jobs"],
   [ErrorReason.JOB_STOPPED, () => "`rollcall job run` with its file starts it again"],

@@ -10,7 +10,10 @@ const FAILED = 1;
 const MISUSED = 2;
 const INTERRUPTED = 130;
 
-/** Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, or what a verb says. */
+/**
+ * Run one command line. Returns the exit code: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted, or what a
+ * verb says.
+ */
 export async function runCli(shell: Shell, parts: Parts): Promise<number> {
   const [first, ...rest] = shell.args;
   if (first === "__complete") {

@@ -1,9 +1,13 @@
 import { RegistryService } from "@rollcall/api/rollcall/registry/v1/registry_pb";
+import { JobService } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import type { Command, Option } from "commander";
 import {
   APPROVAL_WORDS,
   COLUMN_GROUPS,
   EVENT_TYPE_WORDS,
+  EXECUTION_STATE_WORDS,
+  JOB_STATE_WORDS,
+  JOB_TYPE_WORDS,
   ORDER_WORDS,
   OUTPUT_WORDS,
   ROLE_WORDS,
@@ -31,6 +35,7 @@ export async function answerCompletion(words: readonly string[], shell: Shell, p
     program: await createProgram(shell, parts, words),
     parts,
     nodeIds: () => readNodeIds(shell),
+    jobNames: () => readJobNames(shell),
     contextNames: async () => {
       const contexts = await readContexts(shell).catch(() => null);
       return (contexts?.contexts ?? []).map(({ name }) => name);
@@ -55,6 +60,18 @@ async function readNodeIds(shell: Shell): Promise<readonly string[]> {
   }
 }
 
+async function readJobNames(shell: Shell): Promise<readonly string[]> {
+  try {
+    const chosenContext = await chooseContext(shell, {});
+    const control = reachControlPlane(shell, { timeout: TIMEOUT, color: false, chosenContext });
+    const { jobs } = await control.client("scheduler", JobService).listJobs({ pageSize: MOST_NODES });
+    return jobs.flatMap(({ spec }) => spec?.name ?? []);
+  } catch {
+    // As above.
+    return [];
+  }
+}
+
 /** Something that the word under the cursor may become. */
 interface Candidate {
   readonly word: string;
@@ -67,6 +84,8 @@ interface CompletionSources {
   readonly parts: Parts;
   /** The ids of nodes; none when there is no answer soon. */
   nodeIds(): Promise<readonly string[]>;
+  /** The names of jobs; none when there is no answer soon. */
+  jobNames(): Promise<readonly string[]>;
   /** The names of this user's contexts. */
   contextNames(): Promise<readonly string[]>;
 }
@@ -82,6 +101,8 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   "--role": ROLE_WORDS,
   "--show": COLUMN_GROUPS,
   "--type": EVENT_TYPE_WORDS,
+  "--types": JOB_TYPE_WORDS,
+  "--states": [...new Set([...JOB_STATE_WORDS, ...EXECUTION_STATE_WORDS])],
 };
 
 /** Find what the last of the words, which the user is still typing, may become. */
@@ -120,6 +141,13 @@ async function complete(words: readonly string[], sources: CompletionSources): P
     );
   }
   if (argument?.name() === "context") return contexts();
+  if (argument?.name() === "job") {
+    const names = await sources.jobNames();
+    return startingWith(
+      typed,
+      names.map((word) => ({ word, description: "job" })),
+    );
+  }
   if (argument?.name() !== "node") return [];
   const ids = await sources.nodeIds();
   return startingWith(

@@ -60,7 +60,8 @@ export function jobPanel(job: Job, executions: readonly Execution[], { paint, co
   const word = jobStateWord(state);
   const age = updateTime === undefined ? "" : ` for ${formatDuration(nowMs - timestampMs(updateTime))}`;
   const lines = [
-    `${paint("bold", printable(spec?.name ?? "-"))}  ${jobTypeWord(spec?.type)}  ${paint(styleOfState(word), word)}${age}`,
+    `${paint("bold", printable(spec?.name ?? "-"))}  ${jobTypeWord(spec?.type)}  ` +
+      `${paint(styleOfState(word), word)}${age}`,
     ...(message === "" ? [] : [row("", message)]),
     "",
     row("Executions", countWords(job)),

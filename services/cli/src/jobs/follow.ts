@@ -50,7 +50,6 @@ export async function followJob(
   let told = "";
   let explained = false;
   for await (const job of watchJob(shell, control, client, name)) {
-    if (job === null) throw new Failure(`job ${shown} is gone`);
     if (job.version < version) continue;
     const progress = progressOf(job);
     if (progress.kind === "failed") throw new Failure(`job ${shown}: ${printable(progress.text)}`);
@@ -67,21 +66,28 @@ export async function followJob(
   }
 }
 
-/** A job as it is, then each change of it; null once it is gone. */
+/** A job as it is, then each change of it. Throws Failure when there is no such job any more. */
 export async function* watchJob(
   shell: Pick<Shell, "err" | "interrupted">,
   control: ControlPlane,
   client: JobClient,
   name: string,
-): AsyncGenerator<Job | null> {
+): AsyncGenerator<Job> {
   const messages = keepWatching({
     ...{ control, shell, at: "scheduler", what: `watch job ${name}` },
     open: (call) => client.watchJobs({ name }, call),
     pause: (ms, signal) => sleep(ms, undefined, { signal }),
   });
-  for await (const { jobs, removedNames } of messages) {
-    for (const job of jobs) if (job.spec?.name === name) yield job;
-    if (removedNames.includes(name)) yield null;
+  let isThere = false;
+  for await (const { jobs, snapshotDone } of messages) {
+    for (const job of jobs) {
+      if (job.spec?.name !== name) continue;
+      isThere = true;
+      yield job;
+    }
+    // A stream that is opened again begins with all there is.
+    if (snapshotDone && !isThere) throw new Failure(`job ${printable(name)} is gone`);
+    if (snapshotDone) isThere = false;
   }
 }
 

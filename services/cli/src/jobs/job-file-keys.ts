@@ -161,7 +161,7 @@ const PLACEMENT = block([
 const TASK = "process or docker";
 
 /** The words of `type`. */
-export const JOB_TYPE_WORDS: Readonly<Record<string, JobType>> = {
+const JOB_TYPE_WORDS: Readonly<Record<string, JobType>> = {
   batch: JobType.BATCH,
   service: JobType.SERVICE,
   ops: JobType.OPS,

@@ -140,7 +140,6 @@ async function waitForEnd(shell: Shell, control: ControlPlane, client: JobClient
   const telling = tellExecutions(shell, control, client, { name, over: over.signal, write });
   try {
     for await (const job of watchJob(shell, control, client, name)) {
-      if (job === null) throw new Failure(`job ${name} is gone`);
       if (job.state === JobState.ACTIVE) continue;
       const { executions } = await control.attempt("scheduler", "read how the command ended", () =>
         client.listExecutions({ job: name, pageSize: 1 }),
@@ -185,8 +184,9 @@ async function tellExecutions(
     for await (const { executions } of messages) {
       for (const execution of executions) {
         if (hasOutput(execution)) void write(execution.id);
-        const line = `${name}: ${executionStateWord(execution.state)} on node ${execution.nodeId}, execution ${execution.id}\n`;
-        if (line !== told) shell.err.write(printable(line.trimEnd()).concat("\n"));
+        const { id, nodeId, state } = execution;
+        const line = `${printable(`${name}: ${executionStateWord(state)} on node ${nodeId}, execution ${id}`)}\n`;
+        if (line !== told) shell.err.write(line);
         told = line;
       }
     }

@@ -61,16 +61,6 @@ export const EXECUTION_STATES: Readonly<Record<(typeof EXECUTION_STATE_WORDS)[nu
   replaced: ExecutionState.REPLACED,
 };
 
-const FINAL: ReadonlySet<ExecutionState> = new Set([
-  ...[ExecutionState.COMPLETED, ExecutionState.FAILED, ExecutionState.STOPPED],
-  ...[ExecutionState.KILLED_OOM, ExecutionState.REPLACED],
-]);
-
-/** Whether an execution has come to its end. */
-export function hasEnded({ state }: Pick<Execution, "state">): boolean {
-  return FINAL.has(state);
-}
-
 /** What of a job is not as it should be yet, or is, in a few words: "2 of 3 ready, 1 waiting". */
 export function countWords({ wanted, executions }: Pick<Job, "wanted" | "executions">): string {
   const counts: Partial<ExecutionCounts> = executions ?? {};

@@ -116,7 +116,7 @@ export function drainProgress({ nodeId, state, deadline, waitingFor, waitingCoun
   const left = remaining === undefined ? "" : ` (${formatDuration(durationMs(remaining))} left)`;
   const what =
     waitingCount === 0
-      ? "nothing more than its agent's word"
+      ? "the word of the scheduler that nothing runs"
       : `${waitingCount} execution${waitingCount === 1 ? "" : "s"}`;
   const named = waitingFor
     .slice(0, MOST_NAMED)

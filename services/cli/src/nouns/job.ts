@@ -31,9 +31,9 @@ export function defineJob(job: Command, shell: Shell): void {
     .option(...ETAG);
   addNotes(
     addChangeOptions(run),
-    "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until all of " +
-      "it has been started; the progress goes to standard error. An update that stops, and a job that fails, exit with " +
-      "1. Ctrl-C ends the following and not the job.",
+    "A service or daemon is followed until all of it is ready and its update is done, a batch or ops job until all " +
+      "of it has been started; the progress goes to standard error. An update that stops, and a job that fails, exit " +
+      "with 1. Ctrl-C ends the following and not the job.",
     "A job that is submitted as it is changes nothing; another one of the same name makes a new version. " +
       "docs/job-file.md describes the file.",
     '-o json|yaml prints {"jobs": [rollcall.scheduler.v1.SubmitJobResponse, ...]}, with --dry-run {"plans": ' +

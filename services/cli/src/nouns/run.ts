@@ -30,8 +30,8 @@ export function defineRun(run: Command, shell: Shell): void {
   rollcall run --cores 2 --memory 4Gi --selector zone=a -- make -j2`,
     "The command runs once; it is not run again when it fails, or when its node is lost. Where it runs goes to " +
       "standard error. Ctrl-C stops it.",
-    "Exit codes: the command's own; 128 and the number of the signal that ended it; 75 where neither is known: no node " +
-      "fits, it could not be started, its node is lost, or the control plane does not answer.",
+    "Exit codes: the command's own; 128 and the number of the signal that ended it; 75 where neither is known: no " +
+      "node fits, it could not be started, its node is lost, or the control plane does not answer.",
   );
   run.action(
     action(

@@ -2,6 +2,7 @@ import {
   clearMark,
   cordon as cordonNode,
   DEFAULT_HEALTH_POLICY,
+  drainNode,
   type HealthState,
   keyOfferedEvent,
   markUnhealthy,
@@ -12,6 +13,8 @@ import {
 import { generateKeyPair, keyFingerprint } from "@rollcall/identity";
 import {
   adoptOrphans,
+  endDrains,
+  getDrains,
   joinAsOrchestrator,
   keyOf,
   lockNode,
@@ -113,6 +116,24 @@ export async function ageReboot(store: Store, id: string): Promise<void> {
 /** Cordon a node, or lift that. */
 export async function cordon(store: Store, id: string, isOn: boolean): Promise<void> {
   await decideOn(store, id, isOn ? cordonNode : uncordon, REASON);
+}
+
+/** Drain a node, again under other conditions, and have its drain end. */
+export async function drain(store: Store, id: string): Promise<void> {
+  const conditions = { deadlineMs: 1_000, ignoreDaemons: false, keepIneligible: false, maxParallel: 0 };
+  for (const force of [false, true]) {
+    await decideOn(
+      store,
+      id,
+      (node, by) => drainNode(node, { conditions: { ...conditions, force }, selection: "" }, by, null),
+      REASON,
+    );
+  }
+  const judged = await getDrains(store.db, [id]);
+  await store.change(async (tx) => ({
+    result: null,
+    events: await endDrains(tx, [...judged.values()], "scheduler:s"),
+  }));
 }
 
 /** Mark a node unhealthy, or clear that. */

@@ -99,6 +99,10 @@ const CASES: readonly Case[] = [
     write: async () => changes.settle(store, await node(), 0),
   },
   {
+    name: "a drain under other conditions, and its end",
+    write: () => changes.drain(store, MACHINE.id),
+  },
+  {
     name: "an unexpected reboot that is over",
     before: async () => {
       await connect(0);

@@ -15,6 +15,8 @@ const NODE_EVENTS: readonly EventType[] = [
   "node.health.changed",
   "node.reactions.allowed",
   "node.scheduling.changed",
+  "node.drain.started",
+  "node.drain.cancelled",
   "node.hardware.accepted",
 ];
 const JOB_EVENTS: readonly JobEventType[] = ["job.submitted", "job.changed"];
