@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, it, jest } from "@jest/globals";
+import { SchedulingState } from "@rollcall/api/rollcall/node/v1/node_pb";
 import { type Execution, ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
 import { type JobSpecSchema, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { until } from "@rollcall/testkit/time";
 import { processesOf } from "./testing/processes.ts";
-import { endProcess, type RollcallProcess } from "./testing/rollcall-process.ts";
+import { endProcess, RollcallProcess } from "./testing/rollcall-process.ts";
 import { createUpFixture, type UpFixture } from "./testing/up-fixture.ts";
 
 const RUNS_WORK = ["--executors", "process", "--work-user", "nobody"];
@@ -43,6 +44,14 @@ asRoot("work on machines that come and go", () => {
     const agent = agents.get(name);
     if (agent === undefined) throw new Error(`there is no agent ${name}`);
     return agent;
+  }
+
+  /** Run the command line as its user does. */
+  function rollcall(...words: readonly string[]): RollcallProcess {
+    const at = ["--server", fixture.server, "--token-file", `${fixture.dataDirectory}/admin-token`];
+    const end = words.indexOf("--");
+    const place = end === -1 ? words.length : end;
+    return new RollcallProcess([...words.slice(0, place), ...at, ...words.slice(place)]);
   }
 
   /** A job whose processes can be counted, on any of these nodes. */
@@ -127,6 +136,32 @@ asRoot("work on machines that come and go", () => {
     });
     expect((await executions(job.name)).map(({ id }) => id).sort()).toEqual(before.map(({ id }) => id).sort());
     expect(await running(job.mark)).toEqual(pids);
+    await stopped(job.name, job.mark);
+  });
+
+  it("should run a command from the command line: its output, its exit code, and what it wrote afterwards", async () => {
+    const command = ["sh", "-c", "echo said; echo complained >&2; exit 5"];
+    const ran = rollcall("run", "--name", "once", "--", ...command);
+    expect(await ran.exit()).toBe(5);
+    expect(ran.out).toBe("said\n");
+    expect(ran.err).toMatch(/^complained$/m);
+    const logs = rollcall("job", "logs", "once");
+    expect([await logs.exit(), logs.out, logs.err]).toEqual([0, "said\n", "complained\n"]);
+  });
+
+  it("should move a service off a node that is drained, and say when that is done", async () => {
+    const job = service({ selector: "" });
+    await job.submit();
+    const [first] = await ready(job.name);
+    const from = first?.nodeId ?? "";
+    const drain = rollcall("node", "drain", from, "--deadline", "5m");
+    expect([await drain.exit(), drain.err]).toEqual([0, expect.any(String)]);
+    const [second] = await ready(job.name);
+    expect([second?.previousId, second?.nodeId === from]).toEqual([first?.id, false]);
+    await until("one process", async () => (await running(job.mark)).length === 1);
+    expect((await fixture.client.node(from))?.scheduling?.state).toBe(SchedulingState.DRAINED);
+    expect(await rollcall("node", "undrain", from).exit()).toBe(0);
+    expect((await fixture.client.node(from))?.mayTakeWork).toBe(true);
     await stopped(job.name, job.mark);
   });
 
