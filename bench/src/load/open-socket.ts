@@ -21,6 +21,8 @@ export function openSocket({ authority, ...target }: ConnectTarget): net.Socket 
   const carrier = net.connect(address);
   const socket = tls.connect({ socket: carrier, host: address.host, ca: authority, ALPNProtocols: ["h2"] });
   carriers.set(socket, carrier);
+  // Its errors end the connection above it, whose "close" tells.
+  carrier.on("error", () => {});
   return socket;
 }
 
@@ -31,5 +33,4 @@ const carriers = new WeakMap<net.Socket, net.Socket>();
 export function resetSocket(socket: net.Socket): void {
   const carrier = carriers.get(socket) ?? socket;
   carrier.resetAndDestroy();
-  socket.destroy();
 }
