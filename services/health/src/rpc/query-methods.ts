@@ -56,7 +56,7 @@ export function listNodeHealth(services: HealthServices): MethodImpl<typeof Heal
   const pageTokens = createPageTokens(services.store.clusterSecret());
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    // Every page is in order of id, whatever is asked for: a token serves all of them. The MAC says that it was made below.
+    // Every page is in order of id, whatever is asked for: a token serves all of them. The MAC says it was made below.
     const afterId = (pageTokens.open(LISTING, pageToken) as string | null) ?? "";
     const page = await readPage(context, {
       // One more than wanted, to know whether there is another page.
