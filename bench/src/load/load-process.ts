@@ -15,7 +15,9 @@ export class LoadProcess<Order extends object, Outcome> {
     const name = `./${program}${extname(import.meta.url)}`;
     const path = fileURLToPath(new URL(name, import.meta.url));
     this.#child = fork(path, { stdio: ["ignore", "inherit", "inherit", "ipc"] });
-    this.#child.once("exit", () => this.#ended.abort(new Error("the load generator ended")));
+    this.#child.once("exit", (code, signal) => {
+      this.#ended.abort(new Error(`the load generator ended: ${signal ?? code}`));
+    });
   }
 
   /** Orders something and waits for its outcome. One order at a time. */

@@ -18,5 +18,19 @@ export interface ConnectTarget extends ServerAddress {
 export function openSocket({ authority, ...target }: ConnectTarget): net.Socket {
   const address = { host: "127.0.0.1", ...target };
   if (authority === undefined) return net.connect(address);
-  return tls.connect({ ...address, ca: authority, ALPNProtocols: ["h2"] });
+  const carrier = net.connect(address);
+  const socket = tls.connect({ socket: carrier, host: address.host, ca: authority, ALPNProtocols: ["h2"] });
+  carriers.set(socket, carrier);
+  // Its errors end the connection above it, whose "close" tells.
+  carrier.on("error", () => {});
+  return socket;
+}
+
+/** The TCP connections below those of TLS, which cannot be reset themselves. */
+const carriers = new WeakMap<net.Socket, net.Socket>();
+
+/** Reset a connection: its peer gets RST in place of an orderly end. */
+export function resetSocket(socket: net.Socket): void {
+  const carrier = carriers.get(socket) ?? socket;
+  carrier.resetAndDestroy();
 }

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { type ConnectTarget, openSocket } from "../open-socket.ts";
+import { type ConnectTarget, openSocket, resetSocket } from "../open-socket.ts";
 import type { HostileTarget, Scenario } from "./scenario.ts";
 
 /** The result of a scenario. */
@@ -95,7 +95,8 @@ export class Attacker {
     });
     if (reads) socket.resume();
     else socket.pause();
-    socket.on("connect", () => {
+    // Before the handshake of TLS is done nothing that it carries would be sent.
+    socket.on(this.#server.authority === undefined ? "connect" : "secureConnect", () => {
       if (open.length > 0) this.#write(socket, open);
       if (flood === undefined) this.#leave(socket);
     });
@@ -116,7 +117,7 @@ export class Attacker {
     }
     // Gone in one movement with what it has written: it does not wait for what the server thinks of it.
     this.#open.delete(socket);
-    if (then === "resets") socket.resetAndDestroy();
+    if (then === "resets") resetSocket(socket);
     else socket.end(() => socket.destroy());
   }
 }

@@ -3,6 +3,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { refuse } from "@rollcall/errors";
 import type { HttpRequest } from "../calls/http-handler.ts";
 import { connectionOf } from "../connections/connection.ts";
+import { loopBudget } from "../limits/loop-budget.ts";
 import { checkedBody, framingOf } from "./checked-body.ts";
 
 /**
@@ -11,21 +12,25 @@ import { checkedBody, framingOf } from "./checked-body.ts";
  * were complete, or with an ECONNRESET that could be taken for the store's.
  */
 export function requestBody(request: HttpRequest, isStream: boolean): AsyncIterable<Uint8Array> {
-  return checkedBody(rawBody(request, isStream), framingOf(request.headers), connectionOf(request)?.address ?? "");
+  const source = connectionOf(request)?.address ?? "";
+  return checkedBody(rawBody(request, isStream, source), framingOf(request.headers), source);
 }
 
-async function* rawBody(request: HttpRequest, isStream: boolean): AsyncGenerator<Uint8Array> {
+async function* rawBody(request: HttpRequest, isStream: boolean, source: string): AsyncGenerator<Uint8Array> {
   try {
     // A request that is refused half read must not take its connection with it before the refusal has been sent.
     const chunks = request.iterator({ destroyOnReturn: false });
     yield* chunks as AsyncIterable<Uint8Array>;
   } catch (error) {
+    await loopBudget.turn(source);
     throw refuse("CANCELLED", "the connection of the caller broke", { cause: error });
   }
   // Clients on Node close their half first and reset the stream right after: a handler must not take that for a
   // farewell.
   if (isStream) await turn();
-  if (request.aborted || isReset(request)) throw refuse("CANCELLED", "the caller went away");
+  if (!request.aborted && !isReset(request)) return;
+  await loopBudget.turn(source);
+  throw refuse("CANCELLED", "the caller went away");
 }
 
 function isReset(request: HttpRequest): boolean {

@@ -20,11 +20,13 @@ import { addressOf, type ClientAddress, peerOf } from "../calls/client-address.t
 import type { HttpHandler, HttpRequest, HttpResponse } from "../calls/http-handler.ts";
 import { methodName } from "../calls/method-name.ts";
 import type { MethodCaller, PolicyTable } from "../calls/policy.ts";
+import { connectionOf } from "../connections/connection.ts";
 import { trustConnection } from "../connections/trust-connection.ts";
 import { type DirectSpec, isDirect, serveDirect } from "../grpc/direct-grpc.ts";
 import { inPieces } from "../limits/answer-pieces.ts";
 import type { AnswerWatch } from "../limits/answer-watch.ts";
 import type { CallAdmission } from "../limits/call-admission.ts";
+import { loopBudget } from "../limits/loop-budget.ts";
 import { refuseCall } from "./answer-error.ts";
 import { answerUnknownPath } from "./answer-unknown-path.ts";
 import { completeErrors } from "./complete-errors.ts";
@@ -259,10 +261,28 @@ function answerInPieces(answer: UniversalServerResponse): UniversalServerRespons
 function universalRequest(request: HttpRequest, response: HttpResponse, values: ContextValues, isStream: boolean) {
   try {
     const universal = universalRequestFromNodeRequest(request, response, undefined, values);
-    return { ...universal, body: requestBody(request, isStream) };
+    const signal = spreadAbort(universal.signal, request, response);
+    return { ...universal, signal, body: requestBody(request, isStream) };
   } catch {
     return null;
   }
+}
+
+/**
+ * A signal that aborts when another does. Calls whose callers went away share the event loop's budget: a hundred of
+ * them may end at once with their connections, and each has its work to end and its line to write.
+ */
+function spreadAbort(signal: AbortSignal, request: HttpRequest, response: HttpResponse): AbortSignal {
+  const ending = new AbortController();
+  const source = connectionOf(request)?.address ?? "";
+  const onAbort = () => {
+    const abort = () => ending.abort(signal.reason);
+    // Listeners for the end of a call are called, however it ended.
+    if (response.writableFinished) abort();
+    else loopBudget.run(source, abort);
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  return ending.signal;
 }
 
 function isClientStream({ method: { methodKind } }: UniversalHandler): boolean {

@@ -173,11 +173,14 @@ function intercepted({ interceptors }: DirectCall, innermost: Next): Next {
 }
 
 async function readMessage({ spec, request, response }: DirectCall): Promise<Message> {
-  const bytes = await readEnvelope(request).catch((error: unknown) => {
+  const source = connectionOf(request)?.address ?? "";
+  const bytes = await readEnvelope(request).catch(async (error: unknown) => {
     finishRequest(request, response);
+    // Many may be cut short at once, when a connection ends.
+    await loopBudget.turn(source);
     throw error;
   });
-  return await loopBudget.do(connectionOf(request)?.address ?? "", () => {
+  return await loopBudget.do(source, () => {
     checkParts(bytes);
     try {
       return fromBinary(spec.method.input, bytes);

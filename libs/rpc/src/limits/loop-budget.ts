@@ -60,6 +60,11 @@ export class LoopBudget {
     });
   }
 
+  /** Wait for the turn of a piece of work that goes on from there. */
+  turn(source: string): Promise<void> {
+    return this.do(source, () => {});
+  }
+
   get #hasRoom(): boolean {
     return this.#leftMs > 0 && this.#leftPieces > 0;
   }

@@ -27,6 +27,7 @@ import {
 } from "@rollcall/domain";
 import { refusalError, refuse } from "@rollcall/errors";
 import { auditOf, commit, messageCodec } from "@rollcall/operations";
+import { createPageTokens } from "@rollcall/rpc";
 import {
   type Change,
   deleteBans,
@@ -220,34 +221,25 @@ function banOf(ban: Ban | undefined): { readonly ban?: ProtoBan } {
 }
 
 const DEFAULT_PAGE_SIZE = 100;
+/** Names the listing in page tokens: it has neither filter nor order. */
+const LISTING = "bans";
 
 /** Return a page of the bans, the newest first. */
 function listBans({ store }: AdminServices): MethodImpl<typeof AdminService.method.listBans> {
+  const pageTokens = createPageTokens(store.clusterSecret());
   return async ({ pageSize, pageToken }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
+    // The MAC says that the cursor was made below.
+    const cursor = pageTokens.open(LISTING, pageToken) as string | null;
     const rows = readRows<Ban, bigint | null>({
       limit,
-      from: openPageToken(pageToken),
+      from: cursor === null ? null : BigInt(cursor),
       read: (before, count) => listStored(store.db, { limit: count, before }),
       cursorOf: ({ id }) => id,
     });
     const page = await readPage(context, { rows, limit, item: BanSchema, toMessage: banToProto });
     return page.answer(ListBansResponseSchema, "bans", {
-      nextPageToken: page.next === null ? "" : `${TOKEN_START}${page.next.id}`,
+      nextPageToken: page.next === null ? "" : pageTokens.seal(LISTING, String(page.next.id)),
     });
   };
-}
-
-const TOKEN_START = "bans-before-";
-const TOKEN = /^bans-before-([0-9]{1,18})$/;
-
-/** Before which ban a page begins; null for the first. Throws INVALID_PAGE_TOKEN. */
-function openPageToken(token: string): bigint | null {
-  if (token === "") return null;
-  const id = TOKEN.exec(token)?.[1];
-  if (id !== undefined) return BigInt(id);
-  const message = "the page token was not made by this method; begin again without one";
-  throw refuse("INVALID_PAGE_TOKEN", message, {
-    violations: [{ field: "page_token", description: message }],
-  });
 }

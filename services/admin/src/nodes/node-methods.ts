@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { create, type DescMethod, type DescMethodUnary, type Message, toBinary } from "@bufbuild/protobuf";
 import type { GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
@@ -18,7 +17,6 @@ import {
   checkLabelChange,
   clearMark,
   cordon,
-  isNodeId,
   type LabelChange,
   type MembershipCommand,
   markUnhealthy,
@@ -28,6 +26,7 @@ import {
 } from "@rollcall/domain";
 import { refuse, refuseFields } from "@rollcall/errors";
 import { readOperation } from "@rollcall/operations";
+import { createPageTokens, type PageTokens } from "@rollcall/rpc";
 import type { NodeFilter } from "@rollcall/store";
 import {
   connectionStateFromProto,
@@ -127,6 +126,7 @@ export function readNodeOperation(services: Pick<AdminServices, "clock">, verb: 
 
 /** Create the method of a verb from what its request decides. The responses of all verbs have the same fields. */
 function verbsOf(services: AdminServices) {
+  const pageTokens = createPageTokens(services.store.clusterSecret());
   return <R extends Message & NodeRequest, A extends Message & NodeAnswer>(
     method: DescMethodUnary<GenMessage<R>, GenMessage<A>>,
     decideBy: (request: R) => DecideNode,
@@ -135,9 +135,10 @@ function verbsOf(services: AdminServices) {
     async (request: R, context: Pick<HandlerContext, "values">): Promise<A> => {
       const decide = decideBy(request);
       const operation = readNodeOperation(services, { method, request, context, decide, needs });
-      const { outcomes, next } = await operate(services, operation, parseSelection(request));
-      if (request.selector !== undefined) {
-        const nextPageToken = sealPageToken(request.selector, next);
+      const { outcomes, next } = await operate(services, operation, parseSelection(request, pageTokens));
+      const { selector } = request;
+      if (selector !== undefined) {
+        const nextPageToken = next === null ? "" : pageTokens.seal(listingOf(selector), next);
         return Object.assign(create(method.output), { outcomes: [...outcomes], nextPageToken });
       }
       return Object.assign(create(method.output), nodeOf(outcomes));
@@ -168,15 +169,16 @@ function labels(change: LabelChange): DecideNode {
  * Read which nodes a request means. Throws INVALID_SELECTOR, INVALID_PAGE_TOKEN, or INVALID_REQUEST when a selector has
  * no condition.
  */
-function parseSelection(request: Pick<NodeRequest, "node" | "selector" | "pageToken">): NodeSelection {
+function parseSelection(
+  request: Pick<NodeRequest, "node" | "selector" | "pageToken">,
+  pageTokens: PageTokens,
+): NodeSelection {
   const { selector } = request;
   if (selector === undefined) return { names: [request.node], filter: {}, isOne: true, after: "" };
-  return {
-    names: selector.nodes,
-    filter: parseFilter(selector),
-    isOne: false,
-    after: openPageToken(selector, request.pageToken),
-  };
+  const filter = parseFilter(selector);
+  // The MAC says that the cursor was made below.
+  const after = (pageTokens.open(listingOf(selector), request.pageToken) as string | null) ?? "";
+  return { names: selector.nodes, filter, isOne: false, after };
 }
 
 function parseFilter(selector: NodeSelector): NodeFilter {
@@ -202,29 +204,10 @@ function parseFilter(selector: NodeSelector): NodeFilter {
   return filter;
 }
 
-/** The token of the nodes of this selector that come after one; empty when none do. */
-function sealPageToken(selector: NodeSelector | undefined, after: string | null): string {
-  if (selector === undefined || after === null) return "";
-  return Buffer.from(`${digestOf(selector)}${after}`).toString("base64url");
-}
-
-/** After which node a page begins; empty for the first. Throws INVALID_PAGE_TOKEN for a token of another selector. */
-function openPageToken(selector: NodeSelector, token: string): string {
-  if (token === "") return "";
-  const text = Buffer.from(token, "base64url").toString();
-  const digest = digestOf(selector);
-  const after = text.slice(digest.length);
-  if (text.startsWith(digest) && isNodeId(after)) return after;
-  const message = "the page token was not made by this method with the same selector; begin again without one";
-  throw refuse("INVALID_PAGE_TOKEN", message, {
-    violations: [{ field: "page_token", description: message }],
-  });
-}
-
-/** No secret: a token only names the node after which to continue. */
-function digestOf(selector: NodeSelector): string {
+/** What a page token of a selector is for. */
+function listingOf(selector: NodeSelector): string {
   const bytes = toBinary(NodeSelectorSchema, selector, { writeUnknownFields: false });
-  return createHash("sha256").update(bytes).digest("hex").slice(0, 16);
+  return `nodes ${Buffer.from(bytes).toString("base64")}`;
 }
 
 function parseLabels(text: string) {

@@ -9,8 +9,8 @@ import {
   NodeHealthSchema,
   WatchNodeHealthResponseSchema,
 } from "@rollcall/api/rollcall/health/v1/health_query_pb";
-import { isNodeId } from "@rollcall/domain";
-import { isStoreUnavailable, refuse } from "@rollcall/errors";
+import { isStoreUnavailable } from "@rollcall/errors";
+import { createPageTokens } from "@rollcall/rpc";
 import { findNode } from "@rollcall/store";
 import { readPage } from "@rollcall/wire";
 import { recordToProto } from "../convert.ts";
@@ -48,12 +48,16 @@ async function answer(services: HealthServices, ref: string): Promise<NodeHealth
 }
 
 const DEFAULT_PAGE_SIZE = 100;
+/** Names the listing in page tokens. */
+const LISTING = "node health";
 
 /** Return a page of the nodes that have an owner, by id, each with its latest sample. */
 export function listNodeHealth(services: HealthServices): MethodImpl<typeof HealthQueryService.method.listNodeHealth> {
+  const pageTokens = createPageTokens(services.store.clusterSecret());
   return async ({ nodeIds, pageSize, pageToken, includeSamples }, context) => {
     const limit = pageSize === 0 ? DEFAULT_PAGE_SIZE : pageSize;
-    const afterId = openToken(pageToken);
+    // Every page is in order of id, whatever is asked for: a token serves all of them. The MAC says it was made below.
+    const afterId = (pageTokens.open(LISTING, pageToken) as string | null) ?? "";
     const page = await readPage(context, {
       // One more than wanted, to know whether there is another page.
       rows: readHealth(services, { nodeIds, afterId, limit: limit + 1, includeSamples }),
@@ -62,26 +66,9 @@ export function listNodeHealth(services: HealthServices): MethodImpl<typeof Heal
       toMessage: (node) => node,
     });
     return page.answer(ListNodeHealthResponseSchema, "nodes", {
-      nextPageToken: page.next === null ? "" : sealToken(page.next.nodeId),
+      nextPageToken: page.next === null ? "" : pageTokens.seal(LISTING, page.next.nodeId),
     });
   };
-}
-
-// A token only carries the last id, and all pages are in the order of ids, so it needs no seal.
-const TOKEN_PREFIX = "h1:";
-
-function sealToken(id: string): string {
-  return Buffer.from(`${TOKEN_PREFIX}${id}`).toString("base64url");
-}
-
-function openToken(token: string): string {
-  if (token === "") return "";
-  const text = Buffer.from(token, "base64url").toString();
-  const id = text.slice(TOKEN_PREFIX.length);
-  if (text.startsWith(TOKEN_PREFIX) && isNodeId(id)) return id;
-  const message = "the page token was not made by this method; begin again without one";
-  const violations = [{ field: "page_token", description: message }];
-  throw refuse("INVALID_PAGE_TOKEN", message, { violations });
 }
 
 /** Stream nodes as they are, then their changes, whichever replica holds them. */

@@ -1,0 +1,51 @@
+import http2 from "node:http2";
+import { expect, it } from "@jest/globals";
+import { until } from "@rollcall/testkit/time";
+import { RpcFixture } from "../../test/rpc-fixture.ts";
+
+const PATH = "/rollcall.registry.v1.RegistryService/GetNode";
+const CALLS = 100;
+/** The pieces of one turn of the loop's budget, and as many that other events of that turn let through. */
+const MOST_IN_A_TURN = 16;
+
+/** Begin calls whose requests never come whole. Returns how to cut their connection. */
+async function begin({ url }: RpcFixture, contentType: string): Promise<() => void> {
+  const session = http2.connect(url);
+  session.on("error", () => {});
+  for (let call = 0; call < CALLS; call += 1) {
+    const headers = { ":method": "POST", ":path": PATH, "content-type": contentType, te: "trailers" };
+    session
+      .request(headers, { endStream: false })
+      .on("error", () => {})
+      .write(Buffer.alloc(3));
+  }
+  return () => session.destroy();
+}
+
+it.each(["application/grpc", "application/grpc-web+proto", "application/json"])(
+  "should end calls of %s that are cut off together over several turns of the event loop",
+  async (contentType) => {
+    const fixture = await RpcFixture.start();
+    try {
+      const cut = await begin(fixture, contentType);
+      await until("all calls to be under way", () => sum(fixture.held) === CALLS);
+      cut();
+      let most = 0;
+      let before = 0;
+      const look = () => {
+        most = Math.max(most, fixture.lines.length - before);
+        before = fixture.lines.length;
+        if (before < CALLS) setImmediate(look);
+      };
+      setImmediate(look);
+      await until("all calls to have ended", () => fixture.lines.length >= CALLS);
+      expect(most).toBeLessThanOrEqual(MOST_IN_A_TURN);
+    } finally {
+      await fixture.stop();
+    }
+  },
+);
+
+function sum(counts: ReadonlyMap<string, number>): number {
+  return [...counts.values()].reduce((all, count) => all + count, 0);
+}
