@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { buildInfo, versionText } from "./build-info.ts";
 import { SHELL_WORDS } from "./choices.ts";
 import { action, addNotes } from "./command.ts";
 import { pickWord } from "./failure.ts";
@@ -118,7 +118,7 @@ const NOTES = [
 export async function createProgram(shell: Shell, parts: Parts, words: readonly string[]): Promise<Command> {
   const program = addGlobalOptions(new Command("rollcall"), shell)
     .description("Who is here, who is well, and who may take work: the control plane for fleets of machines.")
-    .version(`rollcall ${cliVersion()}`, "--version", "Print the version")
+    .version(versionText(buildInfo()), "--version", "Print the version")
     .helpOption("-h, --help", "Show help")
     .helpCommand("help [command]", "Show help");
   addNotes(program, ...NOTES);
@@ -136,14 +136,6 @@ export async function createProgram(shell: Shell, parts: Parts, words: readonly 
       command.configureHelp({ showGlobalOptions: false });
   }
   return program;
-}
-
-/** The version of this program, for example "0.1.0". */
-export function cliVersion(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  const value: unknown = JSON.parse(text);
-  const known = typeof value === "object" && value !== null && "version" in value;
-  return known && typeof value.version === "string" ? value.version : "0.0.0";
 }
 
 const HELP_COLUMNS = 80;
@@ -191,15 +183,15 @@ function nounIn(words: readonly string[], shell: Shell): string | undefined {
 }
 
 function defineVersion(command: Command, shell: Shell): void {
-  addNotes(command, '-o json|yaml prints {"version", "node", "platform"}.');
+  addNotes(command, '-o json|yaml prints {"version", "commit", "commitTime", "build", "node", "platform"}.');
   command.action(
     action(shell, async ({ options }) => {
       const { ANSWER_FORMATS, outputFormat, writePlain } = await import("./output/format.ts");
       const format = outputFormat(options, ANSWER_FORMATS);
       const { node, platform } = shell.runsOn;
-      const version = cliVersion();
-      if (format === "table") shell.out.write(`rollcall ${version} (Node.js ${node}, ${platform})\n`);
-      else await writePlain(shell, format, { version, node, platform });
+      const text = versionText(buildInfo(), [`Node.js ${node}`, platform]);
+      if (format === "table") shell.out.write(`${text}\n`);
+      else await writePlain(shell, format, { ...buildInfo(), node, platform });
     }),
   );
 }

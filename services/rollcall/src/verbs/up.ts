@@ -1,7 +1,7 @@
 import { join, resolve } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
-import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -17,6 +17,7 @@ import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { logConfiguration, openLog } from "../log.ts";
+import { runServer } from "../run-server.ts";
 import { formatBanner } from "../up/banner.ts";
 import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
@@ -81,7 +82,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
       process,
       log,
     });
-  return runProcess({
+  return runServer({
     process,
     log,
     start: (signal) =>
