@@ -29,7 +29,7 @@ acceptance: build ## What takes longer than tests may: drills (ARGS: arguments f
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 
 dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64)
-	@node scripts/dist/main.mjs $(ARGS)
+	@node scripts/packages/main.mjs $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b

@@ -43,6 +43,9 @@ describe("readRunFile()", () => {
   it("should read what up wrote", () => {
     writeFileSync(join(root, "run.json"), JSON.stringify(file));
     expect(readRunFile(root)).toEqual(file);
+    const reached = { ...file, elsewhere: "10.0.0.7:7700" };
+    writeFileSync(join(root, "run.json"), JSON.stringify(reached));
+    expect(readRunFile(root)).toEqual(reached);
   });
 
   it.each([

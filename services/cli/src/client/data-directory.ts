@@ -30,6 +30,8 @@ export interface RunFile {
   readonly pid: number;
   /** HOST:PORT of the API. */
   readonly server: string;
+  /** HOST:PORT by which other machines reach the API; absent when it is for this machine alone. */
+  readonly elsewhere?: string;
   /** HOST:PORT of the agents' streams. */
   readonly agents: string;
   /** HOST:PORT of probes and metrics. */
@@ -98,6 +100,7 @@ function isRunFile(value: unknown): value is RunFile {
     typeof value.agents === "string" &&
     "probes" in value &&
     typeof value.probes === "string" &&
+    (!("elsewhere" in value) || typeof value.elsewhere === "string") &&
     (!("tls" in value) || isTrust(value.tls))
   );
 }

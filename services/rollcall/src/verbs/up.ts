@@ -1,3 +1,4 @@
+import { networkInterfaces } from "node:os";
 import { join, resolve } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
@@ -18,6 +19,7 @@ import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { logConfiguration, openLog } from "../log.ts";
 import { runServer } from "../run-server.ts";
+import { addressElsewhere } from "../up/address-elsewhere.ts";
 import { formatBanner } from "../up/banner.ts";
 import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
@@ -123,7 +125,10 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   );
   const addresses = addressesOf(plan.host, running, probes);
   const trust = tls === null ? {} : { tls: tls.trust };
-  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
+  const certificate = source === null ? null : String(source.context.cert);
+  const elsewhere = addressElsewhere({ host: plan.host, port: running.port }, certificate, networkInterfaces());
+  const others = elsewhere === null ? {} : { elsewhere };
+  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...others, ...trust });
   // It ends before what hears its goodbye.
   const agent = parts.add(await startAgent(up, store, addresses.server));
   parts.onClose(() => removeRunFile(dataDirectory, process.pid));
