@@ -105,7 +105,7 @@ const NOTES = [
     "--tls-server-name; the same by ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, " +
     "ROLLCALL_TLS_SERVER_NAME; clients of `rollcall up` read it from run.json.",
   "The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; " +
-    "~/.rollcall.",
+    "~/.rollcall; for root, unless it has that, /var/lib/rollcall.",
   "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
     "Elsewhere they are as wide as they have to be.",
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C).",
