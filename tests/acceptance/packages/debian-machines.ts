@@ -37,14 +37,17 @@ export interface Machines {
   dispose(): Promise<void>;
 }
 
-/** The root of a machine is entered by a shell that settles what each has of its own, and then is the program. */
+/**
+ * The root of a machine is entered by a shell that settles what each has of its own. It stays the first process: a
+ * program that changes its user would no longer end with its parent.
+ */
 const ENTER = `root=$1 name=$2
 shift 2
 mount -t proc proc "$root/proc"
 mkdir -p "$root/dev/shm"
 mount -t tmpfs tmpfs "$root/dev/shm"
 hostname "$name"
-exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"`;
+chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"`;
 
 /** Make two machines with Debian's base and these packages. They reach each other and nothing else. */
 export async function makeMachines(packages: readonly string[]): Promise<Machines> {
@@ -112,7 +115,10 @@ function createMachine(options: {
       return stdout;
     },
     start: (words) => {
-      const child = spawn("nsenter", [...entering, ...words], { stdio: ["ignore", "pipe", "pipe"] });
+      const child = spawn("nsenter", [...entering, ...words], {
+        stdio: ["ignore", "pipe", "pipe"],
+        detached: true,
+      });
       children.push(child);
       return watchProgram(child);
     },

@@ -7,7 +7,7 @@ const PATIENCE_MS = 180_000;
 export interface RunningProgram {
   /** Wait until it has printed a text. Rejects when it ends without it. */
   prints(text: string): Promise<void>;
-  /** Ask it to end, and wait until it has. */
+  /** Ask it to end, with what it has started, and wait until it has. */
   end(): Promise<void>;
 }
 
@@ -17,7 +17,8 @@ export function startProgram(
   words: readonly string[],
   env: Readonly<Record<string, string | undefined>>,
 ): RunningProgram {
-  return watchProgram(spawn(program, words, { env, stdio: ["ignore", "pipe", "pipe"] }));
+  // A group of its own, which ends as one: what is printed for people is run by a shell.
+  return watchProgram(spawn(program, words, { env, stdio: ["ignore", "pipe", "pipe"], detached: true }));
 }
 
 /** Follow what a process prints. */
@@ -35,7 +36,7 @@ export function watchProgram(child: ChildProcess): RunningProgram {
       if (!printed.includes(text)) throw new Error(`it did not print "${text}":\n${printed}`);
     },
     end: async () => {
-      child.kill("SIGTERM");
+      if (!hasEnded()) process.kill(-(child.pid ?? 0), "SIGTERM");
       await until(`the end of process ${child.pid}\n${printed}`, hasEnded, PATIENCE_MS);
     },
   };

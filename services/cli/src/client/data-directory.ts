@@ -53,9 +53,9 @@ export type Surroundings = Pick<Shell, "env" | "cwd" | "home" | "userId">;
 
 /**
  * Find the data directory by the one rule that `up` and its clients share: ROLLCALL_DATA_DIR; else `.rollcall` in the
- * working directory, where there is one that belongs to this user; else `~/.rollcall`, and for root, unless it has that,
- * the system's directory: Postgres never runs as root, and its user could not enter root's home. Absolute; it need not
- * exist.
+ * working directory, where there is one that belongs to this user; else `~/.rollcall`, and for root, unless it has
+ * that, the system's directory: Postgres never runs as root, and its user could not enter root's home. Absolute; it
+ * need not exist.
  */
 export function findDataDirectory({ env, cwd, home, userId }: Surroundings): string {
   const named = env.ROLLCALL_DATA_DIR;
