@@ -24,7 +24,7 @@ test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, b
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
 
-acceptance: build ## What takes longer than tests may: drills (ARGS: arguments for jest)
+acceptance: build ## What takes longer than tests may: drills, and packages on fresh machines (ARGS: arguments for jest)
 	$(BIN)/tsc -b bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
 

@@ -6,6 +6,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { until } from "../../../libs/testkit/src/until.ts";
 import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
+import { workspaceRoot } from "../../support/workspace.ts";
 import { type BuiltPackages, buildPackages } from "./built-packages.ts";
 import { canMakeMachines, copyTo, type Machine, type Machines, makeMachines } from "./debian-machines.ts";
 import { buildImage, READ_ONLY } from "./image.ts";
@@ -14,6 +15,9 @@ import { startProgram } from "./program.ts";
 
 const run = promisify(execFile);
 const LIMIT_MS = 900_000;
+/** A whole control plane with its Postgres, streams, and the command line against it. */
+const SMOKE = ["services/rollcall/src/up.test.ts", "tests/registry-and-admin.test.ts", "tests/cli/node-list.test.ts"];
+const MOST_OUTPUT = 16 * 1_048_576;
 const PATIENCE_MS = 120_000;
 const MOST_AGENT_BYTES = 60_000_000;
 const MOST_IMAGE_BYTES = 120_000_000;
@@ -124,6 +128,14 @@ describe("make dist", () => {
     await joined.prints('"msg":"connected"');
     await joined.end();
     await up.end();
+  });
+
+  it("should carry a Node.js on which a smoke of the tests passes", async () => {
+    const node = join(unpacked("rollcall"), "lib/rollcall/bin/node");
+    const jest = join(workspaceRoot, "node_modules/jest/bin/jest.js");
+    const words = [jest, "--ci", "--runTestsByPath", ...SMOKE];
+    const { stderr } = await run(node, words, { cwd: workspaceRoot, timeout: LIMIT_MS, maxBuffer: MOST_OUTPUT });
+    expect(stderr).toMatch(/^Tests: +\d+ passed, \d+ total$/m);
   });
 
   it("should make a package that npm installs", async () => {
