@@ -31,10 +31,16 @@ commit=$(sed -n 's/.*"commit":"\([^"]*\)".*/\1/p' "$root/usr/lib/rollcall/packag
 rm -f "$root/usr/install.sh" "$root/usr/README.md" "$root/usr/LICENSE"
 
 if [ "$base" = scratch ]; then
-  mkdir "$work/debs"
-  # apt drops its rights, and has to be able to write here all the same.
-  chmod 777 "$work" "$work/debs"
-  (cd "$work/debs" && apt-get -qq download "libc6:$architecture" "libgcc-s1:$architecture" "libstdc++6:$architecture")
+  mkdir -p "$work/debs" "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
+  # Lists of its own: those of this machine may be old, missing, or for another architecture. Nothing is installed, so
+  # that apt need not drop its rights to fetch.
+  apt() {
+    apt-get -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" \
+      -o "Dir::State::Lists=$work/apt/lists" -o "Dir::State::Status=/dev/null" -o "Dir::Cache=$work/apt/cache" \
+      -o APT::Sandbox::User=root "$@"
+  }
+  apt update
+  (cd "$work/debs" && apt download libc6 libgcc-s1 libstdc++6)
   for package in "$work"/debs/*.deb; do
     dpkg-deb --extract "$package" "$work/libraries"
   done

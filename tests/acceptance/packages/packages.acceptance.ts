@@ -39,10 +39,13 @@ it("should run every command of docs/install.md that has a name", () => {
 
 describe("make dist", () => {
   let folder: string;
-  beforeAll(() => {
+  let unpacking: string;
+  beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "rollcall-unpacked-"));
     for (const name of readdirSync(packages.folder)) symlinkSync(join(packages.folder, name), join(folder, name));
-  });
+    unpacking = (await follow("unpack")).stdout;
+    await run("tar", ["-xzf", packages.path(`rollcall-agent-VERSION-${PLATFORM}.tar.gz`), "-C", folder]);
+  }, LIMIT_MS);
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   /** Run commands of the page, as a user whose home is in the folder of the packages. */
@@ -96,7 +99,7 @@ describe("make dist", () => {
 
   it("should install below a prefix, and remove it again", async () => {
     const told = new RegExp(`^rollcall ${packages.version} \\(commit .*, build rollcall-${PLATFORM}\\b`);
-    expect((await follow("unpack")).stdout).toMatch(told);
+    expect(unpacking).toMatch(told);
     await follow("install");
     const prefix = join(home("install"), ".local");
     expect((await run(join(prefix, "bin/rollcall"), ["--version"], { env: BARE })).stdout).toMatch(told);
@@ -109,7 +112,6 @@ describe("make dist", () => {
 
   it("should need nothing on the machine: up from one tarball, an agent from the other", async () => {
     const [server, agent] = [unpacked("rollcall"), unpacked("rollcall-agent")];
-    await run("tar", ["-xzf", packages.path(`rollcall-agent-VERSION-${PLATFORM}.tar.gz`), "-C", folder]);
     const [port = 0, agents = 0, probes = 0, internal = 0] = await freePorts(4);
     const env = { ...BARE, ROLLCALL_DATA_DIR: join(folder, "data") };
     const ports = ["--port", port, "--agent-port", agents, "--probe-port", probes, "--internal-port", internal];
@@ -163,8 +165,9 @@ const hasBuildah = spawnSync("buildah", ["--version"]).status === 0;
     expect(built.config.Labels).toMatchObject({ "org.opencontainers.image.version": packages.version });
     expect(built.compressedBytes).toBeLessThan(MOST_IMAGE_BYTES);
     expect(existsSync(join(built.root, "bin/sh")) || existsSync(join(built.root, "usr/bin/sh"))).toBe(false);
+    const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
     const inside = ["unshare", "--mount", "sh", "-ec", READ_ONLY, "sh", built.root, ...built.config.Entrypoint];
-    const { stdout } = await run("env", [...inside, "version"], { env: BARE });
+    const { stdout } = await run("env", [...inside, "version"], { env });
     expect(stdout).toContain(`build rollcall-${PLATFORM}`);
     rmSync(folder, { recursive: true, force: true });
   });
