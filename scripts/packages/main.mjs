@@ -39,6 +39,9 @@ await rm(out, { recursive: true, force: true });
 await rm(STAGE, { recursive: true, force: true });
 await mkdir(out, { recursive: true });
 
+/** What commands say of themselves. */
+const helps = new Map();
+
 const built = await mapBounded(Object.keys(KINDS), 1, async (kind) => {
   const program = await buildProgram(kind, { stage: join(STAGE, "programs"), info: commit });
   return { kind, program, words: await wordsOf(program) };
@@ -51,7 +54,7 @@ await writeSums();
 /** The man page and the completions, as this program itself tells them. */
 async function wordsOf({ folder }) {
   const main = join(folder, "src/main.js");
-  const manual = await manualOf({ ask: askProgram(process.execPath, main), version: VERSION, timeS });
+  const manual = await manualOf({ ask: askProgram(process.execPath, main, helps), version: VERSION, timeS });
   const scripts = await mapBounded(SHELLS, 1, async (shell) => [
     shell,
     await run(process.execPath, [main, "completion", shell]),

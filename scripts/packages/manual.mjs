@@ -31,10 +31,18 @@ export async function manualOf({ ask, version, timeS }) {
   ].join("\n");
 }
 
-/** Ask a program for help, as wide as a manual is. */
-export function askProgram(node, main) {
+/**
+ * Ask a program for help, as wide as a manual is. What a command says is the same in each kind of package: `known` keeps
+ * it, by the command, for the next kind. Only the list of commands differs.
+ */
+export function askProgram(node, main, known) {
   const env = { COLUMNS, NO_COLOR: "1" };
-  return async (words) => String(await run(node, [main, ...words, "--help"], { env }));
+  return async (words) => {
+    const command = words.join(" ");
+    const help = known.get(command) ?? String(await run(node, [main, ...words, "--help"], { env }));
+    if (words.length > 0) known.set(command, help);
+    return help;
+  };
 }
 
 /** The names below "Commands:", aliases and the one that shows help aside. */
