@@ -9,7 +9,7 @@ import { PLATFORMS, WORKSPACE } from "./workspace.mjs";
 
 const SCRIPTS = ["postinst", "prerm", "postrm"];
 
-/** What each kind puts beside its program: units, and files of configuration, which dpkg keeps when they were edited. */
+/** What each kind puts beside its program: units, and configuration, whose files dpkg keeps when they were edited. */
 const PARTS = {
   rollcall: {
     units: ["rollcall.service", "rollcall@.service", "rollcall-agent.service"],

@@ -32,8 +32,8 @@ export async function manualOf({ ask, version, timeS }) {
 }
 
 /**
- * Ask a program for help, as wide as a manual is. What a command says is the same in each kind of package: `known` keeps
- * it, by the command, for the next kind. Only the list of commands differs.
+ * Ask a program for help, as wide as a manual is. What a command says is the same in each kind of package: `known`
+ * keeps it, by the command, for the next kind. Only the list of commands differs.
  */
 export function askProgram(node, main, known) {
   const env = { COLUMNS, NO_COLOR: "1" };
