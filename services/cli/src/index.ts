@@ -1,3 +1,4 @@
+export { cliVersion } from "./build-info.ts";
 export {
   ADMIN_TOKEN_FILE,
   CLIENT_VARIABLES,
@@ -10,6 +11,5 @@ export { Failure, UsageError } from "./failure.ts";
 export { columnsOf } from "./output/style.ts";
 export { wrap } from "./output/wrap.ts";
 export type { ConfigurationView, ForeignVerb, ListedSetting, Parts } from "./parts.ts";
-export { cliVersion } from "./program.ts";
 export { runCli } from "./run-cli.ts";
 export type { Shell, Sink } from "./shell.ts";

@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { Command, CommanderError } from "commander";
+import { buildInfo, versionText } from "./build-info.ts";
 import { SHELL_WORDS } from "./choices.ts";
 import { action, addNotes } from "./command.ts";
 import { pickWord } from "./failure.ts";
@@ -116,7 +116,7 @@ const NOTES = [
     "--tls-server-name; the same by ROLLCALL_CA_FILE, ROLLCALL_CLIENT_CERT, ROLLCALL_CLIENT_KEY, " +
     "ROLLCALL_TLS_SERVER_NAME; clients of `rollcall up` read it from run.json.",
   "The data directory: ROLLCALL_DATA_DIR; .rollcall in the working directory, if there is one that is yours; " +
-    "~/.rollcall.",
+    "~/.rollcall; for root, unless it has that, /var/lib/rollcall.",
   "Tables fit the terminal, or COLUMNS: columns that matter least are left out; -o wide prints them all. " +
     "Elsewhere they are as wide as they have to be.",
   "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 130 interrupted (Ctrl-C); of `rollcall run` those of its " +
@@ -130,7 +130,7 @@ const NOTES = [
 export async function createProgram(shell: Shell, parts: Parts, words: readonly string[]): Promise<Command> {
   const program = addGlobalOptions(new Command("rollcall"), shell)
     .description("Who is here, who is well, and who may take work: the control plane for fleets of machines.")
-    .version(`rollcall ${cliVersion()}`, "--version", "Print the version")
+    .version(versionText(buildInfo()), "--version", "Print the version")
     .helpOption("-h, --help", "Show help")
     .helpCommand("help [command]", "Show help");
   addNotes(program, ...NOTES);
@@ -148,14 +148,6 @@ export async function createProgram(shell: Shell, parts: Parts, words: readonly 
       command.configureHelp({ showGlobalOptions: false });
   }
   return program;
-}
-
-/** The version of this program, for example "0.1.0". */
-export function cliVersion(): string {
-  const text = readFileSync(new URL("../package.json", import.meta.url), "utf8");
-  const value: unknown = JSON.parse(text);
-  const known = typeof value === "object" && value !== null && "version" in value;
-  return known && typeof value.version === "string" ? value.version : "0.0.0";
 }
 
 const HELP_COLUMNS = 80;
@@ -204,15 +196,15 @@ function nounIn(words: readonly string[], shell: Shell): string | undefined {
 }
 
 function defineVersion(command: Command, shell: Shell): void {
-  addNotes(command, '-o json|yaml prints {"version", "node", "platform"}.');
+  addNotes(command, '-o json|yaml prints {"version", "commit", "commitTime", "build", "node", "platform"}.');
   command.action(
     action(shell, async ({ options }) => {
       const { ANSWER_FORMATS, outputFormat, writePlain } = await import("./output/format.ts");
       const format = outputFormat(options, ANSWER_FORMATS);
       const { node, platform } = shell.runsOn;
-      const version = cliVersion();
-      if (format === "table") shell.out.write(`rollcall ${version} (Node.js ${node}, ${platform})\n`);
-      else await writePlain(shell, format, { version, node, platform });
+      const text = versionText(buildInfo(), [`Node.js ${node}`, platform]);
+      if (format === "table") shell.out.write(`${text}\n`);
+      else await writePlain(shell, format, { ...buildInfo(), node, platform });
     }),
   );
 }

@@ -32,14 +32,14 @@ class NativeRuntime {
   requireInternalModule(path) {
     delete require.cache[path];
     delete globalThis[Symbol.for("EVENT_HANDLERS")];
-    const { AsyncLocalStorage } = asyncHooks;
-    asyncHooks.AsyncLocalStorage = new Proxy(AsyncLocalStorage, {
-      construct: () => noContext,
-    });
+    // Defined, not assigned: Node.js 24 has a getter there.
+    const own = Object.getOwnPropertyDescriptor(asyncHooks, "AsyncLocalStorage");
+    const value = new Proxy(asyncHooks.AsyncLocalStorage, { construct: () => noContext });
+    Object.defineProperty(asyncHooks, "AsyncLocalStorage", { value, configurable: true, enumerable: true });
     try {
       return require(path);
     } finally {
-      asyncHooks.AsyncLocalStorage = AsyncLocalStorage;
+      Object.defineProperty(asyncHooks, "AsyncLocalStorage", own);
     }
   }
 

@@ -26,6 +26,8 @@ export interface ControlPlane {
   client<S extends DescService>(at: ServiceName, service: S): Client<S>;
   /** What a client of this service has to trust. */
   trust(at: ServiceName): Trust;
+  /** The base URL by which other machines reach a service: the address that is used here, where no other is known. */
+  elsewhere(at: ServiceName): string;
   /**
    * Make a call. When it fails, throw a Failure that reads "failed to <what>: <why>"; `reword` puts the server's words
    * into those of the command line.
@@ -67,6 +69,10 @@ export function reachControlPlane(shell: Shell, options: GlobalOptions): Control
     addresses,
     client: clientOf,
     trust: (at) => tls.trustFor(addresses[at]),
+    elsewhere: (at) => {
+      const { protocol, host } = new URL(addresses[at]);
+      return host === runFile?.server && runFile.elsewhere ? `${protocol}//${runFile.elsewhere}` : addresses[at];
+    },
     attempt: async (at, what, call, reword = (text) => text) => {
       try {
         return await call();

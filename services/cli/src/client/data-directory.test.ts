@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(root, { recursive: true }));
 
-function find(env: Record<string, string> = {}, userId = process.getuid?.() ?? null) {
+function find(env: Record<string, string> = {}, userId: number | null = null) {
   return findDataDirectory({ env, cwd: join(root, "work"), home: join(root, "home"), userId });
 }
 
@@ -20,6 +20,12 @@ describe("findDataDirectory()", () => {
     mkdirSync(join(root, "work/.rollcall"), { recursive: true });
     expect(find()).toBe(join(root, "work/.rollcall"));
     expect(find({ ROLLCALL_DATA_DIR: "../data" })).toBe(join(root, "data"));
+  });
+
+  it("should take the system's for root, unless its home has one", () => {
+    expect(find({}, 0)).toBe("/var/lib/rollcall");
+    mkdirSync(join(root, "home/.rollcall"), { recursive: true });
+    expect(find({}, 0)).toBe(process.getuid?.() === 0 ? join(root, "home/.rollcall") : "/var/lib/rollcall");
   });
 
   it("should trust no directory of another user, and no file", () => {
@@ -43,6 +49,9 @@ describe("readRunFile()", () => {
   it("should read what up wrote", () => {
     writeFileSync(join(root, "run.json"), JSON.stringify(file));
     expect(readRunFile(root)).toEqual(file);
+    const reached = { ...file, elsewhere: "10.0.0.7:7700" };
+    writeFileSync(join(root, "run.json"), JSON.stringify(reached));
+    expect(readRunFile(root)).toEqual(reached);
   });
 
   it.each([

@@ -8,6 +8,9 @@ export const RUN_FILE = "run.json";
 /** Where `up` keeps the first access token, inside its data directory. */
 export const ADMIN_TOKEN_FILE = "admin-token";
 
+/** Where services of the system keep their data. */
+const SYSTEM_DIRECTORY = "/var/lib/rollcall";
+
 /** Environment variables that the command line reads, and no server knows. */
 export const CLIENT_VARIABLES: readonly string[] = [
   "ROLLCALL_CONFIG",
@@ -30,6 +33,8 @@ export interface RunFile {
   readonly pid: number;
   /** HOST:PORT of the API. */
   readonly server: string;
+  /** HOST:PORT by which other machines reach the API; absent when it is for this machine alone. */
+  readonly elsewhere?: string;
   /** HOST:PORT of the agents' streams. */
   readonly agents: string;
   /** HOST:PORT of probes and metrics. */
@@ -48,14 +53,18 @@ export type Surroundings = Pick<Shell, "env" | "cwd" | "home" | "userId">;
 
 /**
  * Find the data directory by the one rule that `up` and its clients share: ROLLCALL_DATA_DIR; else `.rollcall` in the
- * working directory, where there is one that belongs to this user; else `~/.rollcall`. Absolute; it need not exist.
+ * working directory, where there is one that belongs to this user; else `~/.rollcall`, and for root, unless it has
+ * that, the system's directory: Postgres never runs as root, and its user could not enter root's home. Absolute; it
+ * need not exist.
  */
 export function findDataDirectory({ env, cwd, home, userId }: Surroundings): string {
   const named = env.ROLLCALL_DATA_DIR;
   if (named !== undefined && named !== "") return resolve(cwd, named);
   const here = join(cwd, ".rollcall");
   // Another user's directory could send our calls, and our token with them, to a server of theirs.
-  return belongsTo(here, userId) ? here : join(home, ".rollcall");
+  if (belongsTo(here, userId)) return here;
+  const own = join(home, ".rollcall");
+  return userId === 0 && !belongsTo(own, userId) ? SYSTEM_DIRECTORY : own;
 }
 
 /** Read what the running `up` of this data directory wrote; null when there is none. */
@@ -98,6 +107,7 @@ function isRunFile(value: unknown): value is RunFile {
     typeof value.agents === "string" &&
     "probes" in value &&
     typeof value.probes === "string" &&
+    (!("elsewhere" in value) || typeof value.elsewhere === "string") &&
     (!("tls" in value) || isTrust(value.tls))
   );
 }

@@ -132,6 +132,7 @@ function tokenHint(failure: ConnectError): string[] {
   if (failure.code !== Code.Unauthenticated) return [];
   return [
     "hint: `rollcall login` keeps an access token, --token-file, ROLLCALL_TOKEN or ROLLCALL_TOKEN_FILE names " +
-      "one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall or ~/.rollcall)",
+      "one; the one of `rollcall up` is in its data directory (ROLLCALL_DATA_DIR, ./.rollcall, ~/.rollcall, " +
+      "or /var/lib/rollcall for root)",
   ];
 }

@@ -4,7 +4,7 @@ import { joinCommand } from "./token.ts";
 describe("joinCommand()", () => {
   it("should name what the agent has to trust", () => {
     const trust = { caFile: "/etc/our ca.pem", serverName: "rollcall.example" };
-    const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, token: "rcj_x" });
+    const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, caPem: null, token: "rcj_x" });
     expect(text).toContain(
       "  rollcall agent --server https://10.0.0.1:7700 --ca-file '/etc/our ca.pem' --tls-server-name " +
         "rollcall.example --join-token rcj_x\n",
@@ -13,9 +13,19 @@ describe("joinCommand()", () => {
     expect(text).not.toContain("leads here");
   });
 
+  it("should bring the authority along where it is given", () => {
+    const trust = { caFile: "/var/lib/ca.pem", serverName: null };
+    const text = joinCommand({ registry: "https://10.0.0.1:7700", trust, caPem: "PEM\n", token: "rcj_x" });
+    expect(text).toContain(
+      "cat > rollcall-ca.pem <<'END'\nPEM\nEND\n" +
+        "  rollcall agent --server https://10.0.0.1:7700 --ca-file rollcall-ca.pem --join-token rcj_x\n",
+    );
+    expect(text).not.toContain("needs a copy");
+  });
+
   it("should say that a loopback address is for this machine alone", () => {
     const trust = { caFile: null, serverName: null };
-    const text = joinCommand({ registry: "http://127.0.0.1:7700", trust, token: "TOKEN" });
+    const text = joinCommand({ registry: "http://127.0.0.1:7700", trust, caPem: null, token: "TOKEN" });
     expect(text).toContain("  rollcall agent --server 127.0.0.1:7700 --join-token TOKEN\n");
     expect(text).toContain("Another machine needs an address in --server that leads here.\n");
   });

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import {
@@ -112,7 +113,8 @@ const tokenCreate: Verb<TokenCreateOptions> = async ({ shell, options }) => {
   // Without a terminal, standard error is often a log.
   const shown = shell.out.isTerminal ? answer.text : "TOKEN";
   const trust = control.trust("registry");
-  shell.err.write(hint(answer, { registry: control.addresses.registry, trust, token: shown }));
+  const registry = control.elsewhere("registry");
+  shell.err.write(hint(answer, { registry, trust, caPem: authorityToShow(registry, trust), token: shown }));
 };
 
 function hint({ text, token }: CreateJoinTokenResponse, command: JoinCommand): string {
@@ -137,24 +139,46 @@ interface JoinCommand {
   /** Base URL of the registry. */
   readonly registry: string;
   readonly trust: Trust;
+  /** The authority itself, for machines that have no copy of its file; null when there is none, or it is not shown. */
+  readonly caPem: string | null;
   /** The token's text, or what stands for it. */
   readonly token: string;
 }
 
 /** The command that joins a machine, and what has to be known about it. */
-export function joinCommand({ registry, trust: { caFile, serverName }, token }: JoinCommand): string {
+export function joinCommand({ registry, trust: { caFile, serverName }, caPem, token }: JoinCommand): string {
+  const authority = caPem === null ? caFile : COPIED_CA_FILE;
   const flags = [
     `--server ${displayAddress(registry)}`,
-    ...(caFile === null ? [] : [`--ca-file ${quoted(caFile)}`]),
+    ...(authority === null ? [] : [`--ca-file ${quoted(authority)}`]),
     ...(serverName === null ? [] : [`--tls-server-name ${quoted(serverName)}`]),
     `--join-token ${token}`,
   ];
   const remarks = [
-    ...(caFile === null ? [] : [`Another machine needs a copy of ${caFile}.`]),
+    ...(caFile === null || caPem !== null ? [] : [`Another machine needs a copy of ${caFile}.`]),
     ...(isLoopback(registry) ? ["Another machine needs an address in --server that leads here."] : []),
     "In --join-token-file or ROLLCALL_JOIN_TOKEN_FILE the token is hidden from the list of processes.",
   ];
-  return `  rollcall agent ${flags.join(" ")}\n\n${remarks.join("\n")}\n`;
+  const copy = caPem === null ? "" : `cat > ${COPIED_CA_FILE} <<'END'\n${caPem.trim()}\nEND\n`;
+  return `${copy}  rollcall agent ${flags.join(" ")}\n\n${remarks.join("\n")}\n`;
+}
+
+/** Where the printed command puts the authority's certificate. */
+const COPIED_CA_FILE = "rollcall-ca.pem";
+/** More than any authority has. What is larger holds the authorities of a whole system, and is not worth showing. */
+const MOST_CA_BYTES = 8192;
+
+/** The authority's certificate, for a command that is run on another machine; null when its file has to be copied. */
+function authorityToShow(registry: string, { caFile }: Trust): string | null {
+  if (caFile === null || isLoopback(registry)) return null;
+  try {
+    const pem = readFileSync(caFile, "utf8");
+    // A file with anything else in it, such as a key, is for people to copy.
+    const isPublic = pem.includes("BEGIN CERTIFICATE") && !pem.includes("PRIVATE KEY");
+    return isPublic && pem.length <= MOST_CA_BYTES ? pem : null;
+  } catch {
+    return null;
+  }
 }
 
 /** A word of a command line, in quotes where a shell needs them. */

@@ -17,7 +17,8 @@ export const PROCESS_KEYS = defineKeys({
     doc:
       "Directory of what `up` keeps: the embedded Postgres, the first access token, the local agent's state, and " +
       "run.json, by which clients find it: they take the same ROLLCALL_DATA_DIR. When not set: .rollcall in the " +
-      "working directory if there is one that belongs to this user, else .rollcall in the user's home.",
+      "working directory if there is one that belongs to this user, else .rollcall in the user's home; for root, " +
+      "unless its home has that, /var/lib/rollcall.",
   },
   "Database.URL": {
     schema: optional(

@@ -60,8 +60,8 @@ describe("keepDevelopmentCertificates()", () => {
 describe("developmentNames()", () => {
   it("should have this machine's names, and the host that is listened on", () => {
     const own = ["localhost", "127.0.0.1", "::1", "box"];
-    expect(developmentNames("0.0.0.0", "box")).toEqual(own);
-    expect(developmentNames("127.0.0.1", "box")).toEqual(own);
-    expect(developmentNames("10.0.0.7", "box")).toEqual([...own, "10.0.0.7"]);
+    expect(developmentNames("0.0.0.0", "box", ["10.0.0.9"])).toEqual([...own, "10.0.0.9"]);
+    expect(developmentNames("127.0.0.1", "box", ["10.0.0.9"])).toEqual(own);
+    expect(developmentNames("10.0.0.7", "box", ["10.0.0.9"])).toEqual([...own, "10.0.0.7"]);
   });
 });

@@ -4,6 +4,7 @@ import { isIP } from "node:net";
 import { join } from "node:path";
 import type { Issued } from "@rollcall/identity/certificates";
 import { type Clock, type Logger, Loop, type Task } from "@rollcall/process";
+import { isAnyHost } from "./address-elsewhere.ts";
 
 /** What a development certificate is made for. */
 export interface DevelopmentOptions {
@@ -32,10 +33,9 @@ const RENEW_DAYS = 30;
 const BACKDATED_MS = 3_600_000;
 const AUTHORITY_NAME = "Rollcall development authority";
 
-/** The names by which what listens on a host of this machine is reached. */
-export function developmentNames(host: string, hostname: string): readonly string[] {
-  const isAny = host === "0.0.0.0" || host === "::";
-  return [...new Set(["localhost", "127.0.0.1", "::1", hostname, ...(isAny ? [] : [host])])];
+/** The names and addresses by which what listens on a host of this machine is reached. */
+export function developmentNames(host: string, hostname: string, addresses: readonly string[]): readonly string[] {
+  return [...new Set(["localhost", "127.0.0.1", "::1", hostname, ...(isAnyHost(host) ? addresses : [host])])];
 }
 
 /**

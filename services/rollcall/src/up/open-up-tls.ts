@@ -1,6 +1,6 @@
 import { X509Certificate } from "node:crypto";
 import { isIP } from "node:net";
-import { hostname } from "node:os";
+import { hostname, networkInterfaces } from "node:os";
 import { join, resolve } from "node:path";
 import type { RunFile, Shell } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
@@ -8,6 +8,7 @@ import { type Logger, systemClock, type Task } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { clientCaFile, configuredTlsFiles, openTls } from "../control-plane/open-tls.ts";
 import { localAddress } from "../control-plane/process-plan.ts";
+import { externalAddresses } from "./address-elsewhere.ts";
 import {
   developmentNames,
   keepDevelopmentCertificates,
@@ -38,7 +39,7 @@ export async function openUpTls(
   const deps = { clock: systemClock, log };
   const host = config["Listen.Host"];
   if (config["Up.TLS"]) {
-    const names = developmentNames(host, hostname());
+    const names = developmentNames(host, hostname(), externalAddresses(networkInterfaces()));
     const options = { dir: join(dataDirectory, TLS_DIRECTORY), names, ...deps };
     const files = await keepDevelopmentCertificates(options);
     const source = await openTls({ ...files, clientCaFile: clientCaFile(config, shell) }, deps);

@@ -1,11 +1,12 @@
 import { type AgentConfig, agentKeys, checkAgentConfig, defaultStateDirectory, startAgent } from "@rollcall/agent";
 import { cliVersion, columnsOf, Failure, type Shell, UsageError } from "@rollcall/cli";
-import { type Logger, runProcess } from "@rollcall/process";
+import type { Logger } from "@rollcall/process";
 import { configurationPath, loadConfiguration } from "../config/load.ts";
 import { PROCESS_KEYS, type ProcessConfig } from "../config/process-keys.ts";
 import { type Arguments, readArguments } from "../config/read-arguments.ts";
 import { formatVerbHelp, verbFlags } from "../config/verb-help.ts";
 import { logConfiguration, openLog } from "../log.ts";
+import { runServer } from "../run-server.ts";
 import { isOfTheSystem } from "../system-error.ts";
 import { AgentRunningError, lockStateDirectory } from "../up/directory-lock.ts";
 import { CONNECTED } from "../up/local-agent.ts";
@@ -52,7 +53,7 @@ export async function runAgent(words: readonly string[], shell: Shell, process: 
   const access = hasWork ? (await import("../work/keeper-access.ts")).keeperAccess : null;
   const keeper = access?.(values, stateDirectory, process);
   const unlock = await lock(stateDirectory, process.pid);
-  const code = await runProcess({
+  const code = await runServer({
     process,
     log,
     // An `up` that has started it waits for this word.

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import type { ConfigKeys, Flags } from "@rollcall/config";
-import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, startParts, systemClock } from "@rollcall/process";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
 import { readArguments } from "../config/read-arguments.ts";
@@ -17,6 +17,7 @@ import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { logConfiguration, openLog } from "../log.ts";
+import { runServer } from "../run-server.ts";
 import { workerRole } from "../workers/open-workers.ts";
 import { runWorker } from "../workers/run-worker.ts";
 import { serveWorkers } from "../workers/serve-workers.ts";
@@ -116,7 +117,7 @@ export async function runServe(words: readonly string[], shell: Shell, process: 
     if (service === "health") warnOfPlaintext(plan.host, values, log);
     return {};
   };
-  return runProcess({
+  return runServer({
     process,
     log,
     start: (signal) =>

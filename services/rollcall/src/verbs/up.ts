@@ -1,7 +1,8 @@
+import { networkInterfaces } from "node:os";
 import { join, resolve } from "node:path";
 import { ADMIN_TOKEN_FILE, cliVersion, columnsOf, findDataDirectory, type Shell, UsageError } from "@rollcall/cli";
 import { startEmbeddedPostgres } from "@rollcall/postgres-embedded";
-import { type Logger, type Parts, runProcess, startParts, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, startParts, systemClock } from "@rollcall/process";
 import type { Store } from "@rollcall/store";
 import { refusePlaintext } from "../config/check-tls-config.ts";
 import { CONTROL_PLANE_KEYS, type ControlPlaneConfig, loadControlPlaneConfig } from "../config/control-plane-config.ts";
@@ -17,6 +18,8 @@ import { provideAdminToken } from "../control-plane/provide-admin-token.ts";
 import { startControlPlane } from "../control-plane/start-control-plane.ts";
 import { explainingStart, portFlagsOf } from "../control-plane/start-problem.ts";
 import { logConfiguration, openLog } from "../log.ts";
+import { runServer } from "../run-server.ts";
+import { addressElsewhere } from "../up/address-elsewhere.ts";
 import { formatBanner } from "../up/banner.ts";
 import { lockDataDirectory } from "../up/directory-lock.ts";
 import { keepLocalAgent, type LocalAgentOptions } from "../up/local-agent.ts";
@@ -81,7 +84,7 @@ export async function runUp(words: readonly string[], shell: Shell, process: Nod
       process,
       log,
     });
-  return runProcess({
+  return runServer({
     process,
     log,
     start: (signal) =>
@@ -122,7 +125,10 @@ async function startUp(up: Up, signal: AbortSignal, parts: Parts) {
   );
   const addresses = addressesOf(plan.host, running, probes);
   const trust = tls === null ? {} : { tls: tls.trust };
-  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...trust });
+  const certificate = source === null ? null : String(source.context.cert);
+  const elsewhere = addressElsewhere({ host: plan.host, port: running.port }, certificate, networkInterfaces());
+  const others = elsewhere === null ? {} : { elsewhere };
+  await writeRunFile(dataDirectory, { pid: process.pid, ...addresses, ...others, ...trust });
   // It ends before what hears its goodbye.
   const agent = parts.add(await startAgent(up, store, addresses.server));
   parts.onClose(() => removeRunFile(dataDirectory, process.pid));

@@ -1,11 +1,12 @@
 import { cliVersion } from "@rollcall/cli";
 import type { TlsSource } from "@rollcall/identity";
-import { type Logger, type Parts, runProcess, startParts, startTasks, systemClock } from "@rollcall/process";
+import { type Logger, type Parts, startParts, startTasks, systemClock } from "@rollcall/process";
 import type { ControlPlaneConfig } from "../config/control-plane-config.ts";
 import { hostRule } from "../control-plane/host-rule.ts";
 import { openProbes, type Probes } from "../control-plane/open-probes.ts";
 import { openRecord } from "../control-plane/open-record.ts";
 import type { ProcessPlan } from "../control-plane/process-plan.ts";
+import { runServer } from "../run-server.ts";
 import { openWorkers } from "./open-workers.ts";
 
 /** What a primary serves with. */
@@ -46,7 +47,7 @@ export async function serveWorkers(options: ServeWorkersOptions): Promise<number
     sayServing(log, { plan, workers: count, port, agentPort, probes });
     return {};
   };
-  return runProcess({ ...ending, start: (signal) => startParts((parts) => start(signal, parts)) });
+  return runServer({ ...ending, start: (signal) => startParts((parts) => start(signal, parts)) });
 }
 
 function sayServing(

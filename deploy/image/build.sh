@@ -1,0 +1,72 @@
+#!/bin/sh
+# Builds the container image from a tarball that `make dist` made:
+#   deploy/image/build.sh dist/rollcall-0.1.0-linux-x64.tar.gz [BASE]
+# Writes two files beside the tarball: NAME.oci.tar, an OCI layout (podman, skopeo, Kubernetes' registries), and
+# NAME.docker.tar, which `docker load` takes. BASE is an image to build on, such as that of a distribution with glibc;
+# without it the image has nothing but Debian's C and C++ libraries, and no shell. `rollcall up` with its own Postgres
+# needs a shell; `serve` and `agent` do not. It needs buildah, and for the libraries Debian's apt-get and dpkg-deb.
+set -eu
+
+tarball=${1:?"which tarball?"}
+base=${2:-scratch}
+here=$(dirname "$(readlink -f "$0")")
+name=$(basename "$tarball" .tar.gz)
+case $name in
+  *-linux-x64) architecture=amd64 ;;
+  *-linux-arm64) architecture=arm64 ;;
+  *) echo "build.sh: $name is not the name of a tarball for a platform" >&2; exit 1 ;;
+esac
+version=$(echo "$name" | sed 's/-linux-.*//; s/.*-//')
+out=$(cd "$(dirname "$tarball")" && pwd)
+# Without the driver's demands on the kernel, in containers too.
+export STORAGE_DRIVER="${STORAGE_DRIVER:-vfs}" BUILDAH_ISOLATION="${BUILDAH_ISOLATION:-chroot}"
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+root=$work/rootfs
+mkdir -p "$root/usr" "$root/etc" "$root/tmp" "$root/var/lib" "$work/state"
+tar -xzf "$tarball" -C "$root/usr" --strip-components=1 --no-same-owner
+time=$(stat -c %Y "$root/usr/bin/rollcall")
+commit=$(sed -n 's/.*"commit":"\([^"]*\)".*/\1/p' "$root/usr/lib/rollcall/package.json")
+rm -f "$root/usr/install.sh" "$root/usr/README.md" "$root/usr/LICENSE"
+
+if [ "$base" = scratch ]; then
+  mkdir -p "$work/debs" "$work/apt/lists/partial" "$work/apt/cache/archives/partial"
+  # Lists of its own: those of this machine may be old, missing, or for another architecture. Nothing is installed, so
+  # that apt need not drop its rights to fetch.
+  apt() {
+    apt-get -qq -o "APT::Architecture=$architecture" -o "APT::Architectures=$architecture" \
+      -o "Dir::State::Lists=$work/apt/lists" -o "Dir::State::Status=/dev/null" -o "Dir::Cache=$work/apt/cache" \
+      -o APT::Sandbox::User=root "$@"
+  }
+  apt update
+  (cd "$work/debs" && apt download libc6 libgcc-s1 libstdc++6)
+  for package in "$work"/debs/*.deb; do
+    dpkg-deb --extract "$package" "$work/libraries"
+  done
+  rm -rf "$work/libraries/usr/share/doc" "$work/libraries/usr/share/lintian" "$work/libraries/usr/lib/"*/gconv
+  cp -a "$work/libraries/." "$root/"
+  echo 'rollcall:x:65532:65532:Rollcall:/var/lib/rollcall:/nonexistent' > "$root/etc/passwd"
+  echo 'rollcall:x:65532:' > "$root/etc/group"
+  echo 'hosts: files dns' > "$root/etc/nsswitch.conf"
+fi
+chown -R 0:0 "$root"
+chmod -R u=rwX,go=rX "$root"
+chmod 1777 "$root/tmp"
+find "$root" "$work/state" -exec touch --no-dereference --date="@$time" {} +
+
+image=localhost/rollcall-build:$$
+buildah build --quiet --format oci --arch "$architecture" --build-arg "BASE=$base" --timestamp "$time" \
+  --label "org.opencontainers.image.title=rollcall" \
+  --label "org.opencontainers.image.description=Control plane for fleets of machines" \
+  --label "org.opencontainers.image.licenses=Apache-2.0" \
+  --label "org.opencontainers.image.version=$version" \
+  --label "org.opencontainers.image.revision=$commit" \
+  --label "org.opencontainers.image.created=$(date --utc --date="@$time" +%Y-%m-%dT%H:%M:%SZ)" \
+  --file "$here/Containerfile" --tag "$image" "$work" > /dev/null
+rm -f "$out/$name.oci.tar" "$out/$name.docker.tar"
+buildah push --quiet "$image" "oci-archive:$out/$name.oci.tar:$version"
+buildah push --quiet "$image" "docker-archive:$out/$name.docker.tar:rollcall:$version"
+buildah rmi "$image" > /dev/null
+echo "$out/$name.oci.tar"
+echo "$out/$name.docker.tar"

@@ -1,0 +1,37 @@
+// The bundled program of a package, without Node.js: what npm installs, and what the other packages are made of.
+import { chmod, copyFile, mkdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { bundle } from "../../services/rollcall/bundle.mjs";
+import { bundledPackages, noticesOf } from "./bundled-packages.mjs";
+import { WORKSPACE } from "./workspace.mjs";
+
+/** The kinds of packages: everything, and the agent with the command line. */
+export const KINDS = {
+  rollcall: {
+    program: "main",
+    summary: "Control plane for fleets of machines: who is here, who is well, and who may take work",
+    hasPostgres: true,
+  },
+  "rollcall-agent": {
+    program: "agent-main",
+    summary: "Agent and command line of Rollcall, the control plane for fleets of machines",
+    hasPostgres: false,
+  },
+};
+
+/**
+ * Bundle the program of a kind into a folder, which is always the same for a kind: the names of chunks and the paths in
+ * source maps depend on it. Answers the folder and the packages that went into the bundle.
+ */
+export async function buildProgram(kind, { stage, info }) {
+  const folder = join(stage, kind);
+  await rm(folder, { recursive: true, force: true });
+  const { inputs } = await bundle(folder, { program: KINDS[kind].program, info });
+  await mkdir(join(folder, "bin"));
+  await copyFile(join(WORKSPACE, "deploy/package/rollcall.js"), join(folder, "bin/rollcall.js"));
+  await chmod(join(folder, "bin/rollcall.js"), 0o755);
+  const packages = await bundledPackages(inputs);
+  await writeFile(join(folder, "NOTICES.txt"), await noticesOf(packages));
+  await copyFile(join(WORKSPACE, "LICENSE"), join(folder, "LICENSE"));
+  return { folder, packages };
+}

@@ -1,0 +1,32 @@
+// Runs the programs that packages are made with.
+import { spawn } from "node:child_process";
+
+/** Run a program to its end. Answers what it printed; rejects, with what it said, when it fails. */
+export function run(program, words, { cwd, env, input } = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, words, { cwd, env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] });
+    const [out, err] = [[], []];
+    child.stdout.on("data", (piece) => out.push(piece));
+    child.stderr.on("data", (piece) => err.push(piece));
+    child.on("error", reject);
+    child.on("close", (code) => {
+      if (code === 0) resolve(Buffer.concat(out));
+      else reject(new Error(`${program} ${words.join(" ")} ended with ${code}:\n${Buffer.concat(err)}`));
+    });
+    child.stdin.end(input);
+  });
+}
+
+/** Do work for each item, `atOnce` of them at a time. Answers the results in the order of the items. */
+export async function mapBounded(items, atOnce, work) {
+  const results = new Array(items.length);
+  let next = 0;
+  const worker = async () => {
+    while (next < items.length) {
+      const at = next++;
+      results[at] = await work(items[at]);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+  return results;
+}

@@ -1,0 +1,64 @@
+// The list of what a package is made of, as CycloneDX. Made from the bundle itself: it names what was shipped, not what
+// was installed to build it.
+import { createHash } from "node:crypto";
+
+/** The document for a package of a kind, as JSON. `components` are packages of npm, `timeS` the time of the commit. */
+export function sbomOf({ name, version, commit, timeS, components }) {
+  const root = `pkg:generic/${name}@${version}`;
+  const listed = components.map(toComponent);
+  const document = {
+    bomFormat: "CycloneDX",
+    specVersion: "1.6",
+    version: 1,
+    metadata: {
+      timestamp: new Date(timeS * 1000).toISOString(),
+      component: {
+        type: "application",
+        "bom-ref": root,
+        name,
+        version,
+        licenses: [{ license: { id: "Apache-2.0" } }],
+        purl: root,
+        ...(commit === undefined ? {} : { properties: [{ name: "rollcall:commit", value: commit }] }),
+      },
+    },
+    components: listed,
+    dependencies: [
+      { ref: root, dependsOn: listed.map((component) => component["bom-ref"]) },
+      ...listed.map((component) => ({ ref: component["bom-ref"] })),
+    ],
+  };
+  const serialNumber = `urn:uuid:${uuidOf(JSON.stringify(document))}`;
+  const { bomFormat, specVersion, ...rest } = document;
+  return `${JSON.stringify({ bomFormat, specVersion, serialNumber, ...rest }, null, 2)}\n`;
+}
+
+function toComponent({ name, version, license, integrity, type = "library" }) {
+  const purl = `pkg:npm/${name.replace("@", "%40")}@${version}`;
+  return {
+    type,
+    "bom-ref": purl,
+    name,
+    version,
+    ...(license === undefined ? {} : { licenses: [licenseOf(license)] }),
+    ...(integrity === undefined ? {} : { hashes: [{ alg: "SHA-512", content: hexOf(integrity) }] }),
+    purl,
+  };
+}
+
+/** One licence by its id, several as the expression that they are. */
+function licenseOf(license) {
+  return /[ ()]/.test(license) ? { expression: license } : { license: { id: license } };
+}
+
+function hexOf(integrity) {
+  return Buffer.from(integrity.slice("sha512-".length), "base64").toString("hex");
+}
+
+/** A UUID that is the same for the same document: version 8, whose bits are free. */
+function uuidOf(text) {
+  const hex = createHash("sha256").update(text).digest("hex");
+  return [hex.slice(0, 8), hex.slice(8, 12), `8${hex.slice(13, 16)}`, `a${hex.slice(17, 20)}`, hex.slice(20, 32)].join(
+    "-",
+  );
+}

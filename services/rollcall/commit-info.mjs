@@ -1,0 +1,21 @@
+// Which commit a build is of.
+import { spawnSync } from "node:child_process";
+
+/**
+ * The commit of a checkout and when it was made, for `rollcall version`. A commit whose files have changed since is
+ * marked "+changes". Empty where there is no git, or no checkout.
+ */
+export function commitInfo(folder) {
+  const [commit, committedS] = git(folder, ["log", "-1", "--format=%H %ct"]).split(" ");
+  if (committedS === undefined) return {};
+  const changed = git(folder, ["status", "--porcelain"]) !== "";
+  return {
+    commit: changed ? `${commit}+changes` : commit,
+    commitTime: new Date(Number(committedS) * 1000).toISOString(),
+  };
+}
+
+function git(folder, words) {
+  const { status, stdout } = spawnSync("git", ["-C", folder, ...words], { encoding: "utf8" });
+  return status === 0 ? stdout.trim() : "";
+}

@@ -1,0 +1,90 @@
+import { Failure, type ForeignVerb, type Shell, UsageError } from "@rollcall/cli";
+import { isOfTheSystem } from "./system-error.ts";
+
+const KEEP_ALIVE_MS = 60_000;
+const FAILED = 1;
+const MISUSED = 2;
+
+/** A verb that runs until it is told to end. */
+export interface ServerVerb {
+  readonly name: string;
+  /** The arguments after the name, for help. */
+  readonly usage: string;
+  readonly description: string;
+  /** What the first argument can be. */
+  readonly choices: readonly string[];
+  /** Load the verb's code: only the verb that is called needs it. */
+  load(): Promise<{
+    run(words: readonly string[], shell: Shell, process: NodeJS.Process): Promise<number>;
+    readonly flags: readonly string[];
+  }>;
+}
+
+/** What a server verb runs in. */
+export interface ServerVerbContext {
+  readonly shell: Shell;
+  readonly process: NodeJS.Process;
+  /** Stop listening to signals: such a verb does so itself. */
+  releaseSignals(): void;
+}
+
+/** A server's verb as the command line takes it. */
+export function toForeignVerb(
+  { name, usage, description, choices, load }: ServerVerb,
+  { shell, process, releaseSignals }: ServerVerbContext,
+): ForeignVerb {
+  return {
+    name,
+    usage,
+    description,
+    run: async (words) => {
+      releaseSignals();
+      const code = await reported(shell, async () => (await load()).run(words, shell, process));
+      // What a server leaves behind, a pool that is closing or a watch of files, must not keep its process.
+      return process.exit(code);
+    },
+    complete: async (words) => {
+      if (choices.length > 0 && words.length === 1) return choices;
+      return words.at(-1)?.startsWith("-") ? (await load()).flags : [];
+    },
+  };
+}
+
+/** `agent` and `keeper`, which every build has. */
+export const MACHINE_VERBS: readonly ServerVerb[] = [
+  {
+    name: "agent",
+    usage: "",
+    description: "Run the agent of this machine",
+    choices: [],
+    load: async () => {
+      const { AGENT_FLAGS, runAgent } = await import("./verbs/agent.ts");
+      return { run: runAgent, flags: AGENT_FLAGS };
+    },
+  },
+  {
+    name: "keeper",
+    usage: "",
+    description: "Keep the executions of this machine for its agent",
+    choices: [],
+    load: async () => {
+      const { KEEPER_FLAGS, runKeeper } = await import("./verbs/keeper.ts");
+      return { run: runKeeper, flags: KEEPER_FLAGS };
+    },
+  },
+];
+
+async function reported(shell: Shell, run: () => Promise<number>): Promise<number> {
+  // What a verb waits for while it ends may be nothing that keeps Node running, such as a child that was let go.
+  const alive = setInterval(() => {}, KEEP_ALIVE_MS);
+  try {
+    return await run();
+  } catch (error) {
+    const known = error instanceof UsageError || error instanceof Failure || isOfTheSystem(error);
+    const text = known ? error.message : error instanceof Error ? error.stack : String(error);
+    shell.err.write(`${text}\n`);
+    return error instanceof UsageError ? MISUSED : FAILED;
+  } finally {
+    clearInterval(alive);
+  }
+}

