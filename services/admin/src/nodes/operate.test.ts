@@ -132,15 +132,16 @@ describe("operate()", () => {
   });
 
   it("should say what it would do, and do nothing, when asked so", async () => {
-    await add("n-1");
-    await addNode(rig.store, "n-2", "APPROVED");
-    const selector = { nodes: ["n-1", "n-2"] };
-    const request = { selector, requestId: "dry-1" };
-    const traces = async () => [await eventsOf(rig.store, "n-1"), await auditOf(rig.store, "n-1")];
+    // Nodes of its own: refusals about others may be recorded meanwhile.
+    await add("dry-1");
+    await addNode(rig.store, "dry-2", "APPROVED");
+    const selector = { nodes: ["dry-1", "dry-2"] };
+    const request = { selector, requestId: "dry-run" };
+    const traces = async () => [await eventsOf(rig.store, "dry-1"), await auditOf(rig.store, "dry-1")];
     const before = await traces();
     const { outcomes } = await rig.admin.approveNode({ ...request, validateOnly: true });
-    expect(words(outcomes)).toEqual(["n-1 ok", "n-2 NODE_ALREADY_APPROVED"]);
-    expect((await getNode(rig.store.db, "n-1"))?.membership.state).toBe("PENDING");
+    expect(words(outcomes)).toEqual(["dry-1 ok", "dry-2 NODE_ALREADY_APPROVED"]);
+    expect((await getNode(rig.store.db, "dry-1"))?.membership.state).toBe("PENDING");
     expect(await traces()).toEqual(before);
     expect(words((await rig.admin.approveNode(request)).outcomes)).toEqual(words(outcomes));
   });

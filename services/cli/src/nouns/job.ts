@@ -63,8 +63,8 @@ export function defineJob(job: Command, shell: Shell): void {
     .option("--tail <bytes>", "Only so much from the end of each, for example 64Ki");
   addNotes(
     logs,
-    "The output is kept on the execution's node: for a day after its end, in files whose size the job bounds. It takes " +
-      "the role submitter. What the execution wrote to standard error goes to standard error.",
+    "The output is kept on the execution's node: for a day after its end, in files whose size the job bounds. It " +
+      "takes the role submitter. What the execution wrote to standard error goes to standard error.",
   ).action(act<LogsOptions>(shell, async () => (await import("../jobs/logs.ts")).jobLogs));
   defineChanges(job, shell);
 }

@@ -100,8 +100,8 @@ export class NodeWork {
 }
 
 /**
- * One report that says what two said, one after the other. What a node had and has no more it keeps in its reports until
- * it was told to forget it, so both together are whole when one of them is.
+ * One report that says what two said, one after the other. A node keeps what ended in its reports until it is told to
+ * forget it, so both together are whole when one of them is.
  */
 function merge(earlier: Waiting | null, later: Waiting): Waiting {
   if (earlier === null) return later;
