@@ -6,6 +6,9 @@ import { definePolicies, policyProblems } from "./policy.ts";
 const METHOD = "rollcall.health.v1.HealthService/Heartbeat";
 const stream = { caller: "node", deadlineMs: 0, idempotent: false } as const;
 
+/** Of the service's other methods, nothing of which is wrong. */
+const OTHERS = { "rollcall.health.v1.HealthService/ServeLogs": stream };
+
 describe("definePolicies()", () => {
   it("should name rows by method", () => {
     expect(definePolicies(HealthService, { heartbeat: stream, serveLogs: stream })).toEqual({
@@ -21,7 +24,7 @@ describe("policyProblems()", () => {
     [{}, [`${METHOD} has no policy row`]],
     [{ [METHOD]: { ...stream, deadlineMs: 5 } }, [`${METHOD} is a stream and takes no deadline`]],
   ])("should judge %j", (table, problems) => {
-    expect(policyProblems([HealthService], table)).toEqual(problems);
+    expect(policyProblems([HealthService], { ...OTHERS, ...table })).toEqual(problems);
   });
 });
 
