@@ -1,16 +1,15 @@
 import { execFile, spawnSync } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { hostname, tmpdir } from "node:os";
+import { readFileSync, rmSync } from "node:fs";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
-import { bundledMain } from "../services/rollcall/src/testing/bundled-main.ts";
 import { createUpFixture, type UpFixture } from "../services/rollcall/src/testing/up-fixture.ts";
+import { layOutCheckout } from "./support/checkout.ts";
 import { commandBlocks } from "./support/readme-blocks.ts";
 import { workspaceRoot } from "./support/workspace.ts";
 
 const START_LIMIT_MS = 120_000;
-const MAIN = await bundledMain();
 const COMMAND_LIMIT_MS = 60_000;
 const ADDRESS_IN_README = "127.0.0.1:7700";
 
@@ -64,16 +63,3 @@ describe("the README's commands", () => {
     });
   }
 });
-
-/** A folder in which commands work as in a checkout that was built and in which `make run` runs. */
-function layOutCheckout(dataDirectory: string): string {
-  const folder = mkdtempSync(join(tmpdir(), "rollcall-readme-"));
-  symlinkSync(dataDirectory, join(folder, ".rollcall"));
-  symlinkSync(join(workspaceRoot, "node_modules"), join(folder, "node_modules"));
-  mkdirSync(join(folder, "bin"));
-  const program = join(folder, "bin/rollcall");
-  // Of the present sources, like all tests: the built program may be older, or not be there.
-  writeFileSync(program, `#!/bin/sh\nunset NODE_OPTIONS\nexec node '${MAIN}' "$@"\n`);
-  chmodSync(program, 0o755);
-  return folder;
-}
