@@ -60,8 +60,10 @@ export class HeartbeatSession {
   readonly #alarm: Alarm;
   #state: SessionState;
   #sent: SentTotals = NO_TOTALS;
-  /** The digest that the last report told, and the executions that it named. */
-  #told: { readonly digest: bigint; readonly ids: readonly string[] } = { digest: 0n, ids: [] };
+  /** The digest that the last report told. */
+  #toldDigest = 0n;
+  /** The executions of reports that are not acknowledged, by their numbers. */
+  readonly #unacknowledged = new Map<number, readonly string[]>();
   readonly #unsubscribe: () => void;
   /** Ends what is read of output. */
   readonly #reading = new AbortController();
@@ -147,7 +149,7 @@ export class HeartbeatSession {
         const { usage: message, sent } = toResourceUsage(usage.latest(intervalMs), this.#sent);
         this.#sent = sent;
         const agentTimeMs = this.#wallMs(tellsTime);
-        const executionsDigest = this.#told.digest;
+        const executionsDigest = this.#toldDigest;
         const value = { sequence, usage: message, settingsGeneration, agentTimeMs, executionsDigest };
         this.#send({ case: "beat", value });
         return;
@@ -186,7 +188,11 @@ export class HeartbeatSession {
     if (work === null || work === undefined) return;
     const observations = work.observations(ids);
     const digest = work.digest();
-    this.#told = { digest, ids: observations.map(({ id }) => id) };
+    this.#toldDigest = digest;
+    this.#unacknowledged.set(
+      number,
+      observations.map(({ id }) => id),
+    );
     for (const value of reportParts({ number, whole: ids === null, digest }, observations)) {
       this.#send({ case: "executionReport", value });
     }
@@ -198,9 +204,20 @@ export class HeartbeatSession {
     if (news.kind === "opened") work.opened();
     else if (news.kind === "executions") work.executions(news.executions);
     else if (news.kind === "spec") work.spec(news.spec);
-    else if (news.kind === "report-acked") work.reported(this.#told.ids);
+    else if (news.kind === "report-acked") work.reported(this.#acknowledged(news.number));
     else if (news.kind === "acked") work.seen();
     else if (news.kind === "log-request") this.#sendOutput(news.request, work);
+  }
+
+  /** The executions of all reports up to one, which are in the record. */
+  #acknowledged(upTo: number): readonly string[] {
+    const ids = new Set<string>();
+    for (const [number, named] of this.#unacknowledged) {
+      if (number > upTo) continue;
+      for (const id of named) ids.add(id);
+      this.#unacknowledged.delete(number);
+    }
+    return [...ids];
   }
 
   /** Output goes up a call of its own. A request beyond the limit is not answered: its reader is told that in time. */

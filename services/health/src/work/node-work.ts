@@ -1,7 +1,10 @@
 import type { NodeReport, ReportedExecution } from "@rollcall/store";
 
-/** Most executions that a node may report: more than it may be given, for those that the record does not know. */
-export const MOST_REPORTED = 2_000;
+/**
+ * Most executions that a node may report: more than a keeper keeps, which are 1,000 that run and 2,000 that ended while
+ * the record was away. A node that may not report all of them could never be connected again.
+ */
+export const MOST_REPORTED = 4_000;
 /** Most specs that an agent may wait for at a time. */
 export const MOST_WANTED = 200;
 
@@ -28,8 +31,10 @@ type Waiting = Omit<NodeReport, "nodeId" | "epoch" | "executions"> & {
 export class NodeWork {
   /** The generation up to which the agent was told; null before the whole list. */
   told: bigint | null = null;
-  /** Digests of specs that the agent waits for, oldest first. */
+  /** Digests of specs that the agent waits for, each once, oldest first. */
   readonly wanted: Uint8Array[] = [];
+  /** Executions that its last whole report had as ended. */
+  ended: readonly string[] = [];
   #open: { readonly number: number; executions: Map<string, ReportedExecution> } | null = null;
   #waiting: Waiting | null = null;
   #saving: Waiting | null = null;

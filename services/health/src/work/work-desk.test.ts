@@ -175,9 +175,13 @@ describe("WorkDesk, specs", () => {
     desk.opened(node);
     await until("the list", () => sent("executions").length === 1);
     stream.isBehind = true;
-    const digests = Array.from({ length: 200 }, () => DIGEST);
+    const digests = Array.from({ length: 200 }, (_, index) => new Uint8Array(32).fill(index));
     desk.receive(node, { kind: "want-specs", digests });
-    expect(() => desk.receive(node, { kind: "want-specs", digests: [DIGEST] })).toThrow(/200 specs/);
+    // To ask again is no further demand.
+    desk.receive(node, { kind: "want-specs", digests });
+    expect(() => desk.receive(node, { kind: "want-specs", digests: [new Uint8Array(32).fill(200)] })).toThrow(
+      /200 specs/,
+    );
     stream.isBehind = false;
     desk.drained(node);
     await until("all specs", () => sent("spec").length === 200);
@@ -224,6 +228,25 @@ describe("WorkDesk, reports", () => {
       sent("executions").some((frame) => "references" in frame && frame.references.length),
     );
     expect(sent("executions").at(-1)).toMatchObject({ isWhole: false, references: [{ id: "e2", desired: "FORGET" }] });
+    await tasks.close();
+  });
+
+  it("should say so again once the whole list was told, before which an agent takes no change", async () => {
+    const { record, desk, stream, node, tasks, report, sent } = setUp();
+    record.lists.set("n1", { nodeId: "n1", generation: 5n, references: [] });
+    record.forgotten = ["e2"];
+    stream.isBehind = true;
+    desk.opened(node);
+    await until("the list to be read", () => record.asked.length === 1);
+    report({ whole: true, observations: [{ id: "e2", state: ObservedState.ENDED, endReason: EndReason.EXITED }] });
+    await until("the report to be saved", () => record.reports.length === 1);
+    stream.isBehind = false;
+    desk.drained(node);
+    await until("the list, and the word to forget", () => sent("executions").length === 2);
+    expect(sent("executions")).toMatchObject([
+      { isWhole: true, references: [] },
+      { isWhole: false, generation: 5n, references: [{ id: "e2", desired: "FORGET" }] },
+    ]);
     await tasks.close();
   });
 

@@ -2,7 +2,7 @@ import { ExecutionReportSchema } from "@rollcall/api/rollcall/health/v1/health_p
 import { refuse } from "@rollcall/errors";
 import { Loop, type Task } from "@rollcall/process";
 import type { RequestValidator } from "@rollcall/rpc";
-import type { NodeReport, NodeWork as NodeWorkList } from "@rollcall/store";
+import type { NodeWork as NodeWorkList } from "@rollcall/store";
 import type { SharedLoop } from "../record/health-record.ts";
 import type { HeldNode } from "../replica/held-node.ts";
 import type { Replica } from "../replica/replica.ts";
@@ -41,6 +41,8 @@ export class WorkDesk implements WorkHost {
   readonly #untold = new Set<HeldNode>();
   /** Nodes whose agents wait for specs. */
   readonly #wanting = new Set<HeldNode>();
+  /** Nodes whose ended executions may be forgotten. */
+  readonly #ended = new Set<HeldNode>();
   /** Nodes with reports that are not in the record. */
   readonly #reported = new Set<HeldNode>();
   readonly #telling: Loop;
@@ -94,10 +96,14 @@ export class WorkDesk implements WorkHost {
         }
         return;
       case "want-specs":
-        if (work.wanted.length + frame.digests.length > MOST_WANTED) {
-          throw refuse("INVALID_REQUEST", `an agent may wait for ${MOST_WANTED} specs at a time`);
+        // An agent asks again while the record is away.
+        for (const digest of frame.digests) {
+          if (work.wanted.some((known) => Buffer.compare(known, digest) === 0)) continue;
+          if (work.wanted.length >= MOST_WANTED) {
+            throw refuse("INVALID_REQUEST", `an agent may wait for ${MOST_WANTED} specs at a time`);
+          }
+          work.wanted.push(digest);
         }
-        work.wanted.push(...frame.digests);
         this.#wanting.add(node);
         this.#telling.call();
         return;
@@ -164,6 +170,9 @@ export class WorkDesk implements WorkHost {
       if (isSent !== true) return;
     }
     work.told = generation;
+    if (!isWhole || work.ended.length === 0) return;
+    this.#ended.add(node);
+    this.#saving.call();
   }
 
   async #sendSpecs(node: HeldNode): Promise<void> {
@@ -199,17 +208,26 @@ export class WorkDesk implements WorkHost {
         if (node.work !== work) continue;
         node.stream?.sendWork({ kind: "report-ack", number });
         if (work.hasReport) this.#reported.add(node);
-        if (report.whole) await this.#letForget(node, work, report);
+        if (!report.whole) continue;
+        work.ended = report.executions.filter(({ observed }) => observed === "ENDED").map(({ id }) => id);
+        this.#ended.add(node);
       }
+    }
+    for (const node of take(this.#ended, this.#ended.size)) {
+      await this.#letForget(node).catch((error: unknown) => {
+        this.#ended.add(node);
+        throw error;
+      });
     }
   }
 
   /** A whole list leaves out what has ended: an agent that missed to be told of it forgets it by its whole report. */
-  async #letForget(node: HeldNode, work: NodeWork, { executions }: Pick<NodeReport, "executions">): Promise<void> {
+  async #letForget(node: HeldNode): Promise<void> {
     const { record } = this.#options;
-    const ended = executions.filter(({ observed }) => observed === "ENDED").map(({ id }) => id);
-    if (ended.length === 0) return;
-    const ids = await record.forgettable(node.id, ended);
+    const { work } = node;
+    // Before the whole list is told, the agent takes no change; afterwards this is done again.
+    if (work === null || work.told === null || work.ended.length === 0) return;
+    const ids = await record.forgettable(node.id, work.ended);
     if (node.work !== work) return;
     const references = ids.map((id) => ({ ...FORGOTTEN, id }));
     for (let from = 0; from < references.length; from += REFERENCES_A_FRAME) {
