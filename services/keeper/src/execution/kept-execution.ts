@@ -7,6 +7,7 @@ import { runCheck } from "../check/run-check.ts";
 import type { ExecutionIdentity, ExecutionRecord } from "../journal/execution-record.ts";
 import { becoming, programScript } from "../launch/launch-script.ts";
 import { prepareLaunch } from "../launch/prepare-launch.ts";
+import { removeScratch } from "../launch/remove-scratch.ts";
 import { exitWallMs, readShim, releaseShim, startShim } from "../launch/shim.ts";
 import { judgeShim } from "../launch/shim-facts.ts";
 import { isAlive, type ProcessName, processesOfSession } from "../machine/process-name.ts";
@@ -156,11 +157,9 @@ export class KeptExecution {
     if (!this.isEnded || this.#record.forgottenWallMs !== null) return;
     this.#record = { ...this.#record, forgottenWallMs: this.#services.clock.wallMs() };
     this.#save();
-    void rm(join(this.#services.scratch, this.identity.id), { recursive: true, force: true }).catch(
-      (error: unknown) => {
-        this.#log.warn({ err: error }, "directory of an execution cannot be removed");
-      },
-    );
+    removeScratch(join(this.#services.scratch, this.identity.id)).catch((error: unknown) => {
+      this.#log.warn({ err: error }, "directory of an execution cannot be removed");
+    });
   }
 
   /** Its output, whether it runs or not. */
