@@ -10,6 +10,7 @@ import {
   type WorkCommit,
   type WorkCommitted,
 } from "@rollcall/store";
+import { type Decided, decide } from "./decide.ts";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
 import { findOrphans } from "./find-orphans.ts";
 import { LeaderMemory } from "./leader-memory.ts";
@@ -20,19 +21,6 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
-/** Plans that are made before what has changed meanwhile is read. */
-const PLANS_IN_A_ROW = 8;
-
-/** What came of plans. */
-interface Decided {
-  /** Whether the last was refused: what it was made from has changed. */
-  readonly isStale: boolean;
-  /** Whether there is more to plan at once. */
-  readonly more: boolean;
-  /** When to plan again if nothing happens before; null for never. */
-  readonly wakeAtMs: number | null;
-}
-
 /**
  * Decides what runs where, for as long as this process holds the scheduler's lease. All of it follows from the record:
  * a leader that ends between any two steps leaves nothing behind, and the next one decides the same again.
@@ -144,32 +132,16 @@ export class Leader {
     return next;
   }
 
-  /**
-   * Plan and commit. While one plan is written the next is made: the memory has what was planned as done. When one is
-   * refused, those that follow from it are taken back first.
-   */
-  async #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
-    let writing: { readonly plan: Plan; readonly committed: Promise<WorkCommitted> } | null = null;
-    for (let turn = 0; ; turn += 1) {
-      const plan = this.#plan(memory, nowMs, mostPlaced);
-      await this.#step("planned");
-      const { more, wakeAtMs } = plan;
-      if (writing !== null && (await writing.committed).outcome === "STALE") {
-        memory.revert(plan);
-        memory.revert(writing.plan);
-        return { isStale: true, more, wakeAtMs };
-      }
-      const isEmpty = plan.executions.length + plan.jobs.length + plan.drains.length === 0;
-      if (isEmpty) return { isStale: false, more, wakeAtMs };
-      const committed = this.#commit(memory, { plan, events: planEvents(plan, this.#actor) });
-      // It is awaited above or below, unless this process ends first.
-      committed.catch(() => {});
-      writing = { plan, committed };
-      if (more && turn < PLANS_IN_A_ROW) continue;
-      const isStale = (await committed).outcome === "STALE";
-      if (isStale) memory.revert(plan);
-      return { isStale, more, wakeAtMs };
-    }
+  #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
+    return decide({
+      plan: async () => {
+        const plan = this.#plan(memory, nowMs, mostPlaced);
+        await this.#step("planned");
+        return plan;
+      },
+      write: (plan) => this.#commit(memory, { plan, events: planEvents(plan, this.#actor) }),
+      revert: (plan) => memory.revert(plan),
+    });
   }
 
   #plan(memory: LeaderMemory, nowMs: number, mostPlaced: number): Plan {
