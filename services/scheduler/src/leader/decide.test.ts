@@ -43,10 +43,10 @@ describe("decide()", () => {
   });
 
   it.each([
-    [COMMITTED, { isStale: false, more: true, wakeAtMs: null }, []],
-    [STALE, { isStale: true, more: true, wakeAtMs: null }, ["revert 0"]],
-  ])("should make no further plan before it is known whether a job's end is written (%j)", async (outcome, ...rest) => {
-    const [decided, reverted] = rest;
+    { outcome: COMMITTED, decided: { isStale: false, more: true, wakeAtMs: null }, reverted: [] },
+    { outcome: STALE, decided: { isStale: true, more: true, wakeAtMs: null }, reverted: ["revert 0"] },
+  ])("should plan nothing before it is known whether a job's end is written ($outcome.outcome)", async (given) => {
+    const { outcome, decided, reverted } = given;
     const ending = planning([planOf("COMPLETED", true), planOf("ACTIVE", false)], [outcome]);
     expect(await decide(ending)).toEqual(decided);
     expect(ending.done).toEqual(["plan 0", "written 0", ...reverted]);
