@@ -60,6 +60,7 @@ export {
   type ReportedExecution,
   readObservedIds,
   readUnknownExecutions,
+  readUnsettledIds,
   saveObservations,
   type UnknownExecution,
 } from "./observations.ts";
