@@ -126,6 +126,11 @@ export function settleGone(record: ExecutionRecord, type: JobType, reason: Execu
   return { state: type === "ops" ? "FAILED" : "STOPPED", reason, message: "" };
 }
 
+/** How the end of an execution is recorded that no job has, so that nothing else follows from it. */
+export function settleOrphan(record: ExecutionRecord, observation: Observation, type: JobType): SettledEnd {
+  return settleEnd(record, observation, type) ?? settleGone(record, type, "GONE");
+}
+
 /**
  * An execution that runs although its end was recorded is to be told to stop again; null for one that does not. Its
  * record stays final.

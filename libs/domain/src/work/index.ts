@@ -12,7 +12,14 @@ export type {
   TerminalState,
 } from "./execution.ts";
 export { EXECUTION_ID_PATTERN, ExecutionIds } from "./execution-id.ts";
-export { type ExecutionReason, isTerminal, mayFollow, shownState, stopRevived } from "./execution-state.ts";
+export {
+  type ExecutionReason,
+  isTerminal,
+  mayFollow,
+  settleOrphan,
+  shownState,
+  stopRevived,
+} from "./execution-state.ts";
 export { refusalsText, refusalText } from "./explain.ts";
 export type {
   DraftCheck,

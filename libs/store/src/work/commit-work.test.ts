@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import type { ExecutionChange, ExecutionRecord } from "@rollcall/domain";
-import { addNode, addWorkNode, createTestDatabase, judgeNode, type TestDatabase } from "@rollcall/testkit";
-import type { Store } from "../database/store.ts";
+import { addNode, addWorkNode, createTestDatabase, eventually, judgeNode, type TestDatabase } from "@rollcall/testkit";
+import { sql } from "kysely";
+import type { Store, Tx } from "../database/store.ts";
 import { releaseLease, takeLease } from "../leases/leases.ts";
 import { readEvents } from "../log/events.ts";
 import { changePosition } from "./changes.ts";
@@ -204,5 +205,29 @@ describe("commitWork()", () => {
     expect((await finish()).outcome).toBe("COMMITTED");
     expect((await getJob(store.db, "batch"))?.state).toBe("COMPLETED");
     expect((await readEvents(store.db, { after: 0n, limit: 10, subject: "batch" })).events).toHaveLength(1);
+  });
+
+  it("should hold no node while it waits for another, so that none who locks several deadlocks with it", async () => {
+    await nodeOf("crossed-drained");
+    await nodeOf("crossed-placed");
+    const drain = { nodeId: "crossed-drained", deadlineAtMs: null, force: false, ignoreDaemons: false };
+    const drains = [{ before: { ...drain, state: "DRAINING" }, after: { ...drain, state: "DRAINED" } }] as const;
+    const executions = [placing(executionOf("crossed-1", "crossed-placed"))];
+    const lock = (tx: Tx, id: string) => sql`select from nodes where id = ${id} for update`.execute(tx);
+    const { committing } = await store.transaction(async (tx) => {
+      await lock(tx, "crossed-drained");
+      const plan = { executions, jobs: [], drains };
+      const work = { instance: LEADER, plan, specDigestOf: () => DIGEST, events: [] };
+      const outcome = commitWork(store.reserved, work);
+      await eventually(async () => {
+        const { rows } = await sql`
+          select from pg_stat_activity
+          where datname = current_database() and pg_backend_pid() = any(pg_blocking_pids(pid))`.execute(tx);
+        expect(rows).toHaveLength(1);
+      });
+      await lock(tx, "crossed-placed");
+      return { committing: outcome };
+    });
+    expect((await committing).outcome).toBe("COMMITTED");
   });
 });

@@ -56,6 +56,9 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
   try {
     const { revision } = await store.change(async (tx) => {
       if (!(await holdSchedulerLease(tx, instance))) throw new NotWritten({ outcome: "FENCED" });
+      // Before any other row is locked: this alone waits for nodes, which operators lock several of at a time.
+      const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
+      const drained = await endDrains(tx, judged, schedulerActor(instance));
       await saveJobs(tx, plan.jobs);
       // What is returned first: the same plan may grant it again.
       await giveBack(tx, plan.executions);
@@ -64,8 +67,6 @@ export async function commitWork(store: ReservedStore, commit: WorkCommit): Prom
       await endOrders(tx, endedOrders);
       await saveAdopted(tx, adopted);
       await addOrphans(tx, orphans);
-      const judged = plan.drains.filter(({ after }) => after.state === "DRAINED").map(({ before }) => before);
-      const drained = await endDrains(tx, judged, schedulerActor(instance));
       if (places || changes) await sql`select pg_notify(${WORK_CHANNEL}, 'WANTED')`.execute(tx);
       return { result: null, events: [...events, ...drained] };
     });

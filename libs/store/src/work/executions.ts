@@ -196,6 +196,45 @@ export async function freeIndex(db: Db, job: string): Promise<number> {
   return rows[0]?.index ?? 0;
 }
 
+/** The places among which one for an adopted execution is chosen. */
+export interface PlacesOfJob {
+  readonly name: string;
+  readonly count: number;
+  /** Whether executions have to pass a check before they can be used. */
+  readonly checked: boolean;
+  /** Whether what has completed is not run again, and since which id. */
+  readonly once: boolean;
+  readonly restartBefore: string;
+}
+
+/**
+ * The least number within a job, below its count, that no execution has which should run; or else one whose execution
+ * cannot be used yet, or no more; or else the least.
+ */
+export async function indexToAdopt(db: Db, places: PlacesOfJob): Promise<number> {
+  const { name, count, checked, once, restartBefore } = places;
+  const { rows } = await sql<{ readonly index: number }>`
+    with used as (
+      select e.index, bool_or(
+        e.state = 'COMPLETED'
+          or (e.state = 'LIVE' and (o.observed = 'READY' or (not ${checked} and o.observed = 'RUNNING')) is true)
+      ) as usable
+      from executions as e
+      left join execution_observations as o on o.execution_id = e.id
+      where e.job = ${name} and (
+        (e.state in ('LIVE', 'LOST') and e.desired = 'RUN' and e.replaced_by is null)
+        or (${once} and e.state = 'COMPLETED' and e.id >= ${restartBefore})
+      )
+      group by e.index
+    )
+    select n as index
+    from generate_series(0, ${count}::integer - 1) as n
+    left join used as u on u.index = n
+    order by u.index is not null, u.usable, n
+    limit 1`.execute(db);
+  return rows[0]?.index ?? 0;
+}
+
 /** One execution with its row locked until the transaction ends; null when there is none. */
 export async function lockExecution(tx: Tx, id: string): Promise<StoredExecution | null> {
   const { rows } = await sql`select from executions where id = ${id} for update`.execute(tx);

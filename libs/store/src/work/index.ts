@@ -18,7 +18,9 @@ export {
   findExecutions,
   freeIndex,
   getExecutions,
+  indexToAdopt,
   lockExecution,
+  type PlacesOfJob,
   readChangedExecutions,
   readExecutions,
   readLiveExecutions,
@@ -60,6 +62,7 @@ export {
   type ReportedExecution,
   readObservedIds,
   readUnknownExecutions,
+  readUnsettledIds,
   saveObservations,
   type UnknownExecution,
 } from "./observations.ts";

@@ -91,7 +91,7 @@ describe("saveObservations()", () => {
     await saveObservations(store, [report("thief", 1, { executions: stolen })]);
     expect(await observationOf("e3")).toBeNull();
     await saveObservations(store, [report("owner", 1, { executions: [seen("own", { observed: "ENDED" })] })]);
-    const unknown = await readUnknownExecutions(store.db, { position: "0", limit: 100 });
+    const unknown = await readUnknownExecutions(store.db, { position: "0", after: "", limit: 100 });
     expect(unknown).toEqual([{ id: "own", nodeId: "thief", job: "web", specDigest: null, observed: "RUNNING" }]);
   });
 

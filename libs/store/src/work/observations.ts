@@ -132,19 +132,43 @@ export interface UnknownExecution {
   readonly observed: Observed;
 }
 
-/** What nodes run, and the record does not know. */
+/** What nodes run, and the record does not know: by id, after one. A position of null is for all that nodes have said. */
 export async function readUnknownExecutions(
   db: Db,
-  { position, limit }: { readonly position: ChangePosition; readonly limit: number },
+  options: { readonly position: ChangePosition | null; readonly after: string; readonly limit: number },
 ): Promise<readonly UnknownExecution[]> {
+  const { position, after, limit } = options;
   const { rows } = await sql<UnknownExecution>`
     select o.execution_id as id, o.node_id as "nodeId", o.job, o.spec_digest as "specDigest", o.observed
     from execution_observations as o
-    where ${changedSince("o", position)} and o.observed in ('STARTING', 'RUNNING', 'READY')
+    where ${position === null ? sql<boolean>`true` : changedSince("o", position)}
+      and o.execution_id > ${after} and o.observed in ('STARTING', 'RUNNING', 'READY')
       and not exists (select from executions as e where e.id = o.execution_id)
     order by o.execution_id
     limit ${limit}`.execute(db);
   return rows;
+}
+
+/**
+ * Executions that hold nothing, and of which nodes have said what the record does not have yet, by id after one: those
+ * that run although they may be forgotten, those that have stopped as they were told to, and orphans that have ended.
+ */
+export async function readUnsettledIds(
+  db: Db,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<readonly string[]> {
+  const { rows } = await sql<{ readonly id: string }>`
+    select e.id
+    from executions as e
+    join execution_observations as o on o.execution_id = e.id
+    where e.id > ${after} and not e.holds and e.state not in ('LIVE', 'LOST')
+      and case
+        when o.observed = 'ENDED' or o.missing > 1 then e.state = 'ORPHANED' or e.desired = 'STOP'
+        else o.observed in ('STARTING', 'RUNNING', 'READY') and e.state <> 'ORPHANED' and e.desired = 'FORGET'
+      end
+    order by e.id
+    limit ${limit}`.execute(db);
+  return rows.map(({ id }) => id);
 }
 
 /** The executions of which nodes said something since a position, by id after one; one may come twice. */

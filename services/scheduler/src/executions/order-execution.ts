@@ -18,7 +18,7 @@ import {
   saveExecutionOrder,
   type Tx,
 } from "@rollcall/store";
-import { jobNotFound } from "../jobs/job-refusals.ts";
+import { jobNotFound, jobStopped } from "../jobs/job-refusals.ts";
 import type { SchedulerServices } from "../scheduler-services.ts";
 import { executionToProto, stateOf } from "./convert-execution.ts";
 import { executionNotFound, findExecution } from "./find-execution.ts";
@@ -80,7 +80,9 @@ async function checkOrder(tx: Tx, found: StoredExecution, kind: ExecutionOrder):
       const text = `the record knows execution ${id}: there is nothing to adopt`;
       throw refuse("EXECUTION_NOT_ORPHANED", text, { metadata: { execution: id }, subject: id });
     }
-    if ((await getJob(tx, job)) === null) throw jobNotFound(job);
+    const stored = await getJob(tx, job);
+    if (stored === null) throw jobNotFound(job);
+    if (stored.state !== "ACTIVE") throw jobStopped(job);
   } else if (endedAtMs !== null) {
     const text = `execution ${id} has ended: it is ${state}`;
     throw refuse("EXECUTION_ENDED", text, { metadata: { execution: id, state }, subject: id });

@@ -1,4 +1,4 @@
-import { executionEvent, schedulerActor } from "@rollcall/domain";
+import { type ExecutionChange, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
 import {
   type ChangePosition,
   readUnknownExecutions,
@@ -14,15 +14,20 @@ const NOTHING = { executions: [], jobs: [], drains: [] } as const;
 /** Writes for the leader. */
 export type Commit = (commit: Omit<WorkCommit, "instance" | "specDigestOf">) => Promise<WorkCommitted>;
 
-/** Show what nodes run and the record does not know. It goes on running until an operator decides. */
+/**
+ * Show what nodes run and the record does not know. It goes on running until an operator decides.
+ *
+ * @param position since when nodes said so; null to look at all that they have said.
+ */
 export async function findOrphans(
-  position: ChangePosition,
+  position: ChangePosition | null,
   commit: Commit,
   { store, instance, log }: Pick<LeaderOptions, "store" | "instance" | "log">,
 ): Promise<void> {
-  for (;;) {
-    const unknown = await readUnknownExecutions(store.db, { position, limit: ORPHANS_A_COMMIT });
-    if (unknown.length === 0) return;
+  for (let after = ""; ; ) {
+    const unknown = await readUnknownExecutions(store.db, { position, after, limit: ORPHANS_A_COMMIT });
+    const last = unknown.at(-1);
+    if (last === undefined) return;
     log.warn({ executions: unknown.length }, "nodes run executions that the record does not know");
     const orphans = unknown.map(({ specDigest, id, job, nodeId }) => ({
       ...{ id, job, nodeId },
@@ -30,7 +35,20 @@ export async function findOrphans(
     }));
     await commit({ plan: NOTHING, orphans, events: unknown.map((one) => orphanEvent(one, instance)) });
     if (unknown.length < ORPHANS_A_COMMIT) return;
+    after = last.id;
   }
+}
+
+/** The events of orphans that have ended. */
+export function orphanEndEvents(changes: readonly ExecutionChange[], instance: string): readonly NewEvent[] {
+  return changes.flatMap(({ kind, before, after }) => {
+    if (kind !== "ENDED" || before === null) return [];
+    const { reason, message } = after;
+    return executionEvent({
+      ...{ type: "job.execution.ended", before: { ...before, state: "ORPHANED" }, after, reason, message },
+      actor: schedulerActor(instance),
+    });
+  });
 }
 
 function orphanEvent({ id, job, nodeId }: UnknownExecution, instance: string) {

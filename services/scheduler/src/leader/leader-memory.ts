@@ -8,6 +8,7 @@ import {
   type Observation,
   type Plan,
   type PlanInput,
+  settleOrphan,
   stopRevived,
   toWorkNode,
   type WorkMemory,
@@ -112,15 +113,24 @@ export class LeaderMemory {
   }
 
   /** Read what nodes say of executions. Answers what that changes of executions that are not in memory any more. */
-  async observe(ids: readonly string[]): Promise<readonly ExecutionChange[]> {
+  async observe(ids: readonly string[], nowMs: number): Promise<readonly ExecutionChange[]> {
     const changes: ExecutionChange[] = [];
     for (const { execution, isOrphan, observation } of await getExecutions(this.#store.db, ids)) {
       const seen = toObservation(observation);
-      if (isOrphan || seen === null) continue;
-      if (execution.holds || !isTerminal(execution.state)) this.#shell.applyObservation(execution.id, seen);
+      if (seen === null) continue;
+      if (isOrphan) changes.push(...this.#endOfOrphan(execution, seen, nowMs));
+      else if (execution.holds || !isTerminal(execution.state)) this.#shell.applyObservation(execution.id, seen);
       else changes.push(...afterEnd(execution, seen));
     }
     return changes;
+  }
+
+  /** No job has an orphan, so that nothing but its own end follows from its end. */
+  #endOfOrphan(before: ExecutionRecord, observation: Observation, nowMs: number): readonly ExecutionChange[] {
+    if (observation.observed !== "ENDED") return [];
+    const type = this.#shell.state.jobs.get(before.job)?.record.spec.type ?? "service";
+    const end = settleOrphan(before, observation, type);
+    return [{ kind: "ENDED", before, after: { ...before, ...end, desired: "FORGET", endedAtMs: nowMs }, observation }];
   }
 
   /** Take an execution in as the record has it. One that no job has is left out. */

@@ -1,7 +1,7 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { afterAll, beforeAll, describe, expect, it } from "@jest/globals";
 import { ExecutionState, JobState } from "@rollcall/api/rollcall/scheduler/v1/job_pb";
-import { JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
+import { DesiredState, JobType } from "@rollcall/api/rollcall/work/v1/work_pb";
 import { readAllocations, readEvents, saveObservations } from "@rollcall/store";
 import {
   addWorkNode,
@@ -225,4 +225,39 @@ describe("a leader", () => {
       expect(stopped.execution?.desired).toBe(2);
     });
   });
+
+  it("should adopt what a node runs into a place whose execution cannot be used yet, and stop that one", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("full", 1) });
+    // No machine looks at its work from here on, so that it stays on its way.
+    await eventually(async () => expect(await executionsOf("full", [ExecutionState.PENDING])).toHaveLength(1));
+    const [pending] = await executionsOf("full");
+    const id = "00000000000000000000orphan3";
+    await say(id, "full");
+    await eventually(async () => expect(await executionsOf("full", [ExecutionState.ORPHANED])).toHaveLength(1));
+    await rig.jobs.adoptExecution({ execution: id });
+    await eventually(async () => {
+      const { execution } = await rig.jobs.getExecution({ execution: pending?.id ?? "" });
+      expect(execution).toMatchObject({ desired: DesiredState.STOP, reason: "DUPLICATE" });
+    });
+    const { execution } = await rig.jobs.getExecution({ execution: id });
+    expect(execution).toMatchObject({ index: 0, desired: DesiredState.RUN, state: ExecutionState.RUNNING });
+  });
+
+  it("should adopt nothing for a job that was stopped", async () => {
+    await rig.jobs.submitJob({ spec: serviceOf("halted", 1) });
+    await rig.jobs.stopJob({ name: "halted" });
+    const id = "00000000000000000000orphan4";
+    await say(id, "halted");
+    await eventually(async () => expect(await executionsOf("halted", [ExecutionState.ORPHANED])).toHaveLength(1));
+    const refused = rig.jobs.adoptExecution({ execution: id });
+    await expect(refused).rejects.toThrow("job halted was stopped");
+    expect(await executionsOf("halted", [ExecutionState.ORPHANED])).toHaveLength(1);
+  });
 });
+
+/** A node says that it runs an execution. */
+async function say(id: string, job: string): Promise<void> {
+  const facts = { startedAtMs: 1, endedAtMs: null, end: null, exitCode: null, signal: null, message: "" } as const;
+  const executions = [{ id, observed: "RUNNING" as const, ...facts, job, specDigest: null }];
+  await saveObservations(database.store, [{ nodeId: "n4", epoch: 1, number: 100_000, whole: false, executions }]);
+}

@@ -6,12 +6,14 @@ import {
   commitWork,
   currentRevision,
   readObservedIds,
+  readUnsettledIds,
   recordTimeMs,
   type WorkCommit,
   type WorkCommitted,
 } from "@rollcall/store";
+import { type Decided, decide } from "./decide.ts";
 import { Dirty, LEADER_INTEREST } from "./dirty.ts";
-import { findOrphans } from "./find-orphans.ts";
+import { findOrphans, orphanEndEvents } from "./find-orphans.ts";
 import { LeaderMemory } from "./leader-memory.ts";
 import type { LeaderMetrics } from "./leader-metrics.ts";
 import type { LeaderOptions } from "./leader-options.ts";
@@ -20,17 +22,10 @@ import { seeToOrders } from "./see-to-orders.ts";
 
 const OBSERVED_A_READ = 2_000;
 const MOST_PLACED = 1_000;
-/** Plans that are made before what has changed meanwhile is read. */
-const PLANS_IN_A_ROW = 8;
-
-/** What came of plans. */
-interface Decided {
-  /** Whether the last was refused: what it was made from has changed. */
-  readonly isStale: boolean;
-  /** Whether there is more to plan at once. */
-  readonly more: boolean;
-  /** When to plan again if nothing happens before; null for never. */
-  readonly wakeAtMs: number | null;
+/** A look at what nodes have said. */
+interface Look {
+  readonly nowMs: number;
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -74,11 +69,13 @@ export class Leader {
     try {
       const memory = new LeaderMemory(store, this.#createShell());
       this.#dirty.addOrdered(await memory.load(signal));
+      const time = new RecordTime(this.#options);
+      await this.#catchUp(memory, { nowMs: await time.nowMs(), signal });
       await this.#step("loaded");
       this.#metrics.loaded((clock.nowMs() - startedAtMs) / 1_000);
       log.info({ took_ms: Math.round(clock.nowMs() - startedAtMs) }, "scheduler leads");
       this.#memory = memory;
-      await this.#lead(memory, position, signal, succeeded);
+      await this.#lead(memory, { position, time }, signal, succeeded);
     } finally {
       this.#memory = null;
       following.leave();
@@ -91,15 +88,20 @@ export class Leader {
     return this.#memory !== null;
   }
 
-  async #lead(memory: LeaderMemory, from: ChangePosition, signal: AbortSignal, succeeded: () => void): Promise<void> {
+  async #lead(
+    memory: LeaderMemory,
+    from: { readonly position: ChangePosition; readonly time: RecordTime },
+    signal: AbortSignal,
+    succeeded: () => void,
+  ): Promise<void> {
     const { clock, timing } = this.#options;
-    const time = new RecordTime(this.#options);
-    let position = from;
+    const { time } = from;
+    let { position } = from;
     let mostPlaced = MOST_PLACED;
     while (!signal.aborted) {
       const nowMs = await time.nowMs();
       await this.#refresh(memory);
-      position = await this.#observe(memory, position, signal);
+      position = await this.#observe(memory, position, { nowMs, signal });
       const decided = await this.#decide(memory, nowMs, mostPlaced);
       // Fewer nodes at a time are less likely to be written by others at just that time.
       mostPlaced = decided.isStale ? Math.max(1, mostPlaced >> 2) : Math.min(MOST_PLACED, mostPlaced * 2);
@@ -124,8 +126,33 @@ export class Leader {
     await this.#step("refreshed");
   }
 
+  /**
+   * See to what nodes said before this process led, of executions that are not in memory: it may have come while no
+   * process led, or before an older record was restored, and is not among what changes from now on.
+   */
+  async #catchUp(memory: LeaderMemory, { nowMs, signal }: Look): Promise<void> {
+    const { store } = this.#options;
+    for (let after = ""; ; ) {
+      signal.throwIfAborted();
+      const ids = await readUnsettledIds(store.db, { after, limit: OBSERVED_A_READ });
+      await this.#settle(memory, ids, nowMs);
+      const last = ids.at(-1);
+      if (last === undefined || ids.length < OBSERVED_A_READ) break;
+      after = last;
+    }
+    await findOrphans(null, (commit) => this.#commit(memory, commit), this.#options);
+  }
+
+  /** Read what nodes say of executions, and write what follows for those that are not in memory. */
+  async #settle(memory: LeaderMemory, ids: readonly string[], nowMs: number): Promise<void> {
+    const executions = await memory.observe(ids, nowMs);
+    if (executions.length === 0) return;
+    const events = orphanEndEvents(executions, this.#options.instance);
+    await this.#commit(memory, { plan: { executions, jobs: [], drains: [] }, events });
+  }
+
   /** Read what nodes have said since a position; where the next read begins. */
-  async #observe(memory: LeaderMemory, from: ChangePosition, signal: AbortSignal): Promise<ChangePosition> {
+  async #observe(memory: LeaderMemory, from: ChangePosition, { nowMs, signal }: Look): Promise<ChangePosition> {
     const { store } = this.#options;
     let next: ChangePosition | null = null;
     let after = "";
@@ -133,8 +160,7 @@ export class Leader {
       signal.throwIfAborted();
       const { items, position } = await readObservedIds(store.db, { position: from, after, limit: OBSERVED_A_READ });
       next ??= position;
-      const executions = items.length === 0 ? [] : await memory.observe(items);
-      if (executions.length > 0) await this.#commit(memory, { plan: { executions, jobs: [], drains: [] }, events: [] });
+      await this.#settle(memory, items, nowMs);
       const last = items.at(-1);
       if (last === undefined || items.length < OBSERVED_A_READ) break;
       after = last;
@@ -144,32 +170,16 @@ export class Leader {
     return next;
   }
 
-  /**
-   * Plan and commit. While one plan is written the next is made: the memory has what was planned as done. When one is
-   * refused, those that follow from it are taken back first.
-   */
-  async #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
-    let writing: { readonly plan: Plan; readonly committed: Promise<WorkCommitted> } | null = null;
-    for (let turn = 0; ; turn += 1) {
-      const plan = this.#plan(memory, nowMs, mostPlaced);
-      await this.#step("planned");
-      const { more, wakeAtMs } = plan;
-      if (writing !== null && (await writing.committed).outcome === "STALE") {
-        memory.revert(plan);
-        memory.revert(writing.plan);
-        return { isStale: true, more, wakeAtMs };
-      }
-      const isEmpty = plan.executions.length + plan.jobs.length + plan.drains.length === 0;
-      if (isEmpty) return { isStale: false, more, wakeAtMs };
-      const committed = this.#commit(memory, { plan, events: planEvents(plan, this.#actor) });
-      // It is awaited above or below, unless this process ends first.
-      committed.catch(() => {});
-      writing = { plan, committed };
-      if (more && turn < PLANS_IN_A_ROW) continue;
-      const isStale = (await committed).outcome === "STALE";
-      if (isStale) memory.revert(plan);
-      return { isStale, more, wakeAtMs };
-    }
+  #decide(memory: LeaderMemory, nowMs: number, mostPlaced: number): Promise<Decided> {
+    return decide({
+      plan: async () => {
+        const plan = this.#plan(memory, nowMs, mostPlaced);
+        await this.#step("planned");
+        return plan;
+      },
+      write: (plan) => this.#commit(memory, { plan, events: planEvents(plan, this.#actor) }),
+      revert: (plan) => memory.revert(plan),
+    });
   }
 
   #plan(memory: LeaderMemory, nowMs: number, mostPlaced: number): Plan {

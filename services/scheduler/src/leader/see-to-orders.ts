@@ -1,5 +1,5 @@
-import { type ExecutionRecord, executionEvent, type NewEvent, schedulerActor } from "@rollcall/domain";
-import { freeIndex, getExecutions, getJobs, type StoredExecution } from "@rollcall/store";
+import { type ExecutionRecord, executionEvent, type JobSpec, type NewEvent, schedulerActor } from "@rollcall/domain";
+import { freeIndex, getExecutions, getJobs, indexToAdopt, type StoredExecution, type StoredJob } from "@rollcall/store";
 import { toObservation } from "../executions/observation.ts";
 import { checkedJob } from "../jobs/job-text.ts";
 import type { Commit } from "./find-orphans.ts";
@@ -49,13 +49,14 @@ async function adopt(
 ): Promise<void> {
   const { execution, isOrphan, order } = stored;
   const [job] = await getJobs(store.db, [execution.job]);
-  if (!isOrphan || job === undefined) {
+  // A job that was stopped since would end it at once.
+  if (!isOrphan || job?.state !== "ACTIVE") {
     await commit({ plan: NOTHING, events: [], endedOrders: [execution.id] });
     return;
   }
-  const { resources } = checkedJob(job.spec);
-  const { millicores, memoryBytes, diskBytes } = resources;
-  const index = await freeIndex(store.db, job.name);
+  const spec = checkedJob(job.spec);
+  const { millicores, memoryBytes, diskBytes } = spec.resources;
+  const index = await indexOf(store, job, spec);
   const after: ExecutionRecord = {
     ...execution,
     ...{ version: job.version, index, holds: true, state: "LIVE", reason: "", message: "" },
@@ -72,4 +73,16 @@ async function adopt(
   const { outcome } = await commit({ plan: NOTHING, events: [event], adopted: [after], endedOrders: [execution.id] });
   if (outcome !== "COMMITTED") return;
   memory.applyRecord(after, toObservation(stored.observation));
+}
+
+/** Beyond the count of a job it would be stopped at once. What has its place besides it is stopped as a duplicate. */
+function indexOf({ db }: LeaderOptions["store"], job: StoredJob, { type, checked }: JobSpec): Promise<number> {
+  switch (type) {
+    case "ops":
+    case "daemon":
+      return freeIndex(db, job.name);
+    case "batch":
+    case "service":
+      return indexToAdopt(db, { ...job, checked, once: type === "batch" });
+  }
 }

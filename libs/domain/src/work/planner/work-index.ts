@@ -332,7 +332,7 @@ function putInPlace(state: WorkState, job: KnownJob, known: KnownExecution): voi
     putLast(job, place, record, observation);
   } else if (at < 0) {
     // It had ended in a plan that was taken back.
-    if (place.last?.id === record.id) place.last = null;
+    if (place.last?.id === record.id) takeLast(job, place, place.last);
     place.executions.push(known);
     place.executions.sort((one, other) => (one.record.id < other.record.id ? -1 : 1));
   }
@@ -349,7 +349,7 @@ function newPlaceOf(job: KnownJob, { index, nodeId }: ExecutionRecord): Place {
 
 function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observation: Observation | null): void {
   if (place.last !== null && place.last.id >= record.id) return;
-  if (!isEarlierRun(record.id, job.record) && isFailure(record, job.record.spec.type)) {
+  if (isCounted(job, record)) {
     if (job.failures.size < MOST_FAILED_NODES || job.failures.has(record.nodeId)) {
       job.failures.set(record.nodeId, (job.failures.get(record.nodeId) ?? 0) + 1);
     }
@@ -360,6 +360,20 @@ function putLast(job: KnownJob, place: Place, record: ExecutionRecord, observati
   place.last = record;
   const { startedAtMs = null, endedAtMs = null } = observation ?? {};
   place.lastRanMs = startedAtMs === null || endedAtMs === null ? null : endedAtMs - startedAtMs;
+}
+
+/** The opposite: an end is taken back. */
+function takeLast(job: KnownJob, place: Place, last: ExecutionRecord): void {
+  place.last = null;
+  if (!isCounted(job, last)) return;
+  const failures = (job.failures.get(last.nodeId) ?? 0) - 1;
+  if (failures > 0) job.failures.set(last.nodeId, failures);
+  else job.failures.delete(last.nodeId);
+}
+
+/** Whether an end counts against its node. */
+function isCounted({ record: job }: KnownJob, record: ExecutionRecord): boolean {
+  return !isEarlierRun(record.id, job) && isFailure(record, job.spec.type);
 }
 
 function removeFrom(place: Place, known: KnownExecution): void {

@@ -299,4 +299,31 @@ describe("WorkMemory.plan()", () => {
       plan.executions.map(({ after }) => [after.index, after.nodeId]),
     );
   });
+
+  it("should run nothing again of a job whose end was not committed", () => {
+    const fleet = new TestFleet([workNode("a")]);
+    fleet.submit(jobSpec({ type: "batch", count: 3 }));
+    fleet.plan();
+    fleet.exit(fleet.running().slice(1), 0);
+    fleet.plan();
+    fleet.exit(fleet.running(), 0);
+    const plan = fleet.memory.plan(fleet.input());
+    expect(plan.jobs).toMatchObject([{ after: { state: "COMPLETED" } }]);
+    fleet.memory.revert(plan);
+    const again = fleet.plan();
+    expect(again.executions).toMatchObject([{ kind: "ENDED", after: { state: "COMPLETED" } }]);
+    expect(again.jobs).toMatchObject([{ after: { state: "COMPLETED" } }]);
+  });
+
+  it("should count a failure once, however often its end is planned", () => {
+    const fleet = new TestFleet([workNode("a"), workNode("b")]);
+    fleet.submit(jobSpec({ retry: { attempts: null, backoff: "constant", intervalMs: 1, maxMs: 1 } }));
+    fleet.plan();
+    fleet.exit(fleet.running(), 1);
+    for (let time = 0; time < 3; time += 1) fleet.memory.revert(fleet.memory.plan(fleet.input()));
+    fleet.plan();
+    expect(fleet.memory.state.jobs.get("web")?.failures).toEqual(new Map([["a", 1]]));
+    fleet.pass(1);
+    expect(fleet.plan().executions).toMatchObject([{ kind: "PLACED", after: { nodeId: "a" } }]);
+  });
 });
