@@ -132,7 +132,7 @@ export interface UnknownExecution {
   readonly observed: Observed;
 }
 
-/** What nodes run, and the record does not know: by id, after one. A position of null is for all that nodes have said. */
+/** What nodes run, and the record does not know: by id, after one. The position is null for all that they have said. */
 export async function readUnknownExecutions(
   db: Db,
   options: { readonly position: ChangePosition | null; readonly after: string; readonly limit: number },
