@@ -1756,7 +1756,8 @@ export const JobService: GenService<{
     output: typeof StopExecutionResponseSchema;
   },
   /**
-   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED and JOB_NOT_FOUND.
+   * AdoptExecution makes an execution that is ORPHANED one of its job again. Refused with EXECUTION_NOT_ORPHANED, JOB_NOT_FOUND and
+   * JOB_STOPPED.
    *
    * @generated from rpc rollcall.scheduler.v1.JobService.AdoptExecution
    */
