@@ -132,11 +132,7 @@ export interface UnknownExecution {
   readonly observed: Observed;
 }
 
-<<<<<<< HEAD
-/** What nodes run, and the record does not know: by id, after one. With a position of null all that nodes have said. */
-=======
 /** What nodes run, and the record does not know: by id, after one. The position is null for all that they have said. */
->>>>>>> scheduler
 export async function readUnknownExecutions(
   db: Db,
   options: { readonly position: ChangePosition | null; readonly after: string; readonly limit: number },
