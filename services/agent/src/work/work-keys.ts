@@ -18,8 +18,8 @@ export const workKeys = defineKeys({
     default: undefined,
     flag: "work-user",
     doc:
-      "Whom executions run as when their job names nobody. It can be neither root nor the agent's own user, who " +
-      "could read the node's key. Without it nothing is run.",
+      "The user that executions run as when their job names none. It can be neither root nor the agent's own user, " +
+      "who could read the node's key. Without it nothing is run.",
   },
   "Work.Users": {
     schema: list(text({ maxLength: 64 })),

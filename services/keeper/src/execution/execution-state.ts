@@ -79,7 +79,7 @@ export type ExecutionEvent =
   | { readonly kind: "launch-failed"; readonly message: string }
   /** It is not desired any more. */
   | { readonly kind: "stop" }
-  /** Its process ended; null when nobody saw how. */
+  /** Its process ended; null when how was not seen. */
   | { readonly kind: "exited"; readonly exit: Exit | null }
   /** A try of its check is over. */
   | { readonly kind: "checked"; readonly passed: boolean; readonly message: string }

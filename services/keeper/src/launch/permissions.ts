@@ -4,7 +4,7 @@ import { isAbsolute, sep } from "node:path";
 export interface WorkRules {
   /** Executors that are turned on. */
   readonly executors: readonly string[];
-  /** Whom executions run as when their job names nobody; null where they run as the keeper's own user. */
+  /** The user that executions run as when their job names none; null where they run as the keeper's own user. */
   readonly user: string | null;
   /** Whom a job may name. */
   readonly users: readonly string[];

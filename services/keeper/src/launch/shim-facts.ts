@@ -22,7 +22,7 @@ export type ShimVerdict =
   | { readonly kind: "wait" }
   | { readonly kind: "runs"; readonly child: ProcessName }
   | { readonly kind: "launch-failed"; readonly message: string }
-  /** Null when nobody saw how it ended. */
+  /** Null when how it ended was not seen. */
   | { readonly kind: "exited"; readonly exit: ShimFacts["exit"] };
 
 const BEGUN = "begun";

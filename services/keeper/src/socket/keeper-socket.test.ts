@@ -67,7 +67,7 @@ describe("KeeperSocket", () => {
     client.close();
   });
 
-  it("should tell whoever runs the keeper that it is to retire", async () => {
+  it("should tell the process that runs the keeper that it is to retire", async () => {
     const client = await KeeperClient.connect(path);
     await client.request({ case: "retire", value: {} });
     await until("the word", () => retirements === 1);
