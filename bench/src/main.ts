@@ -1,4 +1,5 @@
 import { type Bench, BenchContext, type BenchSize } from "./bench-context.ts";
+import { describeMachineTime, readMachineTime } from "./machine-time.ts";
 import { formatTable } from "./report.ts";
 import { detection } from "./rows/detection.ts";
 import { events } from "./rows/events.ts";
@@ -52,9 +53,11 @@ async function run(bench: Bench): Promise<void> {
   };
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   console.error(bench.title);
+  const before = readMachineTime();
   try {
     const figures = await bench.run(context);
-    console.log(`\n${formatTable(`${bench.name}: ${bench.title}`, figures)}\n`);
+    const machine = describeMachineTime(before, readMachineTime());
+    console.log(`\n${formatTable(`${bench.name}: ${bench.title}`, figures)}\n${machine}\n`);
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
     await context.end();

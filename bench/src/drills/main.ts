@@ -1,4 +1,5 @@
 import { BenchContext } from "../bench-context.ts";
+import { describeMachineTime, readMachineTime } from "../machine-time.ts";
 import { clock } from "./clock-drill.ts";
 import { type Drill, type DrillOptions, fleetDrill } from "./drill.ts";
 import { hostile, hostileTls } from "./hostile-drill.ts";
@@ -21,9 +22,11 @@ async function run(drill: Drill, options: DrillOptions): Promise<boolean> {
   };
   process.once("SIGINT", interrupt).once("SIGTERM", interrupt);
   console.error(`${drill.name}: ${drill.title}`);
+  const before = readMachineTime();
   try {
     const { passed, text } = await drill.run(context, options);
-    console.log(`${drill.name} (${options.length}) ${text}\n`);
+    const machine = describeMachineTime(before, readMachineTime());
+    console.log(`${drill.name} (${options.length}) ${text}\n${machine}\n`);
     return passed;
   } finally {
     process.off("SIGINT", interrupt).off("SIGTERM", interrupt);
