@@ -108,7 +108,7 @@ describe("a crowded agents' port", () => {
     await echo(late);
     for (const agent of agents) await echo(agent);
     // Those that wait for their turn do not have to go for others, which are refused.
-    expect((await ended("shed")) + (await ended("refused_address"))).toBeGreaterThanOrEqual(55);
+    await until("they are counted", async () => (await ended("shed")) + (await ended("refused_address")) >= 55);
     await until("it is told", () => saidOf(lines, "shed").length === 1);
     expect(saidOf(lines, "shed")).toMatchObject([{ level: "warn", port: "agents", from: ["127.0.0.1"] }]);
   });

@@ -76,6 +76,7 @@ Node:
     const env = {
       ROLLCALL_LISTEN_PORT: "2",
       ROLLCALL_LISTEN_HOST: "10.0.0.2",
+      ROLLCALL_SCHEDULER: "127.0.0.1:7713",
       ROLLCALL_TOKEN: "x",
     };
     expect(await load(yaml, env, { port: "3" })).toMatchObject({
